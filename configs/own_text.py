@@ -1,0 +1,40 @@
+"""Your own parallel text: change the three lines marked below.
+
+Each corpus is two aligned files, one sentence a line, UTF-8, plain or .gz:
+
+    python -m t2t_jax.main --config=configs/own_text.py --workdir=runs/mine
+    python -m t2t_jax.main --mode=translate --workdir=runs/mine < in.txt > out.txt
+
+The sizes suit 50,000 to 500,000 pairs on one accelerator. With fewer pairs take a
+smaller model and more dropout (configs/multi30k_en_de.py), with millions the paper's
+base model (leave the lines under "Model" out).
+Score: depends on your text.
+"""
+
+from t2t_jax.config import default
+
+
+def get_config():
+    """Returns the configuration."""
+    config = default()
+    config.data.train = "text:train.en,train.de"  # 1. your training text
+    config.data.dev = "text:dev.en,dev.de"  # 2. 500 to 3,000 pairs kept out of it
+    config.vocabulary.size = 8_000  # 3. subwords; 8,000 for 100,000 pairs
+
+    config.steps = 20_000
+    config.data.tokens_per_batch = 8_192  # token slots a side
+    config.data.row_length = 128  # slots
+    config.data.max_length = 128  # subwords; longer pairs are left out and counted
+    config.evaluation.every_steps = 1_000
+    config.checkpoint.every_steps = 1_000
+
+    # Model
+    config.model.num_layers = 3
+    config.model.d_model = 256
+    config.model.d_ff = 1_024
+    config.model.num_heads = 4
+    config.model.d_k = config.model.d_v = 64
+    config.model.dropout = 0.2
+    config.optimizer.warmup_steps = 2_000  # steps
+    config.optimizer.peak_learning_rate = 2e-3
+    return config

@@ -1,0 +1,28 @@
+"""The embedded experiment: English to German, on a corpus that the program brings."""
+
+from t2t_jax.config import default
+
+
+def get_config():
+    """Returns the configuration."""
+    config = default()
+    config.steps = 1_500
+    config.data.train = "phrasebook:train:60000"
+    config.data.dev = "phrasebook:dev:500"
+    config.data.tokens_per_batch = 4_096  # token slots a side
+    config.data.row_length = 64
+    config.data.max_length = 64
+    config.vocabulary.size = 1_000
+    config.model.num_layers = 2
+    config.model.d_model = 128
+    config.model.d_ff = 512
+    config.model.num_heads = 4
+    config.model.d_k = 32
+    config.model.d_v = 32
+    config.optimizer.warmup_steps = 300  # steps
+    config.optimizer.peak_learning_rate = 3e-3
+    config.evaluation.every_steps = 500
+    config.checkpoint.every_steps = 250
+    config.checkpoint.every_minutes = 0.0
+    config.logging.every_steps = 25
+    return config

@@ -1,0 +1,46 @@
+"""What can be set about checkpoints (no JAX needed)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from t2t_jax.errors import Problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """When a run is saved, and what is kept.
+
+    The three intervals can be combined; 0 turns one off. The last step is always
+    saved, and so is every step with a new best development BLEU.
+
+    Attributes:
+      every_steps: optimizer steps between periodic checkpoints.
+      every_minutes: minutes of training between periodic checkpoints.
+        Paper: §6.1 writes one every 10 minutes.
+      every_epochs: passes over the corpus between periodic checkpoints.
+      keep: periodic checkpoints kept, the newest; the best and the last one are
+        kept beside them. Paper: §6.1 averages the last 5 (base) or 20 (big).
+    """
+
+    every_steps: int = 0
+    every_minutes: float = 10.0
+    every_epochs: int = 0
+    keep: int = 5
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        for name in ("every_steps", "every_minutes", "every_epochs"):
+            value = getattr(self, name)
+            problems.require(
+                0 <= value < math.inf,
+                f"checkpoint.{name}={value} must be 0 (off) or more. "
+                f"Change config.checkpoint.{name}.",
+            )
+        problems.require(
+            self.keep >= 1,
+            f"checkpoint.keep={self.keep} must be at least 1. "
+            "Change config.checkpoint.keep.",
+        )
+        problems.raise_if_any()

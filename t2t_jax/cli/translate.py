@@ -1,0 +1,20 @@
+"""`--mode=translate`: lines in, translations out, and nothing else on stdout."""
+
+from __future__ import annotations
+
+from t2t_jax.cli.flags import Options
+from t2t_jax.cli.lines import read_stdin_or_file, write_lines
+
+
+def run(options: Options) -> int:
+    """Translates `options.input` to `options.output`; n lines become n lines."""
+    options.workdir.require()
+    from t2t_jax.loading import load
+
+    model = load(
+        options.workdir.path,
+        checkpoint=options.checkpoint,
+        decoding=options.config.decoding,
+    )
+    write_lines(options.output, model.translate(read_stdin_or_file(options.input)))
+    return 0

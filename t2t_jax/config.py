@@ -1,0 +1,249 @@
+"""The whole configuration: every folder's dataclass, composed and parsed once.
+
+A config file fills a locked `ConfigDict` that starts from `default()`; `parse` turns
+it into the frozen `Config` that the program works with. No JAX is needed here, so a
+mistake is reported at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ml_collections import config_dict
+
+from t2t_jax.checkpointing.config import CheckpointConfig
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import ConfigError, Problems
+from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.training.config import LoggingConfig, OptimizerConfig, TrainingConfig
+
+# A run may go on with another value of these; any other key is part of what the
+# experiment is, and changing it under a run would make its numbers mean nothing.
+CHANGEABLE_ON_RESUME = (
+    "steps",
+    "logging",
+    "evaluation",
+    "decoding",
+    "checkpoint",
+    "data.cache_dir",
+)
+
+# Set from the vocabulary, never by hand: it would be one number declared twice.
+_DERIVED = ("model.vocab_size",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """An experiment. The defaults are the paper's base model on its schedule.
+
+    Paper: Table 3, row base; §5.2: 100,000 steps.
+
+    Attributes:
+      steps: optimizer steps in all.
+      seed: of parameters, data order and dropout.
+      data: corpora and batches.
+      vocabulary: the shared subword vocabulary.
+      model: the Transformer; its `vocab_size` always equals `vocabulary.size`.
+      optimizer: Adam and its schedule.
+      training: the loss.
+      evaluation: scoring during training.
+      decoding: beam search.
+      checkpoint: what is saved when.
+      logging: what is reported when.
+    """
+
+    steps: int = 100_000
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
+    model: TransformerConfig = field(default_factory=TransformerConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            self.steps >= 1,
+            f"steps={self.steps} must be at least 1. Change config.steps.",
+        )
+        problems.require(
+            0 <= self.seed < 2**32,
+            f"seed={self.seed} must lie in [0, 2^32). Change config.seed.",
+        )
+        learned = self.model.positions == "learned"
+        problems.require(
+            not learned or self.data.max_length <= self.model.max_positions,
+            f"data.max_length={self.data.max_length} must not exceed "
+            f"model.max_positions={self.model.max_positions} with learned positions. "
+            "Change config.model.max_positions.",
+        )
+        problems.raise_if_any()
+
+
+def default() -> config_dict.ConfigDict:
+    """Returns the paper's base experiment as a locked ConfigDict, to be varied.
+
+    Example:
+      >>> config = default()
+      >>> config.model.d_model
+      512
+    """
+    values = to_dict(Config())
+    optional = values["optimizer"]
+    optional["peak_learning_rate"] = config_dict.placeholder(float)
+    config = config_dict.ConfigDict(values)
+    config.lock()
+    return config
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """Returns `config` as nested dicts of JSON values, derived keys left out."""
+    values = dataclasses.asdict(config)
+    for key in _DERIVED:
+        section, name = key.split(".")
+        del values[section][name]
+    return values
+
+
+def parse(values: Mapping[str, Any]) -> Config:
+    """Turns nested mappings (a ConfigDict, or config.json) into a `Config`.
+
+    Raises:
+      ConfigError: with every broken rule at once: unknown keys, wrong types, values
+        out of range.
+    """
+    problems: list[str] = []
+    arguments: dict[str, Any] = {}
+    sections: dict[str, Any] = {
+        k: t for k, t in _hints(Config).items() if dataclasses.is_dataclass(t)
+    }
+    top = {name: value for name, value in values.items() if name not in sections}
+    plain = {name: t for name, t in _hints(Config).items() if name not in sections}
+    arguments.update(_check(top, plain, prefix="", problems=problems))
+    for name, cls in sections.items():
+        given = values.get(name, {})
+        if not isinstance(given, Mapping | config_dict.ConfigDict):
+            problems.append(f"{name}={given!r} must hold keys. Change config.{name}.")
+            continue
+        before = len(problems)
+        hints = {k: t for k, t in _hints(cls).items() if f"{name}.{k}" not in _DERIVED}
+        checked = _check(given, hints, prefix=f"{name}.", problems=problems)
+        if name == "model":
+            checked["vocab_size"] = arguments.get("vocabulary", VocabularyConfig()).size
+        if len(problems) == before:
+            _construct(cls, checked, into=arguments, name=name, problems=problems)
+    config: dict[str, Any] = {}
+    _construct(Config, arguments, into=config, name="config", problems=problems)
+    if problems:
+        raise ConfigError(problems)
+    built: Config = config["config"]
+    return built
+
+
+def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
+    """Lists the keys whose values differ, as (key, old value, new value).
+
+    Example:
+      >>> differences(Config(seed=1), Config(seed=2))
+      [('seed', 1, 2)]
+    """
+    before, after = dict(_flatten(to_dict(old))), dict(_flatten(to_dict(new)))
+    return [
+        (key, before[key], after[key]) for key in before if before[key] != after[key]
+    ]
+
+
+def refused_on_resume(old: Config, new: Config) -> list[str]:
+    """Says which differences between a run and its new configuration are refused."""
+    return [
+        f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
+        f"change under a run. Leave config.{key} as it was, or use a new --workdir."
+        for key, before, after in differences(old, new)
+        if key not in CHANGEABLE_ON_RESUME
+        and key.split(".")[0] not in CHANGEABLE_ON_RESUME
+    ]
+
+
+def suggestion(name: str, known: list[str]) -> str:
+    """Returns " Did you mean …?" for the known name nearest to `name`, or "".
+
+    Example:
+      >>> suggestion("stps", ["steps", "seed"])
+      ' Did you mean steps?'
+    """
+    near = difflib.get_close_matches(name, known, n=1)
+    if not near:  # A right last word in a wrong section: data.d_model.
+        last = name.rsplit(".", 1)[-1]
+        tails = {key.rsplit(".", 1)[-1]: key for key in known}
+        near = [tails[t] for t in difflib.get_close_matches(last, list(tails), n=1)]
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def keys() -> list[str]:
+    """Lists every configuration key that can be set, as `section.name`."""
+    return [key for key, _ in _flatten(to_dict(Config()))]
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _check(
+    given: Mapping[str, Any], hints: dict[str, Any], *, prefix: str, problems: list[str]
+) -> dict[str, Any]:
+    """Keeps the values that have a known key and the right type; notes the others."""
+    checked = {}
+    for name, value in given.items():
+        key = f"{prefix}{name}"
+        if name not in hints:
+            problems.append(f"There is no key config.{key}.{suggestion(key, keys())}")
+            continue
+        accepted = typing.get_args(hints[name]) or (hints[name],)
+        if isinstance(value, int) and not isinstance(value, bool) and float in accepted:
+            value = float(value)
+        if not isinstance(value, accepted) or (
+            isinstance(value, bool) and bool not in accepted
+        ):
+            wanted = " or ".join(
+                "None" if t is types.NoneType else t.__name__ for t in accepted
+            )
+            problems.append(
+                f"{key}={value!r} must be of type {wanted}. Change config.{key}."
+            )
+            continue
+        checked[name] = value
+    return checked
+
+
+def _construct(
+    cls: Any,
+    arguments: dict[str, Any],
+    *,
+    into: dict[str, Any],
+    name: str,
+    problems: list[str],
+) -> None:
+    try:
+        into[name] = cls(**arguments)
+    except ConfigError as error:
+        problems.extend(error.problems)

@@ -1,0 +1,150 @@
+"""Beam search over any model that can say what comes next. Section 6.1 of the paper."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.decoding.beam_step import BeamRules, BeamState, advance, init_state
+from t2t_jax.decoding.hypotheses import join, take_places
+from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds, output_limits, output_room
+from t2t_jax.types import Array, StepModel
+
+
+class BeamResult(NamedTuple):
+    """The outputs of a search, the best first; here W counts the outputs asked for.
+
+    A place for which there was no output (a row of pad alone, a vocabulary too small
+    for so many) has length 0 and is not finished.
+
+    Attributes:
+      tokens_BxWxT: [B, W, T] int32, the eos included, then pad.
+      scores_BxW: [B, W] float32, log-probability / `((5 + n) / 6) ** alpha`.
+      log_probabilities_BxW: [B, W] float32, summed over the tokens.
+      lengths_BxW: [B, W] int32, n: decoded tokens, the eos included.
+      finished_BxW: [B, W] bool, whether the output ended in eos. If not, it was
+        truncated: finished outputs come first, whatever the scores.
+    """
+
+    tokens_BxWxT: jax.Array
+    scores_BxW: jax.Array
+    log_probabilities_BxW: jax.Array
+    lengths_BxW: jax.Array
+    finished_BxW: jax.Array
+
+
+def beam_search(
+    model: StepModel,
+    source_BxS: Array,
+    *,
+    beam_size: int = 4,
+    length_penalty: float = 0.6,
+    max_extra_tokens: int = 50,
+    max_length: int | None = None,
+    n_best: int = 1,
+    ids: SpecialIds = OUR_IDS,
+) -> BeamResult:
+    """Searches the outputs of the highest score for each sentence.
+
+    The rules: each step looks at the best 2W of the W x V continuations; those that end
+    in eos are finished, the best W others live on; a sentence is done when no living
+    hypothesis can overtake. What never finishes is returned as it lives, truncated.
+    Probabilities are the model's own, over all V tokens; pad and bos are never said,
+    unk may be. Of equal scores the earlier beam, then the lower token goes first.
+
+    Pure, and safe under `jax.jit` and `jax.vmap`; all keyword arguments are static.
+
+    Paper: section 6.1.
+
+    Args:
+      model: anything with the five methods of `StepModel`; a pytree if this function
+        is jitted with the model as an argument. Its logits may hold -inf, but a
+        reachable beam needs one finite number among them.
+      source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
+      beam_size: W, hypotheses alive per sentence. 1 with `length_penalty=0` is greedy.
+      length_penalty: the paper's alpha, at least 0.
+      max_extra_tokens: an output holds at most this many tokens more than its source
+        holds subwords (its pad and eos not counted).
+      max_length: T, bound for all outputs; None means S + `max_extra_tokens`.
+      n_best: outputs per sentence, at most W. More than one makes the search longer.
+      ids: pad, bos and eos of the model.
+
+    Returns:
+      The `n_best` outputs of every sentence.
+
+    Raises:
+      UserError: an argument is out of range or the source is not [B, S].
+
+    Example:
+      A model of another kind: the next token depends on the last one alone.
+
+      >>> class Bigrams(NamedTuple):
+      ...     logits_VxV: jax.Array
+      ...     def encode(self, source_BxS):
+      ...         return source_BxS
+      ...     def init_cache(self, memory, num_beams, length):
+      ...         return ()
+      ...     def step(self, tokens_BxW, memory, cache, position):
+      ...         return self.logits_VxV[tokens_BxW], cache
+      ...     def reorder(self, cache, parents_BxW):
+      ...         return cache
+      ...     def grow(self, cache, length):
+      ...         return cache
+      >>> logits_VxV = jnp.full((6, 6), -jnp.inf)
+      >>> logits_VxV = logits_VxV.at[1, 4].set(0.0)  # bos -> 4
+      >>> logits_VxV = logits_VxV.at[4, 5].set(0.0)  # 4 -> 5
+      >>> logits_VxV = logits_VxV.at[5, 2].set(0.0)  # 5 -> eos
+      >>> search = jax.jit(beam_search, static_argnames=("beam_size",))
+      >>> result = search(Bigrams(logits_VxV), jnp.array([[4, 2]]), beam_size=2)
+      >>> result.tokens_BxWxT[0, 0, : result.lengths_BxW[0, 0]].tolist()
+      [4, 5, 2]
+    """
+    source_BxS = jnp.asarray(source_BxS)
+    rules = BeamRules(beam_size, length_penalty, n_best, ids)
+    room = output_room(source_BxS, max_extra_tokens, max_length=max_length)
+    memory = model.encode(source_BxS)
+    limits_B = output_limits(
+        source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=ids
+    )
+    state = init_state(
+        model,
+        memory,
+        limits_B=limits_B,
+        max_length=room,
+        cache_length=room,
+        rules=rules,
+    )
+    state = advance(model, state, memory=memory, until=room, rules=rules)
+    return collect(state, rules=rules)
+
+
+def collect(state: BeamState, *, rules: BeamRules) -> BeamResult:
+    """Reads the outputs out of a search's last state.
+
+    Args:
+      state: where the search has stopped.
+      rules: what it went by.
+
+    Returns:
+      The `rules.n_best` finished hypotheses of each sentence, filled up with its best
+      living ones where it has fewer.
+    """
+    everything = join(state.finished, state.living)
+    finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
+    num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
+    rank_1xW = jnp.arange(rules.n_best, dtype=jnp.int32)[None, :]
+    has_finished_BxW = rank_1xW < num_finished_Bx1
+    # The living ones stand behind all W places of the finished.
+    living_BxW = rules.beam_size + rank_1xW - num_finished_Bx1
+    best = take_places(everything, jnp.where(has_finished_BxW, rank_1xW, living_BxW))
+    is_output_BxWx1 = ~jnp.isneginf(best.scores_BxW)[..., None]
+    tokens_BxWxT = jnp.where(is_output_BxWx1, best.tokens_BxWxT, rules.ids.pad)
+    return BeamResult(
+        tokens_BxWxT=tokens_BxWxT,
+        scores_BxW=best.scores_BxW,
+        log_probabilities_BxW=best.log_probabilities_BxW,
+        lengths_BxW=jnp.sum(tokens_BxWxT != rules.ids.pad, axis=-1, dtype=jnp.int32),
+        finished_BxW=has_finished_BxW,
+    )

@@ -1,0 +1,92 @@
+"""Which sentences are decoded together. NumPy alone; a batch is a few static shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.decoding.config import DecodingConfig
+
+_MOST_SHAPES = 8
+_SHORTEST = 16
+
+
+class SourceBatch(NamedTuple):
+    """Sentences of like length.
+
+    Attributes:
+      source_BxS: [B, S] int32, each row a sentence's subwords, eos, pad; rows beyond
+        the sentences are pad alone.
+      indices: the sentence of each of the first rows.
+    """
+
+    source_BxS: npt.NDArray[np.int32]
+    indices: tuple[int, ...]
+
+
+def source_lengths(max_source_length: int) -> tuple[int, ...]:
+    """Chooses the few lengths S that batches may have.
+
+    Halves the longest until 16 or 8 lengths are reached, so that at most about half of
+    a row is pad and few programs are compiled.
+
+    Args:
+      max_source_length: the longest, in slots.
+
+    Returns:
+      Lengths in ascending order.
+
+    Example:
+      >>> source_lengths(200)
+      (25, 50, 100, 200)
+    """
+    lengths = [max_source_length]
+    while len(lengths) < _MOST_SHAPES and (lengths[-1] + 1) // 2 >= _SHORTEST:
+        lengths.append((lengths[-1] + 1) // 2)
+    return tuple(reversed(lengths))
+
+
+def source_batches(
+    sources: Sequence[Sequence[int]], config: DecodingConfig, *, pad: int, eos: int
+) -> Iterator[SourceBatch]:
+    """Puts sentences of like length together, the longest first.
+
+    A batch takes as many rows as `config.tokens_per_batch` allows at its length, so its
+    shape depends on nothing else. It begins with the longest sentence that is left and
+    is filled with the next ones, shorter ones included: only the last batch has empty
+    rows. Where there are fewer sentences than rows, the rows are the next power of two.
+
+    Args:
+      sources: sentences as subwords, without eos, each of at most
+        `config.max_source_length - 1`.
+      config: gives the bounds.
+      pad: fills the rows.
+      eos: ends each sentence.
+
+    Yields:
+      Batches that hold every sentence once.
+
+    Example:
+      >>> config = DecodingConfig(max_source_length=16)
+      >>> sources = [[5], [6, 7], [8]]
+      >>> [b.indices for b in source_batches(sources, config, pad=0, eos=2)]
+      [(1, 0, 2)]
+    """
+    lengths = source_lengths(config.max_source_length)
+    needed = np.array([len(source) + 1 for source in sources], np.int64)
+    longest_first = np.argsort(-needed, kind="stable")
+    most_rows = 1 << max(0, len(sources) - 1).bit_length()
+    start = 0
+    while start < len(sources):
+        length = next(s for s in lengths if s >= needed[longest_first[start]])
+        fitting_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
+        rows = min(fitting_rows, most_rows)
+        indices = tuple(int(index) for index in longest_first[start : start + rows])
+        source_BxS = np.full((rows, length), pad, np.int32)
+        for row, index in enumerate(indices):
+            source_BxS[row, : needed[index]] = (*sources[index], eos)
+        yield SourceBatch(source_BxS, indices)
+        start += rows

@@ -1,0 +1,88 @@
+"""What a user is told when something is wrong, and the exit code that goes with it.
+
+Every error a user can cause is a `UserError`: one message or several, each saying
+the rule, what came, and what to change. `t2t_jax.main` prints them without a
+traceback and exits with the class's code (the numbers are those of sysexits.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """A mistake that the user can mend.
+
+    Args:
+      problems: one message, or all of them; each of at most three lines.
+
+    Attributes:
+      problems: the messages, in the order in which they were found.
+      exit_code: the process's exit status (64, usage, unless a subclass says so).
+    """
+
+    exit_code = 64
+
+    def __init__(self, problems: str | Iterable[str]):
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class DataError(UserError):
+    """Text, a vocabulary or a checkpoint is not what it must be."""
+
+    exit_code = 65
+
+
+class InputMissingError(UserError):
+    """A file that was named is not there or cannot be read."""
+
+    exit_code = 66
+
+
+class OutputError(UserError):
+    """A file or directory cannot be written."""
+
+    exit_code = 73
+
+
+class StoppedError(UserError):
+    """A signal ended the run; the same command resumes it."""
+
+    exit_code = 75
+
+
+class DivergedError(UserError):
+    """The loss or the gradient is no longer a number."""
+
+    exit_code = 76
+
+
+class ConfigError(UserError):
+    """A configuration breaks a rule."""
+
+    exit_code = 78
+
+
+class Problems:
+    """Collects broken rules, so that they are reported together.
+
+    Example:
+      >>> problems = Problems()
+      >>> problems.require(7 % 2 == 0, "rows=7 must be even. Change config.rows.")
+      >>> problems.found
+      ['rows=7 must be even. Change config.rows.']
+    """
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def require(self, holds: bool, message: str) -> None:
+        """Notes `message` unless `holds`."""
+        if not holds:
+            self.found.append(message)
+
+    def raise_if_any(self, error: type[UserError] = ConfigError) -> None:
+        """Raises one `error` with all the messages, if there are any."""
+        if self.found:
+            raise error(self.found)

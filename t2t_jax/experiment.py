@@ -1,0 +1,227 @@
+"""A training run, wired together: the only file that knows everyone.
+
+Text becomes batches, the configuration becomes a model and an optimizer, and the loop
+is given what it calls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import jax
+from jax.sharding import Mesh
+
+from t2t_jax.config import Config
+from t2t_jax.decoding.translator import Translator
+from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.model.step_model import TransformerStepModel
+from t2t_jax.model.transformer import Transformer
+from t2t_jax.parallelism.arrays import to_devices
+from t2t_jax.parallelism.mesh import make_mesh, rows_for
+from t2t_jax.parallelism.sharding import replicated
+from t2t_jax.snapshots import Snapshots
+from t2t_jax.text import Text
+from t2t_jax.training import loop
+from t2t_jax.training.guard import StopRequest
+from t2t_jax.training.optimizer import learning_rate, make_optimizer
+from t2t_jax.training.reporting import Console, Reporter
+from t2t_jax.training.state import TrainState, init_state
+from t2t_jax.training.step import (
+    StepOutput,
+    compile_evaluation,
+    compile_step,
+    train_step,
+)
+from t2t_jax.types import Batch, Params
+from t2t_jax.workdir import Workdir
+
+
+class Run:
+    """One experiment in one workdir, on one mesh; `loop.Callbacks` for the loop.
+
+    Args:
+      config: of the whole experiment.
+      workdir: the run's directory, which exists.
+      text: the corpora, ready.
+      console: where people are told.
+      mesh: the devices; None means all of this process's.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        workdir: Workdir,
+        text: Text,
+        console: Console,
+        mesh: Mesh | None = None,
+    ):
+        self._config, self._workdir, self._text = config, workdir, text
+        self._console = console
+        self._mesh = mesh or make_mesh()
+        self._rows = rows_for(self._mesh, config.data.rows_per_batch)
+        self._module = Transformer(
+            dataclasses.replace(config.model, vocab_size=text.vocabulary.size)
+        )
+        self._optimizer = make_optimizer(config.optimizer, d_model=config.model.d_model)
+        params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
+        self._snapshots = Snapshots(
+            config,
+            workdir=workdir,
+            init=partial(init_state, self._module, self._optimizer, params_key),
+            mesh=self._mesh,
+            fingerprints=text.fingerprints,
+        )
+        self._evaluator = self._make_evaluator()
+        self._bleu: dict[int, float] = {}
+
+    def train(self, stop: StopRequest) -> loop.Progress:
+        """Trains from the newest checkpoint, or from the start, to the last step.
+
+        Returns:
+          Where the run stands; before `config.steps` only if `stop` was requested.
+        """
+        newest = self._snapshots.newest()
+        if newest >= self._config.steps:
+            self._console.say(
+                f"This run is complete: {self._workdir.path} holds step {newest:,} "
+                f"of {self._config.steps:,}. Raise --config.steps to go on."
+            )
+            return loop.Progress(step=newest)
+        if newest:
+            self._console.say(f"Going on from step {newest:,} in {self._workdir.path}.")
+            state, progress = self._snapshots.restore(newest)
+        else:
+            state, progress = self._snapshots.begin()
+        step = self._compiled_step()
+        self._console.start(newest)
+        self._reporter = Reporter(
+            self._workdir.path, console=self._console, step=newest
+        )
+        try:
+            with self._text.train_batches(
+                progress.position, num_rows=self._rows
+            ) as batches:
+                _, progress = loop.train(
+                    state,
+                    batches,
+                    step=step,
+                    progress=progress,
+                    intervals=self._intervals(),
+                    callbacks=self,
+                    stop=stop,
+                )
+            self._report_end(progress)
+        finally:
+            self._snapshots.close()
+            self._reporter.close()
+        return progress
+
+    def log(self, record: loop.Record) -> None:
+        """Reports a training record, with the learning rate of its last update."""
+        rate = learning_rate(
+            record["step"] - 1,
+            config=self._config.optimizer,
+            d_model=self._config.model.d_model,
+        )
+        self._reporter.write({**record, "learning_rate": float(rate)})
+
+    def evaluate(self, state: TrainState, step: int) -> loop.Record:
+        """Scores the development set, and shows and writes sample translations."""
+        record, hypotheses = self._evaluator.evaluate(state.params, step=step)
+        self._bleu = {step: record["bleu"]}
+        self._reporter.write(record)
+        samples = self._evaluator.samples(
+            hypotheses, self._config.evaluation.num_samples
+        )
+        self._workdir.write_samples(step, samples + "\n")
+        self._console.say(
+            f"step {step:,}: dev loss {record['loss']:.3f}  "
+            f"perplexity {record['perplexity']:.2f}  BLEU {record['bleu']:.2f}  "
+            f"({record['sentences']:,} sentences, {record['seconds']:.0f} s)\n{samples}"
+        )
+        return record
+
+    def save(
+        self, state: TrainState, progress: loop.Progress, kinds: tuple[str, ...]
+    ) -> None:
+        """Writes a checkpoint; waits for it if it is the last of this process."""
+        self._snapshots.save(
+            state, progress, kinds=kinds, bleu=self._bleu.get(progress.step)
+        )
+        if "stopped" in kinds or "final" in kinds:
+            self._snapshots.wait()
+            self._console.say(f"Saved step {progress.step:,} in {self._workdir.path}.")
+
+    def _report_end(self, progress: loop.Progress) -> None:
+        if progress.step < self._config.steps:
+            return
+        self._reporter.write(
+            {
+                "step": progress.step,
+                "kind": "final",
+                "epoch": progress.position.epoch,
+                "best_bleu": progress.best_bleu,
+                "minutes": progress.minutes,
+            }
+        )
+
+    def _intervals(self) -> loop.Intervals:
+        every = self._config.checkpoint
+        return loop.Intervals(
+            steps=self._config.steps,
+            log=self._config.logging.every_steps,
+            evaluate=self._config.evaluation.every_steps,
+            save_steps=every.every_steps,
+            save_minutes=every.every_minutes,
+            save_epochs=every.every_epochs,
+        )
+
+    def _compiled_step(
+        self,
+    ) -> Callable[[TrainState, Batch], tuple[TrainState, StepOutput]]:
+        """Compiles the step, and says how long that took."""
+        self._console.say("Compiling the training step, about 20 s on a CPU …")
+        began = time.perf_counter()
+        compiled = compile_step(
+            partial(
+                train_step,
+                module=self._module,
+                optimizer=self._optimizer,
+                label_smoothing=self._config.training.label_smoothing,
+            ),
+            self._snapshots.shapes,
+            batch_shape=(self._rows, self._config.data.row_length),
+            mesh=self._mesh,
+        )
+        self._console.say(f"Compiled in {time.perf_counter() - began:.0f} s.")
+        key = jax.device_put(self._dropout_key, replicated(self._mesh))
+        return lambda state, batch: compiled(state, to_devices(batch, self._mesh), key)
+
+    def _make_evaluator(self) -> Evaluator:
+        config, text = self._config, self._text
+        lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
+
+        def batches() -> Iterator[Batch]:
+            for batch in text.dev_batches(num_rows=self._rows):
+                yield to_devices(batch, self._mesh)
+
+        def translate(params: Params, sources: Sequence[str]) -> list[str]:
+            model = TransformerStepModel(self._module, params)
+            translator = Translator(model, text.vocabulary, config.decoding)
+            return translator.translate(sources)
+
+        return Evaluator(
+            sums=compile_evaluation(
+                self._module,
+                label_smoothing=config.training.label_smoothing,
+                mesh=self._mesh,
+            ),
+            batches=batches,
+            translate=translate,
+            sources=[source for source, _ in lines],
+            references=[reference for _, reference in lines],
+        )

@@ -1,0 +1,98 @@
+"""Scaled dot-product attention: equation 1 of the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.functional.shapes import check_axes
+from t2t_jax.types import Array
+
+
+def attention(
+    q_xQxDk: Array,
+    k_xKxDk: Array,
+    v_xKxDv: Array,
+    *,
+    mask_xQxK: Array | None = None,
+    dropout: Callable[[jax.Array], jax.Array] | None = None,
+) -> jax.Array:
+    r"""Computes Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V.
+
+    Args:
+      q_xQxDk: [..., Q, Dk] queries.
+      k_xKxDk: [..., K, Dk] keys.
+      v_xKxDv: [..., K, Dv] values.
+      mask_xQxK: [..., Q, K] True = may look; axes of size 1 are broadcast. None: every
+        query looks everywhere.
+      dropout: what is done to the weights before they are used; None: nothing.
+
+    Returns:
+      context: [..., Q, Dv] in the dtype of the values. A query that may look nowhere
+      gets zeros.
+
+    Raises:
+      ValueError: the axes do not agree.
+
+    Paper:
+      §3.2.1, equation 1. Figure 2, left: MatMul, Scale, Mask, SoftMax, MatMul.
+
+    Departs:
+      The paper drops no attention weights; `dropout` is there for recipes that do.
+
+    Example:
+      >>> q, k = jnp.array([[1.0, 0.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0]])
+      >>> v = jnp.array([[1.0], [5.0]])
+      >>> attention(q, k, v, mask_xQxK=jnp.array([[True, False]])).tolist()
+      [[1.0]]
+    """
+    check_axes(k=(k_xKxDk, "...xKxDk"), v=(v_xKxDv, "...xKxDv"))
+    weights_xQxK = attention_weights(q_xQxDk, k_xKxDk, mask_xQxK=mask_xQxK)
+    if dropout is not None:
+        weights_xQxK = dropout(weights_xQxK)
+    weights_xQxK = weights_xQxK.astype(v_xKxDv.dtype)
+    return jnp.einsum("...qk,...kv->...qv", weights_xQxK, v_xKxDv)
+
+
+def attention_weights(
+    q_xQxDk: Array, k_xKxDk: Array, *, mask_xQxK: Array | None = None
+) -> jax.Array:
+    """Computes the first half of equation 1: how much each query looks where.
+
+    Args:
+      q_xQxDk: [..., Q, Dk] queries.
+      k_xKxDk: [..., K, Dk] keys.
+      mask_xQxK: [..., Q, K] True = may look; axes of size 1 are broadcast. None: every
+        query looks everywhere.
+
+    Returns:
+      weights: [..., Q, K] float32. Each row sums to 1, or is all zeros where the query
+      may look nowhere.
+
+    Raises:
+      ValueError: the axes do not agree.
+
+    Paper:
+      §3.2.1: softmax(Q K^T / sqrt(d_k)).
+
+    Example:
+      >>> q, k = jnp.zeros((1, 2)), jnp.ones((4, 2))
+      >>> attention_weights(q, k).tolist()
+      [[0.25, 0.25, 0.25, 0.25]]
+    """
+    sizes = check_axes(q=(q_xQxDk, "...xQxDk"), k=(k_xKxDk, "...xKxDk"))
+    # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
+    scores_xQxK = jnp.einsum(
+        "...qd,...kd->...qk", q_xQxDk, k_xKxDk, preferred_element_type=jnp.float32
+    ) / math.sqrt(sizes["Dk"])
+    if mask_xQxK is None:
+        return jax.nn.softmax(scores_xQxK)
+    # Not -inf: a row of nothing else has no softmax, and its gradient is NaN even
+    # where it is not used. The second `where` turns such a row into zeros.
+    lowest = np.finfo(np.float32).min
+    weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
+    return jnp.where(mask_xQxK, weights_xQxK, 0.0)

@@ -1,0 +1,62 @@
+"""Embeddings and the pre-softmax linear transformation: §3.4 of the paper."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.types import Array
+
+
+def embed(ids_x: Array, table_VxD: Array) -> jax.Array:
+    """Looks up the vectors of ids, multiplied by sqrt(d_model).
+
+    Args:
+      ids_x: [...] ids from 0 to V - 1. An id beyond the table gives NaN: a wrong
+        vocabulary is seen at once, not trained on.
+      table_VxD: [V, D] the embedding matrix.
+
+    Returns:
+      [..., D] in the dtype of the table.
+
+    Paper:
+      §3.4: "In the embedding layers, we multiply those weights by sqrt(d_model)."
+
+    Example:
+      >>> embed(jnp.array([1]), jnp.array([[0.0] * 4, [1.0, 2.0, 3.0, 4.0]])).tolist()
+      [[2.0, 4.0, 6.0, 8.0]]
+    """
+    return jnp.take(table_VxD, ids_x, axis=0) * math.sqrt(table_VxD.shape[-1])
+
+
+def logits(y_xD: Array, table_VxD: Array) -> jax.Array:
+    """Compares the decoder's output with the vector of every word.
+
+    Args:
+      y_xD: [..., D] output of the decoder.
+      table_VxD: [V, D] the pre-softmax matrix, cast to the dtype of `y_xD`.
+
+    Returns:
+      [..., V] float32: what softmax turns into probabilities.
+
+    Paper:
+      §3.4: the pre-softmax linear transformation, which shares the matrix of the
+      embeddings and has no bias.
+
+    Example:
+      >>> logits(jnp.array([1.0, 2.0]), jnp.array([[1.0, 0.0], [1.0, 1.0]])).tolist()
+      [1.0, 3.0]
+    """
+    # Products in the compute dtype, their sum and all that follows in float32: the
+    # loss subtracts logits from their log-sum-exp. One matrix product of all tokens:
+    # with several leading axes XLA:CPU takes twice as long for the gradients.
+    y_LxD = jnp.asarray(y_xD).reshape(-1, y_xD.shape[-1])
+    logits_LxV = jax.lax.dot_general(
+        y_LxD,
+        table_VxD.astype(y_LxD.dtype),
+        (((1,), (1,)), ((), ())),
+        preferred_element_type=jnp.float32,
+    )
+    return logits_LxV.reshape(*y_xD.shape[:-1], -1)

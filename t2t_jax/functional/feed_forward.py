@@ -1,0 +1,57 @@
+"""The position-wise feed-forward network: equation 2 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.types import Array
+
+
+def feed_forward(
+    x_xD: Array,
+    *,
+    w1_DxF: Array,
+    b1_F: Array,
+    w2_FxD: Array,
+    b2_D: Array,
+    dropout: Callable[[jax.Array], jax.Array] | None = None,
+) -> jax.Array:
+    """Computes FFN(x) = max(0, x W1 + b1) W2 + b2, at each position alone.
+
+    Args:
+      x_xD: [..., D] input.
+      w1_DxF: [D, F] weights of the inner layer.
+      b1_F: [F] bias of the inner layer.
+      w2_FxD: [F, D] weights of the outer layer.
+      b2_D: [D] bias of the outer layer.
+      dropout: what is done to the inner layer after its ReLU; None: nothing.
+
+    Returns:
+      [..., D] in the dtype of the input. The weights are cast to it.
+
+    Paper:
+      §3.3, equation 2.
+
+    Departs:
+      The paper drops nothing inside; `dropout` is there for recipes that do.
+
+    Example:
+      >>> eye, zero = jnp.eye(2), jnp.zeros(2)
+      >>> x = jnp.array([3.0, -4.0])
+      >>> feed_forward(x, w1_DxF=eye, b1_F=zero, w2_FxD=-eye, b2_D=zero + 1).tolist()
+      [-2.0, 1.0]
+    """
+    dtype = x_xD.dtype
+    inner_xF = jax.nn.relu(_affine(x_xD, w1_DxF.astype(dtype), b1_F.astype(dtype)))
+    if dropout is not None:
+        inner_xF = dropout(inner_xF)
+    return _affine(inner_xF, w2_FxD.astype(dtype), b2_D.astype(dtype))
+
+
+def _affine(x_xD: Array, w_DxE: Array, b_E: Array) -> jax.Array:
+    """Computes x W + b over the last axis."""
+    y_xE = jnp.einsum("...d,de->...e", x_xD, w_DxE)
+    return y_xE + jnp.expand_dims(b_E, tuple(range(y_xE.ndim - 1)))

@@ -1,0 +1,111 @@
+"""Cross entropy with label smoothing (§5.4 of the paper)."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.types import Array
+
+
+def label_smoothed_nll(
+    logits_xV: Array, targets_x: Array, *, label_smoothing: float = 0.0
+) -> tuple[jax.Array, jax.Array]:
+    r"""Computes the loss that is trained on and the one that is reported.
+
+    The target distribution puts 1 - eps on the right word and spreads eps over all V
+    words alike. With u = eps / V its cross entropy is
+
+        loss = logsumexp(z) - (1 - eps) z_y - u sum(z),
+
+    so neither probabilities nor one-hot vectors are ever written down.
+
+    Args:
+      logits_xV: [..., V] scores z of every word.
+      targets_x: [...] the right word y. Where it is padding the loss is as
+        meaningless as the word; the caller leaves it out of the sum.
+      label_smoothing: eps in [0, 1]; 0.1 in the paper.
+
+    Returns:
+      loss: [...] float32, nats, smoothed. Its minimum is not 0 but the entropy of the
+        target distribution.
+      nll: [...] float32, nats, unsmoothed: exp of its mean is the perplexity.
+
+    Raises:
+      ValueError: the axes do not agree, or `label_smoothing` is not in [0, 1].
+
+    Paper:
+      §5.4, label smoothing, as its reference [36] defines it: uniform over all V.
+
+    Example:
+      >>> loss, nll = label_smoothed_nll(
+      ...     jnp.zeros((1, 4)), jnp.array([2]), label_smoothing=0.1
+      ... )
+      >>> loss.round(4).tolist(), nll.round(4).tolist()  # log 4, whatever eps is
+      ([1.386...], [1.386...])
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(
+            f"label_smoothing={label_smoothing} must be in [0, 1] (§5.4). "
+            "Change config.training.label_smoothing."
+        )
+    if logits_xV.shape[:-1] != targets_x.shape:
+        raise ValueError(
+            "targets must have the axes of logits but for V, "
+            f"{list(logits_xV.shape[:-1])}; they have the shape "
+            f"{list(targets_x.shape)}. Pass one target for each vector of logits."
+        )
+    return _smoothed(logits_xV, targets_x, label_smoothing)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _smoothed(
+    logits_xV: Array, targets_x: Array, label_smoothing: float
+) -> tuple[jax.Array, jax.Array]:
+    return _smoothed_forward(logits_xV, targets_x, label_smoothing)[0]
+
+
+def _smoothed_forward(
+    logits_xV: Array, targets_x: Array, label_smoothing: float
+) -> tuple[tuple[jax.Array, jax.Array], tuple[Array, Array, jax.Array]]:
+    # Sums over V = 37,000 words: float32 whatever computed the logits.
+    z_xV = logits_xV.astype(jnp.float32)
+    lse_x = jax.nn.logsumexp(z_xV, axis=-1)
+    z_target_x = jnp.where(_is_target(z_xV, targets_x), z_xV, 0.0).sum(axis=-1)
+    uniform = label_smoothing / z_xV.shape[-1]
+    loss_x = lse_x - (1 - label_smoothing) * z_target_x - uniform * z_xV.sum(axis=-1)
+    return (loss_x, lse_x - z_target_x), (logits_xV, targets_x, lse_x)
+
+
+def _smoothed_backward(
+    label_smoothing: float,
+    residuals: tuple[Array, Array, jax.Array],
+    cotangents: tuple[jax.Array, jax.Array],
+) -> tuple[jax.Array, None]:
+    """Writes the gradient in one pass: softmax - smoothed target, scaled.
+
+    Autodiff of the forward pass writes each of its terms, [..., V] apiece: 300 ms
+    against 210 with this, for 4,096 targets of 10,000 words on two CPU cores.
+    """
+    logits_xV, targets_x, lse_x = residuals
+    loss_x1, nll_x1 = (cotangent[..., None] for cotangent in cotangents)
+    uniform = label_smoothing / logits_xV.shape[-1]
+    softmax_xV = jnp.exp(logits_xV.astype(jnp.float32) - lse_x[..., None])
+    at_target_x1 = (1 - label_smoothing) * loss_x1 + nll_x1
+    gradient_xV = (
+        (loss_x1 + nll_x1) * softmax_xV
+        - uniform * loss_x1
+        - jnp.where(_is_target(softmax_xV, targets_x), at_target_x1, 0.0)
+    )
+    return gradient_xV.astype(logits_xV.dtype), None
+
+
+_smoothed.defvjp(_smoothed_forward, _smoothed_backward)
+
+
+def _is_target(z_xV: Array, targets_x: Array) -> jax.Array:
+    """Marks the right word: a comparison, which fuses, where a gather would not."""
+    words_xV = jax.lax.broadcasted_iota(targets_x.dtype, z_xV.shape, z_xV.ndim - 1)
+    return words_xV == targets_x[..., None]

@@ -1,0 +1,101 @@
+"""Who may look at whom: segments (padding and packing) and the order of time.
+
+True = may look. A row of a batch may hold several sentences, told apart by their
+segment numbers from 1; 0 is padding.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.types import Array
+
+PAD = 0
+"""The token id that stands for nothing; whoever omits segments means it by it."""
+
+
+def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
+    """Lets a query look at the keys of its own segment, and never at padding.
+
+    Args:
+      query_segments_xQ: [..., Q] segment numbers from 1; 0 is padding.
+      key_segments_xK: [..., K] segment numbers from 1; 0 is padding.
+
+    Returns:
+      mask: [..., Q, K] bool.
+
+    Paper:
+      §3.2.3 has one sentence a row, and padding is taken for granted.
+
+    Example:
+      >>> segment_mask(jnp.array([1, 2, 0]), jnp.array([1, 1, 2, 0])).astype(int)
+      Array([[1, 1, 0, 0],
+             [0, 0, 1, 0],
+             [0, 0, 0, 0]], dtype=int32)
+    """
+    queries_xQx1 = jnp.asarray(query_segments_xQ)[..., :, None]
+    keys_x1xK = jnp.asarray(key_segments_xK)[..., None, :]
+    return (queries_xQx1 == keys_x1xK) & (keys_x1xK > PAD)
+
+
+def causal_mask(length: int) -> jax.Array:
+    """Lets a query look at itself and at what comes before it in the row.
+
+    Args:
+      length: number of positions in the row.
+
+    Returns:
+      mask: [length, length] bool, queries down, keys across.
+
+    Paper:
+      §3.2.3, third item: "prevent leftward information flow in the decoder".
+
+    Example:
+      >>> causal_mask(3).astype(int)
+      Array([[1, 0, 0],
+             [1, 1, 0],
+             [1, 1, 1]], dtype=int32)
+    """
+    return jnp.tril(jnp.ones((length, length), bool))
+
+
+def causal_segment_mask(segments_xL: Array) -> jax.Array:
+    """Combines both: a query looks back, inside its own segment.
+
+    Args:
+      segments_xL: [..., L] segment numbers from 1; 0 is padding.
+
+    Returns:
+      mask: [..., L, L] bool.
+
+    Paper:
+      §3.2.3: the decoder's self-attention.
+
+    Example:
+      >>> causal_segment_mask(jnp.array([1, 1, 2, 2])).astype(int)
+      Array([[1, 0, 0, 0],
+             [1, 1, 0, 0],
+             [0, 0, 1, 0],
+             [0, 0, 1, 1]], dtype=int32)
+    """
+    mask_xLxL = segment_mask(segments_xL, segments_xL)
+    return mask_xLxL & jnp.broadcast_to(
+        causal_mask(mask_xLxL.shape[-1]), mask_xLxL.shape
+    )
+
+
+def segments_of(tokens_xL: Array) -> jax.Array:
+    """Numbers the segments of rows that hold one sentence each.
+
+    Args:
+      tokens_xL: [..., L] token ids; pad = 0.
+
+    Returns:
+      segments: [..., L] int32, 1 where there is a token, 0 where there is padding.
+
+    Example:
+      >>> segments_of(jnp.array([5, 7, 2, 0])).tolist()
+      [1, 1, 1, 0]
+    """
+    return (jnp.asarray(tokens_xL) != PAD).astype(jnp.int32)

@@ -1,0 +1,53 @@
+"""Sinusoidal positional encoding: §3.5 of the paper."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.types import Array
+
+LONGEST_PERIOD = 10_000
+"""The wavelengths run from 2 pi to nearly this times 2 pi (§3.5)."""
+
+
+def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
+    r"""Computes the vector that marks each position.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same:
+    sines and cosines are interleaved, each pair with its own wavelength.
+
+    Args:
+      positions_xL: [..., L] integers: positions inside the sentence, from 0. They are
+        given, not assumed, because they restart where a packed row's next sentence
+        starts.
+      d_model: width of the model; even.
+
+    Returns:
+      [..., L, D] float32.
+
+    Raises:
+      ValueError: `d_model` is odd.
+
+    Paper:
+      §3.5.
+
+    Example:
+      >>> sinusoidal_positions(jnp.array([0, 1]), 4).round(3).tolist()
+      [[0.0, 1.0, 0.0, 1.0], [0.841..., 0.540..., 0.01..., 1.0]]
+    """
+    if d_model % 2:
+        raise ValueError(
+            f"d_model={d_model} must be even: positions are pairs of a sine and a "
+            "cosine (§3.5). Change config.model.d_model."
+        )
+    # NumPy's float64 until the last moment: an error in a rate is multiplied by the
+    # position.
+    two_i = np.arange(0, d_model, 2)
+    rates = np.power(float(LONGEST_PERIOD), -two_i / d_model).astype(np.float32)
+    angles = jnp.asarray(positions_xL, jnp.float32)[..., None] * rates.reshape(
+        (1,) * jnp.ndim(positions_xL) + (-1,)
+    )
+    pairs = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
+    return pairs.reshape((*angles.shape[:-1], d_model))

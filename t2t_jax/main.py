@@ -1,0 +1,95 @@
+"""The command line: `python -m t2t_jax.main --config=configs/wmt_en_de.py`.
+
+Flags become options, and a file of `cli/` does the rest. A user's mistake ends here
+in its messages and its exit code; only a mistake of the program shows a traceback.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+
+from t2t_jax.errors import StoppedError, UserError
+
+_SHOWN_PROBLEMS = 20
+_INTERNAL_ERROR = 70
+_IO_ERROR = 74
+
+
+def main(argv: Sequence[str]) -> int:
+    """Does what the command line asks.
+
+    Args:
+      argv: the arguments, without the program's name.
+
+    Returns:
+      The exit code (see `t2t_jax.errors`; 70 for an internal error, 74 for a full
+      disk or a failing one).
+    """
+    # Until the training loop can save something, a signal just ends the process.
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, _stop)
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        return _report(StoppedError("Stopped. The same command goes on."))
+    except UserError as error:
+        return _report(error)
+    except BrokenPipeError:
+        # The reader of our stdout has had enough, as `head` has. Nothing more may be
+        # written there, not even when Python closes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            traceback.print_exc()
+            return _INTERNAL_ERROR
+        print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
+        return _IO_ERROR
+    except Exception:
+        traceback.print_exc()
+        return _INTERNAL_ERROR
+
+
+def _run(argv: Sequence[str]) -> int:
+    from t2t_jax.cli import flags
+
+    if {"--help", "-h", "-help", "--helpfull"} & set(argv):
+        print(flags.usage(), end="")
+        return 0
+    options = flags.parse_argv(argv)
+    mode = import_module(f"t2t_jax.cli.{options.mode}")
+    code: int = mode.run(options)
+    return code
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise StoppedError(
+        f"Stopped by {signal.Signals(number).name} before the first step. "
+        "The same command goes on."
+    )
+
+
+def _report(error: UserError) -> int:
+    shown = error.problems[:_SHOWN_PROBLEMS]
+    for problem in shown:
+        print(f"error: {problem}", file=sys.stderr)
+    hidden = len(error.problems) - len(shown)
+    if hidden:
+        print(f"error: and {hidden} more.", file=sys.stderr)
+    return error.exit_code
+
+
+def console() -> None:
+    """Runs the command line of this process, as the script `t2t-jax` does."""
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    console()

@@ -1,0 +1,158 @@
+"""Multi-head attention (§3.2.2 of the paper): owns W^Q, W^K, W^V and W^O."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.attention import attention, attention_weights
+from t2t_jax.model.cache import KeysValues
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.sublayer import Dropout
+from t2t_jax.types import Array
+
+
+class Projection(nn.Module):
+    """Is a linear map without bias, between the model's width and the heads.
+
+    Attributes:
+      shape: of the kernel, inputs first.
+      num_inputs: how many of its axes are inputs; the rest are outputs.
+      equation: the product, for einsum. Heads come out as [B, H, L, Dk]: batched matrix
+        products over the two last axes are 5 times as fast on a CPU as [B, L, H, Dk].
+    """
+
+    shape: tuple[int, ...]
+    num_inputs: int
+    equation: str
+
+    def setup(self) -> None:
+        """Declares `kernel`; Glorot's fans count all heads together."""
+        axes = range(len(self.shape))
+        glorot = nn.initializers.glorot_uniform(
+            in_axis=axes[: self.num_inputs], out_axis=axes[self.num_inputs :]
+        )
+        self.kernel = self.param("kernel", glorot, self.shape, jnp.float32)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Multiplies by the kernel, in the dtype of `x`."""
+        return jnp.einsum(self.equation, x, self.kernel.astype(x.dtype))
+
+
+class MultiHeadAttention(nn.Module):
+    """Computes Concat(head_1, ..., head_h) W^O, head_i = Attention(QW_i, KW_i, VW_i).
+
+    Concatenation and W^O are one product, summed over heads and depth.
+
+    Paper:
+      §3.2.2.
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares the four projections."""
+        config = self.config
+        d_model, heads, d_k, d_v = (
+            config.d_model,
+            config.num_heads,
+            config.d_k,
+            config.d_v,
+        )
+        split = "bld,dhk->bhlk"
+        self.query = Projection((d_model, heads, d_k), 1, split)
+        self.key = Projection((d_model, heads, d_k), 1, split)
+        self.value = Projection((d_model, heads, d_v), 1, split)
+        self.output = Projection((heads, d_v, d_model), 2, "bhlk,hkd->bld")
+        self.dropout = Dropout(config.attention_dropout)
+
+    def keys_values(self, x_BxKxD: jax.Array) -> KeysValues:
+        """Projects what is to be looked at.
+
+        Args:
+          x_BxKxD: [B, K, D] the memory, or the layer's own input in self-attention.
+
+        Returns:
+          Keys [B, H, K, Dk] and values [B, H, K, Dv].
+        """
+        return KeysValues(self.key(x_BxKxD), self.value(x_BxKxD))
+
+    def __call__(
+        self,
+        x_BxQxD: jax.Array,
+        keys_values: KeysValues,
+        *,
+        mask_Bx1xQxK: jax.Array,
+        rows_B: Array | None,
+    ) -> jax.Array:
+        """Looks from every query at the keys.
+
+        Args:
+          x_BxQxD: [B, Q, D] who looks.
+          keys_values: what is looked at, from `keys_values`.
+          mask_Bx1xQxK: [B, 1, Q, K] True = may look; the Q axis may be 1 as well.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          [B, Q, D]. Whoever makes the collection "intermediates" mutable finds the
+          weights [B, H, Q, K] there.
+        """
+        q_BxHxQxDk = self.query(x_BxQxD)
+        keys, values = keys_values
+        if self.is_mutable_collection("intermediates"):
+            weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
+            self.sow("intermediates", "weights", weights)
+        context_BxHxQxDv = attention(
+            q_BxHxQxDk,
+            keys,
+            values,
+            mask_xQxK=mask_Bx1xQxK,
+            dropout=functools.partial(self.dropout, rows_B=rows_B),
+        )
+        return self.output(context_BxHxQxDv)
+
+    def append(
+        self, past: KeysValues, x_BxWxD: jax.Array, position: Array
+    ) -> KeysValues:
+        """Adds the keys and values of one position to those of each beam's past.
+
+        Args:
+          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv]; K is the room.
+          x_BxWxD: [B, W, D] the layer's input at `position`.
+          position: scalar integer below K.
+
+        Returns:
+          The past with `position` filled in.
+        """
+        new = self.keys_values(x_BxWxD)
+        write = functools.partial(
+            jax.lax.dynamic_update_slice_in_dim, start_index=position, axis=3
+        )
+        return KeysValues(
+            write(past.keys, new.keys[:, :, :, None]),
+            write(past.values, new.values[:, :, :, None]),
+        )
+
+    def look_back(
+        self, x_BxWxD: jax.Array, past: KeysValues, position: Array
+    ) -> jax.Array:
+        """Looks from each beam's newest position at its own past.
+
+        Args:
+          x_BxWxD: [B, W, D] the layer's input at `position`.
+          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], filled up to and
+            with `position`.
+          position: scalar integer below K.
+
+        Returns:
+          [B, W, D]
+        """
+        q_BxHxWx1xDk = self.query(x_BxWxD)[:, :, :, None]
+        is_past_K = jnp.arange(past.keys.shape[3]) <= position
+        context_BxHxWx1xDv = attention(
+            q_BxHxWx1xDk, *past, mask_xQxK=is_past_K[None, None, None, None]
+        )
+        return self.output(context_BxHxWx1xDv[:, :, :, 0])

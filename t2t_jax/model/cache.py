@@ -1,0 +1,77 @@
+"""What the decoder remembers from one step to the next, as explicit arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.rows import check_length
+
+
+class KeysValues(NamedTuple):
+    """What attention looks at: projected once, looked at as often as needed.
+
+    Attributes:
+      keys: [B, H, K, Dk], or [B, H, W, K, Dk] where each beam has its own.
+      values: [B, H, K, Dv], or [B, H, W, K, Dv].
+    """
+
+    keys: jax.Array
+    values: jax.Array
+
+
+class CrossMemory(NamedTuple):
+    """The memory as the decoder reads it: projected once for each sentence.
+
+    Attributes:
+      layers: for each layer, keys [B, H, S, Dk] and values [B, H, S, Dv].
+      segments: [B, S] the source's segment numbers.
+    """
+
+    layers: tuple[KeysValues, ...]
+    segments: jax.Array
+
+
+class Cache(NamedTuple):
+    """All that a step of decoding needs besides the parameters.
+
+    Attributes:
+      memory: what the cross-attention looks at; one for all beams of a sentence.
+      past: for each layer, what self-attention looks at: keys [B, H, W, length, Dk] and
+        values [B, H, W, length, Dv], zeros where nothing has been read yet.
+    """
+
+    memory: CrossMemory
+    past: tuple[KeysValues, ...]
+
+
+def empty_past(
+    config: TransformerConfig, batch: int, *, num_beams: int, length: int
+) -> tuple[KeysValues, ...]:
+    """Makes room for `length` target positions of every beam.
+
+    Args:
+      config: of the model.
+      batch: B, number of sentences.
+      num_beams: W, number of beams a sentence.
+      length: number of positions.
+
+    Returns:
+      For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv] in the
+      compute dtype.
+
+    Raises:
+      ValueError: there are not so many learned positions.
+    """
+    check_length(config, length)
+    room = (batch, config.num_heads, num_beams, length)
+    return tuple(
+        KeysValues(
+            jnp.zeros((*room, config.d_k), config.compute_dtype),
+            jnp.zeros((*room, config.d_v), config.compute_dtype),
+        )
+        for _ in range(config.num_layers)
+    )

@@ -1,0 +1,131 @@
+"""Counts parameters and floating-point operations by formula, without a model.
+
+The counts are exact for this package's Transformer; they fill in the last column of the
+paper's Table 3 and the "training cost" of its Table 2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from t2t_jax.model.config import TransformerConfig
+
+
+class ParameterCount(NamedTuple):
+    """Numbers of parameters.
+
+    Attributes:
+      embedding: the vocabulary's matrices, and learned positions if there are any.
+      encoder: its N layers.
+      decoder: its N layers.
+    """
+
+    embedding: int
+    encoder: int
+    decoder: int
+
+    @property
+    def total(self) -> int:
+        """Parameters of the whole model."""
+        return sum(self)
+
+
+class FlopCount(NamedTuple):
+    """Floating-point operations; a multiplication and its addition are two.
+
+    Attributes:
+      feed_forward: §3.3, in both stacks.
+      projections: W^Q, W^K, W^V and W^O, in all three attentions (§3.2.2).
+      scores: Q K^T and the weighted sum of values (§3.2.1).
+      logits: the pre-softmax linear transformation (§3.4).
+    """
+
+    feed_forward: float
+    projections: float
+    scores: float
+    logits: float
+
+    @property
+    def total(self) -> float:
+        """FLOPs of the whole step."""
+        return sum(self)
+
+
+def count_parameters(config: TransformerConfig) -> ParameterCount:
+    """Counts the parameters of a model, each matrix once however often it is used.
+
+    Args:
+      config: of the model.
+
+    Returns:
+      The numbers, by part.
+
+    Paper:
+      Table 3, last column.
+
+    Example:
+      >>> count_parameters(TransformerConfig())
+      ParameterCount(embedding=18944000, encoder=18902016, decoder=25199616)
+      >>> round(count_parameters(TransformerConfig()).total / 1e6)
+      63
+    """
+    d_model, d_ff = config.d_model, config.d_ff
+    attention = 2 * d_model * config.num_heads * (config.d_k + config.d_v)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norm = 2 * d_model
+    final_norm = norm if config.norm_position == "pre" else 0
+    matrices = {"all": 1, "decoder": 2, "none": 3}[config.tying]
+    ids = matrices * config.vocab_size
+    if config.positions == "learned":
+        ids += 2 * config.max_positions
+    return ParameterCount(
+        embedding=ids * d_model,
+        encoder=config.num_layers * (attention + feed_forward + 2 * norm) + final_norm,
+        decoder=config.num_layers * (2 * attention + feed_forward + 3 * norm)
+        + final_norm,
+    )
+
+
+def training_flops(
+    config: TransformerConfig, *, source_length: float, target_length: float
+) -> FlopCount:
+    """Counts the operations of training on one sentence pair, forward and backward.
+
+    Matrix products only: they are all but a thousandth. The backward pass costs two
+    forward passes. Scores are counted for every pair of positions, for that is how they
+    are computed; causality would halve a third of 1 %.
+
+    Args:
+      config: of the model.
+      source_length: subwords of the source, or their average.
+      target_length: subwords of the target.
+
+    Returns:
+      The numbers, by part. Divided by the length, they are those of a pair of tokens.
+
+    Paper:
+      Table 2, "Training Cost (FLOPs)"; there estimated from time and hardware.
+
+    Example:
+      >>> flops = training_flops(
+      ...     TransformerConfig(), source_length=28, target_length=28
+      ... )
+      >>> f"{flops.total / 28:.3e}"
+      '3.810e+08'
+    """
+    layers, heads, d_model = config.num_layers, config.num_heads, config.d_model
+    both = source_length + target_length
+    # A weight is used once for each position that it is applied to: W^Q and W^O for
+    # those that look, W^K and W^V for those that are looked at.
+    looks = source_length + 2 * target_length
+    looked_at = both + source_length
+    half_attention = d_model * heads * (config.d_k + config.d_v)
+    pairs = source_length**2 + target_length**2 + target_length * source_length
+    products = FlopCount(
+        feed_forward=layers * both * 2 * d_model * config.d_ff,
+        projections=layers * (looks + looked_at) * half_attention,
+        scores=layers * pairs * heads * (config.d_k + config.d_v),
+        logits=target_length * d_model * config.vocab_size,
+    )
+    forward_and_backward, multiply_and_add = 3, 2
+    return FlopCount(*(n * forward_and_backward * multiply_and_add for n in products))

@@ -1,0 +1,228 @@
+"""The decoder: the right half of the paper's Figure 1, in full and step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.masks import causal_segment_mask, segment_mask
+from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.model.cache import Cache, CrossMemory, KeysValues
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.embedding import Positions
+from t2t_jax.model.feed_forward import FeedForward
+from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
+from t2t_jax.types import Array
+
+
+class DecoderLayer(nn.Module):
+    """Stacks masked self-attention, attention over the memory, and a feed-forward net.
+
+    Paper:
+      §3.1, "Decoder".
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares three sub-layers, each with its "Add & Norm"."""
+        self.self_attention = MultiHeadAttention(self.config)
+        self.self_attention_norm = AddAndNorm(self.config)
+        self.cross_attention = MultiHeadAttention(self.config)
+        self.cross_attention_norm = AddAndNorm(self.config)
+        self.feed_forward = FeedForward(self.config)
+        self.feed_forward_norm = AddAndNorm(self.config)
+
+    def __call__(
+        self,
+        x_BxTxD: jax.Array,
+        memory: KeysValues,
+        *,
+        self_mask_Bx1xTxT: jax.Array,
+        cross_mask_Bx1xTxS: jax.Array,
+        rows_B: Array | None,
+    ) -> jax.Array:
+        """Computes one layer at all positions.
+
+        Args:
+          x_BxTxD: [B, T, D] output of the layer below.
+          memory: this layer's keys and values of the memory.
+          self_mask_Bx1xTxT: [B, 1, T, T] True = may look.
+          cross_mask_Bx1xTxS: [B, 1, T, S] True = may look.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          [B, T, D]
+        """
+
+        def self_attention(x: jax.Array) -> jax.Array:
+            keys_values = self.self_attention.keys_values(x)
+            return self.self_attention(
+                x, keys_values, mask_Bx1xQxK=self_mask_Bx1xTxT, rows_B=rows_B
+            )
+
+        return self._sublayers(
+            x_BxTxD,
+            self_attention,
+            memory=memory,
+            cross_mask_Bx1xTxS=cross_mask_Bx1xTxS,
+            rows_B=rows_B,
+        )
+
+    def step(
+        self,
+        x_BxWxD: jax.Array,
+        memory: KeysValues,
+        *,
+        mask_Bx1x1xS: jax.Array,
+        past: KeysValues,
+        position: Array,
+    ) -> tuple[jax.Array, KeysValues]:
+        """Computes one layer at one position of every beam.
+
+        The beams of a sentence are so many queries to its memory, which need not be
+        repeated for them.
+
+        Args:
+          x_BxWxD: [B, W, D] output of the layer below.
+          memory: this layer's keys and values of the memory.
+          mask_Bx1x1xS: [B, 1, 1, S] True = may look.
+          past: this layer's keys and values of earlier positions.
+          position: scalar integer.
+
+        Returns:
+          output: [B, W, D]
+          past: with this position added.
+        """
+
+        def self_attention(x: jax.Array) -> jax.Array:
+            nonlocal past
+            past = self.self_attention.append(past, x, position)
+            return self.self_attention.look_back(x, past, position)
+
+        y_BxWxD = self._sublayers(
+            x_BxWxD,
+            self_attention,
+            memory=memory,
+            cross_mask_Bx1xTxS=mask_Bx1x1xS,
+            rows_B=None,
+        )
+        return y_BxWxD, past
+
+    def _sublayers(
+        self,
+        x_BxTxD: jax.Array,
+        self_attention: Callable[[jax.Array], jax.Array],
+        *,
+        memory: KeysValues,
+        cross_mask_Bx1xTxS: jax.Array,
+        rows_B: Array | None,
+    ) -> jax.Array:
+        """Computes the three sub-layers, given how self-attention finds its past."""
+
+        def cross_attention(x: jax.Array) -> jax.Array:
+            return self.cross_attention(
+                x, memory, mask_Bx1xQxK=cross_mask_Bx1xTxS, rows_B=rows_B
+            )
+
+        def feed_forward(x: jax.Array) -> jax.Array:
+            return self.feed_forward(x, rows_B)
+
+        x_BxTxD = self.self_attention_norm(x_BxTxD, self_attention, rows_B=rows_B)
+        x_BxTxD = self.cross_attention_norm(x_BxTxD, cross_attention, rows_B=rows_B)
+        return self.feed_forward_norm(x_BxTxD, feed_forward, rows_B=rows_B)
+
+
+class Decoder(nn.Module):
+    """Turns embedded target tokens and the memory into vectors that predict words.
+
+    Paper:
+      Figure 1, right; §3.1.
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares positions, N layers of three sub-layers, pre-norm's last norm."""
+        config = self.config
+        self.positions = Positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.layer = [DecoderLayer(config) for _ in range(config.num_layers)]
+        if config.norm_position == "pre":
+            self.final_norm = LayerNorm(config)
+
+    def read(self, memory_BxSxD: jax.Array, segments_BxS: Array) -> CrossMemory:
+        """Projects the memory for every layer's cross-attention."""
+        layers = tuple(
+            layer.cross_attention.keys_values(memory_BxSxD) for layer in self.layer
+        )
+        return CrossMemory(layers, jnp.asarray(segments_BxS))
+
+    def __call__(
+        self,
+        x_BxTxD: jax.Array,
+        memory: CrossMemory,
+        *,
+        segments_BxT: Array,
+        positions_BxT: Array,
+        rows_B: Array | None,
+    ) -> jax.Array:
+        """Decodes all positions at once, none seeing a later one.
+
+        Args:
+          x_BxTxD: [B, T, D] embedded target tokens, the first of them bos.
+          memory: from `read`.
+          segments_BxT: [B, T] segment numbers from 1; 0 is padding.
+          positions_BxT: [B, T] position inside the segment, from 0.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          [B, T, D]
+        """
+        self_mask_Bx1xTxT = causal_segment_mask(segments_BxT)[:, None]
+        cross_mask_Bx1xTxS = segment_mask(segments_BxT, memory.segments)[:, None]
+        x_BxTxD = self.dropout(self.positions(x_BxTxD, positions_BxT), rows_B)
+        for layer, keys_values in zip(self.layer, memory.layers, strict=True):
+            x_BxTxD = layer(
+                x_BxTxD,
+                keys_values,
+                self_mask_Bx1xTxT=self_mask_Bx1xTxT,
+                cross_mask_Bx1xTxS=cross_mask_Bx1xTxS,
+                rows_B=rows_B,
+            )
+        return self._finish(x_BxTxD)
+
+    def step(
+        self, x_BxWxD: jax.Array, cache: Cache, position: Array
+    ) -> tuple[jax.Array, Cache]:
+        """Decodes one position of every beam.
+
+        Args:
+          x_BxWxD: [B, W, D] embedded tokens, one for each beam.
+          cache: everything read before.
+          position: scalar integer below the cache's length.
+
+        Returns:
+          output: [B, W, D]
+          cache: with this position added.
+        """
+        mask_Bx1x1xS = (cache.memory.segments > 0)[:, None, None]
+        positions_BxW = jnp.full(x_BxWxD.shape[:2], position)
+        x_BxWxD = self.positions(x_BxWxD, positions_BxW)
+        new_past = []
+        for layer, memory, past in zip(
+            self.layer, cache.memory.layers, cache.past, strict=True
+        ):
+            x_BxWxD, past = layer.step(
+                x_BxWxD, memory, mask_Bx1x1xS=mask_Bx1x1xS, past=past, position=position
+            )
+            new_past.append(past)
+        return self._finish(x_BxWxD), cache._replace(past=tuple(new_past))
+
+    def _finish(self, x_BxTxD: jax.Array) -> jax.Array:
+        if self.config.norm_position == "pre":
+            x_BxTxD = self.final_norm(x_BxTxD)
+        return x_BxTxD

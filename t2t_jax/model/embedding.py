@@ -1,0 +1,81 @@
+"""Owns the vocabulary's matrix (§3.4 of the paper) and adds positions (§3.5)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.embedding import embed, logits
+from t2t_jax.functional.positions import sinusoidal_positions
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.types import Array
+
+
+class Embedding(nn.Module):
+    """Owns one matrix of vectors, and both of its uses.
+
+    Attributes:
+      num_ids: rows of the matrix: V, or the number of learned positions.
+      d_model: its columns, D.
+      dtype: of the vectors looked up.
+
+    Paper:
+      §3.4: "we share the same weight matrix between the two embedding layers and the
+      pre-softmax linear transformation".
+    """
+
+    num_ids: int
+    d_model: int
+    dtype: str
+
+    def setup(self) -> None:
+        """Declares `table`, of standard deviation d_model^-0.5."""
+        normal = nn.initializers.normal(self.d_model**-0.5)
+        shape = (self.num_ids, self.d_model)
+        self.table = self.param("table", normal, shape, jnp.float32)
+
+    def __call__(self, ids_BxL: Array) -> jax.Array:
+        """Looks up ids, times sqrt(d_model): [B, L] -> [B, L, D]."""
+        return embed(ids_BxL, self.table).astype(self.dtype)
+
+    def logits(self, y_BxLxD: jax.Array) -> jax.Array:
+        """Scores every id: [B, L, D] -> [B, L, V] float32."""
+        return logits(y_BxLxD, self.table)
+
+
+class Positions(nn.Module):
+    """Adds to each token's vector the one that marks its position.
+
+    Paper:
+      §3.5; learned positions are Table 3 (E).
+
+    Departs:
+      The paper does not say how learned positions are scaled or initialised: here as
+      tokens are, one table for each stack.
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares the table of learned positions, if there is one."""
+        config = self.config
+        if config.positions == "learned":
+            self.learned = Embedding(
+                config.max_positions, config.d_model, config.compute_dtype
+            )
+
+    def __call__(self, x_BxLxD: jax.Array, positions_BxL: Array) -> jax.Array:
+        """Adds positions to embeddings.
+
+        Args:
+          x_BxLxD: [B, L, D] embeddings.
+          positions_BxL: [B, L] position inside the sentence, from 0.
+
+        Returns:
+          [B, L, D]
+        """
+        if self.config.positions == "learned":
+            return x_BxLxD + self.learned(positions_BxL)
+        marks_BxLxD = sinusoidal_positions(positions_BxL, self.config.d_model)
+        return x_BxLxD + marks_BxLxD.astype(x_BxLxD.dtype)

@@ -1,0 +1,103 @@
+"""The encoder: the left half of the paper's Figure 1."""
+
+from __future__ import annotations
+
+import jax
+from flax import linen as nn
+
+from t2t_jax.functional.masks import segment_mask
+from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.embedding import Positions
+from t2t_jax.model.feed_forward import FeedForward
+from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
+from t2t_jax.types import Array
+
+
+class EncoderLayer(nn.Module):
+    """Stacks self-attention and a feed-forward network.
+
+    Paper:
+      §3.1, "Encoder".
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares two sub-layers, each with its "Add & Norm"."""
+        self.self_attention = MultiHeadAttention(self.config)
+        self.self_attention_norm = AddAndNorm(self.config)
+        self.feed_forward = FeedForward(self.config)
+        self.feed_forward_norm = AddAndNorm(self.config)
+
+    def __call__(
+        self, x_BxSxD: jax.Array, *, mask_Bx1xSxS: jax.Array, rows_B: Array | None
+    ) -> jax.Array:
+        """Computes one layer: [B, S, D] -> [B, S, D].
+
+        Args:
+          x_BxSxD: [B, S, D] output of the layer below.
+          mask_Bx1xSxS: [B, 1, S, S] True = may look.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          [B, S, D]
+        """
+
+        def self_attention(x: jax.Array) -> jax.Array:
+            keys_values = self.self_attention.keys_values(x)
+            return self.self_attention(
+                x, keys_values, mask_Bx1xQxK=mask_Bx1xSxS, rows_B=rows_B
+            )
+
+        def feed_forward(x: jax.Array) -> jax.Array:
+            return self.feed_forward(x, rows_B)
+
+        x_BxSxD = self.self_attention_norm(x_BxSxD, self_attention, rows_B=rows_B)
+        return self.feed_forward_norm(x_BxSxD, feed_forward, rows_B=rows_B)
+
+
+class Encoder(nn.Module):
+    """Turns embedded source tokens into the memory that the decoder reads.
+
+    Paper:
+      Figure 1, left; §3.1.
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares positions, N layers of two sub-layers, and pre-norm's last norm."""
+        config = self.config
+        self.positions = Positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.layer = [EncoderLayer(config) for _ in range(config.num_layers)]
+        if config.norm_position == "pre":
+            self.final_norm = LayerNorm(config)
+
+    def __call__(
+        self,
+        x_BxSxD: jax.Array,
+        *,
+        segments_BxS: Array,
+        positions_BxS: Array,
+        rows_B: Array | None,
+    ) -> jax.Array:
+        """Encodes.
+
+        Args:
+          x_BxSxD: [B, S, D] embedded source tokens.
+          segments_BxS: [B, S] segment numbers from 1; 0 is padding.
+          positions_BxS: [B, S] position inside the segment, from 0.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          memory: [B, S, D]
+        """
+        mask_Bx1xSxS = segment_mask(segments_BxS, segments_BxS)[:, None]
+        x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)
+        for layer in self.layer:
+            x_BxSxD = layer(x_BxSxD, mask_Bx1xSxS=mask_Bx1xSxS, rows_B=rows_B)
+        if self.config.norm_position == "pre":
+            x_BxSxD = self.final_norm(x_BxSxD)
+        return x_BxSxD

@@ -1,0 +1,66 @@
+"""Owns the matrices of the position-wise feed-forward network (§3.3 of the paper)."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.feed_forward import feed_forward
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.sublayer import Dropout
+from t2t_jax.types import Array
+
+
+class Affine(nn.Module):
+    """Owns one W and b of equation 2.
+
+    Attributes:
+      shape: of the kernel: inputs, outputs.
+    """
+
+    shape: tuple[int, int]
+
+    def setup(self) -> None:
+        """Declares `kernel` and `bias`."""
+        glorot, zeros = nn.initializers.glorot_uniform(), nn.initializers.zeros
+        self.kernel = self.param("kernel", glorot, self.shape, jnp.float32)
+        self.bias = self.param("bias", zeros, self.shape[1:], jnp.float32)
+
+
+class FeedForward(nn.Module):
+    """Computes max(0, x W1 + b1) W2 + b2.
+
+    Paper:
+      §3.3, equation 2.
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares W1 and b1 (`inner`), W2 and b2 (`outer`)."""
+        d_model, d_ff = self.config.d_model, self.config.d_ff
+        self.inner = Affine((d_model, d_ff))
+        self.outer = Affine((d_ff, d_model))
+        self.dropout = Dropout(self.config.relu_dropout)
+
+    def __call__(self, x_BxLxD: jax.Array, rows_B: Array | None) -> jax.Array:
+        """Applies the network to every position alone.
+
+        Args:
+          x_BxLxD: [B, L, D] input.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          [B, L, D]
+        """
+        return feed_forward(
+            x_BxLxD,
+            w1_DxF=self.inner.kernel,
+            b1_F=self.inner.bias,
+            w2_FxD=self.outer.kernel,
+            b2_D=self.outer.bias,
+            dropout=functools.partial(self.dropout, rows_B=rows_B),
+        )

@@ -1,0 +1,136 @@
+"""The Transformer as decoding sees it: a `t2t_jax.types.StepModel`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.functional.masks import segments_of
+from t2t_jax.model.cache import Cache, CrossMemory, KeysValues, empty_past
+from t2t_jax.model.rows import check_length
+from t2t_jax.model.transformer import Transformer
+from t2t_jax.types import Array, Params, PyTree
+
+Past = tuple[KeysValues, ...]
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["model"]
+)
+@dataclasses.dataclass(frozen=True)
+class TransformerStepModel:
+    """Binds a Transformer to its parameters.
+
+    It is a pytree whose leaves are the parameters, so a jitted search takes it as an
+    argument and compiles once for all checkpoints.
+
+    Attributes:
+      model: the module; static under `jit`.
+      params: its parameters.
+
+    Paper:
+      §6.1: what beam search asks of a model.
+    """
+
+    model: Transformer
+    params: Params
+
+    def encode(self, source_BxS: Array) -> CrossMemory:
+        """Reads source tokens once, up to each layer's keys and values.
+
+        Args:
+          source_BxS: [B, S] tokens; pad = 0. One sentence a row.
+
+        Returns:
+          Arrays that start with axis B, none repeated for beams.
+        """
+        memory: CrossMemory = self._apply(_read, source_BxS)
+        return memory
+
+    def init_cache(self, memory: CrossMemory, num_beams: int, length: int) -> Past:
+        """Makes room for the past of every beam.
+
+        Args:
+          memory: from `encode`.
+          num_beams: W.
+          length: number of target positions.
+
+        Returns:
+          For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv].
+        """
+        batch = memory.segments.shape[0]
+        return empty_past(self.model.config, batch, num_beams=num_beams, length=length)
+
+    def step(
+        self, tokens_BxW: Array, memory: CrossMemory, cache: Past, position: Array
+    ) -> tuple[jax.Array, Past]:
+        """Reads one token of every beam at `position`.
+
+        Args:
+          tokens_BxW: [B, W] tokens; bos at position 0.
+          memory: from `encode`.
+          cache: the past of every beam.
+          position: scalar integer below the cache's length.
+
+        Returns:
+          logits: [B, W, V] float32, of the next token.
+          cache: with this position added.
+        """
+        whole = Cache(memory=memory, past=cache)
+        logits_BxWxV, whole = self._apply("step", tokens_BxW, whole, position)
+        return logits_BxWxV, whole.past
+
+    def reorder(self, cache: Past, parents_BxW: Array) -> Past:
+        """Gives beam w of sentence b the past of beam `parents_BxW[b, w]`.
+
+        Args:
+          cache: the past of every beam.
+          parents_BxW: [B, W] beam numbers; W may differ from the cache's.
+
+        Returns:
+          The past of the new beams.
+        """
+        index = jnp.asarray(parents_BxW)[:, None, :, None, None]
+        reordered: Past = jax.tree.map(
+            lambda x_BxHxWxLxD: jnp.take_along_axis(x_BxHxWxLxD, index, axis=2), cache
+        )
+        return reordered
+
+    def grow(self, cache: Past, length: int) -> Past:
+        """Makes room for `length` positions in all.
+
+        Args:
+          cache: the past of every beam.
+          length: at least as many positions as there is room for already.
+
+        Returns:
+          The same past with zeros after it.
+
+        Raises:
+          ValueError: `length` would cut the past off.
+        """
+        check_length(self.model.config, length)
+        more = length - cache[0].keys.shape[3]
+        if more < 0:
+            raise ValueError(
+                f"length={length} must be at least the {length - more} positions that "
+                "the cache has room for. Pass a greater length."
+            )
+        widths = ((0, 0), (0, 0), (0, 0), (0, more), (0, 0))
+        grown: Past = jax.tree.map(lambda x: jnp.pad(x, widths), cache)
+        return grown
+
+    def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
+        return self.model.apply({"params": self.params}, *args, method=method)
+
+
+def _read(model: Transformer, source_BxS: Array) -> CrossMemory:
+    """Encodes, and projects the memory for the decoder, in one pass."""
+    segments_BxS = segments_of(source_BxS)
+    memory_BxSxD = model.encode(source_BxS, source_segments=segments_BxS)
+    return model.decoder.read(memory_BxSxD, segments_BxS)

@@ -1,0 +1,94 @@
+"""What surrounds every sub-layer: residual connection, dropout, layer normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.dropout import dropout
+from t2t_jax.functional.layer_norm import layer_norm
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.types import Array
+
+
+class LayerNorm(nn.Module):
+    """Owns the scale and bias of one `functional.layer_norm`."""
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares `scale` and `bias`, [D]."""
+        shape = (self.config.d_model,)
+        self.scale = self.param("scale", nn.initializers.ones, shape, jnp.float32)
+        self.bias = self.param("bias", nn.initializers.zeros, shape, jnp.float32)
+
+    def __call__(self, x_xD: jax.Array) -> jax.Array:
+        """Normalises the last axis."""
+        epsilon = self.config.layer_norm_epsilon
+        return layer_norm(x_xD, self.scale, bias_D=self.bias, epsilon=epsilon)
+
+
+class Dropout(nn.Module):
+    """Is one site of dropout: its place in the module tree makes its masks its own."""
+
+    rate: float
+
+    def __call__(self, x_Bx: jax.Array, rows_B: Array | None) -> jax.Array:
+        """Drops out with the "dropout" key of `apply(…, rngs=…)`.
+
+        Args:
+          x_Bx: [B, ...] input.
+          rows_B: [B] global row numbers; None: drop nothing (deterministic).
+
+        Returns:
+          [B, ...]
+        """
+        if rows_B is None or self.rate == 0:
+            return x_Bx
+        key = self.make_rng("dropout")  # Linen folds this module's path into it.
+        return dropout(x_Bx, rate=self.rate, key=key, rows_B=rows_B)
+
+
+class AddAndNorm(nn.Module):
+    """Is the box "Add & Norm" of Figure 1, with the dropout of §5.4.
+
+    Paper:
+      §3.1, "LayerNorm(x + Sublayer(x))"; §5.4, dropout "to the output of each
+      sub-layer, before it is added to the sub-layer input and normalized".
+
+    Departs:
+      `norm_position="pre"` normalises what enters the sub-layer instead.
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares the norm, whose parameters are this module's own."""
+        self.norm = LayerNorm(self.config)
+        self.dropout = Dropout(self.config.dropout)
+        # Paths read `self_attention_norm/scale`, not `self_attention_norm/norm/scale`.
+        nn.share_scope(self, self.norm)
+
+    def __call__(
+        self,
+        x_BxLxD: jax.Array,
+        sublayer: Callable[[jax.Array], jax.Array],
+        *,
+        rows_B: Array | None,
+    ) -> jax.Array:
+        """Computes LayerNorm(x + Dropout(Sublayer(x))).
+
+        Args:
+          x_BxLxD: [B, L, D] input of the sub-layer.
+          sublayer: the function between the residual connection's ends.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          [B, L, D]
+        """
+        if self.config.norm_position == "pre":
+            return x_BxLxD + self.dropout(sublayer(self.norm(x_BxLxD)), rows_B)
+        return self.norm(x_BxLxD + self.dropout(sublayer(x_BxLxD), rows_B))

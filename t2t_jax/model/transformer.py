@@ -1,0 +1,246 @@
+"""The Transformer: the paper's Figure 1, one object for training and decoding."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.masks import segments_of
+from t2t_jax.functional.shapes import check_axes
+from t2t_jax.model.cache import Cache, empty_past
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.decoder import Decoder
+from t2t_jax.model.embedding import Embedding
+from t2t_jax.model.encoder import Encoder
+from t2t_jax.model.rows import dropout_rows, fill_in
+from t2t_jax.types import Array
+
+
+class Transformer(nn.Module):
+    """Predicts each word of a sentence's translation from the words before it.
+
+    Tokens are integers, pad = 0. Rows hold one sentence each, or several told apart by
+    `segments`. What is left out means: segments, 1 where there is a token and 0 where
+    there is padding; positions, 0 to L - 1; rows, 0 to B - 1.
+
+    Paper:
+      Figure 1, §3, and the dropout of §5.4.
+
+    Example:
+      >>> config = TransformerConfig(
+      ...     vocab_size=11, num_layers=1, d_model=4, d_ff=8, num_heads=2, d_k=2, d_v=2
+      ... )
+      >>> source, target_inputs = jnp.array([[5, 7, 2]]), jnp.array([[1, 6, 8, 9]])
+      >>> model = Transformer(config)
+      >>> params = model.init(jax.random.key(0), source, target_inputs)["params"]
+      >>> model.apply({"params": params}, source, target_inputs).shape
+      (1, 4, 11)
+    """
+
+    config: TransformerConfig
+
+    def setup(self) -> None:
+        """Declares both stacks and one, two or three matrices of the vocabulary."""
+        config = self.config
+        new = (config.vocab_size, config.d_model, config.compute_dtype)
+        if config.tying == "all":
+            self.embedding = Embedding(*new)
+            self.source_embedding = self.target_embedding = self.embedding
+        else:
+            self.source_embedding = Embedding(*new)
+            self.target_embedding = Embedding(*new)
+        if config.tying == "none":
+            self.pre_softmax = Embedding(*new)
+        else:
+            self.pre_softmax = self.target_embedding
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+
+    def __call__(
+        self,
+        source: Array,
+        target_inputs: Array,
+        *,
+        source_segments: Array | None = None,
+        target_segments: Array | None = None,
+        source_positions: Array | None = None,
+        target_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Scores every word at every position of the target, given those before it.
+
+        Args:
+          source: [B, S] tokens of the source.
+          target_inputs: [B, T] tokens of the target, shifted right: bos first.
+          source_segments: [B, S] segment numbers from 1, 0 is padding. For None, here
+            and below, see the class.
+          target_segments: [B, T] likewise; a pair shares its number.
+          source_positions: [B, S] position inside the segment, from 0.
+          target_positions: [B, T] likewise.
+          rows: [B] global row numbers for dropout.
+          deterministic: False drops out, with the "dropout" key of `apply(…, rngs=…)`.
+
+        Returns:
+          logits: [B, T, V] float32.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        if source_segments is None:
+            source_segments = segments_of(source)
+        memory_BxSxD = self.encode(
+            source,
+            source_segments=source_segments,
+            source_positions=source_positions,
+            rows=rows,
+            deterministic=deterministic,
+        )
+        return self.decode(
+            target_inputs,
+            memory_BxSxD,
+            source_segments=source_segments,
+            target_segments=target_segments,
+            target_positions=target_positions,
+            rows=rows,
+            deterministic=deterministic,
+        )
+
+    def encode(
+        self,
+        source: Array,
+        *,
+        source_segments: Array | None = None,
+        source_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Reads the source: the left half of Figure 1.
+
+        Args:
+          source: [B, S] as in `__call__`, like all that follows.
+          source_segments: [B, S]
+          source_positions: [B, S]
+          rows: [B]
+          deterministic: False drops out.
+
+        Returns:
+          memory: [B, S, D] in the compute dtype.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(
+            source=(source, "BxS"),
+            source_segments=(source_segments, "BxS"),
+            source_positions=(source_positions, "BxS"),
+            rows=(rows, "B"),
+        )
+        segments, positions = fill_in(
+            self.config, source, source_segments, positions_BxL=source_positions
+        )
+        return self.encoder(
+            self.source_embedding(source),
+            segments_BxS=segments,
+            positions_BxS=positions,
+            rows_B=dropout_rows(source, rows, deterministic=deterministic),
+        )
+
+    def decode(
+        self,
+        target_inputs: Array,
+        memory: Array,
+        *,
+        source_segments: Array,
+        target_segments: Array | None = None,
+        target_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Scores the target given the memory: the right half of Figure 1.
+
+        Args:
+          target_inputs: [B, T] as in `__call__`.
+          memory: [B, S, D] from `encode`.
+          source_segments: [B, S] those of the source that `encode` read; not optional,
+            for there are no source tokens here to take them from.
+          target_segments: [B, T] as in `__call__`, like all that follows.
+          target_positions: [B, T]
+          rows: [B]
+          deterministic: False drops out.
+
+        Returns:
+          logits: [B, T, V] float32.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(
+            target_inputs=(target_inputs, "BxT"),
+            memory=(memory, f"BxSx{self.config.d_model}"),
+            source_segments=(source_segments, "BxS"),
+            target_segments=(target_segments, "BxT"),
+            target_positions=(target_positions, "BxT"),
+            rows=(rows, "B"),
+        )
+        segments, positions = fill_in(
+            self.config, target_inputs, target_segments, positions_BxL=target_positions
+        )
+        y_BxTxD = self.decoder(
+            self.target_embedding(target_inputs),
+            self.decoder.read(jnp.asarray(memory), source_segments),
+            segments_BxT=segments,
+            positions_BxT=positions,
+            rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
+        )
+        return self.pre_softmax.logits(y_BxTxD)
+
+    def init_cache(
+        self, memory: Array, source_segments: Array, *, num_beams: int = 1, length: int
+    ) -> Cache:
+        """Prepares decoding one token at a time; a row holds one sentence here.
+
+        Args:
+          memory: [B, S, D] from `encode`.
+          source_segments: [B, S] 1 where there is a token, 0 where there is padding.
+          num_beams: W, translations of each sentence that grow side by side.
+          length: number of target positions there is room for.
+
+        Returns:
+          The cache to give to `step`.
+
+        Raises:
+          ValueError: the axes do not agree, or there are not so many learned positions.
+        """
+        check_axes(
+            memory=(memory, f"BxSx{self.config.d_model}"),
+            source_segments=(source_segments, "BxS"),
+        )
+        batch = memory.shape[0]
+        past = empty_past(self.config, batch, num_beams=num_beams, length=length)
+        return Cache(self.decoder.read(jnp.asarray(memory), source_segments), past)
+
+    def step(
+        self, tokens: Array, cache: Cache, position: Array | int
+    ) -> tuple[jax.Array, Cache]:
+        """Reads one token of every beam and scores the next: `decode`, in parts.
+
+        Args:
+          tokens: [B, W] the tokens at `position`; bos at position 0.
+          cache: from `init_cache`, or from the step before.
+          position: scalar integer, one more at each step; it may be traced. It must be
+            below the cache's length: beyond, the last position is overwritten.
+
+        Returns:
+          logits: [B, W, V] float32, for the token at `position` + 1.
+          cache: with this position added.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(cache=(cache.past[0].keys, "BxHxWxLxDk"), tokens=(tokens, "BxW"))
+        y_BxWxD, cache = self.decoder.step(
+            self.target_embedding(tokens), cache, jnp.asarray(position)
+        )
+        return self.pre_softmax.logits(y_BxWxD), cache

@@ -1,0 +1,156 @@
+"""From corpora to something to train on: vocabulary, token caches, raw dev lines.
+
+Runs without JAX. What the workdir or the cache holds already is not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
+from typing import Any, NamedTuple
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.pipeline import describe_data, one_pass, stream
+from t2t_jax.data.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.types import Batch, DataPosition
+from t2t_jax.workdir import Workdir
+
+Say = Callable[[str], None]
+
+
+class Text(NamedTuple):
+    """The text of a run, ready to train on.
+
+    Attributes:
+      config: how batches are cut.
+      seed: of the data order.
+      vocabulary: shared by both languages.
+      train: the training pairs.
+      dev: the development pairs, for the loss.
+      dev_lines: the raw development pairs, for BLEU.
+    """
+
+    config: DataConfig
+    seed: int
+    vocabulary: Vocabulary
+    train: TokenCache
+    dev: TokenCache
+    dev_lines: Sequence[tuple[str, str]]
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Hashes of vocabulary and corpora, as checkpoints record them."""
+        return {
+            "vocabulary": self.vocabulary.fingerprint,
+            "train": self.train.fingerprint,
+            "dev": self.dev.fingerprint,
+        }
+
+    def train_batches(
+        self, start: DataPosition, *, num_rows: int
+    ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
+        """Streams batches from `start` on, each with the position after it."""
+        return stream(
+            self.train, self.config, seed=self.seed, start=start, num_rows=num_rows
+        )
+
+    def dev_batches(self, *, num_rows: int) -> Iterator[Batch]:
+        """Yields every development pair once."""
+        return one_pass(self.dev, self.config, num_rows=num_rows)
+
+
+def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
+    """Reads, checks and encodes the text of a run.
+
+    Args:
+      config: names the corpora.
+      workdir: where the vocabulary and data.json are kept.
+      say: tells people what is being done.
+
+    Raises:
+      UserError: a corpus or the vocabulary is not what it must be; everything that is
+        wrong with both corpora comes together.
+    """
+    found = _Found()
+    train = found.attempt(open_corpus, config.data.train, key="data.train")
+    dev = found.attempt(open_corpus, config.data.dev, key="data.dev")
+    dev_lines = found.attempt(list, dev)
+    vocabulary = found.attempt(
+        _vocabulary, train, config=config, workdir=workdir, say=say
+    )
+    found.raise_if_any()
+    caches = {
+        name: _encoded(name, corpus, vocabulary, config=config.data, say=say)
+        for name, corpus in (("train", train), ("dev", dev))
+    }
+    workdir.write_json("data.json", describe_data(vocabulary, **caches))
+    return Text(config.data, config.seed, vocabulary, **caches, dev_lines=dev_lines)
+
+
+def _encoded(
+    name: str, corpus: Corpus, vocabulary: Vocabulary, *, config: DataConfig, say: Say
+) -> TokenCache:
+    """Encodes a corpus, unless it has been, and says what was kept of it."""
+    cache = build_or_open(
+        corpus,
+        vocabulary,
+        max_length=config.max_length,
+        cache_dir=config.cache_dir,
+    )
+    counts = cache.counts
+    say(
+        f"{name}: {corpus.spec}: {counts['read']:,} pairs read, {counts['kept']:,} "
+        f"kept, {counts['empty']:,} empty, {counts['too_long']:,} longer than "
+        f"{config.max_length} subwords"
+    )
+    return cache
+
+
+class _Found:
+    """Goes on after a user's mistake, to find the next one too."""
+
+    def __init__(self) -> None:
+        self._errors: list[UserError] = []
+
+    def attempt(self, act: Callable[..., Any], subject: Any, **options: Any) -> Any:
+        """Returns `act(subject, …)`, or None if that or what it needs went wrong."""
+        if subject is None:
+            return None
+        try:
+            return act(subject, **options)
+        except UserError as error:
+            self._errors.append(error)
+            return None
+
+    def raise_if_any(self) -> None:
+        """Raises all the problems as one error, of the first one's kind."""
+        if self._errors:
+            problems = chain.from_iterable(error.problems for error in self._errors)
+            raise type(self._errors[0])(problems)
+
+
+def _vocabulary(
+    train: Corpus, config: Config, *, workdir: Workdir, say: Say
+) -> Vocabulary:
+    """Finds the vocabulary: the workdir's, else the configured one, else a new one."""
+    asked = config.vocabulary
+    if workdir.vocabulary.exists():
+        vocabulary = Vocabulary.load(workdir.vocabulary)
+    elif asked.file:
+        vocabulary = Vocabulary.load(asked.file)
+    else:
+        say(f"Training a vocabulary of {asked.size:,} subwords …")
+        lines = chain.from_iterable(train)
+        vocabulary = Vocabulary.train(lines, config=asked, seed=config.seed)
+    if vocabulary.size != asked.size:
+        raise DataError(
+            f"{asked.file or workdir.vocabulary} has {vocabulary.size:,} subwords and "
+            f"vocabulary.size={asked.size:,}. Change config.vocabulary.size."
+        )
+    vocabulary.save(workdir.path)
+    return vocabulary

@@ -1,0 +1,105 @@
+"""What can be set about optimizing and about reporting on it (no JAX needed)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from t2t_jax.errors import Problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """Adam and the learning rate of §5.3.
+
+    Paper: §5.3, with beta1 0.9, beta2 0.98, epsilon 1e-9 and 4,000 warm-up steps.
+
+    Attributes:
+      warmup_steps: optimizer steps over which the learning rate grows linearly.
+      peak_learning_rate: learning rate at the end of the warm-up; None means the
+        paper's `d_model^-0.5 * warmup_steps^-0.5`.
+      beta1: decay of the first moment.
+      beta2: decay of the second moment.
+      epsilon: added to the root of the second moment.
+    """
+
+    warmup_steps: int = 4_000
+    peak_learning_rate: float | None = None
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            self.warmup_steps >= 1,
+            f"optimizer.warmup_steps={self.warmup_steps} must be at least 1. "
+            "Change config.optimizer.warmup_steps.",
+        )
+        peak = self.peak_learning_rate
+        problems.require(
+            peak is None or (math.isfinite(peak) and peak > 0),
+            f"optimizer.peak_learning_rate={peak} must be a positive number, or None "
+            "for the paper's. Change config.optimizer.peak_learning_rate.",
+        )
+        for name in ("beta1", "beta2"):
+            value = getattr(self, name)
+            problems.require(
+                0 <= value < 1,
+                f"optimizer.{name}={value} must lie in [0, 1). "
+                f"Change config.optimizer.{name}.",
+            )
+        problems.require(
+            0 < self.epsilon < math.inf,
+            f"optimizer.epsilon={self.epsilon} must be a positive number. "
+            "Change config.optimizer.epsilon.",
+        )
+        problems.raise_if_any()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """What the training step computes.
+
+    Attributes:
+      label_smoothing: probability mass spread evenly over the whole vocabulary.
+        Paper: §5.4, 0.1.
+    """
+
+    label_smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            0 <= self.label_smoothing < 1,
+            f"training.label_smoothing={self.label_smoothing} must lie in [0, 1) "
+            "(§5.4). Change config.training.label_smoothing.",
+        )
+        problems.raise_if_any()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggingConfig:
+    """How often a run says where it is.
+
+    Attributes:
+      every_steps: optimizer steps between two records of metrics.jsonl.
+      every_seconds: seconds between two lines where stderr is not a terminal.
+    """
+
+    every_steps: int = 100
+    every_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            self.every_steps >= 1,
+            f"logging.every_steps={self.every_steps} must be at least 1. "
+            "Change config.logging.every_steps.",
+        )
+        problems.require(
+            0 <= self.every_seconds < math.inf,
+            f"logging.every_seconds={self.every_seconds} must be 0 or more. "
+            "Change config.logging.every_seconds.",
+        )
+        problems.raise_if_any()

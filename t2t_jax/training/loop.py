@@ -1,0 +1,221 @@
+"""The training loop: it counts, and calls what is due.
+
+It knows neither files nor corpora: evaluating, saving and reporting are callables.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+from t2t_jax.training.guard import StopRequest, require_finite
+from t2t_jax.training.metrics import Sums, summarise, total
+from t2t_jax.training.state import TrainState
+from t2t_jax.training.step import StepOutput
+from t2t_jax.types import Batch, DataPosition
+
+Record = dict[str, Any]
+
+
+class Progress(NamedTuple):
+    """Where a run stands; saved with every checkpoint.
+
+    Attributes:
+      step: optimizer steps made.
+      position: the next batch to read.
+      minutes: of training, evaluation and saving left out.
+      best_bleu: highest development BLEU so far; -1 before the first evaluation.
+      saved_minutes: `minutes` at the last periodic checkpoint.
+      window: the `Sums` of the steps since the last training record, so that a
+        resumed run writes the record that it would have written; () for none.
+    """
+
+    step: int = 0
+    position: DataPosition = DataPosition(0, 0)
+    minutes: float = 0.0
+    best_bleu: float = -1.0
+    saved_minutes: float = 0.0
+    window: tuple[float, ...] = ()
+
+
+class Intervals(NamedTuple):
+    """When something is due, in optimizer steps; 0 is never.
+
+    Attributes:
+      steps: at which training is complete.
+      log: between training records.
+      evaluate: between evaluations; the last step is always evaluated.
+      save_steps: between periodic checkpoints.
+      save_minutes: between periodic checkpoints, in minutes of training.
+      save_epochs: between periodic checkpoints, in passes over the corpus.
+    """
+
+    steps: int
+    log: int
+    evaluate: int
+    save_steps: int = 0
+    save_minutes: float = 0.0
+    save_epochs: int = 0
+
+
+class Callbacks(Protocol):
+    """What the loop calls."""
+
+    def log(self, record: Record) -> None:
+        """Reports figures over the steps since the last call."""
+
+    def evaluate(self, state: TrainState, step: int) -> Record:
+        """Scores the development set; the record holds `bleu` if it was decoded."""
+
+    def save(
+        self, state: TrainState, progress: Progress, kinds: tuple[str, ...]
+    ) -> None:
+        """Writes a checkpoint; `kinds` of periodic, best, final, stopped."""
+
+
+class _Meter:
+    """Adds up the outputs of steps, and the time they took."""
+
+    def __init__(self, progress: Progress):
+        self._pending: list[StepOutput] = []
+        self.window = progress.window
+        self._gradient_norm = 0.0
+        self._timed_tokens = 0.0
+        self._timed_seconds = 0.0
+        self._seconds = 60 * progress.minutes
+        self._started = time.perf_counter()
+
+    @property
+    def minutes(self) -> float:
+        return (self._seconds + time.perf_counter() - self._started) / 60
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keeps evaluating and saving out of the training time."""
+        self._lap()
+        yield
+        self._started = time.perf_counter()
+
+    def add(self, output: StepOutput) -> None:
+        # Two steps in flight hide the host's work; more would only hold batches.
+        if len(self._pending) > 1:
+            jax.block_until_ready(self._pending[-2])
+        self._pending.append(output)
+
+    def settle(self, step: int) -> None:
+        """Waits for the steps made so far, and adds them to the window.
+
+        Raises:
+          DivergedError: the loss or gradient of one was not finite.
+        """
+        for output in jax.device_get(self._pending):
+            self._gradient_norm = float(output.gradient_norm)
+            require_finite(
+                step,
+                loss=float(output.sums.loss),
+                gradient_norm=self._gradient_norm,
+            )
+            before = [Sums(*self.window)] if self.window else []
+            self.window = tuple(map(float, total([*before, output.sums])))
+            self._timed_tokens += float(output.sums.target_tokens)
+        self._pending = []
+
+    def read(self, step: int) -> Record:
+        """Makes the record of the steps since the last one, and forgets them."""
+        self.settle(step)
+        self._lap()
+        record: Record = {"step": step, "kind": "train"}
+        record.update(summarise(Sums(*self.window)))
+        record["gradient_norm"] = self._gradient_norm
+        record["target_tokens_per_second"] = self._timed_tokens / self._timed_seconds
+        self.window, self._timed_tokens, self._timed_seconds = (), 0.0, 0.0
+        return record
+
+    def _lap(self) -> None:
+        now = time.perf_counter()
+        self._seconds += now - self._started
+        self._timed_seconds += now - self._started
+        self._started = now
+
+
+def train(
+    state: TrainState,
+    batches: Iterable[tuple[DataPosition, Batch]],
+    *,
+    step: Callable[[TrainState, Batch], tuple[TrainState, StepOutput]],
+    progress: Progress,
+    intervals: Intervals,
+    callbacks: Callbacks,
+    stop: StopRequest,
+) -> tuple[TrainState, Progress]:
+    """Runs steps until `intervals.steps`, or until `stop` is requested.
+
+    Args:
+      state: after `progress.step` steps; its buffers are donated.
+      batches: from `progress.position` on, each with the position after it.
+      step: the compiled step.
+      progress: where the run stands.
+      intervals: what is due when.
+      callbacks: what is called when it is due.
+      stop: asked after each step.
+
+    Returns:
+      The last state and where it stands. It has been saved.
+
+    Raises:
+      DivergedError: a loss or gradient was not finite; nothing of it was saved.
+    """
+    meter = _Meter(progress)
+    for position, batch in batches:
+        state, output = step(state, batch)
+        meter.add(output)
+        before, number = progress, progress.step + 1
+        progress = progress._replace(
+            step=number, position=position, minutes=meter.minutes
+        )
+        last = number == intervals.steps
+        if last or number % intervals.log == 0:
+            callbacks.log(meter.read(number))
+        bleu = progress.best_bleu
+        if last or (intervals.evaluate and number % intervals.evaluate == 0):
+            meter.settle(number)
+            with meter.paused():
+                bleu = callbacks.evaluate(state, number).get("bleu", bleu)
+        kinds = _kinds_due(before, progress, intervals=intervals, bleu=bleu)
+        # Read once: a signal between here and the end would leave without saving.
+        stopping = bool(stop.requested) and not last
+        if stopping:
+            kinds += ("stopped",)
+        progress = progress._replace(best_bleu=max(bleu, progress.best_bleu))
+        if "periodic" in kinds:
+            progress = progress._replace(saved_minutes=progress.minutes)
+        if kinds:
+            meter.settle(number)
+            progress = progress._replace(window=meter.window)
+            with meter.paused():
+                callbacks.save(state, progress, kinds)
+        if last or stopping:
+            break
+    return state, progress
+
+
+def _kinds_due(
+    before: Progress, now: Progress, *, intervals: Intervals, bleu: float
+) -> tuple[str, ...]:
+    """Says which checkpoints are due after the step from `before` to `now`."""
+    minutes, epochs = intervals.save_minutes, intervals.save_epochs
+    periodic = (
+        (intervals.save_steps and now.step % intervals.save_steps == 0)
+        or (minutes and now.minutes - now.saved_minutes >= minutes)
+        or (epochs and now.position.epoch // epochs > before.position.epoch // epochs)
+    )
+    due = {
+        "periodic": bool(periodic),
+        "best": bleu > now.best_bleu,
+        "final": now.step == intervals.steps,
+    }
+    return tuple(kind for kind, is_due in due.items() if is_due)

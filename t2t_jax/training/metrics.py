@@ -1,0 +1,80 @@
+"""Sums that a step returns, and the figures made of them.
+
+A figure over several steps is a sum over a sum: means are never averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import jax
+
+Scalar: TypeAlias = jax.Array | float
+
+_LARGEST_EXPONENT = 700.0  # math.exp overflows a float64 soon after
+
+
+class Sums(NamedTuple):
+    """What one batch adds up to; every field is a scalar.
+
+    Attributes:
+      loss: smoothed cross entropy, summed over target tokens, in nats.
+      nll: cross entropy without smoothing, summed over target tokens, in nats.
+      correct: target tokens whose most likely prediction is right.
+      target_tokens: real (non-pad) target tokens.
+      source_tokens: real (non-pad) source tokens.
+      slots: token slots of both sides, padding included.
+    """
+
+    loss: Scalar
+    nll: Scalar
+    correct: Scalar
+    target_tokens: Scalar
+    source_tokens: Scalar
+    slots: Scalar
+
+
+def total(parts: Sequence[Sums]) -> Sums:
+    """Adds up the sums of several batches, as Python floats.
+
+    In the float32 and int32 of the devices small sums would get lost beside large
+    ones, and the tokens of a long window overflow.
+
+    Example:
+      >>> total([Sums(1.0, 1.0, 1, 2, 2, 8), Sums(3.0, 2.0, 1, 2, 3, 8)]).loss
+      4.0
+    """
+    return Sums(*(sum(map(float, column)) for column in zip(*parts, strict=True)))
+
+
+def summarise(sums: Sums) -> dict[str, float]:
+    """Makes per-token figures of `sums`.
+
+    Returns:
+      `loss` and `nll` in nats per target token, `perplexity` = exp(nll) per token,
+      `accuracy` of the most likely token, `padding_fraction` of all slots.
+
+    Raises:
+      ValueError: there is no target token.
+
+    Example:
+      >>> summarise(Sums(4.0, 0.0, 1, 2, 3, 10))["padding_fraction"]
+      0.5
+    """
+    tokens = float(sums.target_tokens)
+    if tokens == 0:
+        raise ValueError(
+            "Figures per token need at least one target token, and there is none. "
+            "Check that the corpus has pairs shorter than data.max_length."
+        )
+    nll = float(sums.nll) / tokens
+    real = tokens + float(sums.source_tokens)
+    return {
+        "loss": float(sums.loss) / tokens,
+        "nll": nll,
+        "perplexity": math.exp(min(nll, _LARGEST_EXPONENT)),
+        "accuracy": float(sums.correct) / tokens,
+        "padding_fraction": 1.0 - real / float(sums.slots),
+    }

@@ -1,0 +1,190 @@
+"""Tells people and programs how a run goes: terminal, metrics.jsonl, TensorBoard."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+Record = dict[str, Any]
+
+
+def read_metrics(path: Path) -> Iterator[Record]:
+    """Yields the records of a metrics.jsonl; a last line cut by a crash is left out."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                return
+
+
+class MetricsFile:
+    """metrics.jsonl: one JSON object a line, each with `step` and `kind`.
+
+    Args:
+      path: the file; made if it is not there.
+      step: the step the run stands at; records after it are cut, since the steps
+        they speak of are run again.
+    """
+
+    def __init__(self, path: Path, *, step: int):
+        kept = [record for record in read_metrics(path) if record["step"] <= step]
+        beside = path.with_suffix(".tmp")
+        with beside.open("w", encoding="utf-8") as file:
+            file.writelines(_line(record) for record in kept)
+        os.replace(beside, path)
+        self.records = len(kept)
+        self._file = path.open("a", encoding="utf-8")
+
+    def append(self, record: Record) -> None:
+        """Writes one record, at once."""
+        self._file.write(_line(record))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+class Console:
+    """Shows progress on stderr: a live bar on a terminal, on a pipe a line at times.
+
+    Args:
+      total: steps of the whole run.
+      every_seconds: between two lines where `stream` is not a terminal.
+      stream: where to write; None means stderr.
+    """
+
+    def __init__(
+        self, total: int, *, every_seconds: float, stream: TextIO | None = None
+    ):
+        self._stream = stream or sys.stderr
+        self._total, self._first = total, 0
+        self._every = every_seconds
+        self._began = time.monotonic()
+        self._last_line = -float("inf")
+        self._bar: Any = None
+
+    def start(self, step: int) -> None:
+        """Begins to show progress, from `step` on."""
+        self._first, self._began = step, time.monotonic()
+        if self._stream.isatty():
+            self._bar = _bar(self._total, step, self._stream)
+
+    def show(self, record: Record) -> None:
+        """Shows a training record, if it is time to."""
+        step = record["step"]
+        text = _figures(record)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=step, text=text)
+            return
+        now = time.monotonic()
+        if now - self._last_line >= self._every or step == self._total:
+            self._last_line = now
+            share = 100 * step / self._total
+            self.say(
+                f"step {step:,}/{self._total:,} ({share:.0f} %)  {text}  "
+                f"ETA {self._eta(step)}"
+            )
+
+    def say(self, text: str) -> None:
+        """Writes a line of its own, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Leaves the terminal as it was."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _eta(self, step: int) -> str:
+        pace = (time.monotonic() - self._began) / max(step - self._first, 1)
+        return clock(pace * (self._total - step))
+
+
+def clock(seconds: float) -> str:
+    """Formats a duration as h:mm:ss.
+
+    Example:
+      >>> clock(3671)
+      '1:01:11'
+    """
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}"
+
+
+def _figures(record: Record) -> str:
+    return (
+        f"loss {record['loss']:.3f}  ppl {record['perplexity']:.2f}  "
+        f"lr {record['learning_rate']:.2e}  |grad| {record['gradient_norm']:.2f}  "
+        f"{record['target_tokens_per_second']:,.0f} target tokens/s  "
+        f"padding {100 * record['padding_fraction']:.1f} %"
+    )
+
+
+def _bar(total: int, start: int, stream: TextIO) -> Any:
+    from rich.console import Console as RichConsole
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:.0f} %"),
+        TextColumn("{task.fields[text]}"),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=RichConsole(file=stream),
+    )
+    bar.add_task("", total=total, completed=start, text="")
+    bar.start()
+    return bar
+
+
+class Reporter:
+    """One place to report to: metrics.jsonl, TensorBoard and the console.
+
+    Args:
+      workdir: where metrics.jsonl and the event files go.
+      console: what people see.
+      step: the step the run stands at.
+    """
+
+    def __init__(self, workdir: Path, *, console: Console, step: int):
+        from tensorboardX import SummaryWriter
+
+        self.console = console
+        self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
+        # purge_step makes TensorBoard forget what a resumed run will write again.
+        self._events = SummaryWriter(
+            str(workdir), purge_step=step + 1 if step else None
+        )
+
+    def write(self, record: Record) -> None:
+        """Records figures; a `train` record also moves the console on."""
+        self._metrics.append(record)
+        for name, value in record.items():
+            if isinstance(value, int | float) and name != "step":
+                tag = f"{record['kind']}/{name}"
+                self._events.add_scalar(tag, value, record["step"])
+        if record["kind"] == "train":
+            self.console.show(record)
+
+    def close(self) -> None:
+        """Flushes everything and restores the terminal."""
+        self._metrics.close()
+        self._events.close()
+        self.console.close()

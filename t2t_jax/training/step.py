@@ -1,0 +1,177 @@
+"""One optimizer step: a pure function, compiled once for all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen as nn
+from jax.sharding import Mesh
+
+from t2t_jax.functional.losses import label_smoothed_nll
+from t2t_jax.parallelism.sharding import (
+    REPLICATED,
+    Rules,
+    batch_sharding,
+    replicated,
+    shardings_for,
+)
+from t2t_jax.training.metrics import Sums
+from t2t_jax.training.state import TrainState
+from t2t_jax.types import Batch, Params
+
+
+class StepOutput(NamedTuple):
+    """What a step reports.
+
+    Attributes:
+      sums: of the batch, before the update.
+      gradient_norm: global L2 norm of the gradient of the mean loss.
+    """
+
+    sums: Sums
+    gradient_norm: jax.Array
+
+
+def batch_sums(
+    module: nn.Module,
+    params: Params,
+    batch: Batch,
+    *,
+    label_smoothing: float,
+    dropout_key: jax.Array | None = None,
+) -> Sums:
+    """Runs the model on a batch and adds up the loss of its real target tokens.
+
+    Args:
+      module: takes the arrays of a `Batch`.
+      params: its parameters.
+      batch: packed or padded.
+      label_smoothing: mass spread over the vocabulary.
+      dropout_key: drops activations with it; None runs the model as it is evaluated.
+
+    Paper: §5.4.
+    """
+    logits_BxTxV: Any = module.apply(
+        {"params": params},
+        batch.source,
+        batch.target_inputs,
+        source_segments=batch.source_segments,
+        target_segments=batch.target_segments,
+        source_positions=batch.source_positions,
+        target_positions=batch.target_positions,
+        rows=batch.rows,
+        deterministic=dropout_key is None,
+        rngs=None if dropout_key is None else {"dropout": dropout_key},
+    )
+    loss_BxT, nll_BxT = label_smoothed_nll(
+        logits_BxTxV, batch.target_outputs, label_smoothing=label_smoothing
+    )
+    real_BxT = batch.target_segments > 0
+    # A right token has the largest logit: this spares an argmax over the vocabulary,
+    # which costs XLA:CPU ten times as much as a maximum.
+    best_BxT = logits_BxTxV.max(axis=-1)
+    chosen_BxT = jnp.take_along_axis(
+        logits_BxTxV, batch.target_outputs[..., None], axis=-1
+    )[..., 0]
+    return Sums(
+        loss=jnp.sum(loss_BxT, where=real_BxT),
+        nll=jnp.sum(nll_BxT, where=real_BxT),
+        correct=jnp.sum(chosen_BxT >= best_BxT, where=real_BxT, dtype=jnp.int32),
+        target_tokens=jnp.sum(real_BxT, dtype=jnp.int32),
+        source_tokens=jnp.sum(batch.source_segments > 0, dtype=jnp.int32),
+        slots=jnp.asarray(real_BxT.size + batch.source.size, jnp.int32),
+    )
+
+
+def train_step(
+    state: TrainState,
+    batch: Batch,
+    key: jax.Array,
+    *,
+    module: nn.Module,
+    optimizer: optax.GradientTransformation,
+    label_smoothing: float,
+) -> tuple[TrainState, StepOutput]:
+    """Updates the parameters once.
+
+    Args:
+      state: before the update.
+      batch: the global batch.
+      key: the run's dropout key; the step's own is folded from it and `state.step`.
+      module: the model.
+      optimizer: the Optax transformation whose state `state.optimizer` is.
+      label_smoothing: mass spread over the vocabulary.
+
+    Returns:
+      The state after the update, and what to report. The loss is the sum over the
+      real target tokens of the global batch, divided by their number.
+
+    Paper: §5.3, §5.4.
+    """
+    dropout_key = jax.random.fold_in(key, state.step)
+
+    def mean_loss(params: Params) -> tuple[jax.Array, Sums]:
+        sums = batch_sums(
+            module,
+            params,
+            batch,
+            label_smoothing=label_smoothing,
+            dropout_key=dropout_key,
+        )
+        # A batch of nothing but padding must not divide by zero.
+        return sums.loss / jnp.maximum(sums.target_tokens, 1), sums
+
+    (_, sums), gradient = jax.value_and_grad(mean_loss, has_aux=True)(state.params)
+    updates, moments = optimizer.update(gradient, state.optimizer, state.params)
+    params = optax.apply_updates(state.params, updates)
+    output = StepOutput(sums, optax.tree.norm(gradient))
+    return TrainState(state.step + 1, params, moments), output
+
+
+def compile_step(
+    step: Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]],
+    state: TrainState,
+    *,
+    batch_shape: tuple[int, int],
+    mesh: Mesh,
+    rules: Rules = REPLICATED,
+) -> Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]]:
+    """Compiles `step(state, batch, key)` ahead, once, for all the mesh's devices.
+
+    Args:
+      step: `train_step` with everything but state, batch and key bound.
+      state: the shapes of the state.
+      batch_shape: (B, L) of the global batch, alike on both sides.
+      mesh: the devices; the batch is split over its data axis.
+      rules: where parameters and moments live.
+
+    Returns:
+      The compiled function; its state argument is donated.
+    """
+    places = shardings_for(state, mesh, rules=rules)
+    everywhere = replicated(mesh)
+    jitted = jax.jit(
+        step,
+        in_shardings=(places, batch_sharding(mesh), everywhere),
+        out_shardings=(places, everywhere),
+        donate_argnums=0,
+    )
+    shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
+    batch: Any = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
+    return jitted.lower(state, batch, jax.eval_shape(jax.random.key, 0)).compile()
+
+
+def compile_evaluation(
+    module: nn.Module, *, label_smoothing: float, mesh: Mesh
+) -> Callable[[Params, Batch], Sums]:
+    """Returns a jitted `(params, batch) -> Sums` without dropout."""
+    return jax.jit(
+        partial(batch_sums, module, label_smoothing=label_smoothing),
+        in_shardings=(None, batch_sharding(mesh)),
+        out_shardings=replicated(mesh),
+    )

@@ -1,0 +1,110 @@
+"""The directory of a run: everything it needs and everything it makes.
+
+``config.json vocab.model vocab.json data.json metrics.jsonl events.out.*
+checkpoints/<step>/ samples/<step>.txt``. A model directory has the same layout, with
+one checkpoint that holds parameters only. No JAX is needed here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.errors import ConfigError, DataError, InputMissingError, OutputError
+
+
+@dataclass(frozen=True)
+class Workdir:
+    """Names the files of a run.
+
+    Args:
+      path: the directory; it need not exist yet.
+    """
+
+    path: Path
+
+    @property
+    def vocabulary(self) -> Path:
+        """The SentencePiece model."""
+        return self.path / "vocab.model"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Holds one folder for each saved step."""
+        return self.path / "checkpoints"
+
+    @property
+    def has_config(self) -> bool:
+        """Whether a run has begun here."""
+        return (self.path / "config.json").is_file()
+
+    def require(self) -> None:
+        """Checks that a run or a model is here.
+
+        Raises:
+          InputMissingError: there is none.
+        """
+        if not self.has_config:
+            raise InputMissingError(
+                f"--workdir={self.path} is no run and no model: it has no "
+                "config.json. Train first, or name another --workdir."
+            )
+
+    def create(self) -> None:
+        """Makes the directory.
+
+        Raises:
+          OutputError: something is in the way, or may not be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"--workdir={self.path} must be a directory that can be written: "
+                f"{error.strerror}. Name another --workdir."
+            ) from error
+        if not os.access(self.path, os.W_OK):
+            raise OutputError(
+                f"--workdir={self.path} must be writable, and is not. "
+                "Change its permissions or name another --workdir."
+            )
+
+    def read_config(self) -> Config:
+        """Reads the resolved configuration of the run.
+
+        Raises:
+          InputMissingError: there is none.
+          DataError: it is damaged.
+        """
+        self.require()
+        path = self.path / "config.json"
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            return parse(values)
+        except (ValueError, AttributeError) as error:
+            if isinstance(error, ConfigError):
+                error = DataError(error.problems[0])
+            raise DataError(
+                f"{path} is damaged: {error}\nRestore it from a copy of the run."
+            ) from error
+
+    def write_config(self, config: Config) -> None:
+        """Writes the resolved configuration."""
+        self.write_json("config.json", to_dict(config))
+
+    def write_json(self, name: str, values: Any) -> None:
+        """Writes a JSON file beside its place and renames it there."""
+        beside = self.path / f".{name}.tmp"
+        text = json.dumps(values, indent=2, ensure_ascii=False)
+        beside.write_text(text + "\n", encoding="utf-8")
+        os.replace(beside, self.path / name)
+
+    def write_samples(self, step: int, text: str) -> None:
+        """Writes the sample translations of an evaluation."""
+        folder = self.path / "samples"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{step}.txt").write_text(text, encoding="utf-8")

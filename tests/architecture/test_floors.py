@@ -1,0 +1,180 @@
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import t2t_jax
+
+PACKAGE = Path(t2t_jax.__file__).parent
+
+# Imports only point to lower floors; within one folder they are free.
+FLOORS = {
+    "types": 0,
+    "errors": 0,
+    "functional": 1,
+    "data": 1,
+    "model": 2,
+    "parallelism": 2,
+    "training": 3,
+    "decoding": 3,
+    "checkpointing": 3,
+    "evaluation": 4,
+    "config": 5,
+    "workdir": 6,
+    "text": 7,
+    "snapshots": 7,
+    "experiment": 8,
+    "loading": 8,
+    "cli": 9,
+    "main": 10,
+}
+
+FILES = sorted(
+    path.relative_to(PACKAGE)
+    for path in PACKAGE.rglob("*.py")
+    if path != PACKAGE / "__init__.py"  # lazily names anything
+)
+
+
+def imports_of(source):
+    """Lists the modules that a file imports, wherever in it: absolute names."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+            if node.level:
+                names.append(f"relative import in line {node.lineno}")
+    return names
+
+
+def room_of(path):
+    """Names the folder, or the file itself where it is in none."""
+    return path.parts[0].removesuffix(".py")
+
+
+def wrong_imports(path, source):
+    """Lists what a file of the package may not import."""
+    here, wrong = room_of(path), []
+    for name in imports_of(source):
+        if name.startswith("relative"):
+            wrong.append(name)
+        if not name.startswith("t2t_jax."):
+            continue
+        parts = name.split(".")
+        there = parts[1]
+        if there == here and len(path.parts) > 1:
+            continue
+        if path.name == "config.py" and len(path.parts) > 1:
+            allowed = there == "errors"
+        else:
+            is_settings = here == "config" and parts[2:3] == ["config"]
+            allowed = FLOORS[there] < FLOORS[here] or is_settings
+        if not allowed:
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_only_point_to_lower_floors(path):
+    assert room_of(path) in FLOORS, f"{path} has no floor: give it one here"
+    assert wrong_imports(path, (PACKAGE / path).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "refused"),
+    [
+        ("data/a.py", "import t2t_jax.model.encoder", True),
+        ("model/a.py", "from t2t_jax.parallelism import mesh", True),  # the same floor
+        ("model/a.py", "from t2t_jax.functional.masks import causal", False),
+        ("model/a.py", "from t2t_jax.model.encoder import Encoder", False),
+        ("model/a.py", "from .encoder import Encoder", True),
+        ("experiment.py", "from t2t_jax.loading import load", True),
+        ("config.py", "from t2t_jax.training.config import TrainingConfig", False),
+        ("config.py", "def f():\n  from t2t_jax.workdir import Workdir", True),
+        ("training/config.py", "from t2t_jax.errors import Problems", False),
+        ("training/config.py", "from t2t_jax.types import Batch", True),
+    ],
+)
+def test_the_rule_itself_is_as_it_is_meant(path, source, refused):
+    assert bool(wrong_imports(Path(path), source)) == refused
+
+
+def third_party(path):
+    names = {name.split(".")[0] for name in imports_of((PACKAGE / path).read_text())}
+    return names - set(sys.stdlib_module_names) - {"t2t_jax"}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parts[1:] == ("config.py",)])
+def test_a_folder_s_config_needs_the_standard_library_only(path):
+    assert third_party(path) == set()
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], ids=str)
+def test_a_folder_s_init_is_empty(path):
+    assert (PACKAGE / path).read_text() == ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_orbax_is_imported_in_one_file_only(path):
+    assert ("orbax" in third_party(path)) == (str(path).endswith("/checkpoints.py"))
+
+
+@pytest.mark.parametrize(
+    ("room", "absent"),
+    [
+        ("types", ["jax", "numpy"]),
+        ("errors", ["jax", "numpy"]),
+        ("data", ["jax", "flax"]),
+        ("functional", ["flax", "optax"]),
+        ("model", ["optax", "orbax", "tensorflow_datasets"]),
+        ("parallelism", ["flax", "optax", "orbax"]),
+        ("decoding", ["flax", "optax", "orbax"]),
+        ("config", ["jax", "flax"]),
+        ("workdir", ["jax", "flax"]),
+        ("cli", ["jax", "flax"]),
+        ("main", ["jax", "flax"]),
+    ],
+)
+def test_a_room_is_imported_without_what_it_must_not_know(room, absent):
+    modules = [
+        "t2t_jax." + ".".join(path.with_suffix("").parts)
+        for path in FILES
+        if room_of(path) == room and path.name != "__init__.py"
+    ]
+    program = (
+        "import importlib, sys\n"
+        f"for name in {modules!r}:\n"
+        "    importlib.import_module(name)\n"
+        f"print(sorted(set({absent!r}) & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_package_itself_costs_nothing_to_import():
+    program = "import sys, t2t_jax; print(t2t_jax.__version__, 'jax' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{t2t_jax.__version__} False\n"
+
+
+@pytest.mark.parametrize("name", t2t_jax.__all__)
+def test_each_public_name_is_where_the_package_says(name):
+    assert getattr(t2t_jax, name) is not None
+    assert name in dir(t2t_jax)
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Transfomer'"):
+        _ = t2t_jax.Transfomer

@@ -1,0 +1,130 @@
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import t2t_jax
+
+PACKAGE = Path(t2t_jax.__file__).parent
+FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+LONGEST_FILE = 250
+LONGEST_BODY = 45
+
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc"}
+
+
+def tree_of(path):
+    return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+
+
+def unsafe(tree):
+    """Lists what could run code from data, and assertions: (line, what)."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            found.append((node.lineno, "assert"))
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or ""]
+        else:
+            modules = []
+        found += [
+            (node.lineno, name)
+            for name in modules
+            if name.split(".")[0] in FORBIDDEN_MODULES
+        ]
+        if isinstance(node, ast.Call):
+            found += [(node.lineno, what) for what in unsafe_call(node)]
+    return found
+
+
+def unsafe_call(call):
+    name = ast.unparse(call.func)
+    if name in FORBIDDEN_CALLS:
+        yield name
+    if name in ("yaml.load", "yaml.unsafe_load", "yaml.full_load", "os.system"):
+        yield name
+    for keyword in call.keywords:
+        value = keyword.value
+        is_false = isinstance(value, ast.Constant) and value.value is False
+        if keyword.arg in ("allow_pickle", "shell") and not is_false:
+            yield f"{name}({keyword.arg}=…)"
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_nothing_runs_code_from_data_and_nothing_is_asserted(path):
+    assert unsafe(tree_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("import pickle", 1),
+        ("from pickle import loads", 1),
+        ("eval('1')", 1),
+        ("np.load(path, allow_pickle=True)", 1),
+        ("np.load(path, allow_pickle=False)", 0),
+        ("yaml.load(text)", 1),
+        ("yaml.safe_load(text)", 0),
+        ("subprocess.run(line, shell=True)", 1),
+        ("def f():\n  assert x", 1),
+        ("re.compile('a'); jitted.lower(x).compile()", 0),
+    ],
+)
+def test_the_rule_itself_is_as_it_is_meant(source, count):
+    assert len(unsafe(ast.parse(source))) == count
+
+
+def definitions(tree):
+    """Yields every function and class, at whatever depth."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return (node for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+def test_no_two_public_docstrings_are_alike():
+    seen = Counter()
+    where = {}
+    for path in FILES:
+        tree = tree_of(path)
+        for node in [tree, *definitions(tree)]:
+            name = getattr(node, "name", str(path))
+            text = ast.get_docstring(node)
+            if text and not name.startswith("_"):
+                seen[text] += 1
+                where.setdefault(text, []).append(f"{path}: {name}")
+    alike = {text: where[text] for text, count in seen.items() if count > 1}
+    assert alike == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_a_file_is_short_enough_to_be_read_at_once(path):
+    assert len((PACKAGE / path).read_text(encoding="utf-8").splitlines()) <= (
+        LONGEST_FILE
+    )
+
+
+def body_length(function):
+    """Counts the lines of a function below its docstring."""
+    body = function.body
+    if ast.get_docstring(function) is not None:
+        body = body[1:]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_a_function_is_short_enough_to_be_understood(path):
+    long = {
+        node.name: body_length(node)
+        for node in definitions(tree_of(path))
+        if not isinstance(node, ast.ClassDef) and body_length(node) > LONGEST_BODY
+    }
+    assert long == {}
+
+
+def test_no_file_has_a_name_that_says_nothing():
+    assert [path for path in FILES if path.stem in FORBIDDEN_NAMES] == []

@@ -1,0 +1,190 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.cli.flags import MODES, default_config, parse_argv, usage
+from t2t_jax.config import Config, keys, parse
+from t2t_jax.errors import ConfigError, UserError
+from t2t_jax.workdir import Workdir
+
+CONFIG = """
+from t2t_jax.config import default
+
+
+def get_config(row="small"):
+    config = default()
+    config.steps = {"small": 17, "large": 19}[row]
+    config.model.num_layers = 3
+    return config
+"""
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that has begun, of another size than any config file's."""
+    workdir = Workdir(tmp_path / "run")
+    workdir.create()
+    workdir.write_config(
+        parse({"steps": 23, "model": {"num_layers": 5}, "seed": 7, "data": {}})
+    )
+    return workdir
+
+
+def test_without_arguments_the_embedded_experiment_is_trained():
+    options = parse_argv([])
+    assert options.mode == "train"
+    assert options.workdir.path == Path("runs/phrasebook")
+    assert options.config.data.train.startswith("phrasebook:")
+    assert default_config().is_file()
+
+
+def test_the_defaults_of_the_other_flags():
+    options = parse_argv([])
+    assert (options.checkpoint, options.input, options.output) == ("best", "-", "-")
+    assert (options.last, options.average_steps) == (5, ())
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--config=mine.py", "--config.seed=3"],
+        ["--config.seed=3", "--config=mine.py"],
+        ["--config", "mine.py", "--config.seed", "3"],
+        ["--config.seed=3", "--config", "mine.py"],
+        ["-config=mine.py", "-config.seed=3"],
+    ],
+)
+def test_a_config_file_may_stand_anywhere_and_in_any_spelling(argv):
+    options = parse_argv(argv)
+    assert options.config.steps == 17
+    assert options.config.model.num_layers == 3
+    assert options.config.seed == 3
+    assert options.workdir.path == Path("runs/mine")
+
+
+def test_a_row_of_a_config_file_has_its_own_workdir():
+    options = parse_argv(["--config=mine.py:large"])
+    assert options.config.steps == 19
+    assert options.workdir.path == Path("runs/mine_large")
+
+
+@pytest.mark.parametrize(
+    ("argument", "read"),
+    [
+        ("--config.steps=7", lambda c: c.steps == 7),
+        ("--config.model.dropout=0", lambda c: c.model.dropout == 0.0),
+        ("--config.model.positions=learned", lambda c: c.model.positions == "learned"),
+        (
+            "--config.optimizer.peak_learning_rate=3e-3",
+            lambda c: c.optimizer.peak_learning_rate == 3e-3,
+        ),
+        (
+            "--config.checkpoint.every_minutes=1",
+            lambda c: c.checkpoint.every_minutes == 1,
+        ),
+    ],
+)
+def test_a_key_of_the_configuration_is_set_in_its_type(argument, read):
+    assert read(parse_argv([argument]).config)
+
+
+def test_the_same_words_give_the_same_options_again():
+    argv = ["--config.seed=3", "--config=mine.py", "--workdir=w"]
+    assert parse_argv(argv) == parse_argv(argv)
+    assert argv == ["--config.seed=3", "--config=mine.py", "--workdir=w"]
+
+
+def test_rules_broken_on_the_command_line_are_all_named():
+    with pytest.raises(ConfigError) as info:
+        parse_argv(["--config.steps=0", "--config.model.d_model=7"])
+    assert len(info.value.problems) == 2
+
+
+def test_a_run_that_exists_is_the_base_and_overrides_apply(run):
+    options = parse_argv([f"--workdir={run.path}", "--config.decoding.beam_size=1"])
+    saved = run.read_config()
+    decoding = dataclasses.replace(saved.decoding, beam_size=1)
+    assert options.config == dataclasses.replace(saved, decoding=decoding)
+
+
+def test_a_top_level_key_of_a_run_can_be_overridden_too(run):
+    options = parse_argv([f"--workdir={run.path}", "--config.steps=29"])
+    assert options.config == dataclasses.replace(run.read_config(), steps=29)
+
+
+def test_an_override_is_judged_by_the_run_and_not_by_the_embedded_experiment(tmp_path):
+    # 200 would not fit the embedded experiment's rows of 64.
+    workdir = Workdir(tmp_path / "other")
+    workdir.create()
+    workdir.write_config(parse({"data": {"max_length": 200, "row_length": 200}}))
+    argv = [f"--workdir={workdir.path}", "--config.data.max_length=200"]
+    assert parse_argv(argv).config == workdir.read_config()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--config.seed=11"], ["seed was 7", "is 11 now"]),
+        (["--config.model.num_layers=2"], ["model.num_layers was 5", "is 2 now"]),
+        (["--config=mine.py"], ["model.num_layers was 5 ", "is 3 now", "seed was 7"]),
+    ],
+)
+def test_a_refused_change_names_key_old_and_new_value(run, argv, said):
+    with pytest.raises(ConfigError) as info:
+        parse_argv([f"--workdir={run.path}", *argv])
+    for part in [*said, "--workdir"]:
+        assert part in str(info.value)
+
+
+def test_the_same_config_file_again_goes_on():
+    config = parse_argv(["--config=mine.py"]).config
+    workdir = Workdir(Path("runs/mine"))
+    workdir.create()
+    workdir.write_config(config)
+    assert parse_argv(["--config=mine.py"]).config == config
+
+
+def test_average_steps_are_whole_numbers():
+    argv = ["--mode=average", "--to=x", "--average_steps=10, 20,30"]
+    assert parse_argv(argv).average_steps == (10, 20, 30)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--mode=trian"], r"--mode=trian must be one of .* Did you mean train\?"),
+        (["--source=x"], r"--source belongs to --mode=evaluate, and the mode is train"),
+        (["--mode=translate", "--to=x"], r"--to belongs to --mode=average"),
+        (["--mode=evaluate", "--source=x"], r"--mode=evaluate needs --reference"),
+        (["--mode=average"], r"--mode=average needs --to"),
+        (["--mode=average", "--to=x", "--last=0"], r"--last=0 must be a whole number"),
+        (["--mode=average", "--to=x", "--last=²"], r"--last=² must be"),
+        (["--mode=average", "--to=x", "--average_steps=1,b"], r"--average_steps=1,b"),
+        (["--workdir"], r"Missing value for flag --workdir"),
+    ],
+)
+def test_a_wrong_flag_is_named(argv, said):
+    with pytest.raises(UserError, match=said) as info:
+        parse_argv(argv)
+    assert info.value.exit_code == 64
+
+
+def test_help_names_every_mode_flag_and_key():
+    text = usage()
+    for mode in MODES:
+        assert f"  {mode} " in text
+    for name in ("--workdir", "--checkpoint", "--average_steps", "--config "):
+        assert name in text
+    for key in keys():
+        assert f"--config.{key}\n" in text
+
+
+def test_options_know_a_whole_configuration():
+    assert isinstance(parse_argv([]).config, Config)

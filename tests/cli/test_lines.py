@@ -1,0 +1,74 @@
+import io
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from t2t_jax.cli.lines import read_stdin_or_file, write_lines
+from t2t_jax.errors import InputMissingError, OutputError
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),  # the last newline is missing
+        (b"a\n\n\nb\n\n", ["a", "", "", "b", ""]),
+        ("ä\u2028b\x85c\x0bd\n".encode(), ["ä\u2028b\x85c\x0bd"]),  # one line only
+        (b"a\xff\xfeb\nc\n", ["a\ufffd\ufffdb", "c"]),
+        (b" a \t\n", [" a \t"]),
+    ],
+)
+def test_lines_end_at_newlines_only_and_none_is_lost(
+    tmp_path, monkeypatch, data, lines
+):
+    (tmp_path / "in.txt").write_bytes(data)
+    assert read_stdin_or_file(str(tmp_path / "in.txt")) == lines
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    assert read_stdin_or_file("-") == lines
+
+
+def test_a_missing_input_is_named(tmp_path):
+    for path in (tmp_path / "nothere", tmp_path):
+        with pytest.raises(InputMissingError, match=f"--input={path} must be a file"):
+            read_stdin_or_file(str(path))
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["a", "", "ß"], ["x"] * 97])
+def test_n_lines_written_are_n_lines_read(tmp_path, lines):
+    path = str(tmp_path / "out.txt")
+    write_lines(path, lines)
+    assert read_stdin_or_file(path) == lines
+
+
+def test_stdout_gets_utf8_and_newlines_whatever_the_locale(monkeypatch):
+    raw = io.BytesIO()
+    narrow = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
+    monkeypatch.setattr(sys, "stdout", narrow)
+    write_lines("-", ["größe", "b"])
+    assert raw.getvalue() == "größe\nb\n".encode()
+
+
+def test_a_file_appears_only_when_it_is_complete(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old\n")
+
+    def lines():
+        yield "new"
+        assert path.read_text() == "old\n"
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        write_lines(str(path), lines())
+    assert path.read_text() == "old\n"
+    write_lines(str(path), ["new"])
+    assert path.read_text() == "new\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_an_output_that_cannot_be_made_is_named(tmp_path):
+    for path in (tmp_path / "no" / "where.txt", tmp_path):
+        with pytest.raises(OutputError, match=f"--output={path} must be a file"):
+            write_lines(str(path), ["a"])

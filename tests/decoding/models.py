@@ -1,0 +1,164 @@
+"""Small deterministic models to search, and a slow search to compare with."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+
+class Lattice(NamedTuple):
+    """A drawn tree: logits depend on the whole prefix, which only the cache knows.
+
+    `logits` [P, V] says what comes after each of P nodes, `next_node` [P, V] where a
+    token leads; node 0 is the root, the last node stands for all undrawn ones.
+    The last token given to `step` moves the node, so a cache that was not reordered
+    with its beam leads elsewhere.
+    """
+
+    logits: jax.Array
+    next_node: jax.Array
+
+    def encode(self, source_BxS):
+        return source_BxS
+
+    def init_cache(self, memory, num_beams, length):
+        return {"node": jnp.full((memory.shape[0], num_beams), -1, jnp.int32)}
+
+    def step(self, tokens_BxW, memory, cache, position):
+        node = cache["node"]
+        moved = self.next_node[jnp.maximum(node, 0), tokens_BxW]
+        node = jnp.where(node < 0, 0, moved)
+        return self.logits[node], {"node": node}
+
+    def reorder(self, cache, parents_BxW):
+        return {"node": jnp.take_along_axis(cache["node"], parents_BxW, axis=1)}
+
+    def grow(self, cache, length):
+        return cache
+
+
+def lattice(tree: dict[tuple[int, ...], dict[int, float]], vocabulary: int) -> Lattice:
+    """Draws {prefix: {token: probability}}; an undrawn prefix ends for certain."""
+    nodes = {prefix: number for number, prefix in enumerate(sorted(tree, key=len))}
+    probability = np.zeros((len(nodes) + 1, vocabulary))
+    next_node = np.full((len(nodes) + 1, vocabulary), len(nodes), np.int32)
+    probability[-1, EOS] = 1.0
+    for prefix, number in nodes.items():
+        for token, value in tree[prefix].items():
+            probability[number, token] = value
+            next_node[number, token] = nodes.get((*prefix, token), len(nodes))
+    with np.errstate(divide="ignore"):
+        logits = np.log(probability).astype(np.float32)
+    return Lattice(jnp.asarray(logits), jnp.asarray(next_node))
+
+
+class Recurrent(flax.struct.PyTreeNode):
+    """A tiny random RNN that reads its source and writes its history into a cache.
+
+    The history has a length axis that `grow` extends, and `step` reads it all.
+    """
+
+    embedding: jax.Array
+    mix: jax.Array
+    out: jax.Array
+    bias: jax.Array
+
+    def encode(self, source_BxS):
+        read = source_BxS != PAD
+        reading = jnp.where(read[..., None], self.embedding[source_BxS], 0.0)
+        slots = jnp.arange(1, source_BxS.shape[1] + 1, dtype=jnp.float32)
+        return jnp.einsum("bsd,s->bd", reading, jnp.cos(slots))
+
+    def init_cache(self, memory, num_beams, length):
+        rows, width = memory.shape
+        return jnp.zeros((rows, num_beams, length, width))
+
+    def step(self, tokens_BxW, memory, cache, position):
+        entry = jnp.tanh(self.embedding[tokens_BxW] + memory[:, None])
+        cache = cache.at[:, :, position].set(entry)
+        slots = jnp.arange(cache.shape[2])
+        weights = jnp.where(slots <= position, 0.7 ** (position - slots), 0.0)
+        state = jnp.tanh(jnp.einsum("bwld,l,de->bwe", cache, weights, self.mix))
+        return state @ self.out + self.bias[None, None], cache
+
+    def reorder(self, cache, parents_BxW):
+        return jnp.take_along_axis(cache, parents_BxW[:, :, None, None], axis=1)
+
+    def grow(self, cache, length):
+        return jnp.pad(cache, [(0, 0), (0, 0), (0, length - cache.shape[2]), (0, 0)])
+
+
+def recurrent(seed: int, vocabulary: int, *, eos_bias: float = 0.0) -> Recurrent:
+    keys = jax.random.split(jax.random.key(seed), 3)
+    width = 5
+    return Recurrent(
+        embedding=jax.random.normal(keys[0], (vocabulary, width)),
+        mix=jax.random.normal(keys[1], (width, width)),
+        out=2.0 * jax.random.normal(keys[2], (width, vocabulary)),
+        bias=jnp.zeros(vocabulary).at[EOS].set(eos_bias),
+    )
+
+
+def penalty(n: int, alpha: float) -> float:
+    return ((5 + n) / 6) ** alpha
+
+
+def next_log_probabilities(model, source, prefixes) -> np.ndarray:
+    """[P, V] what comes after P prefixes of equal length: P beams, never reordered."""
+    memory = model.encode(jnp.asarray([source]))
+    length = len(prefixes[0])
+    # One room for all lengths: fewer shapes to compile.
+    cache = model.init_cache(memory, len(prefixes), 16)
+    read = np.array([(BOS, *prefix) for prefix in prefixes])
+    for position in range(length + 1):
+        tokens_1xP = jnp.asarray(read[None, :, position])
+        logits, cache = model.step(tokens_1xP, memory, cache, jnp.asarray(position))
+    return np.asarray(jax.nn.log_softmax(logits[0]), np.float64)
+
+
+def exhaustive_search(model, source, *, vocabulary: int, limit: int, alpha: float):
+    """All finished outputs {tokens: score}, the best first, tried one by one."""
+    words = [token for token in range(vocabulary) if token not in (PAD, BOS, EOS)]
+    totals, finished = {(): 0.0}, {}
+    for n in range(1, limit + 1):
+        prefixes = list(itertools.product(words, repeat=n - 1))
+        for prefix, gains in zip(
+            prefixes, next_log_probabilities(model, source, prefixes), strict=True
+        ):
+            finished[(*prefix, EOS)] = (totals[prefix] + gains[EOS]) / penalty(n, alpha)
+            for word in words:
+                totals[(*prefix, word)] = totals[prefix] + gains[word]
+    return dict(sorted(finished.items(), key=lambda item: -item[1]))
+
+
+def slow_beam_search(model, source, *, beams: int, limit: int, alpha: float):
+    """The rules of the search on Python lists: ((tokens), score, finished)."""
+    living, finished = [((), 0.0)], []
+    for n in range(1, limit + 1):
+        gains = next_log_probabilities(model, source, [prefix for prefix, _ in living])
+        candidates = [
+            ((*prefix, token), total + gains[beam, token])
+            for beam, (prefix, total) in enumerate(living)
+            for token in range(gains.shape[1])
+            if token not in (PAD, BOS)
+        ]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        for tokens, total in candidates[: 2 * beams]:
+            if tokens[-1] == EOS:
+                finished.append((tokens, total / penalty(n, alpha)))
+        finished = sorted(finished, key=lambda item: -item[1])[:beams]
+        others = [item for item in candidates[: 2 * beams] if item[0][-1] != EOS]
+        living = others[:beams]
+        if finished and finished[0][1] >= living[0][1] / penalty(limit, alpha):
+            break
+    if finished:
+        return *finished[0], True
+    tokens, total = living[0]
+    return tokens, total / penalty(len(tokens), alpha), False

@@ -1,0 +1,153 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.decoding.beam_search import beam_search
+from t2t_jax.decoding.lengths import SpecialIds
+from tests.decoding.models import (
+    BOS,
+    EOS,
+    PAD,
+    exhaustive_search,
+    lattice,
+    next_log_probabilities,
+    penalty,
+    recurrent,
+    slow_beam_search,
+)
+
+A, B, C, D, E = 4, 5, 6, 7, 8
+V = 11
+STATIC = ("beam_size", "length_penalty", "max_extra_tokens", "max_length", "n_best")
+search = jax.jit(beam_search, static_argnames=STATIC)
+
+
+def best(result, sentence=0, rank=0):
+    length = int(result.lengths_BxW[sentence, rank])
+    return tuple(result.tokens_BxWxT[sentence, rank, :length].tolist())
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.7])
+def test_with_enough_beams_the_search_is_exhaustive(alpha):
+    vocabulary, limit, asked = 6, 4, 3
+    beams = vocabulary ** (limit - 1)
+    for seed in range(8):
+        model = recurrent(seed, vocabulary, eos_bias=(seed % 4) - 2.0)
+        source = (4, 5, EOS)
+        result = search(
+            model,
+            jnp.asarray([source]),
+            beam_size=beams,
+            length_penalty=alpha,
+            max_extra_tokens=limit - 2,
+            n_best=asked,
+        )
+        truth = exhaustive_search(
+            model, source, vocabulary=vocabulary, limit=limit, alpha=alpha
+        )
+        expected = list(truth.items())[:asked]
+        found = [best(result, rank=rank) for rank in range(asked)]
+        assert found == [tokens for tokens, _ in expected]
+        # float32 sums of 4 logarithms
+        scores = [score for _, score in expected]
+        np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("vocabulary", "eos_bias"), [(11, -1.0), (1409, 6.0)])
+def test_the_search_follows_its_rules_step_by_step(vocabulary, eos_bias):
+    """1409 is more blocks than the top-k looks into, the last of them ragged."""
+    outcomes = set()
+    for seed in range(12):
+        alpha = (0.0, 0.6, 1.3)[seed % 3]
+        model = recurrent(seed, vocabulary, eos_bias=eos_bias + seed % 4)
+        source = (7, 4, 9, EOS)
+        result = search(
+            model,
+            jnp.asarray([source]),
+            beam_size=3,
+            length_penalty=alpha,
+            max_extra_tokens=4,
+        )
+        tokens, score, finished = slow_beam_search(
+            model, source, beams=3, limit=7, alpha=alpha
+        )
+        assert best(result) == tokens
+        np.testing.assert_allclose(result.scores_BxW[0, 0], score, rtol=1e-5)
+        assert bool(result.finished_BxW[0, 0]) is finished
+        outcomes.add((len(tokens), finished))
+    assert len(outcomes) > 3, "the models are too much alike to prove anything"
+
+
+def test_a_score_is_the_models_own_probability_of_the_tokens():
+    # Normalised over all V, although pad and bos, here likely, are never said.
+    model = recurrent(3, V)
+    model = model.replace(bias=model.bias.at[PAD].set(1.5).at[BOS].set(2.5))
+    source = jnp.asarray([[4, 9, 8, EOS], [7, 5, EOS, PAD], [6, EOS, PAD, PAD]])
+    result = search(model, source, beam_size=3, n_best=3, max_extra_tokens=3)
+    for sentence in range(3):
+        for rank in range(3):
+            tokens = best(result, sentence, rank)
+            assert not {PAD, BOS} & set(tokens)
+            read = source[sentence].tolist()
+            total = sum(
+                next_log_probabilities(model, read, [tokens[:n]])[0, token]
+                for n, token in enumerate(tokens)
+            )
+            found = result.log_probabilities_BxW[sentence, rank]
+            np.testing.assert_allclose(found, total, rtol=1e-5)
+            score = total / penalty(len(tokens), 0.6)
+            np.testing.assert_allclose(
+                result.scores_BxW[sentence, rank], score, rtol=1e-5
+            )
+
+
+def test_vmap_and_jit_change_nothing():
+    model = recurrent(5, V, eos_bias=1.0)
+    source_GxBxS = jnp.asarray(np.random.default_rng(2).integers(3, V, (2, 3, 5)))
+
+    def plain(source_BxS):
+        return beam_search(model, source_BxS, beam_size=3, max_extra_tokens=2)
+
+    mapped = jax.vmap(plain)(source_GxBxS)
+    compiled = jax.jit(plain)
+    for group in range(2):
+        alone = compiled(source_GxBxS[group])
+        in_group = jax.tree.map(lambda leaf, group=group: leaf[group], mapped)
+        np.testing.assert_array_equal(in_group.tokens_BxWxT, alone.tokens_BxWxT)
+        # float32 sums in another order
+        np.testing.assert_allclose(in_group.scores_BxW, alone.scores_BxW, rtol=1e-5)
+    as_it_comes = plain(source_GxBxS[1])
+    np.testing.assert_array_equal(as_it_comes.tokens_BxWxT, alone.tokens_BxWxT)
+    np.testing.assert_allclose(as_it_comes.scores_BxW, alone.scores_BxW, rtol=1e-5)
+
+
+def test_another_models_special_ids_are_honoured():
+    ids = SpecialIds(pad=9, bos=0, eos=1)
+    spelled = lattice({(): {A: 1.0}, (A,): {1: 1.0}}, V)
+    result = beam_search(spelled, jnp.asarray([[5, 6, 9]]), beam_size=2, ids=ids)
+    assert result.tokens_BxWxT[0, 0, :4].tolist() == [A, 1, 9, 9]
+    assert result.lengths_BxW.tolist() == [[2]]
+
+
+def test_no_output_is_longer_than_its_source_allows():
+    model = recurrent(1, V, eos_bias=-50.0)
+    source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [5, 6, EOS, PAD]])
+    result = search(model, source, beam_size=2, max_extra_tokens=3)
+    assert result.lengths_BxW.tolist() == [[4], [6], [5]]
+    assert not result.finished_BxW.any()
+    bounded = search(model, source, beam_size=2, max_extra_tokens=3, max_length=5)
+    assert bounded.lengths_BxW.tolist() == [[4], [5], [5]]
+
+
+def test_a_sentence_does_not_notice_its_neighbours():
+    model = recurrent(8, V, eos_bias=1.0)
+    source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
+    together = search(model, source, beam_size=3, n_best=2)
+    for sentence in range(3):
+        alone = search(model, source[sentence : sentence + 1], beam_size=3, n_best=2)
+        for rank in range(2):
+            assert best(together, sentence, rank) == best(alone, 0, rank)
+        np.testing.assert_allclose(
+            together.scores_BxW[sentence], alone.scores_BxW[0], rtol=1e-5
+        )

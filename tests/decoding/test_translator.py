@@ -1,0 +1,210 @@
+import logging
+import math
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.translator import Translation, Translator
+from t2t_jax.errors import DataError
+from tests.decoding.models import EOS, PAD, UNK, Recurrent, recurrent
+
+WORDS = "der die das Haus Hund Katze geht schläft rot und nicht 🙂 heute".split()
+V = 4 + len(WORDS)
+CONFIG = DecodingConfig(
+    beam_size=3, max_extra_tokens=5, max_source_length=16, tokens_per_batch=84
+)
+EMPTY = Translation("", 0.0, 0.0, 0, truncated=False, source_cut=False)
+
+
+class WordVocabulary:
+    """One id per word, as far as it knows them; zero-width spaces are no words."""
+
+    def encode(self, lines):
+        known = {word: number for number, word in enumerate(WORDS, start=4)}
+        words = (line.replace("\u200b", "").split() for line in lines)
+        return [[known.get(word, UNK) for word in line] for line in words]
+
+    def decode(self, sequences):
+        assert not any({PAD, 1, EOS} & set(sequence) for sequence in sequences)
+        return [
+            " ".join(["?", *WORDS][token - UNK] for token in sequence)
+            for sequence in sequences
+        ]
+
+
+class Echo(Recurrent):
+    """Says its source again, then eos: a translation that can be told in advance."""
+
+    def encode(self, source_BxS):
+        return jax.nn.one_hot(source_BxS, V)
+
+    def init_cache(self, memory, num_beams, length):
+        return ()
+
+    def step(self, tokens_BxW, memory, cache, position):
+        said_BxV = jax.lax.dynamic_index_in_dim(memory, position, 1, keepdims=False)
+        logits_Bx1xV = 30.0 * said_BxV[:, None]
+        return jnp.broadcast_to(logits_Bx1xV, (*tokens_BxW.shape, V)), cache
+
+    def reorder(self, cache, parents_BxW):
+        return cache
+
+    def grow(self, cache, length):
+        return cache
+
+
+ECHO = Echo(*jax.tree.leaves(recurrent(0, V)))
+
+
+def translator(model=ECHO, **changes):
+    values = {name: getattr(CONFIG, name) for name in CONFIG.__dataclass_fields__}
+    return Translator(model, WordVocabulary(), DecodingConfig(**{**values, **changes}))
+
+
+def sentences(number, seed=0):
+    random = np.random.default_rng(seed)
+    return [
+        " ".join(random.choice(WORDS, random.integers(1, 15))) for _ in range(number)
+    ]
+
+
+def test_every_line_is_translated_in_its_place():
+    lines = sentences(23)
+    assert translator().translate(lines) == lines
+
+
+def test_the_eos_is_no_text_and_the_count_includes_it():
+    (found,) = translator().translations(["der Hund schläft"])
+    assert (found.text, found.num_tokens) == ("der Hund schläft", 4)
+    assert not found.truncated
+    assert not found.source_cut
+    expected = found.log_probability / ((5 + 4) / 6) ** 0.6
+    assert math.isclose(found.score, expected, rel_tol=1e-5)
+
+
+class Never(Recurrent):
+    """Must not be asked."""
+
+    def encode(self, source_BxS):
+        raise AssertionError("there is nothing to decode")
+
+
+@pytest.mark.parametrize("lines", [[], [""], ["", " \t ", "\u3000", "\u200b"]])
+def test_lines_without_words_are_empty_and_not_decoded(lines):
+    never = Never(*jax.tree.leaves(recurrent(0, V)))
+    assert translator(never).translations(lines) == [EMPTY] * len(lines)
+
+
+ODD = st.sampled_from(
+    ["", " ", "\t", "🙂", "der 🙂", "\u2028", "\x85", "a\u200bb", "\x0b"]
+)
+ANY_LINE = st.text(st.characters(exclude_characters="\n"), max_size=12)
+KNOWN = st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ODD | ANY_LINE | KNOWN, max_size=9))
+def test_n_lines_in_give_n_lines_out_whatever_they_are(lines):
+    found = translator().translations(lines)
+    vocabulary = WordVocabulary()
+    expected = [vocabulary.decode([i[:15]])[0] for i in vocabulary.encode(lines)]
+    assert [translation.text for translation in found] == expected
+    assert not any("\n" in translation.text for translation in found)
+
+
+def test_the_lines_around_a_line_change_nothing():
+    model = recurrent(11, V, eos_bias=1.0)
+    lines = sentences(19)
+    together = translator(model).translations(lines)
+    assert len({translation.text for translation in together}) > 9
+    order = np.random.default_rng(3).permutation(19)
+    shuffled = translator(model).translations([lines[number] for number in order])
+    alone = [translator(model).translations([line])[0] for line in lines]
+    for number, found in enumerate(together):
+        for other in (shuffled[list(order).index(number)], alone[number]):
+            assert other.text == found.text
+            # float32 in batches of other shapes
+            assert math.isclose(other.score, found.score, rel_tol=1e-5)
+
+
+def test_the_same_lines_give_the_same_bits():
+    model = recurrent(11, V, eos_bias=1.0)
+    lines = sentences(7)
+    assert translator(model).translations(lines) == translator(model).translations(
+        lines
+    )
+
+
+def test_every_line_comes_once_as_it_is_done():
+    lines = ["", *sentences(23), " "]
+    numbers = [number for number, _ in translator().iterate(lines)]
+    assert sorted(numbers) == list(range(25))
+    assert numbers[:2] == [0, 24]
+    assert len(lines[numbers[2]].split()) == max(len(line.split()) for line in lines)
+
+
+def test_an_output_that_does_not_end_is_marked_as_truncated():
+    endless = recurrent(0, V, eos_bias=-50.0)
+    found = translator(endless).translations(["der Hund", "", "das Haus schläft nicht"])
+    assert [translation.truncated for translation in found] == [True, False, True]
+    assert [translation.num_tokens for translation in found] == [7, 0, 9]
+    assert [len(translation.text.split()) for translation in found] == [7, 0, 9]
+
+
+def test_long_sources_are_cut_and_counted_in_one_warning(caplog):
+    lines = ["der " * 15, "das " * 16, "rot", "und " * 40]
+    with caplog.at_level(logging.WARNING, logger="absl"):
+        found = translator().translations(lines)
+    assert [translation.source_cut for translation in found] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert found[1].text == " ".join(["das"] * 15)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("2 of 4 lines were longer than 15 subwords")
+    assert "config.decoding.max_source_length" in record.getMessage()
+
+
+def test_nothing_is_warned_of_when_nothing_was_cut(caplog):
+    with caplog.at_level(logging.WARNING, logger="absl"):
+        translator().translate(sentences(3))
+    assert not caplog.records
+
+
+class Counted(Recurrent):
+    """Counts how often it is compiled."""
+
+    times = []  # noqa: RUF012 (shared on purpose)
+
+    def step(self, tokens_BxW, memory, cache, position):
+        Counted.times.append(tokens_BxW.shape)
+        return super().step(tokens_BxW, memory, cache, position)
+
+
+def test_batches_and_new_weights_compile_nothing_new():
+    def decode(seed, lines):
+        model = Counted(*jax.tree.leaves(recurrent(seed, V, eos_bias=-50.0)))
+        return translator(model).translate(lines)
+
+    decode(0, sentences(4))
+    first = len(Counted.times)
+    assert first > 0
+    for seed in range(1, 4):
+        decode(seed, sentences(31, seed))  # as many batches as it takes, 4 rows each
+    assert len(Counted.times) == first
+
+
+def test_scores_that_are_no_numbers_are_an_error_that_names_the_line():
+    model = recurrent(0, V)
+    damaged = model.replace(out=model.out * jnp.nan)
+    message = re.escape("The score of line 2 must be a finite number but is nan")
+    with pytest.raises(DataError, match=message):
+        translator(damaged).translate(["", "der Hund"])

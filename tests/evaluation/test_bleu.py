@@ -1,0 +1,63 @@
+import pytest
+import sacrebleu
+
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.bleu import corpus_scores
+
+REFERENCES = [
+    "Der alte Mann, der am Fenster sitzt, liest eine Zeitung.",
+    "Sie kauft 3,5 kg Äpfel für 12 Euro.",
+    "Warum hast du mich gestern nicht angerufen?",
+]
+HYPOTHESES = [
+    "Der alte Mann am Fenster liest eine Zeitung.",
+    "Sie kauft 3,5 kg Äpfel für 11 Euro.",
+    "warum riefst du mich gestern nicht an?",
+]
+
+
+def test_the_scores_are_the_library_s_own_on_the_same_lines():
+    scores = corpus_scores(HYPOTHESES, REFERENCES)
+    assert scores["bleu"] == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert scores["chrf"] == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert 0 < scores["bleu"] < 100
+
+
+def test_each_score_says_how_it_was_computed():
+    scores = corpus_scores(HYPOTHESES, REFERENCES)
+    version = f"version:{sacrebleu.__version__}"
+    for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", version):
+        assert part in scores["bleu_signature"]
+    assert "nc:6" in scores["chrf_signature"]
+
+
+def test_the_score_is_of_the_corpus_and_not_a_mean_over_sentences():
+    # The long sentence weighs more than the short one.
+    hypotheses = [REFERENCES[0], "Katzen schlafen gern lange."]
+    references = [REFERENCES[0], "Hunde bellen nachts nie."]
+    long, short = (
+        corpus_scores([h], [r])["bleu"]
+        for h, r in zip(hypotheses, references, strict=True)
+    )
+    together = corpus_scores(hypotheses, references)["bleu"]
+    assert long == pytest.approx(100.0)
+    assert together > (long + short) / 2 + 5
+
+
+def test_hypotheses_and_references_do_not_change_places():
+    # Brevity is punished, length is not: the two directions differ.
+    there = corpus_scores(HYPOTHESES, REFERENCES)["bleu"]
+    assert there != corpus_scores(REFERENCES, HYPOTHESES)["bleu"]
+
+
+def test_an_empty_translation_is_scored():
+    assert corpus_scores([""], REFERENCES[:1])["bleu"] == 0
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "came"),
+    [(["a"], ["a", "b"], "1 and 2"), (["a"], [], "1 and 0"), ([], [], "0 and 0")],
+)
+def test_unequal_or_no_lines_are_refused(hypotheses, references, came):
+    with pytest.raises(DataError, match=came):
+        corpus_scores(hypotheses, references)

@@ -1,0 +1,89 @@
+import math
+
+import pytest
+import sacrebleu
+
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.training.metrics import Sums
+
+SOURCES = ["one two three four", "five", "six seven eight nine"]
+REFERENCES = ["eins zwei drei vier", "fünf", "sechs sieben acht neun"]
+PARTS = {
+    "first": Sums(8.0, 6.0, 1, 2, 3, 10),
+    "second": Sums(4.0, 2.0, 5, 6, 9, 30),
+}
+
+
+def evaluator_of(translate=None, batches=("first", "second")):
+    """Makes an evaluator whose "model" is a number added to each loss."""
+    return Evaluator(
+        sums=lambda params, batch: PARTS[batch]._replace(
+            loss=PARTS[batch].loss + params
+        ),
+        batches=lambda: iter(batches),
+        translate=translate or (lambda params, lines: [REFERENCES[0], "", "sechs"]),
+        sources=SOURCES,
+        references=REFERENCES,
+    )
+
+
+def test_the_loss_is_over_all_tokens_of_all_batches():
+    figures = evaluator_of().loss(0.0)
+    assert figures["loss"] == 12 / 8
+    assert figures["nll"] == 8 / 8
+    assert figures["perplexity"] == math.e
+    assert figures["accuracy"] == 6 / 8
+    assert "padding_fraction" not in figures
+
+
+def test_the_parameters_that_are_given_are_scored_each_time():
+    evaluator = evaluator_of()
+    assert evaluator.loss(0.0)["loss"] == 12 / 8
+    assert evaluator.loss(2.0)["loss"] == 16 / 8
+
+
+def test_a_record_holds_loss_and_scores_of_the_raw_lines():
+    record, hypotheses = evaluator_of().evaluate(0.0, step=17)
+    assert (record["step"], record["kind"], record["sentences"]) == (17, "eval", 3)
+    assert record["loss"] == 12 / 8
+    wanted = sacrebleu.corpus_bleu(hypotheses, [REFERENCES]).score
+    assert record["bleu"] == wanted
+    assert "tok:13a" in record["bleu_signature"]
+    assert record["seconds"] >= 0
+
+
+def test_the_sources_are_translated_with_the_same_parameters_in_order():
+    calls = []
+
+    def translate(params, lines):
+        calls.append((params, list(lines)))
+        return REFERENCES
+
+    record, hypotheses = evaluator_of(translate).evaluate(0.5, step=1)
+    assert calls == [(0.5, SOURCES)]
+    assert hypotheses == REFERENCES
+    assert record["bleu"] == pytest.approx(100.0)
+
+
+def test_a_translator_that_loses_a_line_is_found_out():
+    with pytest.raises(DataError, match="2 and 3"):
+        evaluator_of(lambda params, lines: REFERENCES[:2]).evaluate(0.0, step=1)
+
+
+def test_samples_stand_side_by_side():
+    assert evaluator_of().samples(["eins", "", "sechs"], 2) == (
+        "  source       one two three four\n"
+        "  reference    eins zwei drei vier\n"
+        "  translation  eins\n"
+        "\n"
+        "  source       five\n"
+        "  reference    fünf\n"
+        "  translation  "
+    )
+
+
+@pytest.mark.parametrize(("count", "shown"), [(0, 0), (1, 1), (3, 3), (99, 3)])
+def test_no_more_samples_are_shown_than_there_are(count, shown):
+    text = evaluator_of().samples(REFERENCES, count)
+    assert text.count("source") == shown

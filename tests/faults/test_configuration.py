@@ -1,0 +1,126 @@
+"""Wrong command lines and configurations, given to the real command line."""
+
+import time
+
+import pytest
+
+from tests.integration import tiny
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--config.modle.d_model=64"], 78, "Did you mean model.d_model?"),
+        (["--config.data.d_model=64"], 78, "Did you mean model.d_model?"),
+        (["--config.steps=many"], 78, "config.steps=many"),
+        (["--config.model.dropout=nan"], 78, "model.dropout=nan"),
+        (["--config.optimizer.peak_learning_rate=nan"], 78, "peak_learning_rate=nan"),
+        (["--config.steps=0"], 78, "steps=0 must be at least 1"),
+        (["--config.model.num_heads=-2"], 78, "model.num_heads=-2"),
+        (["--config.model.d_model=63"], 78, "model.d_model=63"),
+        (["--config.data.row_length=32"], 78, "data.max_length=64"),
+        (["--config=no/such.py"], 66, "no/such.py"),
+        (["--wrokdir=x"], 64, "Did you mean --workdir?"),
+        (["--mode=trian"], 64, "Did you mean train?"),
+        (["stray"], 64, "'stray'"),
+        (["--source=x"], 64, "belongs to --mode=evaluate"),
+        (["--mode=evaluate"], 64, "needs --reference"),
+        (["--mode=translate", "--workdir=no/such"], 66, "no/such"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(argv, code, said, tmp_path):
+    if not any(argument.startswith("--workdir") for argument in argv):
+        argv = [*argv, f"--workdir={tmp_path / 'run'}"]
+    began = time.monotonic()
+    done = tiny.run(*argv, timeout=60)
+    errors = done.stderr.decode()
+    assert done.returncode == code, errors
+    assert said in errors
+    assert "Traceback" not in errors
+    assert len(errors.strip().splitlines()) <= 3
+    assert done.stdout == b""
+    # A bound against starting to work, not a measurement: the answer takes 1 s.
+    assert time.monotonic() - began < 30
+
+
+def test_all_mistakes_are_named_at_once(tmp_path):
+    done = tiny.run(
+        f"--workdir={tmp_path / 'run'}",
+        "--config.steps=0",
+        "--config.model.dropout=1.5",
+        "--config.optimizer.warmup_steps=-1",
+        "--config.data.tokens_per_batch=3",
+    )
+    errors = done.stderr.decode()
+    assert done.returncode == 78
+    for key in ("steps=0", "dropout=1.5", "warmup_steps=-1", "tokens_per_batch=3"):
+        assert key in errors
+
+
+def test_mistakes_of_several_kinds_are_named_at_once(tmp_path):
+    done = tiny.run(
+        f"--workdir={tmp_path / 'run'}",
+        "--config.stpes=3",
+        "--config.seed=x",
+        "--nonsense",
+        "stray",
+    )
+    errors = done.stderr.decode()
+    assert done.returncode == 64, errors
+    for words in ("Did you mean steps?", "seed=x", "--nonsense", "'stray'"):
+        assert words in errors
+
+
+def test_a_broken_config_file_names_its_line(tmp_path):
+    path = tmp_path / "broken.py"
+    path.write_text(
+        "from t2t_jax.config import default\n"
+        "def get_config():\n"
+        "    config = default()\n"
+        "    config.model.d_modle = 3\n"
+        "    return config\n",
+        encoding="utf-8",
+    )
+    done = tiny.run(f"--config={path}")
+    errors = done.stderr.decode()
+    assert done.returncode == 78
+    assert "broken.py, line 4" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("kind", ["file", "read-only"])
+def test_a_workdir_that_cannot_be_one_is_named(tmp_path, kind):
+    import os
+
+    blocked = tmp_path / "blocked"
+    if kind == "file":
+        blocked.write_text("")
+        workdir = blocked / "run"
+    else:
+        if os.geteuid() == 0:
+            pytest.skip("root may write anywhere")
+        blocked.mkdir(mode=0o500)
+        workdir = blocked / "run"
+    done = tiny.run(*tiny.arguments(workdir, data__cache_dir=tmp_path / "cache"))
+    assert done.returncode == 73, done.stderr.decode()
+    assert b"--workdir" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_help_needs_no_jax_and_names_every_mode(tmp_path):
+    (tmp_path / "jax.py").write_text("raise ImportError('JAX was imported')")
+    import os
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "t2t_jax.main", "--help"],
+        capture_output=True,
+        text=True,
+        cwd=tiny.ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for mode in ("train", "evaluate", "translate", "average", "--config.model.d_model"):
+        assert mode in done.stdout

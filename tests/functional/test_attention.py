@@ -1,0 +1,92 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.functional.attention import attention, attention_weights
+
+LOG2 = float(np.log(2.0))
+
+
+def _random(*shapes):
+    keys = jax.random.split(jax.random.key(7), len(shapes))
+    return [
+        jax.random.normal(key, shape) for key, shape in zip(keys, shapes, strict=True)
+    ]
+
+
+def test_equation_1_on_a_case_drawn_by_hand():
+    # d_k = 4, so scores are halved: [0, log 2, log 4] and [0, 0, 0].
+    q = jnp.array([[2 * LOG2, 0, 0, 0], [0, 0, 0, 0]])
+    k = jnp.array([[0.0, 9, 0, 0], [1, 9, 0, 0], [2, 9, 0, 0]])
+    v = jnp.array([[7.0, 0], [0, 7], [7, 7]])
+    assert_allclose(
+        attention_weights(q, k),
+        [[1 / 7, 2 / 7, 4 / 7], [1 / 3, 1 / 3, 1 / 3]],
+        rtol=1e-6,  # float32
+    )
+    assert_allclose(attention(q, k, v), [[5, 6], [14 / 3, 14 / 3]], rtol=1e-6)
+
+
+def test_a_masked_key_gets_exactly_nothing_and_the_others_share_the_rest():
+    q, k = jnp.array([[2 * LOG2, 0, 0, 0]]), jnp.array([[0.0] * 4, [1] * 4, [2] * 4])
+    weights = attention_weights(q, k, mask_xQxK=jnp.array([[True, False, True]]))
+    assert_allclose(weights, [[1 / 5, 0, 4 / 5]], rtol=1e-6)
+    assert weights[0, 1] == 0
+
+
+def test_weights_sum_to_1_for_any_leading_axes():
+    q, k = _random((2, 3, 5, 7), (2, 3, 11, 7))
+    mask = (
+        jax.random.bernoulli(jax.random.key(0), 0.5, (2, 1, 5, 11)).at[..., 0].set(True)
+    )
+    weights = attention_weights(q, k, mask_xQxK=mask)
+    assert_allclose(weights.sum(-1), np.ones((2, 3, 5)), rtol=1e-6)
+
+
+def test_a_query_that_may_look_nowhere_gets_zeros_and_finite_gradients():
+    q, k, v = _random((2, 5), (3, 5), (3, 7))
+    mask = jnp.array([[False, False, False], [True, True, False]])
+
+    def total(q, k, v):
+        return jnp.square(attention(q, k, v, mask_xQxK=mask)).sum()
+
+    assert (attention(q, k, v, mask_xQxK=mask)[0] == 0).all()
+    gradients = jax.grad(total, argnums=(0, 1, 2))(q, k, v)
+    assert all(jnp.isfinite(gradient).all() for gradient in gradients)
+    assert (gradients[0][0] == 0).all()
+    assert (gradients[0][1] != 0).any()
+
+
+def test_the_order_of_keys_does_not_matter():
+    q, k, v = _random((2, 5), (3, 5), (3, 7))
+    turned = jnp.array([2, 0, 1])
+    assert_allclose(attention(q, k, v), attention(q, k[turned], v[turned]), rtol=1e-5)
+
+
+def test_softmax_is_taken_in_float32_whatever_the_inputs():
+    q, k = (x.astype(jnp.bfloat16) for x in _random((2, 5), (600, 5)))
+    weights = attention_weights(q, k)
+    assert weights.dtype == jnp.float32
+    assert_allclose(weights.sum(-1), [1, 1], rtol=1e-6)
+    assert attention(q, k, k).dtype == jnp.bfloat16
+
+
+def test_dropout_comes_between_softmax_and_values():
+    q, k, v = _random((2, 5), (3, 5), (3, 7))
+    doubled = attention(q, k, v, dropout=lambda weights: 2 * weights)
+    assert_allclose(doubled, 2 * attention(q, k, v), rtol=1e-6)
+
+
+def test_it_works_under_jit_and_vmap():
+    q, k, v = _random((4, 2, 5), (4, 3, 5), (4, 3, 7))
+    mapped = jax.jit(jax.vmap(lambda q, k, v: attention(q, k, v)))(q, k, v)
+    assert_allclose(mapped, attention(q, k, v), rtol=1e-5)
+
+
+def test_depths_that_differ_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"k must be .* Dk=5 \(as in q\)"):
+        attention_weights(jnp.zeros((2, 5)), jnp.zeros((3, 7)))
+    with pytest.raises(ValueError, match=r"v must be .* K=3 \(as in k\)"):
+        attention(jnp.zeros((2, 5)), jnp.zeros((3, 5)), jnp.zeros((2, 7)))

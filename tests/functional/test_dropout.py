@@ -1,0 +1,126 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from t2t_jax.functional.dropout import dropout
+
+KEY = jax.random.key(11)
+
+
+def kept(shape, *, rows=None, key=KEY, rate=0.3):
+    """Tells where ones survive."""
+    rows = jnp.arange(shape[0]) if rows is None else rows
+    return np.asarray(dropout(jnp.ones(shape), rate=rate, key=key, rows_B=rows)) != 0
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_as_many_are_dropped_as_the_rate_says(rate):
+    dropped = 1 - kept((31, 64, 67), rate=rate).mean()
+    deviation = (rate * (1 - rate) / (31 * 64 * 67)) ** 0.5
+    assert abs(dropped - rate) < 4 * deviation
+
+
+def test_what_is_kept_is_scaled_up():
+    y = dropout(jnp.full((2, 3, 5), 8.0), rate=0.2, key=KEY, rows_B=jnp.arange(2))
+    assert set(np.unique(y)) == {0.0, 10.0}
+
+
+def test_a_row_keeps_its_mask_in_any_batch():
+    whole = kept((7, 5, 11))
+    assert_array_equal(kept((3, 5, 11), rows=jnp.array([4, 0, 6])), whole[[4, 0, 6]])
+
+
+def test_a_row_keeps_its_mask_however_long_or_wide_it_is():
+    whole = kept((2, 5, 11))
+    assert_array_equal(kept((2, 3, 11)), whole[:, :3])
+    assert_array_equal(kept((2, 5, 7)), whole[:, :, :7])
+
+
+def test_attention_weights_keep_their_mask_however_much_padding_there_is():
+    whole = kept((2, 3, 5, 7))
+    assert_array_equal(kept((2, 3, 4, 6)), whole[:, :, :4, :6])
+
+
+def test_keys_rows_positions_and_features_have_masks_of_their_own():
+    mask = kept((101, 53, 59), rate=0.5)
+    other = kept((101, 53, 59), rate=0.5, key=jax.random.fold_in(KEY, 1))
+    # Two independent fair coins agree half the time, to 4 standard deviations.
+    tolerance = 4 * 0.5 / (100 * 52 * 58) ** 0.5
+    for pair in [
+        (mask, other),
+        (mask[1:], mask[:-1]),
+        (mask[:, 1:], mask[:, :-1]),
+        (mask[:, :, 1:], mask[:, :, :-1]),
+    ]:
+        assert abs(np.mean(pair[0] == pair[1]) - 0.5) < tolerance
+
+
+def test_no_row_position_or_feature_is_dropped_more_than_others():
+    mask = kept((67, 61, 59), rate=0.5)
+    for axes in [(1, 2), (0, 2), (0, 1)]:
+        means = mask.mean(axis=axes)
+        deviation = 0.5 / (mask.size / means.size) ** 0.5
+        # the largest of 67 normal deviates is below 4.5 but in 5 of 10,000 cases
+        assert np.abs(means - 0.5).max() < 4.5 * deviation
+
+
+def test_typed_and_legacy_keys_of_a_seed_agree():
+    assert_array_equal(
+        kept((2, 3, 5), key=jax.random.key(5)),
+        kept((2, 3, 5), key=jax.random.PRNGKey(5)),
+    )
+
+
+def test_neither_the_zero_key_nor_row_0_is_special():
+    assert 0.2 < kept((1, 29, 31), key=jax.random.key(0), rate=0.5).mean() < 0.8
+    assert kept((1, 1, 1), key=jax.random.key(0), rate=1e-6).all()
+
+
+def test_rate_0_changes_nothing():
+    x = jax.random.normal(KEY, (2, 3, 5))
+    assert_array_equal(dropout(x, rate=0, key=KEY, rows_B=jnp.arange(2)), x)
+
+
+def test_the_gradient_passes_where_the_value_did():
+    x = jax.random.normal(KEY, (2, 3, 5))
+
+    def total(x):
+        return dropout(x, rate=0.5, key=KEY, rows_B=jnp.arange(2)).sum()
+
+    assert_array_equal(jax.grad(total)(x), 2 * kept((2, 3, 5), rate=0.5))
+
+
+def test_keys_can_be_mapped_over():
+    keys = jax.random.split(KEY, 3)
+    masks = jax.jit(
+        jax.vmap(
+            lambda key: dropout(
+                jnp.ones((2, 3, 5)), rate=0.3, key=key, rows_B=jnp.arange(2)
+            )
+        )
+    )(keys)
+    for mask, key in zip(masks, keys, strict=True):
+        assert_array_equal(mask != 0, kept((2, 3, 5), key=key))
+
+
+def test_the_dtype_is_kept():
+    x = jnp.ones((2, 3), jnp.bfloat16)
+    assert dropout(x, rate=0.1, key=KEY, rows_B=jnp.arange(2)).dtype == jnp.bfloat16
+
+
+def test_a_mean_of_1_is_kept_in_expectation():
+    y = dropout(jnp.ones((31, 64, 67)), rate=0.3, key=KEY, rows_B=jnp.arange(31))
+    assert_allclose(y.mean(), 1, atol=8e-3)  # 4 standard deviations
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.1, float("nan")])
+def test_a_rate_outside_0_to_1_is_refused(rate):
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\)"):
+        kept((2, 3, 5), rate=rate)
+
+
+def test_rows_of_another_batch_are_refused():
+    with pytest.raises(ValueError, match=r"rows must be \[B=2\].*\[3\]"):
+        kept((2, 3, 5), rows=jnp.arange(3))

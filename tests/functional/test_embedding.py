@@ -1,0 +1,35 @@
+import jax
+import jax.numpy as jnp
+from numpy.testing import assert_array_equal
+
+from t2t_jax.functional.embedding import embed, logits
+
+TABLE = jnp.array([[0.0, 0, 0, 0], [1, 2, 3, 4], [5, 6, 7, 8]])
+
+
+def test_vectors_are_multiplied_by_the_root_of_d_model():
+    assert_array_equal(
+        embed(jnp.array([[2, 1]]), TABLE)[0], 2 * TABLE[jnp.array([2, 1])]
+    )
+
+
+def test_an_id_beyond_the_vocabulary_cannot_go_unnoticed():
+    assert jnp.isnan(embed(jnp.array([3]), TABLE)).all()
+
+
+def test_logits_are_products_with_every_vector_unscaled():
+    y = jnp.array([[[1.0, 0, 0, 1]]])
+    assert_array_equal(logits(y, TABLE), [[[0, 5, 13]]])
+
+
+def test_logits_are_float32_sums_of_bfloat16_products():
+    # 256 + 1 is not a bfloat16.
+    y = jnp.array([1.0, 1.0], jnp.bfloat16)
+    scores = logits(y, jnp.array([[256.0, 1.0]]))
+    assert scores.dtype == jnp.float32
+    assert_array_equal(scores, [257.0])
+
+
+def test_the_gradient_reaches_only_the_rows_looked_up():
+    gradient = jax.grad(lambda table: embed(jnp.array([1, 1]), table).sum())(TABLE)
+    assert_array_equal(gradient, [[0] * 4, [4] * 4, [0] * 4])

@@ -1,0 +1,36 @@
+import jax
+import jax.numpy as jnp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from t2t_jax.functional.feed_forward import feed_forward
+
+WEIGHTS = {
+    "w1_DxF": jnp.array([[1.0, -1.0, 2.0], [0.0, 1.0, 1.0]]),
+    "b1_F": jnp.array([0.0, 1.0, -5.0]),
+    "w2_FxD": jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+    "b2_D": jnp.array([10.0, 20.0]),
+}
+
+
+def test_equation_2_on_a_case_drawn_by_hand():
+    # x W1 + b1 = [1, 2, -1]; the ReLU leaves [1, 2, 0].
+    x = jnp.array([[1.0, 2.0]])
+    assert_array_equal(feed_forward(x, **WEIGHTS), [[17.0, 30.0]])
+
+
+def test_positions_do_not_see_one_another():
+    x = jax.random.normal(jax.random.key(0), (3, 5, 2))
+    alone = feed_forward(x[1, 2], **WEIGHTS)
+    assert_allclose(feed_forward(x, **WEIGHTS)[1, 2], alone, rtol=1e-6)
+
+
+def test_dropout_comes_after_the_relu():
+    seen = []
+    feed_forward(
+        jnp.array([[1.0, 2.0]]), dropout=lambda h: seen.append(h) or h, **WEIGHTS
+    )
+    assert_array_equal(seen[0], [[1.0, 2.0, 0.0]])
+
+
+def test_it_computes_in_the_dtype_of_its_input():
+    assert feed_forward(jnp.ones((1, 2), jnp.bfloat16), **WEIGHTS).dtype == jnp.bfloat16

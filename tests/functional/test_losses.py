@@ -1,0 +1,78 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.functional.losses import label_smoothed_nll
+
+LOGITS = jax.random.normal(jax.random.key(3), (2, 5, 7)) * 3
+TARGETS = jnp.array([[0, 1, 2, 3, 4], [6, 5, 4, 3, 2]])
+
+
+def test_smoothing_on_a_case_drawn_by_hand():
+    # softmax = [1/2, 1/4, 1/8, 1/8]; the target distribution for eps 0.4 is
+    # [0.1, 0.7, 0.1, 0.1].
+    logits = jnp.log(jnp.array([[4.0, 2.0, 1.0, 1.0]]))
+    loss, nll = label_smoothed_nll(logits, jnp.array([1]), label_smoothing=0.4)
+    bits = 0.1 * 1 + 0.7 * 2 + 0.1 * 3 + 0.1 * 3
+    assert_allclose(loss, [bits * np.log(2)], rtol=1e-6)
+    assert_allclose(nll, [2 * np.log(2)], rtol=1e-6)
+
+
+def test_it_equals_cross_entropy_with_a_dense_smoothed_distribution():
+    loss, nll = label_smoothed_nll(LOGITS, TARGETS, label_smoothing=0.1)
+    log_p = np.asarray(jax.nn.log_softmax(LOGITS), np.float64)
+    one_hot = np.eye(7)[np.asarray(TARGETS)]
+    assert_allclose(loss, -((0.9 * one_hot + 0.1 / 7) * log_p).sum(-1), rtol=1e-5)
+    assert_allclose(nll, -(one_hot * log_p).sum(-1), rtol=1e-5)
+
+
+def test_without_smoothing_both_are_the_same():
+    loss, nll = label_smoothed_nll(LOGITS, TARGETS)
+    assert_allclose(loss, nll, rtol=1e-6)
+
+
+def test_its_minimum_is_the_entropy_of_the_target_distribution():
+    vocab_size, smoothing = 7, 0.1
+    wanted = np.full(vocab_size, smoothing / vocab_size)
+    wanted[3] += 1 - smoothing
+    floor = -(wanted * np.log(wanted)).sum()
+
+    def loss(logits):
+        return label_smoothed_nll(logits, jnp.array(3), label_smoothing=smoothing)[0]
+
+    best = jnp.log(jnp.asarray(wanted, jnp.float32))
+    assert_allclose(loss(best), floor, rtol=1e-5)
+    assert_allclose(jax.grad(loss)(best), np.zeros(vocab_size), atol=1e-6)
+    assert loss(best * 1.1) > floor + 1e-4
+
+
+def test_the_gradient_is_softmax_minus_the_target_distribution():
+    def total(logits):
+        return label_smoothed_nll(logits, TARGETS, label_smoothing=0.2)[0].sum()
+
+    wanted = 0.8 * np.eye(7)[np.asarray(TARGETS)] + 0.2 / 7
+    expected = np.asarray(jax.nn.softmax(LOGITS)) - wanted
+    assert_allclose(jax.grad(total)(LOGITS), expected, atol=1e-6)
+
+
+def test_large_logits_stay_finite_and_bfloat16_ones_are_summed_in_float32():
+    loss, nll = label_smoothed_nll(
+        jnp.array([[1e4, -1e4]]), jnp.array([1]), label_smoothing=0.1
+    )
+    assert_allclose(nll, [2e4], rtol=1e-6)
+    assert_allclose(loss, [0.95 * 2e4], rtol=1e-6)
+    assert (
+        label_smoothed_nll(LOGITS.astype(jnp.bfloat16), TARGETS)[0].dtype == jnp.float32
+    )
+
+
+def test_targets_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"targets must have .* \[2, 5\]; .* \[5, 2\]"):
+        label_smoothed_nll(LOGITS, TARGETS.T)
+
+
+def test_a_smoothing_beyond_1_is_refused():
+    with pytest.raises(ValueError, match=r"label_smoothing=1.5 must be in \[0, 1\]"):
+        label_smoothed_nll(LOGITS, TARGETS, label_smoothing=1.5)

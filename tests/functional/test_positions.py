@@ -1,0 +1,52 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from t2t_jax.functional.positions import sinusoidal_positions
+
+
+def test_sines_and_cosines_are_interleaved():
+    pe = sinusoidal_positions(jnp.array([3]), 4)[0]
+    # rates 1 and 10000^(-2/4) = 1/100
+    expected = [np.sin(3), np.cos(3), np.sin(0.03), np.cos(0.03)]
+    assert_allclose(pe, expected, rtol=1e-5)  # float32 angle
+
+
+def test_a_shift_is_a_rotation_that_does_not_depend_on_the_position():
+    d_model, shift = 14, 5
+    positions = jnp.arange(41)
+    here = np.asarray(sinusoidal_positions(positions, d_model)).reshape(41, 7, 2)
+    there = sinusoidal_positions(positions + shift, d_model)
+    angles = shift / 10000 ** (np.arange(0, d_model, 2) / d_model)
+    sin, cos = np.sin(angles), np.cos(angles)
+    turned = np.stack(
+        [
+            here[..., 0] * cos + here[..., 1] * sin,
+            here[..., 1] * cos - here[..., 0] * sin,
+        ],
+        axis=-1,
+    )
+    assert_allclose(turned.reshape(41, d_model), there, atol=1e-5)  # float32 angles
+
+
+def test_positions_are_taken_as_given():
+    packed = jnp.array([[0, 1, 2, 0, 1], [0, 0, 0, 1, 0]])
+    pe = sinusoidal_positions(packed, 6)
+    assert pe.shape == (2, 5, 6)
+    assert_array_equal(pe[0, 3:], pe[0, :2])
+    assert_array_equal(pe[1, 3], pe[0, 1])
+
+
+def test_far_positions_keep_their_precision():
+    positions = np.array([1021, 4093])
+    angles = positions[:, None] / 10000 ** (np.arange(0, 512, 2) / 512)
+    pe = sinusoidal_positions(jnp.asarray(positions), 512)
+    # A float32 angle near 4096 is right to 2.4e-4.
+    assert_allclose(pe[:, 0::2], np.sin(angles), atol=5e-4)
+    assert_allclose(pe[:, 1::2], np.cos(angles), atol=5e-4)
+
+
+def test_an_odd_width_is_refused():
+    with pytest.raises(ValueError, match="d_model=7 must be even"):
+        sinusoidal_positions(jnp.array([0]), 7)

@@ -1,0 +1,124 @@
+"""The whole program, from text to translations, as a user runs it."""
+
+import json
+
+import pytest
+
+from tests.integration import tiny
+
+SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n"
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "über uns"  # a space and an umlaut
+    done = tiny.run(*tiny.arguments(path))
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""  # stdout is for results
+    return path
+
+
+def test_a_run_leaves_everything_in_its_workdir(workdir):
+    names = {path.name for path in workdir.iterdir()}
+    assert {
+        "config.json",
+        "vocab.model",
+        "vocab.json",
+        "data.json",
+        "metrics.jsonl",
+        "samples",
+        "checkpoints",
+    } <= names
+    assert any(name.startswith("events.out") for name in names)
+    steps = {int(path.name) for path in (workdir / "checkpoints").iterdir()}
+    # Periodic at 5 and 10, final at 12, and 8 or 12 with the best BLEU.
+    assert {5, 10, 12} <= steps <= {5, 8, 10, 12}
+
+
+def test_metrics_hold_what_scripts_rely_on(workdir):
+    lines = (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    train = [record for record in records if record["kind"] == "train"]
+    scored = [record for record in records if record["kind"] == "eval"]
+    assert [record["step"] for record in train] == [2, 4, 6, 8, 10, 12]
+    assert [record["step"] for record in scored] == [8, 12]
+    assert set(train[0]) >= {
+        "loss",
+        "nll",
+        "perplexity",
+        "learning_rate",
+        "gradient_norm",
+        "target_tokens_per_second",
+        "padding_fraction",
+    }
+    assert set(scored[0]) >= {"loss", "nll", "perplexity", "bleu", "bleu_signature"}
+    assert records[-1]["kind"] == "final"
+    assert records[-1]["step"] == 12
+
+
+def test_data_json_counts_what_was_read(workdir):
+    data = json.loads((workdir / "data.json").read_text(encoding="utf-8"))
+    assert data["train"]["counts"]["read"] == 300
+    assert data["train"]["counts"]["kept"] == 300
+
+
+def test_the_same_command_again_finds_the_run_complete(workdir):
+    before = (workdir / "metrics.jsonl").read_bytes()
+    again = tiny.run(*tiny.arguments(workdir))
+    assert again.returncode == 0
+    assert b"complete" in again.stderr
+    assert (workdir / "metrics.jsonl").read_bytes() == before
+
+
+def test_translate_writes_as_many_lines_as_it_reads(workdir):
+    done = tiny.run("--mode=translate", f"--workdir={workdir}", stdin=SOURCES.encode())
+    assert done.returncode == 0, done.stderr.decode()
+    lines = done.stdout.decode().split("\n")
+    assert len(lines) == 4  # three and what follows the last newline
+    assert lines[1] == ""  # an empty line stays empty
+    assert lines[-1] == ""
+
+
+def test_translate_of_nothing_is_nothing(workdir):
+    done = tiny.run("--mode=translate", f"--workdir={workdir}")
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_evaluate_prints_one_json_object(workdir, tmp_path):
+    (tmp_path / "en").write_text(SOURCES, encoding="utf-8")
+    (tmp_path / "de").write_text("a\n\nb\n", encoding="utf-8")
+    done = tiny.run(
+        "--mode=evaluate",
+        f"--workdir={workdir}",
+        f"--source={tmp_path / 'en'}",
+        f"--reference={tmp_path / 'de'}",
+        "--checkpoint=last",
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    result = json.loads(done.stdout)
+    assert result["sentences"] == 3
+    assert result["checkpoint_step"] == 12
+    assert set(result) == {
+        "bleu",
+        "bleu_signature",
+        "chrf",
+        "chrf_signature",
+        "sentences",
+        "seconds",
+        "checkpoint_step",
+    }
+
+
+def test_an_average_is_a_model_that_translates(workdir, tmp_path):
+    to = tmp_path / "average"
+    done = tiny.run("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"5, 10" in done.stderr
+    used = tiny.run("--mode=translate", f"--workdir={to}", stdin=SOURCES.encode())
+    assert used.returncode == 0, used.stderr.decode()
+    assert used.stdout.count(b"\n") == 3
+    refused = tiny.run(
+        "--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2"
+    )
+    assert refused.returncode == 73
+    assert b"new or empty" in refused.stderr

@@ -1,0 +1,60 @@
+"""The smallest experiment that goes through the whole program."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+TINY = {
+    "data.train": "phrasebook:train:300",
+    "data.dev": "phrasebook:dev:11",
+    "data.tokens_per_batch": 256,
+    "data.row_length": 64,
+    "data.max_length": 64,
+    "vocabulary.size": 150,
+    "model.num_layers": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.num_heads": 2,
+    "model.d_k": 8,
+    "model.d_v": 8,
+    "steps": 12,
+    "evaluation.every_steps": 8,
+    "evaluation.bleu_sentences": 3,
+    "checkpoint.every_steps": 5,
+    "logging.every_steps": 2,
+    "decoding.beam_size": 2,
+    "decoding.max_extra_tokens": 5,
+    "decoding.max_source_length": 64,
+}
+
+
+def arguments(workdir: Path, **changed: object) -> list[str]:
+    """Returns the command line of the tiny experiment, with some keys changed."""
+    values = {**TINY, "data.cache_dir": str(workdir.parent / "cache")}
+    values.update({key.replace("__", "."): value for key, value in changed.items()})
+    keys = [f"--config.{key}={value}" for key, value in values.items()]
+    return [f"--workdir={workdir}", *keys]
+
+
+def environment(devices: int = 1) -> dict[str, str]:
+    """Returns an environment with so many simulated devices."""
+    flag = f"--xla_force_host_platform_device_count={devices}"
+    return {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flag}
+
+
+def run(
+    *argv: str, stdin: bytes = b"", devices: int = 1, timeout: float = 240
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs the real command line."""
+    return subprocess.run(
+        [sys.executable, "-m", "t2t_jax.main", *argv],
+        input=stdin,
+        capture_output=True,
+        env=environment(devices),
+        cwd=ROOT,
+        timeout=timeout,
+        check=False,
+    )

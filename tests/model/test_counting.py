@@ -1,0 +1,105 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.counting import count_parameters, training_flops
+from t2t_jax.model.transformer import Transformer
+from tests.model.tiny import TINY
+
+BASE = TransformerConfig()
+AT_40K = {"vocab_size": 40_000}
+BIG = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}
+
+# Table 3: what differs from base, and the printed millions of parameters.
+TABLE_3 = {
+    "base": ({}, 65),
+    "B d_k=16": ({"d_k": 16}, 58),
+    "B d_k=32": ({"d_k": 32}, 60),
+    "C N=2": ({"num_layers": 2}, 36),
+    "C N=4": ({"num_layers": 4}, 50),
+    "C N=8": ({"num_layers": 8}, 80),
+    "C d_model=256": ({"d_model": 256, "d_k": 32, "d_v": 32}, 28),
+    "C d_model=1024": ({"d_model": 1024, "d_k": 128, "d_v": 128}, 168),
+    "C d_ff=1024": ({"d_ff": 1024}, 53),
+    "C d_ff=4096": ({"d_ff": 4096}, 90),
+    "big": (BIG, 213),
+}
+
+
+def real_sizes(config):
+    """Initialises without computing anything, and counts."""
+    tokens = jnp.zeros((1, 1), int)
+    shapes = jax.eval_shape(Transformer(config).init, jax.random.key(0), tokens, tokens)
+    return {
+        part: sum(leaf.size for leaf in jax.tree.leaves(tree))
+        for part, tree in shapes["params"].items()
+    }
+
+
+@pytest.mark.parametrize("row", TABLE_3)
+def test_table_3_comes_out_within_3_percent(row):
+    changes, millions = TABLE_3[row]
+    config = dataclasses.replace(BASE, **AT_40K, **changes)
+    assert count_parameters(config).total == pytest.approx(millions * 1e6, rel=0.03)
+
+
+@pytest.mark.parametrize(("heads", "depth"), [(1, 512), (4, 128), (16, 32), (32, 16)])
+def test_rows_a_of_table_3_have_as_many_parameters_as_base(heads, depth):
+    config = dataclasses.replace(BASE, num_heads=heads, d_k=depth, d_v=depth)
+    assert count_parameters(config) == count_parameters(BASE)
+
+
+@pytest.mark.parametrize("changes", [{}, {"d_k": 16}, BIG], ids=["base", "B", "big"])
+def test_the_formula_counts_what_initialisation_makes(changes):
+    config = dataclasses.replace(BASE, **changes)
+    assert count_parameters(config)._asdict() == real_sizes(config)
+
+
+@pytest.mark.parametrize("tying", ["all", "decoder", "none"])
+def test_it_counts_every_variant(tying):
+    config = dataclasses.replace(
+        TINY, tying=tying, norm_position="pre", positions="learned", max_positions=31
+    )
+    count = count_parameters(config)
+    assert count.total == sum(real_sizes(config).values())
+    matrices = {"all": 1, "decoder": 2, "none": 3}[tying]
+    assert count.embedding == (matrices * 29 + 2 * 31) * 14
+
+
+def test_the_parts_add_up():
+    count = count_parameters(BASE)
+    assert count.total == count.embedding + count.encoder + count.decoder == 63_045_632
+
+
+def test_flops_of_the_papers_models_at_length_28():
+    base = training_flops(BASE, source_length=28, target_length=28)
+    assert base.total / 28 == pytest.approx(381.0e6, rel=1e-3)
+    big = dataclasses.replace(BASE, **BIG)
+    big_flops = training_flops(big, source_length=28, target_length=28)
+    assert big_flops.total / 28 == pytest.approx(1290.5e6, rel=1e-3)
+
+
+def test_where_the_flops_of_base_go():
+    flops = training_flops(BASE, source_length=28, target_length=28)
+    shares = [round(100 * part / flops.total, 1) for part in flops]
+    assert shares == [39.6, 29.7, 0.8, 29.8]
+
+
+def test_the_compiler_counts_the_same_products_in_a_forward_pass():
+    config = dataclasses.replace(TINY, d_model=62, d_ff=127, d_k=41, d_v=43)
+    params = jax.eval_shape(
+        Transformer(config).init,
+        jax.random.key(0),
+        jnp.zeros((1, 1), int),
+        jnp.zeros((1, 1), int),
+    )
+    source, target = jnp.ones((1, 17), int), jnp.ones((1, 23), int)
+    compiled = (
+        jax.jit(Transformer(config).apply).lower(params, source, target).compile()
+    )
+    ours = training_flops(config, source_length=17, target_length=23).total / 3
+    # The compiler counts norms, softmax and residuals too, which matter at this size.
+    assert ours < compiled.cost_analysis()["flops"] < 1.15 * ours

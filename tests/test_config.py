@@ -1,0 +1,205 @@
+import dataclasses
+import json
+
+import pytest
+
+from t2t_jax.config import (
+    CHANGEABLE_ON_RESUME,
+    Config,
+    default,
+    differences,
+    keys,
+    parse,
+    refused_on_resume,
+    suggestion,
+    to_dict,
+)
+from t2t_jax.errors import ConfigError
+from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.training.config import LoggingConfig
+
+
+def problems_of(values):
+    with pytest.raises(ConfigError) as info:
+        parse(values)
+    return info.value.problems
+
+
+def test_the_default_is_the_paper_s_base_model():
+    config = parse(default())
+    assert config == Config()
+    model = config.model
+    assert (model.num_layers, model.d_model, model.d_ff) == (6, 512, 2048)
+    assert (model.num_heads, model.d_k, model.d_v) == (8, 64, 64)
+    assert (model.dropout, config.training.label_smoothing) == (0.1, 0.1)
+    assert config.steps == 100_000
+    assert (config.vocabulary.size, config.data.tokens_per_batch) == (37_000, 24_576)
+    assert (config.decoding.beam_size, config.decoding.length_penalty) == (4, 0.6)
+    assert (config.checkpoint.every_minutes, config.checkpoint.keep) == (10.0, 5)
+
+
+def test_a_config_file_cannot_invent_a_key():
+    config = default()
+    with pytest.raises(AttributeError):
+        config.model.d_modle = 512
+    with pytest.raises(AttributeError):
+        config.stepz = 3
+
+
+def test_a_peak_learning_rate_can_be_set_where_none_is_the_default():
+    config = default()
+    assert parse(config).optimizer.peak_learning_rate is None
+    config.optimizer.peak_learning_rate = 3e-3
+    assert parse(config).optimizer.peak_learning_rate == 3e-3
+
+
+def test_a_configuration_survives_json():
+    config = Config(steps=7, logging=LoggingConfig(every_steps=3))
+    assert parse(json.loads(json.dumps(to_dict(config)))) == config
+
+
+def test_the_vocabulary_s_size_is_declared_once():
+    assert "vocab_size" not in to_dict(Config())["model"]
+    assert "model.vocab_size" not in keys()
+    config = parse({"vocabulary": {"size": 1_000}})
+    assert config.model.vocab_size == config.vocabulary.size == 1_000
+
+
+def test_setting_the_derived_size_by_hand_is_refused():
+    assert "model.vocab_size" in "\n".join(
+        problems_of({"vocabulary": {"size": 1_000}, "model": {"vocab_size": 999}})
+    )
+
+
+def test_a_whole_number_will_do_for_a_float():
+    rate = parse({"model": {"dropout": 0}}).model.dropout
+    assert (rate, type(rate)) == (0.0, float)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"stepz": 3}, r"There is no key config\.stepz\. Did you mean steps\?"),
+        (
+            {"model": {"d_modle": 3}},
+            r"no key config\.model\.d_modle\. Did you mean model\.d_model\?",
+        ),
+        (
+            {"data": {"d_model": 3}},
+            r"no key config\.data\.d_model\. Did you mean model\.d_model\?",
+        ),
+        ({"steps": "7"}, r"steps='7' must be of type int\. Change config\.steps\."),
+        ({"steps": 7.0}, r"steps=7\.0 must be of type int"),
+        ({"steps": True}, r"steps=True must be of type int"),
+        ({"model": {"dropout": None}}, r"model\.dropout=None must be of type float"),
+        (
+            {"optimizer": {"peak_learning_rate": "big"}},
+            r"peak_learning_rate='big' must be of type float or None",
+        ),
+        ({"model": 3}, r"model=3 must hold keys"),
+        ({"vocabulary": "file"}, r"vocabulary='file' must hold keys"),
+        ({"steps": 0}, r"steps=0 must be at least 1\. Change config\.steps\."),
+        ({"seed": -1}, r"seed=-1 must lie in \[0, 2\^32\)\. Change config\.seed\."),
+        ({"seed": 2**32}, r"seed=4294967296 must lie in"),
+        (
+            {"model": {"positions": "learned", "max_positions": 7}},
+            r"data\.max_length=256 must not exceed model\.max_positions=7",
+        ),
+        ({"checkpoint": {"keep": 0}}, r"Change config\.checkpoint\.keep\."),
+        ({"checkpoint": {"every_minutes": -1.0}}, r"checkpoint\.every_minutes=-1\.0"),
+        ({"evaluation": {"every_steps": -1}}, r"evaluation\.every_steps=-1"),
+        ({"logging": {"every_steps": 0}}, r"logging\.every_steps=0"),
+        ({"logging": {"every_seconds": -1}}, r"logging\.every_seconds=-1"),
+        ({"training": {"label_smoothing": 1.0}}, r"training\.label_smoothing=1\.0"),
+    ],
+)
+def test_each_rule_says_what_came_and_what_to_change(values, said):
+    with pytest.raises(ConfigError, match=said):
+        parse(values)
+
+
+def test_all_broken_rules_are_named_at_once():
+    said = problems_of(
+        {
+            "stepz": 1,
+            "seed": "x",
+            "model": {"d_model": 513, "dropout": 1.5},
+            "optimizer": {"beta1": 2.0, "warmup": 3},
+            "checkpoint": {"keep": 0},
+        }
+    )
+    together = "\n".join(said)
+    for name in ("stepz", "seed='x'", "d_model=513", "dropout=1.5", "keep=0"):
+        assert name in together
+    assert "optimizer.warmup." in together
+    assert len(said) == 6  # beta1 is not judged before the section's keys are right
+
+
+def test_differences_are_by_key():
+    old = Config()
+    new = dataclasses.replace(
+        old, steps=7, model=TransformerConfig(vocab_size=37_000, d_k=32)
+    )
+    assert differences(old, new) == [("steps", 100_000, 7), ("model.d_k", 64, 32)]
+    assert differences(old, old) == []
+
+
+def test_a_refused_change_names_key_old_and_new_value():
+    new = dataclasses.replace(Config(), seed=11)
+    (said,) = refused_on_resume(Config(), new)
+    for part in ("seed was 0", "is 11 now", "config.seed", "--workdir"):
+        assert part in said
+
+
+def test_what_does_not_change_the_experiment_may_change():
+    new = dataclasses.replace(
+        Config(),
+        steps=7,
+        logging=LoggingConfig(every_steps=3),
+        evaluation=EvaluationConfig(every_steps=11),
+    )
+    assert refused_on_resume(Config(), new) == []
+
+
+def test_every_other_key_is_refused():
+    before = dict(flat(to_dict(Config())))
+    for key in keys():
+        after = before | {key: "changed"}
+        refused = [k for k in before if before[k] != after[k] and not changeable(k)]
+        assert bool(refused) == (not changeable(key))
+    for section in ("data", "model", "vocabulary", "optimizer", "training", "seed"):
+        assert section not in CHANGEABLE_ON_RESUME
+
+
+def flat(values, prefix=""):
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def changeable(key):
+    return key in CHANGEABLE_ON_RESUME or key.split(".")[0] in CHANGEABLE_ON_RESUME
+
+
+def test_whatever_may_change_is_a_key_or_a_section():
+    known = set(keys()) | {key.split(".")[0] for key in keys()}
+    assert set(CHANGEABLE_ON_RESUME) <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "said"),
+    [
+        (
+            "model.d_modle",
+            ["model.d_model", "model.d_k"],
+            " Did you mean model.d_model?",
+        ),
+        ("d_ff", ["model.d_ff", "seed"], " Did you mean model.d_ff?"),
+        ("zzz", ["model.d_ff", "seed"], ""),
+    ],
+)
+def test_a_suggestion_is_the_nearest_name_or_nothing(name, known, said):
+    assert suggestion(name, known) == said

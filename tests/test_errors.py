@@ -1,0 +1,56 @@
+import pytest
+
+from t2t_jax import errors
+from t2t_jax.errors import ConfigError, DataError, Problems, UserError
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("UserError", 64),
+        ("DataError", 65),
+        ("InputMissingError", 66),
+        ("OutputError", 73),
+        ("StoppedError", 75),
+        ("DivergedError", 76),
+        ("ConfigError", 78),
+    ],
+)
+def test_each_kind_of_mistake_has_its_exit_code(name, code):
+    error = getattr(errors, name)("what to change")
+    assert error.exit_code == code
+    assert isinstance(error, UserError)
+    assert isinstance(error, ValueError)
+
+
+def test_one_message_is_one_problem_and_not_its_letters():
+    assert UserError("a message").problems == ("a message",)
+
+
+def test_all_the_messages_are_in_the_error_and_in_its_text():
+    error = DataError(line for line in ("first", "second"))
+    assert error.problems == ("first", "second")
+    assert str(error) == "first\nsecond"
+
+
+def test_problems_are_collected_in_order_and_raised_together():
+    problems = Problems()
+    problems.require(False, "first")
+    problems.require(True, "not this one")
+    problems.require(False, "second")
+    with pytest.raises(ConfigError) as info:
+        problems.raise_if_any()
+    assert info.value.problems == ("first", "second")
+
+
+def test_no_problem_is_no_error():
+    problems = Problems()
+    problems.require(True, "all is well")
+    problems.raise_if_any()
+
+
+def test_problems_can_be_raised_as_another_kind():
+    problems = Problems()
+    problems.require(False, "line 3 is no pair")
+    with pytest.raises(DataError, match="line 3"):
+        problems.raise_if_any(DataError)

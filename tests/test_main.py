@@ -1,0 +1,185 @@
+import errno
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from t2t_jax import errors
+from t2t_jax import main as program
+from t2t_jax.cli import flags
+from t2t_jax.main import main
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(tmp_path, monkeypatch):
+    """Runs in an empty directory, and gives the signals back."""
+    monkeypatch.chdir(tmp_path)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def fake_mode(monkeypatch):
+    """Lets a test say what a mode does."""
+
+    def install(run):
+        monkeypatch.setattr(flags, "parse_argv", lambda argv: SimpleNamespace(mode="m"))
+        monkeypatch.setattr(
+            program, "import_module", lambda name: SimpleNamespace(run=run)
+        )
+
+    return install
+
+
+def raising(error):
+    def run(options):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize("argument", ["--help", "-h", "-help", "--helpfull"])
+def test_help_goes_to_stdout_and_is_no_error(capsys, argument):
+    assert main(["--workdri=x", argument]) == 0
+    out, err = capsys.readouterr()
+    assert "--config.model.d_model" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--stpes=3"], 64, "There is no flag --stpes"),
+        (["stray"], 64, "'stray'"),
+        (["--config=nothere.py"], 66, "nothere.py"),
+        (["--mode=translate", "--workdir=nothere"], 66, "no run and no model"),
+        (["--config.steps=0"], 78, "steps=0 must be at least 1"),
+        (["--config.model.d_modle=8"], 78, "Did you mean model.d_model?"),
+    ],
+)
+def test_a_mistake_ends_in_a_message_and_its_code(capsys, argv, code, said):
+    assert main(argv) == code
+    out, err = capsys.readouterr()
+    assert said in err
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("UserError", 64),
+        ("DataError", 65),
+        ("InputMissingError", 66),
+        ("OutputError", 73),
+        ("StoppedError", 75),
+        ("DivergedError", 76),
+        ("ConfigError", 78),
+    ],
+)
+def test_a_mode_s_error_becomes_its_exit_code(fake_mode, capsys, name, code):
+    fake_mode(raising(getattr(errors, name)(["first", "second"])))
+    assert main([]) == code
+    assert capsys.readouterr().err == "error: first\nerror: second\n"
+
+
+def test_a_mode_s_own_code_is_returned(fake_mode):
+    fake_mode(lambda options: 75)
+    assert main([]) == 75
+
+
+def test_a_hundred_problems_are_not_all_shown_but_counted(fake_mode, capsys):
+    fake_mode(raising(errors.DataError(f"line {n}" for n in range(100))))
+    assert main([]) == 65
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[19:] == ["error: line 19", "error: and 80 more."]
+
+
+def test_a_full_disk_is_74_and_no_traceback(fake_mode, capsys):
+    fake_mode(raising(OSError(errno.ENOSPC, "No space left on device", "out.txt")))
+    assert main([]) == 74
+    assert capsys.readouterr().err == "error: No space left on device: out.txt\n"
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), OSError(errno.EBADF, "bad file")])
+def test_a_mistake_of_the_program_is_70_and_shows_a_traceback(fake_mode, capsys, error):
+    fake_mode(raising(error))
+    assert main([]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_ctrl_c_before_training_is_a_stop(fake_mode, capsys):
+    fake_mode(raising(KeyboardInterrupt()))
+    assert main([]) == 75
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, number):
+    fake_mode(lambda options: signal.raise_signal(number))
+    assert main([]) == 75
+    assert f"Stopped by {number.name}" in capsys.readouterr().err
+
+
+def run_program(program, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **kwargs,
+    )
+
+
+def test_a_reader_who_has_had_enough_is_no_error():
+    # As in `... | head -1`: the reader closes, and a large write breaks.
+    program = (
+        "import os, sys\n"
+        "from types import SimpleNamespace\n"
+        "from t2t_jax import main as program\n"
+        "from t2t_jax.cli import flags\n"
+        "reader, writer = os.pipe()\n"
+        "os.dup2(writer, 1), os.close(writer), os.close(reader)\n"
+        "flags.parse_argv = lambda argv: SimpleNamespace(mode='m')\n"
+        "run = lambda options: print('x' * 1_000_000, flush=True)\n"
+        "program.import_module = lambda name: SimpleNamespace(run=run)\n"
+        "sys.exit(program.main([]))\n"
+    )
+    done = run_program(program)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"), [(["--help"], 0), (["--config.steps=0"], 78), (["--x=1"], 64)]
+)
+def test_help_and_configuration_errors_need_no_jax(argv, code):
+    program = (
+        "import sys\n"
+        "from t2t_jax.main import main\n"
+        f"code = main({argv!r})\n"
+        "heavy = {'jax', 'flax', 'optax', 'orbax', 'sentencepiece', 'sacrebleu'}\n"
+        "print('loaded:', sorted(heavy & set(sys.modules)))\n"
+        "sys.exit(code)\n"
+    )
+    done = run_program(program)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_the_module_is_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "t2t_jax.main", "--mode=trian"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 64
+    assert "Did you mean train?" in done.stderr

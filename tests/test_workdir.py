@@ -1,0 +1,101 @@
+import json
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.workdir import Workdir
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    made = Workdir(tmp_path / "runs" / "größe")
+    made.create()
+    return made
+
+
+def test_a_directory_is_made_with_its_parents_and_may_be_there(workdir):
+    assert workdir.path.is_dir()
+    workdir.create()
+
+
+def test_a_new_directory_holds_no_run(workdir):
+    assert not workdir.has_config
+    with pytest.raises(InputMissingError, match=r"config\.json.*--workdir"):
+        workdir.require()
+    with pytest.raises(InputMissingError, match=r"no run and no model"):
+        workdir.read_config()
+
+
+def test_a_configuration_comes_back_as_it_was(workdir):
+    model = TransformerConfig(vocab_size=37_000, d_model=6, dropout=0.25)
+    config = Config(steps=7, seed=3, model=model)
+    workdir.write_config(config)
+    assert workdir.read_config() == config
+    workdir.require()
+
+
+def test_json_is_readable_utf8_and_leaves_no_other_file(workdir):
+    workdir.write_json("data.json", {"größe": [1, 2]})
+    assert [path.name for path in workdir.path.iterdir()] == ["data.json"]
+    text = (workdir.path / "data.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {"größe": [1, 2]}
+    assert "größe" in text
+    assert text.endswith("\n")
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(workdir):
+    workdir.write_json("data.json", {"a": 1})
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        workdir.write_json("data.json", {"a": object()})
+    assert json.loads((workdir.path / "data.json").read_text()) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"steps": 7',
+        "[]",
+        "3",
+        '{"steps": "seven"}',
+        '{"model": 3}',
+        '{"model": "abc"}',
+        '{"vocabulary": [1]}',
+        '{"stepz": 7}',
+        "\udcff",
+    ],
+)
+def test_a_damaged_configuration_is_named_as_such(workdir, text):
+    path = workdir.path / "config.json"
+    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    with pytest.raises(DataError, match=r"config\.json is damaged") as info:
+        workdir.read_config()
+    assert info.value.exit_code == 65
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OutputError, match=rf"--workdir={path} must be a directory"):
+            Workdir(path).create()
+
+
+def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
+    monkeypatch.setattr("t2t_jax.workdir.os.access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="must be writable"):
+        workdir.create()
+
+
+def test_samples_are_kept_by_step(workdir):
+    workdir.write_samples(5, "ä\n")
+    workdir.write_samples(7, "b\n")
+    folder = workdir.path / "samples"
+    assert sorted(path.name for path in folder.iterdir()) == ["5.txt", "7.txt"]
+    assert (folder / "5.txt").read_text(encoding="utf-8") == "ä\n"
+
+
+def test_the_layout_is_the_documented_one(workdir):
+    assert workdir.vocabulary == workdir.path / "vocab.model"
+    assert workdir.checkpoints == workdir.path / "checkpoints"

@@ -1,0 +1,245 @@
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from t2t_jax.errors import DivergedError
+from t2t_jax.training import loop
+from t2t_jax.training.loop import Intervals, Progress
+from t2t_jax.training.metrics import Sums
+from t2t_jax.training.step import StepOutput
+from t2t_jax.types import DataPosition
+
+BATCHES_PER_EPOCH = 5
+
+
+class Run:
+    """A run of fake steps that writes down what is called when."""
+
+    def __init__(self, monkeypatch, *, seconds_per_step=1.0):
+        self.timeline, self.records, self.saved = [], [], []
+        self.bleus, self.losses, self.stop_at = {}, {}, ()
+        self.stop = SimpleNamespace(requested="")
+        self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
+        monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
+
+    def step(self, state, batch):
+        self.steps += 1
+        self.clock += self._pace
+        if state + 1 in self.stop_at:
+            self.stop.requested = "SIGTERM"
+        loss = self.losses.get(state + 1, 2.0)
+        sums = Sums(np.float32(loss), np.float32(1.0), 0, 1, 1, 4)
+        return state + 1, StepOutput(sums, np.float32(0.5))
+
+    def log(self, record):
+        self.timeline.append(f"log {record['step']}")
+        self.records.append(record)
+
+    def evaluate(self, state, step):
+        self.clock += 1_000.0  # is not training time
+        self.timeline.append(f"evaluate {step}")
+        assert state == step
+        return {"bleu": self.bleus[step]} if step in self.bleus else {}
+
+    def save(self, state, progress, kinds):
+        self.clock += 500.0  # is not training time
+        self.timeline.append(f"save {progress.step}: {' '.join(kinds)}")
+        assert state == progress.step
+        self.saved.append(progress)
+
+    def train(self, progress=None, **intervals):
+        progress = progress or Progress()
+        every = {"log": 1_000, "evaluate": 0} | intervals
+        return loop.train(
+            progress.step,
+            self._batches(progress.position),
+            step=self.step,
+            progress=progress,
+            intervals=Intervals(**every),
+            callbacks=self,
+            stop=self.stop,
+        )
+
+    def _batches(self, position):
+        epoch, batch = position
+        while True:
+            batch += 1
+            if batch == BATCHES_PER_EPOCH:
+                epoch, batch = epoch + 1, 0
+            yield DataPosition(epoch, batch), None
+
+
+@pytest.fixture
+def run(monkeypatch):
+    return Run(monkeypatch)
+
+
+def test_logs_evaluations_and_checkpoints_come_when_they_are_due(run):
+    run.train(steps=7, log=2, evaluate=3, save_steps=4)
+    assert run.timeline == [
+        "log 2",
+        "evaluate 3",
+        "log 4",
+        "save 4: periodic",
+        "log 6",
+        "evaluate 6",
+        "log 7",
+        "evaluate 7",
+        "save 7: final",
+    ]
+
+
+def test_the_last_step_is_logged_evaluated_and_saved_once(run):
+    state, progress = run.train(steps=3, log=3, evaluate=3, save_steps=3)
+    assert run.timeline == ["log 3", "evaluate 3", "save 3: periodic final"]
+    assert (state, progress.step, run.steps) == (3, 3, 3)
+
+
+def test_an_interval_of_0_is_never(run):
+    run.train(steps=6)
+    assert run.timeline == ["log 6", "evaluate 6", "save 6: final"]
+
+
+def test_a_new_best_is_saved_and_an_equal_or_lower_score_is_not(run):
+    run.bleus = {1: 0.0, 2: 7.0, 3: 7.0, 4: 5.0, 5: 11.0, 6: 2.0}
+    _, progress = run.train(steps=6, evaluate=1)
+    saves = [event for event in run.timeline if event.startswith("save")]
+    assert saves == ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
+    assert progress.best_bleu == 11.0
+    assert [p.best_bleu for p in run.saved] == [0.0, 7.0, 11.0, 11.0]
+
+
+def test_a_last_step_can_be_periodic_best_and_final_at_once(run):
+    run.bleus = {4: 1.0}
+    run.train(steps=4, save_steps=2)
+    assert run.timeline[-1] == "save 4: periodic best final"
+
+
+def test_minutes_are_counted_without_evaluating_and_saving(run):
+    # 60 steps of a second each are a minute, whatever the rest takes.
+    _, progress = run.train(steps=150, evaluate=7, save_minutes=1.0)
+    saves = [event for event in run.timeline if event.startswith("save")]
+    assert saves == ["save 60: periodic", "save 120: periodic", "save 150: final"]
+    assert progress.minutes == pytest.approx(2.5)
+    assert progress.saved_minutes == pytest.approx(2.0)
+
+
+def test_minutes_go_on_where_a_checkpoint_left_them(run):
+    before = Progress(step=40, minutes=40 / 60, position=DataPosition(8, 0))
+    run.train(before, steps=70, save_minutes=1.0)
+    assert run.timeline[0] == "save 60: periodic"
+
+
+def test_epochs_are_counted_by_the_position_after_the_batch(run):
+    _, progress = run.train(steps=23, save_epochs=2)
+    saves = [event for event in run.timeline if event.startswith("save")]
+    assert saves == ["save 10: periodic", "save 20: periodic", "save 23: final"]
+    assert progress.position == DataPosition(4, 3)
+
+
+def test_a_run_goes_on_from_its_progress(run):
+    before = Progress(step=3, position=DataPosition(0, 3), best_bleu=9.0)
+    run.bleus = {4: 8.0, 6: 9.5}
+    state, progress = run.train(before, steps=6, evaluate=2, save_steps=4)
+    assert run.timeline == [
+        "evaluate 4",
+        "save 4: periodic",
+        "log 6",
+        "evaluate 6",
+        "save 6: best final",
+    ]
+    assert (state, run.steps) == (6, 3)
+    assert progress.position == DataPosition(1, 1)
+
+
+def test_a_stop_saves_once_and_returns(run):
+    run.stop_at = {4}
+    state, progress = run.train(steps=9, log=2)
+    assert run.timeline == ["log 2", "log 4", "save 4: stopped"]
+    assert (state, progress.step, run.steps) == (4, 4, 4)
+
+
+def test_a_stop_where_a_checkpoint_is_due_anyway_saves_once(run):
+    run.stop_at = {4}
+    run.train(steps=9, save_steps=2)
+    assert run.timeline == ["save 2: periodic", "save 4: periodic stopped"]
+
+
+def test_a_stop_at_the_last_step_is_no_stop(run):
+    run.stop_at = {4}
+    _, progress = run.train(steps=4)
+    assert run.timeline == ["log 4", "evaluate 4", "save 4: final"]
+    assert progress.step == 4
+
+
+def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
+    class Sudden:
+        """Becomes true at the n-th time that the loop asks."""
+
+        def __init__(self, asked):
+            self._asked = asked
+
+        @property
+        def requested(self):
+            self._asked -= 1
+            return "SIGTERM" if self._asked <= 0 else ""
+
+    for asked in range(1, 9):
+        run.stop, run.saved = Sudden(asked), []
+        _, progress = run.train(steps=1_000)
+        assert progress.step < 10
+        assert [p.step for p in run.saved] == [progress.step]
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_is_found_at_the_next_log(run, loss):
+    run.losses = {3: loss}
+    with pytest.raises(DivergedError, match="step 4"):
+        run.train(steps=9, log=2)
+    assert run.timeline == ["log 2"]
+
+
+def test_nothing_is_evaluated_or_saved_of_a_diverged_state(run):
+    run.losses = {3: math.nan}
+    with pytest.raises(DivergedError, match="step 4"):
+        run.train(steps=9, save_steps=4)
+    with pytest.raises(DivergedError, match="step 4"):
+        run.train(steps=9, evaluate=4)
+    run.stop_at = {3}
+    with pytest.raises(DivergedError, match="step 3"):
+        run.train(steps=9)
+    assert run.timeline == []
+
+
+def test_a_record_covers_the_steps_since_the_last_one(run):
+    run.losses = {1: 1.0, 2: 3.0, 3: 7.0}
+    run.train(steps=3, log=2, evaluate=1, save_steps=1)
+    first, last = run.records
+    assert (first["step"], first["kind"], first["loss"]) == (2, "train", 2.0)
+    assert (last["step"], last["loss"]) == (3, 7.0)
+    assert first["gradient_norm"] == 0.5
+    # One token a second: evaluating and saving took none of the time.
+    assert first["target_tokens_per_second"] == pytest.approx(1.0)
+    assert last["target_tokens_per_second"] == pytest.approx(1.0)
+
+
+def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch):
+    losses = {n: float(n) for n in range(1, 9)}
+    whole = Run(monkeypatch)
+    whole.losses = losses
+    whole.train(steps=8, log=5)
+    first = Run(monkeypatch)
+    first.losses, first.stop_at = losses, {3}
+    _, progress = first.train(steps=8, log=5)
+    saved = json.loads(json.dumps(progress))  # as a checkpoint keeps it
+    position = DataPosition(*saved[1])
+    second = Run(monkeypatch)
+    second.losses = losses
+    second.train(Progress(*saved)._replace(position=position), steps=8, log=5)
+    for name in ("step", "loss", "nll", "accuracy", "padding_fraction"):
+        assert [r[name] for r in second.records] == [r[name] for r in whole.records]
+    # The speed is that of this process alone: a token a second, of two steps.
+    assert second.records[0]["target_tokens_per_second"] == pytest.approx(1.0)
