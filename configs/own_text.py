@@ -1,26 +1,30 @@
-"""Your own parallel text: change the three lines marked below.
+"""Your own parallel text: two aligned files, one sentence a line, UTF-8 or .gz.
 
-Each corpus is two aligned files, one sentence a line, UTF-8, plain or .gz:
+Change the two lines below, and the workdir in the command:
 
     python -m t2t_jax.main --config=configs/own_text.py --workdir=runs/mine
     python -m t2t_jax.main --mode=translate --workdir=runs/mine < in.txt > out.txt
 
-The sizes suit 50,000 to 500,000 pairs on one accelerator. With fewer pairs take a
-smaller model and more dropout (configs/multi30k_en_de.py), with millions the paper's
-base model (leave the lines under "Model" out).
+The first 1,000 pairs are kept out to score the training; if you have a development set
+of your own, name its files in `data.dev` and take the slice off `data.train`.
+The sizes suit 50,000 to 500,000 pairs. With fewer take a smaller model and more dropout
+(configs/multi30k_en_de.py); with millions take out the lines under "Model", which
+leaves the paper's base model.
 Score: depends on your text.
 """
 
 from t2t_jax.config import default
 
+SOURCE = "train.en"
+TARGET = "train.de"
+
 
 def get_config():
     """Returns the configuration."""
     config = default()
-    config.data.train = "text:train.en,train.de"  # 1. your training text
-    config.data.dev = "text:dev.en,dev.de"  # 2. 500 to 3,000 pairs kept out of it
-    config.vocabulary.size = 8_000  # 3. subwords; 8,000 for 100,000 pairs
-
+    config.data.train = f"text:{SOURCE},{TARGET}[1000:]"
+    config.data.dev = f"text:{SOURCE},{TARGET}[:1000]"
+    config.vocabulary.size = 8_000  # subwords; about 8,000 for 100,000 pairs
     config.steps = 20_000
     config.data.tokens_per_batch = 8_192  # token slots a side
     config.data.row_length = 128  # slots

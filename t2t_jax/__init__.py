@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from t2t_jax.loading import load as load
+    from t2t_jax.loading import translate as translate
     from t2t_jax.model.config import TransformerConfig as TransformerConfig
     from t2t_jax.model.transformer import Transformer as Transformer
 
@@ -20,9 +21,10 @@ _HOME = {
     "Transformer": "t2t_jax.model.transformer",
     "TransformerConfig": "t2t_jax.model.config",
     "load": "t2t_jax.loading",
+    "translate": "t2t_jax.loading",
 }
 
-__all__ = ["Transformer", "TransformerConfig", "__version__", "load"]
+__all__ = ["Transformer", "TransformerConfig", "__version__", "load", "translate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -73,6 +73,22 @@ def load(
     return Model(module, params, vocabulary, decoding or config.decoding, step)
 
 
+def translate(directory: str | Path, lines: Sequence[str]) -> list[str]:
+    """Translates lines with the best checkpoint of a run; see `load` to do it often.
+
+    Args:
+      directory: as for `load`.
+      lines: any text without line ends.
+
+    Returns:
+      One line for each, in the same order.
+
+    Raises:
+      UserError: as for `load`.
+    """
+    return load(directory).translate(lines)
+
+
 def average_checkpoints(
     workdir: Workdir, *, to: Path, last: int = 5, steps: Sequence[int] = ()
 ) -> list[int]:

@@ -32,13 +32,15 @@ def main(argv: Sequence[str]) -> int:
       The exit code (see `t2t_jax.errors`; 70 for an internal error, 74 for a full
       disk or a failing one).
     """
-    # Until the training loop can save something, a signal just ends the process.
+    # Where there is nothing to save, a signal ends the process. The training loop
+    # puts its own handlers in the place of these.
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, _stop)
     try:
         return _run(argv)
-    except KeyboardInterrupt:
-        return _report(StoppedError("Stopped. The same command goes on."))
+    except KeyboardInterrupt as stopped:
+        name = stopped.args[0] if stopped.args else "SIGINT"
+        return _report(StoppedError(f"Stopped by {name}. Give the same command again."))
     except UserError as error:
         return _report(error)
     except BrokenPipeError:
@@ -70,10 +72,8 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    raise StoppedError(
-        f"Stopped by {signal.Signals(number).name} before the first step. "
-        "The same command goes on."
-    )
+    # No Exception: whoever catches those must not take it for a damaged file.
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def _report(error: UserError) -> int:

@@ -47,9 +47,9 @@ def test_a_config_file_cannot_invent_a_key():
         config.stepz = 3
 
 
-def test_a_peak_learning_rate_can_be_set_where_none_is_the_default():
+def test_a_peak_learning_rate_can_be_set_where_the_papers_is_the_default():
     config = default()
-    assert parse(config).optimizer.peak_learning_rate is None
+    assert parse(config).optimizer.peak_learning_rate == 0.0
     config.optimizer.peak_learning_rate = 3e-3
     assert parse(config).optimizer.peak_learning_rate == 3e-3
 
@@ -95,7 +95,7 @@ def test_a_whole_number_will_do_for_a_float():
         ({"model": {"dropout": None}}, r"model\.dropout=None must be of type float"),
         (
             {"optimizer": {"peak_learning_rate": "big"}},
-            r"peak_learning_rate='big' must be of type float or None",
+            r"peak_learning_rate='big' must be of type float",
         ),
         ({"model": 3}, r"model=3 must hold keys"),
         ({"vocabulary": "file"}, r"vocabulary='file' must hold keys"),

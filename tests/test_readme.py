@@ -17,7 +17,7 @@ def _blocks(language: str) -> list[str]:
 
 def test_the_python_script_runs_as_printed():
     (script,) = _blocks("python")
-    assert len(script.strip().splitlines()) <= 18
+    assert len(script.strip().splitlines()) <= 15
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,

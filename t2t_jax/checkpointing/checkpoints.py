@@ -172,5 +172,6 @@ class Checkpoints:
             raise DataError(
                 f"Checkpoint {self.directory / str(step)} cannot be read: "
                 f"{type(error).__name__}: {first_line[:200]}\nIt is damaged, or was "
-                "written for another model. Use another step with --checkpoint."
+                "written for another model. Name another step with --checkpoint, or "
+                "move this one away to train on from the one before."
             ) from error

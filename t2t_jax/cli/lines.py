@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -27,29 +28,37 @@ def read_stdin_or_file(name: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def write_lines(name: str, lines: Iterable[str]) -> None:
-    """Writes lines to a file, or to stdout for `-`; a file appears only when complete.
+def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
+    """Writes lines, each with its end."""
+    for line in lines:
+        out.write(line.encode("utf-8") + b"\n")
+    out.flush()
+
+
+@contextmanager
+def opened_output(name: str) -> Iterator[BinaryIO]:
+    """Opens a file, or stdout for `-`, to write to; a file appears only when complete.
+
+    To be opened before the work begins: then a name that will not do costs nothing.
 
     Raises:
       OutputError: the file cannot be made.
     """
-    with _opened(name) as out:
-        for line in lines:
-            out.write(line.encode("utf-8") + b"\n")
-        out.flush()
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         yield sys.stdout.buffer
         return
     beside = Path(f"{name}.tmp")
     try:
-        with beside.open("wb") as out:
-            yield out
-        os.replace(beside, name)
+        if Path(name).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        out = beside.open("wb")
     except OSError as error:
         raise OutputError(
             f"--output={name} must be a file that can be written: {error.strerror}."
         ) from error
+    try:
+        with out:
+            yield out
+        os.replace(beside, name)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from t2t_jax.cli.flags import Options
-from t2t_jax.cli.lines import read_stdin_or_file, write_lines
+from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
 
 
 def run(options: Options) -> int:
     """Translates `options.input` to `options.output`; n lines become n lines."""
     options.workdir.require()
-    from t2t_jax.loading import load
+    with opened_output(options.output) as out:
+        from t2t_jax.loading import load
 
-    model = load(
-        options.workdir.path,
-        checkpoint=options.checkpoint,
-        decoding=options.config.decoding,
-    )
-    write_lines(options.output, model.translate(read_stdin_or_file(options.input)))
+        model = load(
+            options.workdir.path,
+            checkpoint=options.checkpoint,
+            decoding=options.config.decoding,
+        )
+        write_lines(out, model.translate(read_stdin_or_file(options.input)))
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from absl import logging
 
 from t2t_jax.decoding.beam_search import BeamResult
 from t2t_jax.decoding.beam_step import BeamRules
@@ -21,6 +21,8 @@ from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabulary import Vocabulary
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Translation(NamedTuple):
@@ -137,7 +139,7 @@ class Translator:
                 yield number, translation._replace(source_cut=was_cut)
         num_cut = sum(len(source) > longest for source in subwords)
         if num_cut:
-            logging.warning(
+            _LOGGER.warning(
                 "%d of %d lines were longer than %d subwords and were cut there. "
                 "Raise config.decoding.max_source_length to read them whole.",
                 num_cut,

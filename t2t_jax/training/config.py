@@ -16,7 +16,7 @@ class OptimizerConfig:
 
     Attributes:
       warmup_steps: optimizer steps over which the learning rate grows linearly.
-      peak_learning_rate: learning rate at the end of the warm-up; None means the
+      peak_learning_rate: learning rate at the end of the warm-up; 0 means the
         paper's `d_model^-0.5 * warmup_steps^-0.5`.
       beta1: decay of the first moment.
       beta2: decay of the second moment.
@@ -24,7 +24,7 @@ class OptimizerConfig:
     """
 
     warmup_steps: int = 4_000
-    peak_learning_rate: float | None = None
+    peak_learning_rate: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
@@ -36,11 +36,11 @@ class OptimizerConfig:
             f"optimizer.warmup_steps={self.warmup_steps} must be at least 1. "
             "Change config.optimizer.warmup_steps.",
         )
-        peak = self.peak_learning_rate
         problems.require(
-            peak is None or (math.isfinite(peak) and peak > 0),
-            f"optimizer.peak_learning_rate={peak} must be a positive number, or None "
-            "for the paper's. Change config.optimizer.peak_learning_rate.",
+            0 <= self.peak_learning_rate < math.inf,
+            f"optimizer.peak_learning_rate={self.peak_learning_rate} must be a "
+            "positive number, or 0 for the paper's. "
+            "Change config.optimizer.peak_learning_rate.",
         )
         for name in ("beta1", "beta2"):
             value = getattr(self, name)

@@ -43,7 +43,7 @@ class Progress(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """When something is due, in optimizer steps; 0 is never.
+    """When something is due, in optimizer steps; 0 is never, but for `log`.
 
     Attributes:
       steps: at which training is complete.

@@ -28,7 +28,7 @@ def learning_rate(
         count + 1,
         d_model=d_model,
         warmup_steps=config.warmup_steps,
-        peak=config.peak_learning_rate,
+        peak=config.peak_learning_rate or None,
     )
 
 

@@ -139,15 +139,20 @@ def _figures(record: Record) -> str:
 def _bar(total: int, start: int, stream: TextIO) -> Any:
     from rich.console import Console as RichConsole
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
+    # On a narrow terminal the figures are cut, and never the step or the time left.
+    figures = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    steps = Column(no_wrap=True, min_width=len(f"step {total:,}/{total:,}"))
     bar = Progress(
-        TextColumn("step {task.completed:,.0f}/{task.total:,.0f}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.percentage:.0f} %"),
-        TextColumn("{task.fields[text]}"),
+        TextColumn("step {task.completed:,.0f}/{task.total:,.0f}", table_column=steps),
+        BarColumn(bar_width=10),
+        TextColumn("{task.percentage:.0f} %", table_column=Column(min_width=5)),
+        TextColumn("{task.fields[text]}", table_column=figures),
         TextColumn("ETA"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
         console=RichConsole(file=stream),
+        expand=True,
     )
     bar.add_task("", total=total, completed=start, text="")
     bar.start()

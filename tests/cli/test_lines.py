@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2t_jax.cli.lines import read_stdin_or_file, write_lines
+from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
 from t2t_jax.errors import InputMissingError, OutputError
 
 
@@ -39,7 +39,8 @@ def test_a_missing_input_is_named(tmp_path):
 @pytest.mark.parametrize("lines", [[], [""], ["a", "", "ß"], ["x"] * 97])
 def test_n_lines_written_are_n_lines_read(tmp_path, lines):
     path = str(tmp_path / "out.txt")
-    write_lines(path, lines)
+    with opened_output(path) as out:
+        write_lines(out, lines)
     assert read_stdin_or_file(path) == lines
 
 
@@ -47,8 +48,14 @@ def test_stdout_gets_utf8_and_newlines_whatever_the_locale(monkeypatch):
     raw = io.BytesIO()
     narrow = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
     monkeypatch.setattr(sys, "stdout", narrow)
-    write_lines("-", ["größe", "b"])
+    with opened_output("-") as out:
+        write_lines(out, ["größe", "b"])
     assert raw.getvalue() == "größe\nb\n".encode()
+
+
+def _write(path, lines):
+    with opened_output(str(path)) as out:
+        write_lines(out, lines)
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
@@ -61,9 +68,9 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        write_lines(str(path), lines())
+        _write(path, lines())
     assert path.read_text() == "old\n"
-    write_lines(str(path), ["new"])
+    _write(path, ["new"])
     assert path.read_text() == "new\n"
     assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
 
@@ -71,4 +78,4 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
 def test_an_output_that_cannot_be_made_is_named(tmp_path):
     for path in (tmp_path / "no" / "where.txt", tmp_path):
         with pytest.raises(OutputError, match=f"--output={path} must be a file"):
-            write_lines(str(path), ["a"])
+            _write(path, ["a"])

@@ -58,8 +58,11 @@ def test_metrics_hold_what_scripts_rely_on(workdir):
 
 def test_data_json_counts_what_was_read(workdir):
     data = json.loads((workdir / "data.json").read_text(encoding="utf-8"))
-    assert data["train"]["counts"]["read"] == 300
-    assert data["train"]["counts"]["kept"] == 300
+    counts = data["train"]["counts"]
+    assert counts["read"] == 300
+    # With so few subwords some sentences are too long; none is just gone.
+    assert 0 < counts["too_long"] < 30
+    assert counts["kept"] + counts["too_long"] + counts["empty"] == 300
 
 
 def test_the_same_command_again_finds_the_run_complete(workdir):

@@ -70,7 +70,7 @@ def test_betas_and_epsilon_reach_adam():
 def test_the_paper_s_numbers_are_the_defaults():
     config = OptimizerConfig()
     assert (config.beta1, config.beta2, config.epsilon) == (0.9, 0.98, 1e-9)
-    assert (config.warmup_steps, config.peak_learning_rate) == (4_000, None)
+    assert (config.warmup_steps, config.peak_learning_rate) == (4_000, 0.0)
 
 
 def test_large_gradients_are_not_clipped():
@@ -95,7 +95,7 @@ def test_moments_mirror_the_parameters():
     ("key", "value"),
     [
         ("warmup_steps", 0),
-        ("peak_learning_rate", 0.0),
+        ("peak_learning_rate", -0.1),
         ("peak_learning_rate", float("nan")),
         ("beta1", 1.0),
         ("beta2", -0.1),
