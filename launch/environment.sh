@@ -1,10 +1,10 @@
 # Sourced by demo.sh and test.sh: goes to the root of the clone, makes .venv if there
 # is none, and installs this package into it in editable form. The first argument is
-# the list of extras, such as [test].
+# the list of extras, such as [test], or empty.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3; do
+for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
   [ -n "$candidate" ] || continue
   if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
       2>/dev/null; then
@@ -17,13 +17,13 @@ if [ -z "${python:-}" ]; then
   exit 69
 fi
 
-# The stamp changes with setup.cfg and the extras, so an old environment is brought up
-# to date, and an interrupted installation is taken up again.
-stamp=.venv/.installed
-wanted="$1 $(cksum < setup.cfg)"
-[ -x .venv/bin/python ] || "$python" -m venv .venv
-if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+# An environment without pip is one whose making was interrupted.
+.venv/bin/python -m pip --version > /dev/null 2>&1 || "$python" -m venv --clear .venv
+
+# A stamp for each list of extras holds the setup.cfg that was installed: when that
+# changes, or an installation was interrupted, it is done again.
+if [ "$(cat ".venv/.installed$1" 2>/dev/null)" != "$(cksum < setup.cfg)" ]; then
   echo "Installing t2t_jax$1 into .venv (about a minute)" >&2
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$1"
-  echo "$wanted" > "$stamp"
+  cksum < setup.cfg | tee ".venv/.installed$1" > .venv/.installed
 fi

@@ -7,7 +7,8 @@ traceback and exits with the class's code (the numbers are those of sysexits.h).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 
 class UserError(ValueError):
@@ -86,3 +87,32 @@ class Problems:
         """Raises one `error` with all the messages, if there are any."""
         if self.found:
             raise error(self.found)
+
+
+class Attempts:
+    """Goes on after a user's mistake, to find the next one too.
+
+    Example:
+      >>> attempts = Attempts()
+      >>> attempts.attempt(int, "7"), attempts.attempt(int, None)
+      (7, None)
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[UserError] = []
+
+    def attempt(self, act: Callable[..., Any], subject: Any, **options: Any) -> Any:
+        """Returns `act(subject, …)`, or None if that or what it needs went wrong."""
+        if subject is None:
+            return None
+        try:
+            return act(subject, **options)
+        except UserError as error:
+            self._errors.append(error)
+            return None
+
+    def raise_if_any_failed(self) -> None:
+        """Raises all the problems, each once, as an error of the first one's kind."""
+        if self._errors:
+            problems = [p for error in self._errors for p in error.problems]
+            raise type(self._errors[0])(dict.fromkeys(problems))

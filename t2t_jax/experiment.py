@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from t2t_jax.config import Config
 from t2t_jax.decoding.translator import Translator
 from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.parallelism.arrays import to_devices
@@ -48,6 +49,9 @@ class Run:
       text: the corpora, ready.
       console: where people are told.
       mesh: the devices; None means all of this process's.
+
+    Attributes:
+      newest: the last step that is saved; 0 if none is.
     """
 
     def __init__(
@@ -75,8 +79,14 @@ class Run:
             mesh=self._mesh,
             fingerprints=text.fingerprints,
         )
+        self.newest = self._snapshots.newest()
         self._evaluator = self._make_evaluator()
         self._bleu: dict[int, float] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is nothing left to train."""
+        return self.newest >= self._config.steps
 
     def train(self, stop: StopRequest) -> loop.Progress:
         """Trains from the newest checkpoint, or from the start, to the last step.
@@ -84,22 +94,18 @@ class Run:
         Returns:
           Where the run stands; before `config.steps` only if `stop` was requested.
         """
-        newest = self._snapshots.newest()
-        if newest >= self._config.steps:
+        if self.newest:
             self._console.say(
-                f"This run is complete: {self._workdir.path} holds step {newest:,} "
-                f"of {self._config.steps:,}. Raise --config.steps to go on."
+                f"Going on from step {self.newest:,} in {self._workdir.path}."
             )
-            return loop.Progress(step=newest)
-        if newest:
-            self._console.say(f"Going on from step {newest:,} in {self._workdir.path}.")
-            state, progress = self._snapshots.restore(newest)
+            state, progress = self._snapshots.restore(self.newest)
         else:
             state, progress = self._snapshots.begin()
+        self._describe()
         step = self._compiled_step()
-        self._console.start(newest)
+        self._console.start(self.newest)
         self._reporter = Reporter(
-            self._workdir.path, console=self._console, step=newest
+            self._workdir.path, console=self._console, step=self.newest
         )
         try:
             with self._text.train_batches(
@@ -114,20 +120,20 @@ class Run:
                     callbacks=self,
                     stop=stop,
                 )
-            self._report_end(progress)
+            if progress.step == self._config.steps:
+                self._reporter.write_final(progress)
         finally:
             self._snapshots.close()
             self._reporter.close()
         return progress
 
     def log(self, record: loop.Record) -> None:
-        """Reports a training record, with the learning rate of its last update."""
-        rate = learning_rate(
-            record["step"] - 1,
-            config=self._config.optimizer,
-            d_model=self._config.model.d_model,
-        )
-        self._reporter.write({**record, "learning_rate": float(rate)})
+        """Writes a training record, and shows it."""
+        self._reporter.write(self._with_rate(record))
+
+    def show(self, record: loop.Record) -> None:
+        """Shows a training record between two that are written."""
+        self._console.show(self._with_rate(record))
 
     def evaluate(self, state: TrainState, step: int) -> loop.Record:
         """Scores the development set, and shows and writes sample translations."""
@@ -138,11 +144,7 @@ class Run:
             hypotheses, self._config.evaluation.num_samples
         )
         self._workdir.write_samples(step, samples + "\n")
-        self._console.say(
-            f"step {step:,}: dev loss {record['loss']:.3f}  "
-            f"perplexity {record['perplexity']:.2f}  BLEU {record['bleu']:.2f}  "
-            f"({record['sentences']:,} sentences, {record['seconds']:.0f} s)\n{samples}"
-        )
+        self._console.say_evaluation(record, samples)
         return record
 
     def save(
@@ -156,18 +158,31 @@ class Run:
             self._snapshots.wait()
             self._console.say(f"Saved step {progress.step:,} in {self._workdir.path}.")
 
-    def _report_end(self, progress: loop.Progress) -> None:
-        if progress.step < self._config.steps:
-            return
-        self._reporter.write(
-            {
-                "step": progress.step,
-                "kind": "final",
-                "epoch": progress.position.epoch,
-                "best_bleu": progress.best_bleu,
-                "minutes": progress.minutes,
-            }
+    def _with_rate(self, record: loop.Record) -> loop.Record:
+        """Adds the learning rate of the record's last update."""
+        rate = learning_rate(
+            record["step"] - 1,
+            config=self._config.optimizer,
+            d_model=self._config.model.d_model,
         )
+        return {**record, "learning_rate": float(rate)}
+
+    def _describe(self) -> None:
+        """Says how large the model is, and how its batches lie on the devices."""
+        data, devices = self._config.data, self._mesh.size
+        parameters = count_parameters(self._module.config).total
+        self._console.say(
+            f"{parameters:,} parameters; {devices} device(s) x "
+            f"{self._rows // devices} rows x {data.row_length} slots = "
+            f"{self._rows * data.row_length:,} token slots a side"
+        )
+        empty = self._rows - data.rows_per_batch
+        if empty:
+            self._console.say(
+                f"{empty} of {self._rows} rows are empty, so that the devices share "
+                "the batch evenly. A data.tokens_per_batch of "
+                f"{self._rows * data.row_length:,} would fill them."
+            )
 
     def _intervals(self) -> loop.Intervals:
         every = self._config.checkpoint
@@ -175,6 +190,7 @@ class Run:
             steps=self._config.steps,
             log=self._config.logging.every_steps,
             evaluate=self._config.evaluation.every_steps,
+            show_seconds=self._console.every_seconds,
             save_steps=every.every_steps,
             save_minutes=every.every_minutes,
             save_epochs=every.every_epochs,

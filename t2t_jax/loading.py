@@ -109,10 +109,11 @@ def average_checkpoints(
 
     Paper: §6.1.
     """
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+    inside = workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]
+    if inside or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
         raise OutputError(
-            f"--to={to} must be a new or empty directory, and it holds something. "
-            "Name another."
+            f"--to={to} must be a new or empty directory outside the checkpoints, and "
+            "is not. Name another."
         )
     config = workdir.read_config()
     vocabulary = Vocabulary.load(workdir.vocabulary)
@@ -128,6 +129,7 @@ def average_checkpoints(
     meta: Meta = {"step": chosen[-1], "kinds": ["average"], "averaged_steps": chosen}
     written.save(chosen[-1], params=mean, optimizer=None, meta=meta)
     written.close()
+    target.write_json("model.json", {"averaged_steps": chosen, "step": chosen[-1]})
     target.write_config(config)
     return chosen
 

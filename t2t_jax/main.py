@@ -1,4 +1,4 @@
-"""The command line: `python -m t2t_jax.main --config=configs/wmt_en_de.py`.
+"""The command line: `python -m t2t_jax.main --config=configs/own_text.py`.
 
 Flags become options, and a file of `cli/` does the rest. A user's mistake ends here
 in its messages and its exit code; only a mistake of the program shows a traceback.
@@ -7,6 +7,7 @@ in its messages and its exit code; only a mistake of the program shows a traceba
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import signal
 import sys
@@ -36,6 +37,7 @@ def main(argv: Sequence[str]) -> int:
     # puts its own handlers in the place of these.
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, _stop)
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     try:
         return _run(argv)
     except KeyboardInterrupt as stopped:
@@ -52,7 +54,8 @@ def main(argv: Sequence[str]) -> int:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             traceback.print_exc()
             return _INTERNAL_ERROR
-        print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
+        where = f": {error.filename}" if error.filename else ""
+        print(f"error: {error.strerror}{where}", file=sys.stderr)
         return _IO_ERROR
     except Exception:
         traceback.print_exc()

@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
 from t2t_jax.config import Config, to_dict
+from t2t_jax.errors import DataError
 from t2t_jax.parallelism.sharding import shardings_for
 from t2t_jax.training.loop import Progress
 from t2t_jax.training.state import TrainState
@@ -60,7 +61,23 @@ class Snapshots:
         return jax.jit(self._init, out_shardings=self._places)(), Progress()
 
     def restore(self, step: int) -> tuple[TrainState, Progress]:
-        """Loads a saved state, whatever the devices it was saved from."""
+        """Loads a saved state, whatever the devices it was saved from.
+
+        Raises:
+          DataError: the text is not the text that the run began with.
+        """
+        meta = self._checkpoints.meta(step)
+        changed = [
+            name
+            for name, fingerprint in meta["fingerprints"].items()
+            if fingerprint != self._fingerprints[name]
+        ]
+        if changed:
+            raise DataError(
+                f"The {' and '.join(changed)} text is not the one that this run began "
+                "with: its content has changed.\nRestore the files, or begin again in "
+                "a new --workdir."
+            )
         target = jax.tree.map(
             lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
             self.shapes,
@@ -69,7 +86,7 @@ class Snapshots:
         params, optimizer = self._checkpoints.training(
             step, params=target.params, optimizer=target.optimizer
         )
-        saved = self._checkpoints.meta(step)["progress"]
+        saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])
         number = jax.device_put(jnp.asarray(step, jnp.int32), self._places.step)

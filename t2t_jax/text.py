@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
@@ -16,7 +16,7 @@ from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.pipeline import describe_data, one_pass, stream
 from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, UserError
+from t2t_jax.errors import Attempts, DataError
 from t2t_jax.types import Batch, DataPosition
 from t2t_jax.workdir import Workdir
 
@@ -76,62 +76,46 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
       UserError: a corpus or the vocabulary is not what it must be; everything that is
         wrong with both corpora comes together.
     """
-    found = _Found()
-    train = found.attempt(open_corpus, config.data.train, key="data.train")
-    dev = found.attempt(open_corpus, config.data.dev, key="data.dev")
-    dev_lines = found.attempt(list, dev)
-    vocabulary = found.attempt(
+    attempts = Attempts()
+    train = attempts.attempt(open_corpus, config.data.train, key="data.train")
+    dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev")
+    dev_lines = attempts.attempt(list, dev)
+    vocabulary = attempts.attempt(
         _vocabulary, train, config=config, workdir=workdir, say=say
     )
-    found.raise_if_any()
     caches = {
-        name: _encoded(name, corpus, vocabulary, config=config.data, say=say)
+        name: attempts.attempt(
+            _encoded, corpus, vocabulary=vocabulary, config=config.data
+        )
         for name, corpus in (("train", train), ("dev", dev))
+        if vocabulary is not None
     }
+    attempts.raise_if_any_failed()
+    for cache in caches.values():
+        say(_kept(cache))
     workdir.write_json("data.json", describe_data(vocabulary, **caches))
     return Text(config.data, config.seed, vocabulary, **caches, dev_lines=dev_lines)
 
 
 def _encoded(
-    name: str, corpus: Corpus, vocabulary: Vocabulary, *, config: DataConfig, say: Say
+    corpus: Corpus, *, vocabulary: Vocabulary, config: DataConfig
 ) -> TokenCache:
-    """Encodes a corpus, unless it has been, and says what was kept of it."""
-    cache = build_or_open(
+    return build_or_open(
         corpus,
         vocabulary,
         max_length=config.max_length,
         cache_dir=config.cache_dir,
     )
+
+
+def _kept(cache: TokenCache) -> str:
+    """Says what was read of a corpus, and what of it was dropped and why."""
     counts = cache.counts
-    say(
-        f"{name}: {corpus.spec}: {counts['read']:,} pairs read, {counts['kept']:,} "
+    return (
+        f"{cache.meta['spec']}: {counts['read']:,} pairs read, {counts['kept']:,} "
         f"kept, {counts['empty']:,} empty, {counts['too_long']:,} longer than "
-        f"{config.max_length} subwords"
+        f"{cache.meta['max_length']} subwords"
     )
-    return cache
-
-
-class _Found:
-    """Goes on after a user's mistake, to find the next one too."""
-
-    def __init__(self) -> None:
-        self._errors: list[UserError] = []
-
-    def attempt(self, act: Callable[..., Any], subject: Any, **options: Any) -> Any:
-        """Returns `act(subject, …)`, or None if that or what it needs went wrong."""
-        if subject is None:
-            return None
-        try:
-            return act(subject, **options)
-        except UserError as error:
-            self._errors.append(error)
-            return None
-
-    def raise_if_any(self) -> None:
-        """Raises all the problems as one error, of the first one's kind."""
-        if self._errors:
-            problems = chain.from_iterable(error.problems for error in self._errors)
-            raise type(self._errors[0])(problems)
 
 
 def _vocabulary(
@@ -152,5 +136,6 @@ def _vocabulary(
             f"{asked.file or workdir.vocabulary} has {vocabulary.size:,} subwords and "
             f"vocabulary.size={asked.size:,}. Change config.vocabulary.size."
         )
-    vocabulary.save(workdir.path)
+    if not workdir.vocabulary.exists():
+        vocabulary.save(workdir.path)
     return vocabulary

@@ -1,8 +1,9 @@
 """The directory of a run: everything it needs and everything it makes.
 
-``config.json vocab.model vocab.json data.json metrics.jsonl events.out.*
-checkpoints/<step>/ samples/<step>.txt``. A model directory has the same layout, with
-one checkpoint that holds parameters only. No JAX is needed here.
+``config.json overrides.json vocab.model vocab.json data.json metrics.jsonl
+events.out.* checkpoints/<step>/ samples/<step>.txt``. A model directory has the same
+layout, with one checkpoint that holds parameters only, and ``model.json``, which says
+where they come from. No JAX is needed here.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.config import Config, keys, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, OutputError
+from t2t_jax.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class Workdir:
     def has_config(self) -> bool:
         """Whether a run has begun here."""
         return (self.path / "config.json").is_file()
+
+    @property
+    def is_model(self) -> bool:
+        """Whether this is a model to be used, and not a run to go on with."""
+        return (self.path / "model.json").is_file()
 
     def require(self) -> None:
         """Checks that a run or a model is here.
@@ -92,19 +99,32 @@ class Workdir:
                 f"{path} is damaged: {error}\nRestore it from a copy of the run."
             ) from error
 
-    def write_config(self, config: Config) -> None:
-        """Writes the resolved configuration."""
+    def read_overrides(self) -> dict[str, Any]:
+        """Reads the command line's changes to the configuration so far."""
+        path = self.path / "overrides.json"
+        try:
+            overrides = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}\nRemove it.") from error
+        known = set(keys())
+        return {key: value for key, value in overrides.items() if key in known}
+
+    def write_config(
+        self, config: Config, overrides: dict[str, Any] | None = None
+    ) -> None:
+        """Writes the resolved configuration, and what the command line gave to it."""
+        self.write_json("overrides.json", overrides or {})
         self.write_json("config.json", to_dict(config))
 
     def write_json(self, name: str, values: Any) -> None:
         """Writes a JSON file beside its place and renames it there."""
-        beside = self.path / f".{name}.tmp"
         text = json.dumps(values, indent=2, ensure_ascii=False)
-        beside.write_text(text + "\n", encoding="utf-8")
-        os.replace(beside, self.path / name)
+        write_whole(self.path / name, text + "\n")
 
     def write_samples(self, step: int, text: str) -> None:
         """Writes the sample translations of an evaluation."""
         folder = self.path / "samples"
         folder.mkdir(exist_ok=True)
-        (folder / f"{step}.txt").write_text(text, encoding="utf-8")
+        write_whole(folder / f"{step}.txt", text)

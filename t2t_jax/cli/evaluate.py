@@ -6,16 +6,17 @@ import json
 import time
 
 from t2t_jax.cli.flags import Options
-from t2t_jax.errors import DataError
+from t2t_jax.data.lines import read_lines
+from t2t_jax.errors import Attempts, DataError
 
 
 def run(options: Options) -> int:
     """Prints one JSON object with the scores on stdout."""
     options.workdir.require()
-    from t2t_jax.data.corpora import read_lines
-
-    sources = list(read_lines(options.source))
-    references = list(read_lines(options.reference))
+    attempts = Attempts()
+    sources = attempts.attempt(_read, options.source)
+    references = attempts.attempt(_read, options.reference)
+    attempts.raise_if_any_failed()
     if len(sources) != len(references):
         raise DataError(
             f"Source and reference must have the same number of lines: "
@@ -41,3 +42,7 @@ def run(options: Options) -> int:
     }
     print(json.dumps(result))
     return 0
+
+
+def _read(path: str) -> list[str]:
+    return list(read_lines(path))

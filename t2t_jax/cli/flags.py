@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,9 @@ With no argument it trains the embedded English-German experiment. Modes:
   evaluate   scores --source against --reference, one JSON object on stdout
   average    writes the mean of several checkpoints to the directory --to
 """
+
+
+_MOST_DIFFERENCES = 5
 
 
 class _Flag(NamedTuple):
@@ -64,6 +66,7 @@ class Options:
     Attributes:
       mode: one of `MODES`.
       config: of the run; in a workdir that exists, its own with the overrides.
+      overrides: the `--config.KEY=VALUE`s, those of earlier commands included.
       workdir: the run's directory.
       checkpoint: `best`, `last` or a step.
       source: file of source lines (evaluate).
@@ -77,6 +80,7 @@ class Options:
 
     mode: str
     config: Config
+    overrides: dict[str, Any]
     workdir: Workdir
     checkpoint: str
     source: str
@@ -122,14 +126,17 @@ def parse_argv(argv: Sequence[str]) -> Options:
         raise broken
     workdir = Workdir(Path(values.workdir or _default_workdir(argv)).expanduser())
     overrides = config_flags.get_override_values(values["config"])
-    config = _resolve(
-        values.config, overrides, workdir=workdir, config_given=config_given
-    )
+    from_file = values.config.to_dict() if config_given else None
+    if workdir.has_config:
+        overrides = {**workdir.read_overrides(), **overrides}
+        config = _resumed(workdir, from_file, overrides)
+    else:
+        config = parse(values.config.to_dict())
     named: dict[str, Any] = {name: values[name].value for name in _FLAGS}
     named["workdir"] = workdir
     named["last"] = int(values.last)
     named["average_steps"] = tuple(map(int, filter(None, _steps(values))))
-    return Options(config=config, **named)
+    return Options(config=config, overrides=overrides, **named)
 
 
 def default_config() -> Path:
@@ -137,12 +144,12 @@ def default_config() -> Path:
     beside = Path(__file__).parents[2] / "configs" / "phrasebook.py"
     if beside.is_file():
         return beside
-    spec = importlib.util.find_spec("t2t_jax.configs.phrasebook")
-    if spec is None or spec.origin is None:
-        raise InputMissingError(
-            "The embedded configs/phrasebook.py is not installed. Name a --config."
-        )
-    return Path(spec.origin)
+    installed = Path(__file__).parents[1] / "configs" / "phrasebook.py"
+    if installed.is_file():
+        return installed
+    raise InputMissingError(
+        "The embedded configs/phrasebook.py is not installed. Name a --config."
+    )
 
 
 def _read(argv: Sequence[str]) -> tuple[flags.FlagValues, list[str]]:
@@ -179,22 +186,27 @@ def _default_workdir(argv: Sequence[str]) -> str:
     return f"runs/{Path(path).stem}" + (f"_{row}" if row else "")
 
 
-def _resolve(
-    from_file: Any, overrides: dict[str, Any], *, workdir: Workdir, config_given: bool
+def _resumed(
+    workdir: Workdir, from_file: dict[str, Any] | None, overrides: dict[str, Any]
 ) -> Config:
-    """Applies the rule that where a run exists its own configuration is the base."""
-    if not workdir.has_config:
-        return parse(from_file.to_dict())
+    """Applies the rule that where a run exists its own configuration is the base.
+
+    Where a `--config` is given all the same, it must be the run's but for what may
+    change: the overrides of the commands before still hold.
+    """
     saved = workdir.read_config()
-    if config_given:
-        config = parse(from_file.to_dict())
-    else:
-        values = to_dict(saved)
-        for key, value in overrides.items():
-            section, _, name = key.rpartition(".")
-            (values[section] if section else values)[name] = value
-        config = parse(values)
+    values = to_dict(saved) if from_file is None else from_file
+    for key, value in overrides.items():
+        section, _, name = key.rpartition(".")
+        (values[section] if section else values)[name] = value
+    config = parse(values)
     refused = refused_on_resume(saved, config)
+    if len(refused) > _MOST_DIFFERENCES:
+        raise ConfigError(
+            f"--workdir={workdir.path} holds another experiment: {len(refused)} keys "
+            f"differ, such as {refused[0].split(' ')[0]}. Name another --workdir, or "
+            "leave --config out to go on with this one."
+        )
     if refused:
         raise ConfigError(refused)
     return config

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from t2t_jax.errors import InputMissingError, OutputError
+from t2t_jax.data.lines import open_bytes
+from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 
 def read_stdin_or_file(name: str) -> list[str]:
-    """Reads the lines of a file, or of stdin for `-`; bytes that are no UTF-8 become �.
+    """Reads the lines of a plain or .gz file, or of stdin for `-`.
 
-    Translating goes on whatever the lines are: one in, one out.
+    Translating goes on whatever the lines are, one in, one out: bytes that are no UTF-8
+    become U+FFFD.
+
+    Raises:
+      InputMissingError: the file is not there or cannot be read.
+      DataError: it ends in .gz and is not gzip.
     """
     try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        with open_bytes(name) as file:
+            data = file.read()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"--input={name} is broken gzip: {error}.") from error
     except OSError as error:
         raise InputMissingError(
             f"--input={name} must be a file that can be read: {error.strerror}."

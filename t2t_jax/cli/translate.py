@@ -9,6 +9,7 @@ from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
 def run(options: Options) -> int:
     """Translates `options.input` to `options.output`; n lines become n lines."""
     options.workdir.require()
+    lines = read_stdin_or_file(options.input)
     with opened_output(options.output) as out:
         from t2t_jax.loading import load
 
@@ -17,5 +18,5 @@ def run(options: Options) -> int:
             checkpoint=options.checkpoint,
             decoding=options.config.decoding,
         )
-        write_lines(out, model.translate(read_stdin_or_file(options.input)))
+        write_lines(out, model.translate(lines))
     return 0

@@ -25,6 +25,9 @@ _SIZES = (
     "d_v",
     "max_positions",
 )
+_LARGEST = 1_000_000
+"""Of every size: what is beyond is a slip of the finger, and no machine holds it."""
+
 _RATES = ("dropout", "attention_dropout", "relu_dropout")
 
 
@@ -116,7 +119,7 @@ class TransformerConfig:
         size = getattr(self, name)
         problems.require(
             _is_size(size),
-            f"model.{name}={size!r} must be a whole number of at least 1. "
+            f"model.{name}={size!r} must be a whole number from 1 to {_LARGEST:,}. "
             f"Change config.model.{name}.",
         )
 
@@ -131,8 +134,10 @@ class TransformerConfig:
 
 
 def _is_size(value: object) -> bool:
-    """Tells a positive whole number; True and 8.0 are none."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    """Tells a whole number within bounds; True and 8.0 are none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return 1 <= value <= _LARGEST
 
 
 def _is_number(value: object) -> bool:

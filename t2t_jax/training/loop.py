@@ -5,6 +5,7 @@ It knows neither files nor corpora: evaluating, saving and reporting are callabl
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,7 @@ class Intervals(NamedTuple):
       steps: at which training is complete.
       log: between training records.
       evaluate: between evaluations; the last step is always evaluated.
+      show_seconds: seconds between two showings of figures, whatever the records.
       save_steps: between periodic checkpoints.
       save_minutes: between periodic checkpoints, in minutes of training.
       save_epochs: between periodic checkpoints, in passes over the corpus.
@@ -57,6 +59,7 @@ class Intervals(NamedTuple):
     steps: int
     log: int
     evaluate: int
+    show_seconds: float = math.inf
     save_steps: int = 0
     save_minutes: float = 0.0
     save_epochs: int = 0
@@ -66,7 +69,10 @@ class Callbacks(Protocol):
     """What the loop calls."""
 
     def log(self, record: Record) -> None:
-        """Reports figures over the steps since the last call."""
+        """Writes down figures over the steps since the last call."""
+
+    def show(self, record: Record) -> None:
+        """Shows figures over the steps since the last `log`; nothing is kept."""
 
     def evaluate(self, state: TrainState, step: int) -> Record:
         """Scores the development set; the record holds `bleu` if it was decoded."""
@@ -88,6 +94,11 @@ class _Meter:
         self._timed_seconds = 0.0
         self._seconds = 60 * progress.minutes
         self._started = time.perf_counter()
+        self._shown = self._started
+
+    @property
+    def since_shown(self) -> float:
+        return time.perf_counter() - self._shown
 
     @property
     def minutes(self) -> float:
@@ -125,15 +136,19 @@ class _Meter:
         self._pending = []
 
     def read(self, step: int) -> Record:
-        """Makes the record of the steps since the last one, and forgets them."""
+        """Makes the record of the steps since the last one that was closed."""
         self.settle(step)
         self._lap()
         record: Record = {"step": step, "kind": "train"}
         record.update(summarise(Sums(*self.window)))
         record["gradient_norm"] = self._gradient_norm
         record["target_tokens_per_second"] = self._timed_tokens / self._timed_seconds
-        self.window, self._timed_tokens, self._timed_seconds = (), 0.0, 0.0
+        self._shown = self._started
         return record
+
+    def close_window(self) -> None:
+        """Lets the next record begin after the steps made so far."""
+        self.window, self._timed_tokens, self._timed_seconds = (), 0.0, 0.0
 
     def _lap(self) -> None:
         now = time.perf_counter()
@@ -180,6 +195,9 @@ def train(
         last = number == intervals.steps
         if last or number % intervals.log == 0:
             callbacks.log(meter.read(number))
+            meter.close_window()
+        elif meter.since_shown >= intervals.show_seconds:
+            callbacks.show(meter.read(number))
         bleu = progress.best_bleu
         if last or (intervals.evaluate and number % intervals.evaluate == 0):
             meter.settle(number)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from t2t_jax.files import write_whole
+
+if TYPE_CHECKING:
+    from t2t_jax.training.loop import Progress
 
 Record = dict[str, Any]
 
 
 def read_metrics(path: Path) -> Iterator[Record]:
-    """Yields the records of a metrics.jsonl; a last line cut by a crash is left out."""
+    """Yields the records of a metrics.jsonl, but for lines that a crash has cut."""
     if not path.exists():
         return
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
-                yield json.loads(line)
+                record = json.loads(line)
             except json.JSONDecodeError:
-                return
+                continue
+            if isinstance(record, dict) and isinstance(record.get("step"), int):
+                yield record
 
 
 class MetricsFile:
@@ -36,10 +42,7 @@ class MetricsFile:
 
     def __init__(self, path: Path, *, step: int):
         kept = [record for record in read_metrics(path) if record["step"] <= step]
-        beside = path.with_suffix(".tmp")
-        with beside.open("w", encoding="utf-8") as file:
-            file.writelines(_line(record) for record in kept)
-        os.replace(beside, path)
+        write_whole(path, "".join(map(_line, kept)))
         self.records = len(kept)
         self._file = path.open("a", encoding="utf-8")
 
@@ -64,6 +67,9 @@ class Console:
       total: steps of the whole run.
       every_seconds: between two lines where `stream` is not a terminal.
       stream: where to write; None means stderr.
+
+    Attributes:
+      every_seconds: how often there is something to show: each second on a terminal.
     """
 
     def __init__(
@@ -71,7 +77,7 @@ class Console:
     ):
         self._stream = stream or sys.stderr
         self._total, self._first = total, 0
-        self._every = every_seconds
+        self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._began = time.monotonic()
         self._last_line = -float("inf")
         self._bar: Any = None
@@ -90,7 +96,7 @@ class Console:
             self._bar.update(self._bar.task_ids[0], completed=step, text=text)
             return
         now = time.monotonic()
-        if now - self._last_line >= self._every or step == self._total:
+        if now - self._last_line >= self.every_seconds or step == self._total:
             self._last_line = now
             share = 100 * step / self._total
             self.say(
@@ -104,6 +110,14 @@ class Console:
             self._bar.console.print(text, markup=False, highlight=False)
         else:
             print(text, file=self._stream, flush=True)
+
+    def say_evaluation(self, record: Record, samples: str) -> None:
+        """Writes the figures of an `eval` record, and translations as a sample."""
+        self.say(
+            f"step {record['step']:,}: dev loss {record['loss']:.3f}  "
+            f"perplexity {record['perplexity']:.2f}  BLEU {record['bleu']:.2f}  "
+            f"({record['sentences']:,} sentences, {record['seconds']:.0f} s)\n{samples}"
+        )
 
     def close(self) -> None:
         """Leaves the terminal as it was."""
@@ -187,6 +201,18 @@ class Reporter:
                 self._events.add_scalar(tag, value, record["step"])
         if record["kind"] == "train":
             self.console.show(record)
+
+    def write_final(self, progress: Progress) -> None:
+        """Records the end of a complete run."""
+        self.write(
+            {
+                "step": progress.step,
+                "kind": "final",
+                "epoch": progress.position.epoch,
+                "best_bleu": progress.best_bleu,
+                "minutes": progress.minutes,
+            }
+        )
 
     def close(self) -> None:
         """Flushes everything and restores the terminal."""

@@ -13,6 +13,7 @@ PACKAGE = Path(t2t_jax.__file__).parent
 FLOORS = {
     "types": 0,
     "errors": 0,
+    "files": 0,
     "functional": 1,
     "data": 1,
     "model": 2,

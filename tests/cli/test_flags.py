@@ -188,3 +188,20 @@ def test_help_names_every_mode_flag_and_key():
 
 def test_options_know_a_whole_configuration():
     assert isinstance(parse_argv([]).config, Config)
+
+
+def test_another_experiment_on_a_run_is_one_message(tmp_path):
+    begun = parse_argv([f"--workdir={tmp_path}"])
+    begun.workdir.write_config(begun.config)
+    with pytest.raises(ConfigError, match="holds another experiment") as info:
+        parse_argv([f"--workdir={tmp_path}", "--config=configs/own_text.py"])
+    assert len(info.value.problems) == 1
+
+
+def test_overrides_of_earlier_commands_still_hold(tmp_path):
+    given = [f"--workdir={tmp_path}", "--config=configs/own_text.py"]
+    begun = parse_argv([*given, "--config.seed=3", "--config.steps=10"])
+    begun.workdir.write_config(begun.config, begun.overrides)
+    again = parse_argv([*given, "--config.steps=20"])
+    assert (again.config.seed, again.config.steps) == (3, 20)
+    assert again.overrides == {"seed": 3, "steps": 20}

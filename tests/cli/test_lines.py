@@ -1,11 +1,11 @@
+import gzip
 import io
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
-from t2t_jax.errors import InputMissingError, OutputError
+from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,21 @@ from t2t_jax.errors import InputMissingError, OutputError
 def test_lines_end_at_newlines_only_and_none_is_lost(
     tmp_path, monkeypatch, data, lines
 ):
-    (tmp_path / "in.txt").write_bytes(data)
-    assert read_stdin_or_file(str(tmp_path / "in.txt")) == lines
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    assert read_stdin_or_file("-") == lines
+    plain, zipped = tmp_path / "in.txt", tmp_path / "in.txt.gz"
+    plain.write_bytes(data)
+    zipped.write_bytes(gzip.compress(data))
+    assert read_stdin_or_file(str(plain)) == lines
+    assert read_stdin_or_file(str(zipped)) == lines
+    with plain.open(encoding="ascii") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert read_stdin_or_file("-") == lines
+
+
+def test_what_is_called_gz_and_is_not_is_refused(tmp_path):
+    path = tmp_path / "in.gz"
+    path.write_bytes(b"a\nb\n")
+    with pytest.raises(DataError, match=f"--input={path} is broken gzip"):
+        read_stdin_or_file(str(path))
 
 
 def test_a_missing_input_is_named(tmp_path):

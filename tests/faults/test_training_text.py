@@ -125,3 +125,24 @@ def test_gzipped_text_is_trained_on(tmp_path, sides):
     done = _train(tmp_path, *zipped)
     assert done.returncode == 0, done.stderr.decode()
     assert b"200 pairs read, 200 kept" in done.stderr
+
+
+def test_a_given_vocabulary_does_not_hide_what_is_wrong_with_both_corpora(
+    tmp_path, sides
+):
+    done = _train(tmp_path, *sides)
+    assert done.returncode == 0, done.stderr.decode()
+    for side in sides:
+        bad = side.with_suffix(side.suffix + ".bad")
+        bad.write_bytes(b"caf\xe9\n" + side.read_bytes())
+    source, target = (side.with_suffix(side.suffix + ".bad") for side in sides)
+    done = tiny.run(
+        *tiny.arguments(
+            tmp_path / "other",
+            data__train=f"text:{source},{target}",
+            data__dev=f"text:{target},{source}",
+            vocabulary__size=60,
+            vocabulary__file=tmp_path / "run" / "vocab.model",
+        )
+    )
+    _refused(done, "train.en.bad:1:", "train.de.bad:1:")

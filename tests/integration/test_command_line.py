@@ -1,12 +1,14 @@
 """The whole program, from text to translations, as a user runs it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from tests.integration import tiny
 
-SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n"
+SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n \t \n"
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +79,9 @@ def test_translate_writes_as_many_lines_as_it_reads(workdir):
     done = tiny.run("--mode=translate", f"--workdir={workdir}", stdin=SOURCES.encode())
     assert done.returncode == 0, done.stderr.decode()
     lines = done.stdout.decode().split("\n")
-    assert len(lines) == 4  # three and what follows the last newline
+    assert len(lines) == 5  # four and what follows the last newline
     assert lines[1] == ""  # an empty line stays empty
+    assert lines[3] == ""  # a blank one says nothing either
     assert lines[-1] == ""
 
 
@@ -89,7 +92,7 @@ def test_translate_of_nothing_is_nothing(workdir):
 
 def test_evaluate_prints_one_json_object(workdir, tmp_path):
     (tmp_path / "en").write_text(SOURCES, encoding="utf-8")
-    (tmp_path / "de").write_text("a\n\nb\n", encoding="utf-8")
+    (tmp_path / "de").write_text("a\n\nb\n\n", encoding="utf-8")
     done = tiny.run(
         "--mode=evaluate",
         f"--workdir={workdir}",
@@ -99,7 +102,7 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
     )
     assert done.returncode == 0, done.stderr.decode()
     result = json.loads(done.stdout)
-    assert result["sentences"] == 3
+    assert result["sentences"] == 4
     assert result["checkpoint_step"] == 12
     assert set(result) == {
         "bleu",
@@ -114,14 +117,59 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
 
 def test_an_average_is_a_model_that_translates(workdir, tmp_path):
     to = tmp_path / "average"
+    one = tmp_path / "one"
+    newest = tiny.run(
+        "--mode=average", f"--workdir={workdir}", f"--to={one}", "--last=1"
+    )
+    assert b"checkpoints 10 into" in newest.stderr
     done = tiny.run("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2")
     assert done.returncode == 0, done.stderr.decode()
     assert b"5, 10" in done.stderr
     used = tiny.run("--mode=translate", f"--workdir={to}", stdin=SOURCES.encode())
     assert used.returncode == 0, used.stderr.decode()
-    assert used.stdout.count(b"\n") == 3
+    assert used.stdout.count(b"\n") == 4
+    trained = tiny.run(*tiny.arguments(to, steps=20))
+    assert trained.returncode == 64
+    assert b"is a model" in trained.stderr
     refused = tiny.run(
         "--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2"
     )
     assert refused.returncode == 73
     assert b"new or empty" in refused.stderr
+
+
+def test_a_smaller_number_of_steps_leaves_a_complete_run_as_it_is(workdir):
+    before = (workdir / "config.json").read_bytes()
+    done = tiny.run(f"--workdir={workdir}", "--config.steps=5")
+    assert done.returncode == 0
+    assert b"complete" in done.stderr
+    assert (workdir / "config.json").read_bytes() == before
+
+
+def test_both_wrong_files_of_an_evaluation_are_named(workdir, tmp_path):
+    done = tiny.run(
+        "--mode=evaluate",
+        f"--workdir={workdir}",
+        f"--source={tmp_path / 'no.en'}",
+        f"--reference={tmp_path / 'no.de'}",
+    )
+    assert done.returncode == 66
+    assert b"no.en" in done.stderr
+    assert b"no.de" in done.stderr
+
+
+def test_a_full_disk_is_said_without_a_traceback(workdir):
+    command = (
+        f"echo Hello. | '{sys.executable}' -m t2t_jax.main --mode=translate "
+        f"--workdir='{workdir}' > /dev/full"
+    )
+    done = subprocess.run(
+        command,
+        shell=True,
+        capture_output=True,
+        env=tiny.environment(),
+        cwd=tiny.ROOT,
+        check=False,
+    )
+    assert done.returncode == 74
+    assert done.stderr.decode().strip() == "error: No space left on device"

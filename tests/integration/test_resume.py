@@ -127,3 +127,16 @@ def test_a_change_under_a_run_is_refused_with_both_values(tmp_path):
     assert refused.returncode == 78
     assert b"model.d_ff was 32" in refused.stderr
     assert b"64" in refused.stderr
+
+
+def test_changed_text_under_a_run_is_refused(tmp_path):
+    source, target = tmp_path / "a.en", tmp_path / "a.de"
+    for path in (source, target):
+        path.write_text("".join(f"a sentence {n}\n" for n in range(99)))
+    text = {"data__train": f"text:{source},{target}", "vocabulary__size": 40}
+    run = tmp_path / "run"
+    assert tiny.run(*tiny.arguments(run, steps=1, **text)).returncode == 0
+    target.write_text(target.read_text().replace("98", "97"))
+    refused = tiny.run(*tiny.arguments(run, steps=2, **text))
+    assert refused.returncode == 65, refused.stderr.decode()
+    assert b"train text is not the one" in refused.stderr

@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.tiny import ROOT
 
-SCRIPTS = sorted(path for path in (ROOT / "launch").glob("*.sh")) + [ROOT / ".ci/run"]
+SCRIPTS = [*sorted((ROOT / "launch").glob("*.sh")), ROOT / ".ci/run"]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)

@@ -1,0 +1,112 @@
+"""What can be said of the data and of the vocabulary, and what must hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2t_jax.errors import Problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Which text is read, and how it is cut into batches.
+
+    Paper: §5.1, "each training batch contained a set of sentence pairs containing
+      approximately 25000 source tokens and 25000 target tokens".
+    Departs: several pairs share a row, so that hardly a slot is padding; the paper
+      batched pairs "by approximate sequence length" instead.
+
+    Attributes:
+      train: the corpus to learn from, such as "text:train.en,train.de".
+      dev: the corpus to evaluate on while training.
+      tokens_per_batch: token slots per side in a global batch, an upper bound.
+      row_length: slots of a packed row, on each side.
+      max_length: subwords of the longest sentence kept, eos included; a pair with a
+        longer side is dropped and counted.
+      cache_dir: where encoded corpora are kept; empty means t2t_jax in the user's
+        cache home.
+    """
+
+    train: str = ""
+    dev: str = ""
+    tokens_per_batch: int = 24_576
+    row_length: int = 256
+    max_length: int = 256
+    cache_dir: str = ""
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            self.max_length >= 2,
+            f"data.max_length={self.max_length} must be at least 2: a subword and eos. "
+            "Change config.data.max_length.",
+        )
+        problems.require(
+            self.max_length <= self.row_length,
+            f"data.max_length={self.max_length} must be at most data.row_length="
+            f"{self.row_length}: a pair never spans two rows. "
+            "Change config.data.max_length.",
+        )
+        problems.require(
+            self.row_length >= 2,
+            f"data.row_length={self.row_length} must be at least 2. "
+            "Change config.data.row_length.",
+        )
+        problems.require(
+            self.tokens_per_batch >= self.row_length,
+            f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
+            f"data.row_length={self.row_length}: a batch has one row or more. "
+            "Change config.data.tokens_per_batch.",
+        )
+        problems.raise_if_any()
+
+    @property
+    def rows_per_batch(self) -> int:
+        """Rows of a global batch, before any empty rows that the devices need."""
+        return self.tokens_per_batch // self.row_length
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyConfig:
+    """How the shared subword vocabulary is made, or where it comes from.
+
+    Paper: §5.1, "byte-pair encoding, which has a shared source-target vocabulary of
+      about 37000 tokens".
+
+    Attributes:
+      size: number of pieces, the four special ones included.
+      file: an existing SentencePiece model with ids pad 0, bos 1, eos 2, unk 3; empty
+        means that one is trained on the training corpus.
+      character_coverage: share of the text's characters that get a piece, above 0
+        and at most 1.
+      byte_fallback: whether other characters are spelt in bytes instead of unk.
+      sample_sentences: upper bound on the sentences that train it; where the corpus
+        has more, a seeded sample does.
+    """
+
+    size: int = 37_000
+    file: str = ""
+    character_coverage: float = 1.0
+    byte_fallback: bool = False
+    sample_sentences: int = 2_000_000
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        smallest = 261 if self.byte_fallback else 5
+        problems.require(
+            self.size >= smallest,
+            f"vocabulary.size={self.size} must be at least {smallest}: four special "
+            f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
+            "Change config.vocabulary.size.",
+        )
+        problems.require(
+            0 < self.character_coverage <= 1,
+            f"vocabulary.character_coverage={self.character_coverage} must be above 0 "
+            "and at most 1. Change config.vocabulary.character_coverage.",
+        )
+        problems.require(
+            self.sample_sentences >= 1,
+            f"vocabulary.sample_sentences={self.sample_sentences} must be at least 1. "
+            "Change config.vocabulary.sample_sentences.",
+        )
+        problems.raise_if_any()

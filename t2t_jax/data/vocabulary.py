@@ -1,0 +1,208 @@
+"""The shared subword vocabulary: byte-pair encoding over both languages at once.
+
+Paper: §5.1 and its reference [31] (Sennrich et al.): a shared source-target vocabulary.
+Departs: SentencePiece marks where a word begins (U+2581) instead of where it ends, and
+  normalises text (NFKC, runs of spaces) before it looks for pieces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.lines import require_files
+from t2t_jax.errors import DataError, OutputError
+from t2t_jax.files import write_whole
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+# Whatever some reader takes for the end of a line: a piece spelt in bytes can be one.
+_LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+
+# Longer lines teach no subwords that shorter ones do not, and cost quadratic time.
+_LONGEST_LESSON = 4096
+
+
+class Vocabulary:
+    """Pieces and their ids: text in, ids out, and back.
+
+    Args:
+      model: a serialised SentencePiece model with ids pad 0, bos 1, eos 2, unk 3.
+      name: where the model comes from, for the messages.
+
+    Attributes:
+      model: those bytes.
+      size: number of pieces, the four special ones included.
+      fingerprint: SHA-256 of the model.
+
+    Raises:
+      DataError: the bytes are no such model.
+    """
+
+    def __init__(self, model: bytes, *, name: str = "the vocabulary"):
+        self.model = model
+        self.fingerprint = hashlib.sha256(model).hexdigest()
+        self._processor = _processor(model, name)
+        self.size: int = self._processor.get_piece_size()
+
+    @classmethod
+    def train(
+        cls, lines: Iterable[str], *, config: VocabularyConfig, seed: int
+    ) -> Vocabulary:
+        """Learns pieces from text; the same text, config and seed give the same bytes.
+
+        Args:
+          lines: sentences of both languages, read once; at most
+            `config.sample_sentences` of them are held in memory.
+          config: size, coverage and sample.
+          seed: chooses the sample, where there are more lines.
+
+        Raises:
+          DataError: the text is too small or too varied for the size.
+        """
+        import sentencepiece
+
+        sample = _sample(lines, config.sample_sentences, seed=seed)
+        if not sample:
+            raise DataError(
+                "The vocabulary has no text to learn from: every line is blank or too "
+                "long. Change config.data.train."
+            )
+        written = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sample),
+                model_writer=written,
+                model_type="bpe",
+                vocab_size=config.size,
+                character_coverage=config.character_coverage,
+                byte_fallback=config.byte_fallback,
+                pad_id=PAD,
+                bos_id=BOS,
+                eos_id=EOS,
+                unk_id=UNK,
+                max_sentence_length=4 * _LONGEST_LESSON,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise DataError(_explain(str(error), config)) from error
+        return cls(written.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """Reads a SentencePiece model.
+
+        Raises:
+          DataError: the file is no SentencePiece model, or has other special ids.
+          InputMissingError: the file is not there or cannot be read.
+        """
+        require_files(path)
+        return cls(Path(path).read_bytes(), name=str(path))
+
+    def save(self, directory: str | Path) -> None:
+        """Writes `vocab.model`, and `vocab.json` for people, into `directory`.
+
+        Raises:
+          OutputError: the directory cannot be written.
+        """
+        told = {
+            "size": self.size,
+            "ids": {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK},
+            "fingerprint": self.fingerprint,
+            "pieces": self.pieces(range(self.size)),
+        }
+        text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        try:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+            write_whole(Path(directory) / "vocab.json", text)
+            write_whole(Path(directory) / "vocab.model", self.model)
+        except OSError as error:
+            raise OutputError(
+                f"{directory}: the vocabulary cannot be written ({error.strerror})."
+            ) from error
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Cuts sentences into subwords, on all cores.
+
+        Args:
+          lines: sentences. Text that looks like a special piece is ordinary text.
+
+        Returns:
+          The ids of each sentence, without bos and eos.
+        """
+        return self._processor.encode(list(lines), out_type=int)  # type: ignore[no-any-return]
+
+    def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
+        """Joins subwords to sentences.
+
+        Args:
+          sequences: ids; pad, bos and eos are dropped wherever they stand.
+
+        Returns:
+          One line each: what could end a line becomes a space.
+        """
+        ids = [[int(piece) for piece in sequence] for sequence in sequences]
+        return [_LINE_ENDS.sub(" ", line) for line in self._processor.decode(ids)]
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Returns the pieces as they are stored, U+2581 for a space."""
+        return [self._processor.id_to_piece(int(piece)) for piece in ids]
+
+
+def _processor(model: bytes, name: str) -> Any:
+    import sentencepiece
+
+    refusal = f"{name}: is not a SentencePiece model. Change config.vocabulary.file."
+    if not model:  # which SentencePiece takes for a model without pieces
+        raise DataError(refusal)
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise DataError(refusal) from error
+    ids = (
+        processor.pad_id(),
+        processor.bos_id(),
+        processor.eos_id(),
+        processor.unk_id(),
+    )
+    if ids != (PAD, BOS, EOS, UNK):
+        raise DataError(
+            f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
+            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. Change config.vocabulary.file."
+        )
+    return processor
+
+
+def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
+    """Keeps `most` lines, each with the same chance, of a stream of unknown length."""
+    chance = random.Random(seed)
+    kept: list[str] = []
+    usable = (line for line in lines if len(line) <= _LONGEST_LESSON and line.strip())
+    for seen, line in enumerate(usable):
+        if seen < most:
+            kept.append(line)
+        elif (place := chance.randrange(seen + 1)) < most:
+            kept[place] = line
+    return kept
+
+
+def _explain(complaint: str, config: VocabularyConfig) -> str:
+    if largest := re.search(r"too high.*<= (\d+)", complaint):
+        return (
+            f"vocabulary.size={config.size} must be at most {largest[1]} for this "
+            "text, which has no more pieces. Change config.vocabulary.size."
+        )
+    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", complaint):
+        return (
+            f"vocabulary.size={config.size} must be at least {needed[1]} for this "
+            "text, to spell its characters. Change config.vocabulary.size, or lower "
+            "config.vocabulary.character_coverage."
+        )
+    return f"No vocabulary can be learnt from this text: {complaint}"

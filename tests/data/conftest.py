@@ -1,0 +1,58 @@
+"""Small text of our own, a vocabulary learnt from it, and caches of it."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabulary import Vocabulary
+
+ENGLISH = "the a cat dog bird house tree sees eats likes finds small old green".split()
+GERMAN = "der ein Kater Hund Vogel Haus Baum sieht frisst mag findet klein alt".split()
+
+
+def sentences(words: list[str], count: int, *, seed: int) -> list[str]:
+    chance = random.Random(seed)
+    return [
+        " ".join(chance.choices(words, k=chance.randrange(1, 12))) for _ in range(count)
+    ]
+
+
+@pytest.fixture
+def text_corpus(tmp_path: Path) -> Callable[..., Corpus]:
+    """Writes two sides, given as bytes or lines, and opens them."""
+
+    def write(
+        source: bytes | list[str], target: bytes | list[str], suffix: str = ""
+    ) -> Corpus:
+        paths = [tmp_path / f"{side}{suffix}" for side in ("source", "target")]
+        for path, side in zip(paths, (source, target), strict=True):
+            if isinstance(side, list):
+                side = "".join(f"{line}\n" for line in side).encode()
+            path.write_bytes(side)
+        return open_corpus(f"text:{paths[0]},{paths[1]}")
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> Vocabulary:
+    lines = sentences(ENGLISH + GERMAN, 300, seed=1)
+    return Vocabulary.train(lines, config=VocabularyConfig(size=97), seed=0)
+
+
+@pytest.fixture
+def cache(
+    text_corpus: Callable[..., Corpus], vocabulary: Vocabulary, tmp_path: Path
+) -> TokenCache:
+    """211 pairs of 2 to 30 tokens or so."""
+    corpus = text_corpus(
+        sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3)
+    )
+    return build_or_open(
+        corpus, vocabulary, max_length=61, cache_dir=tmp_path / "caches"
+    )

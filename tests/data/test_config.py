@@ -1,0 +1,51 @@
+import pytest
+
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.errors import ConfigError
+
+
+def test_the_defaults_are_the_papers_budget_in_rows_of_256():
+    assert DataConfig().tokens_per_batch == 24_576
+    assert DataConfig().rows_per_batch == 96
+    assert VocabularyConfig().size == 37_000
+
+
+def test_the_token_budget_is_an_upper_bound():
+    assert (
+        DataConfig(tokens_per_batch=23, row_length=7, max_length=5).rows_per_batch == 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"max_length": 1}, r"data\.max_length=1 .*Change config\.data\.max_length\."),
+        ({"max_length": 257}, r"data\.max_length=257 must be at most data\.row_length"),
+        ({"row_length": 1, "max_length": 1}, r"Change config\.data\.row_length\."),
+        ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
+    ],
+)
+def test_each_rule_of_the_data_is_told(keys, message):
+    with pytest.raises(ConfigError, match=message):
+        DataConfig(**keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"size": 4}, r"vocabulary\.size=4 must be at least 5"),
+        ({"size": 260, "byte_fallback": True}, "at least 261: four special ids, 256"),
+        ({"character_coverage": 0.0}, r"Change config\.vocabulary\.character_coverage"),
+        ({"character_coverage": 1.5}, r"character_coverage=1\.5 must be above 0"),
+        ({"sample_sentences": 0}, r"Change config\.vocabulary\.sample_sentences"),
+    ],
+)
+def test_each_rule_of_the_vocabulary_is_told(keys, message):
+    with pytest.raises(ConfigError, match=message):
+        VocabularyConfig(**keys)
+
+
+def test_all_broken_rules_come_at_once():
+    with pytest.raises(ConfigError) as caught:
+        DataConfig(max_length=300, tokens_per_batch=100)
+    assert len(caught.value.problems) == 2
