@@ -36,7 +36,7 @@ CHANGEABLE_ON_RESUME = (
 )
 
 # Set from the vocabulary, never by hand: it would be one number declared twice.
-_DERIVED = ("model.vocab_size",)
+_DERIVED = {"model.vocab_size": "vocabulary.size"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +179,8 @@ def suggestion(name: str, known: list[str]) -> str:
       >>> suggestion("stps", ["steps", "seed"])
       ' Did you mean steps?'
     """
+    if name in _DERIVED:
+        return f" It always equals {_DERIVED[name]}."
     near = difflib.get_close_matches(name, known, n=1)
     if not near:  # A right last word in a wrong section: data.d_model.
         last = name.rsplit(".", 1)[-1]

@@ -1,7 +1,8 @@
 """Puts sentence pairs into rows that have two sides, so that little stays empty.
 
 Padding is wasted arithmetic: rows of one WMT pair each would be nine tenths padding
-at 256 slots. Here several pairs share a row, and the rows come out 98 % real.
+at 256 slots. Here several pairs share a row, and the rows come out 97 to 99 %
+real on lengths like WMT14's (log-normal, mean 28), 95 % on short rows of 64.
 """
 
 from __future__ import annotations

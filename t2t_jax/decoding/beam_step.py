@@ -31,7 +31,8 @@ class BeamRules:
     """What a search goes by. Static under `jax.jit`.
 
     Attributes:
-      beam_size: hypotheses alive per sentence, W.
+      beam_size: hypotheses alive per sentence, W. A beam of 1 is greedy: there an eos
+        that is only the second best continuation ends nothing.
       length_penalty: the paper's alpha, at least 0.
       n_best: outputs asked for per sentence, at most W.
       ids: the special tokens.

@@ -36,6 +36,9 @@ def label_smoothed_nll(
     Raises:
       ValueError: the axes do not agree, or `label_smoothing` is not in [0, 1].
 
+    Its gradient is written out, so it can be differentiated in reverse mode, also
+    twice, but not by `jax.jvp`.
+
     Paper:
       §5.4, label smoothing, as its reference [36] defines it: uniform over all V.
 

@@ -33,6 +33,7 @@ class Progress(NamedTuple):
       saved_minutes: `minutes` at the last periodic checkpoint.
       window: the `Sums` of the steps since the last training record, so that a
         resumed run writes the record that it would have written; () for none.
+        (A record's gradient norm is that of its last step.)
     """
 
     step: int = 0

@@ -8,6 +8,8 @@ from t2t_jax.config import Config, keys, parse
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.workdir import Workdir
 
+OWN_TEXT = default_config().with_name("own_text.py")
+
 CONFIG = """
 from t2t_jax.config import default
 
@@ -194,12 +196,12 @@ def test_another_experiment_on_a_run_is_one_message(tmp_path):
     begun = parse_argv([f"--workdir={tmp_path}"])
     begun.workdir.write_config(begun.config)
     with pytest.raises(ConfigError, match="holds another experiment") as info:
-        parse_argv([f"--workdir={tmp_path}", "--config=configs/own_text.py"])
+        parse_argv([f"--workdir={tmp_path}", f"--config={OWN_TEXT}"])
     assert len(info.value.problems) == 1
 
 
 def test_overrides_of_earlier_commands_still_hold(tmp_path):
-    given = [f"--workdir={tmp_path}", "--config=configs/own_text.py"]
+    given = [f"--workdir={tmp_path}", f"--config={OWN_TEXT}"]
     begun = parse_argv([*given, "--config.seed=3", "--config.steps=10"])
     begun.workdir.write_config(begun.config, begun.overrides)
     again = parse_argv([*given, "--config.steps=20"])
