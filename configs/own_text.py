@@ -31,6 +31,7 @@ def get_config():
     config.data.max_length = 128  # subwords; longer pairs are left out and counted
     config.evaluation.every_steps = 1_000
     config.checkpoint.every_steps = 1_000
+    config.checkpoint.every_minutes = 0.0  # off: every_steps alone spaces them evenly
 
     # Model
     config.model.num_layers = 3

@@ -24,7 +24,4 @@ def get_config():
     config = default()
     config.data.train = f"text:{DATA}/train.en,{DATA}/train.de"
     config.data.dev = f"text:{DATA}/newstest2013.en,{DATA}/newstest2013.de"
-    config.vocabulary.size = 37_000
-    config.data.tokens_per_batch = 24_576  # token slots a side: 96 rows of 256
-    config.steps = 100_000
     return config

@@ -33,6 +33,9 @@ CHANGEABLE_ON_RESUME = (
     "decoding",
     "checkpoint",
     "data.cache_dir",
+    # Where the text lies; that it is the same text is seen by its fingerprint.
+    "data.train",
+    "data.dev",
 )
 
 # Set from the vocabulary, never by hand: it would be one number declared twice.

@@ -16,17 +16,21 @@ class UserError(ValueError):
 
     Args:
       problems: one message, or all of them; each of at most three lines.
+      unlisted: how many more there are that are alike, and not worth a line each.
 
     Attributes:
       problems: the messages, in the order in which they were found.
+      unlisted: as given.
       exit_code: the process's exit status (64, usage, unless a subclass says so).
     """
 
     exit_code = 64
 
-    def __init__(self, problems: str | Iterable[str]):
+    def __init__(self, problems: str | Iterable[str], *, unlisted: int = 0):
         self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
-        super().__init__("\n".join(self.problems))
+        self.unlisted = unlisted
+        more = [f"and {unlisted} more."] if unlisted else []
+        super().__init__("\n".join([*self.problems, *more]))
 
 
 class DataError(UserError):
@@ -115,4 +119,5 @@ class Attempts:
         """Raises all the problems, each once, as an error of the first one's kind."""
         if self._errors:
             problems = [p for error in self._errors for p in error.problems]
-            raise type(self._errors[0])(dict.fromkeys(problems))
+            unlisted = sum(error.unlisted for error in self._errors)
+            raise type(self._errors[0])(dict.fromkeys(problems), unlisted=unlisted)

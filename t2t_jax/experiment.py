@@ -6,9 +6,9 @@ is given what it calls.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import jax
@@ -49,9 +49,6 @@ class Run:
       text: the corpora, ready.
       console: where people are told.
       mesh: the devices; None means all of this process's.
-
-    Attributes:
-      newest: the last step that is saved; 0 if none is.
     """
 
     def __init__(
@@ -67,9 +64,7 @@ class Run:
         self._console = console
         self._mesh = mesh or make_mesh()
         self._rows = rows_for(self._mesh, config.data.rows_per_batch)
-        self._module = Transformer(
-            dataclasses.replace(config.model, vocab_size=text.vocabulary.size)
-        )
+        self._module = Transformer(config.model)
         self._optimizer = make_optimizer(config.optimizer, d_model=config.model.d_model)
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
         self._snapshots = Snapshots(
@@ -79,64 +74,61 @@ class Run:
             mesh=self._mesh,
             fingerprints=text.fingerprints,
         )
-        self.newest = self._snapshots.newest()
         self._evaluator = self._make_evaluator()
         self._bleu: dict[int, float] = {}
-
-    @property
-    def complete(self) -> bool:
-        """Whether there is nothing left to train."""
-        return self.newest >= self._config.steps
 
     def train(self, stop: StopRequest) -> loop.Progress:
         """Trains from the newest checkpoint, or from the start, to the last step.
 
+        Args:
+          stop: asked after each step whether to save and end; entered only here, so
+            that until then a signal just ends the process.
+
         Returns:
-          Where the run stands; before `config.steps` only if `stop` was requested.
+          Where the run stands; before `config.steps` only if a stop was requested.
         """
-        if self.newest:
-            self._console.say(
-                f"Going on from step {self.newest:,} in {self._workdir.path}."
-            )
-            state, progress = self._snapshots.restore(self.newest)
+        newest = self._snapshots.newest()
+        if newest:
+            self._console.say(f"Going on from step {newest:,} in {self._workdir.path}.")
+            state, progress = self._snapshots.restore(newest)
         else:
             state, progress = self._snapshots.begin()
         self._describe()
         step = self._compiled_step()
-        self._console.start(self.newest)
-        self._reporter = Reporter(
-            self._workdir.path, console=self._console, step=self.newest
-        )
-        try:
-            with self._text.train_batches(
-                progress.position, num_rows=self._rows
-            ) as batches:
-                _, progress = loop.train(
-                    state,
-                    batches,
-                    step=step,
-                    progress=progress,
-                    intervals=self._intervals(),
-                    callbacks=self,
-                    stop=stop,
-                )
+        with ExitStack() as stack:
+            stack.callback(self._console.close)
+            self._reporter = Reporter(self._workdir.path, step=newest)
+            stack.callback(self._reporter.close)
+            stack.callback(self._snapshots.close)
+            batches = stack.enter_context(
+                self._text.train_batches(progress.position, num_rows=self._rows)
+            )
+            self._console.start(newest)
+            stack.enter_context(stop)
+            _, progress = loop.train(
+                state,
+                batches,
+                step=step,
+                progress=progress,
+                intervals=self._intervals(),
+                callbacks=self,
+                stop=stop,
+            )
             if progress.step == self._config.steps:
                 self._reporter.write_final(progress)
-        finally:
-            self._snapshots.close()
-            self._reporter.close()
         return progress
 
     def log(self, record: loop.Record) -> None:
-        """Writes a training record, and shows it."""
+        """Writes down a training record."""
         self._reporter.write(self._with_rate(record))
 
     def show(self, record: loop.Record) -> None:
-        """Shows a training record between two that are written."""
+        """Shows a training record to people."""
         self._console.show(self._with_rate(record))
 
     def evaluate(self, state: TrainState, step: int) -> loop.Record:
         """Scores the development set, and shows and writes sample translations."""
+        self._console.say(f"Evaluating step {step:,} …")
         record, hypotheses = self._evaluator.evaluate(state.params, step=step)
         self._bleu = {step: record["bleu"]}
         self._reporter.write(record)

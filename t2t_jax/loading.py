@@ -49,7 +49,7 @@ class Model:
 def load(
     directory: str | Path,
     *,
-    checkpoint: str = "best",
+    checkpoint: str | int = "best",
     decoding: DecodingConfig | None = None,
 ) -> Model:
     """Loads a model.
@@ -66,7 +66,7 @@ def load(
     workdir = Workdir(Path(directory))
     config = workdir.read_config()
     vocabulary = Vocabulary.load(workdir.vocabulary)
-    module = Transformer(dataclasses.replace(config.model, vocab_size=vocabulary.size))
+    module = Transformer(config.model)
     checkpoints = Checkpoints(workdir.checkpoints)
     step = checkpoints.choose(checkpoint)
     params = checkpoints.params(step, like=_abstract_params(module))
@@ -117,7 +117,7 @@ def average_checkpoints(
         )
     config = workdir.read_config()
     vocabulary = Vocabulary.load(workdir.vocabulary)
-    module = Transformer(dataclasses.replace(config.model, vocab_size=vocabulary.size))
+    module = Transformer(config.model)
     checkpoints = Checkpoints(workdir.checkpoints)
     chosen = _chosen(checkpoints, last=last, steps=steps)
     like = _abstract_params(module)

@@ -20,7 +20,14 @@ from t2t_jax.errors import StoppedError, UserError
 
 _SHOWN_PROBLEMS = 20
 _INTERNAL_ERROR = 70
-_IO_ERROR = 74
+# What the system refuses, to sysexits: 73 cannot create output, 74 I/O error.
+_CODES = {
+    errno.EACCES: 73,
+    errno.EROFS: 73,
+    errno.ENOSPC: 74,
+    errno.EDQUOT: 74,
+    errno.EIO: 74,
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,6 +45,8 @@ def main(argv: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, _stop)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    # Orbax announces each phase of each save there.
+    logging.getLogger("absl").setLevel(logging.WARNING)
     try:
         return _run(argv)
     except KeyboardInterrupt as stopped:
@@ -51,12 +60,12 @@ def main(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        if error.errno not in _CODES:
             traceback.print_exc()
             return _INTERNAL_ERROR
         where = f": {error.filename}" if error.filename else ""
         print(f"error: {error.strerror}{where}", file=sys.stderr)
-        return _IO_ERROR
+        return _CODES[error.errno]
     except Exception:
         traceback.print_exc()
         return _INTERNAL_ERROR
@@ -83,7 +92,7 @@ def _report(error: UserError) -> int:
     shown = error.problems[:_SHOWN_PROBLEMS]
     for problem in shown:
         print(f"error: {problem}", file=sys.stderr)
-    hidden = len(error.problems) - len(shown)
+    hidden = len(error.problems) - len(shown) + error.unlisted
     if hidden:
         print(f"error: and {hidden} more.", file=sys.stderr)
     return error.exit_code

@@ -74,9 +74,8 @@ class Snapshots:
         ]
         if changed:
             raise DataError(
-                f"The {' and '.join(changed)} text is not the one that this run began "
-                "with: its content has changed.\nRestore the files, or begin again in "
-                "a new --workdir."
+                f"This run began with other content of: {', '.join(changed)}.\n"
+                "Restore the files, or begin again in a new --workdir."
             )
         target = jax.tree.map(
             lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),

@@ -47,8 +47,8 @@ class Text(NamedTuple):
         """Hashes of vocabulary and corpora, as checkpoints record them."""
         return {
             "vocabulary": self.vocabulary.fingerprint,
-            "train": self.train.fingerprint,
-            "dev": self.dev.fingerprint,
+            "train": str(self.train.meta["corpus"]),
+            "dev": str(self.dev.meta["corpus"]),
         }
 
     def train_batches(
@@ -91,6 +91,8 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
         if vocabulary is not None
     }
     attempts.raise_if_any_failed()
+    if not workdir.has_config:
+        vocabulary.save(workdir.path)
     for cache in caches.values():
         say(_kept(cache))
     workdir.write_json("data.json", describe_data(vocabulary, **caches))
@@ -121,21 +123,19 @@ def _kept(cache: TokenCache) -> str:
 def _vocabulary(
     train: Corpus, config: Config, *, workdir: Workdir, say: Say
 ) -> Vocabulary:
-    """Finds the vocabulary: the workdir's, else the configured one, else a new one."""
+    """Finds the vocabulary: the run's, else the configured one, else a new one."""
     asked = config.vocabulary
-    if workdir.vocabulary.exists():
-        vocabulary = Vocabulary.load(workdir.vocabulary)
-    elif asked.file:
-        vocabulary = Vocabulary.load(asked.file)
+    # Where no run has begun, a vocabulary is what a failed start has left.
+    file = workdir.vocabulary if workdir.has_config else asked.file
+    if file:
+        vocabulary = Vocabulary.load(file)
     else:
         say(f"Training a vocabulary of {asked.size:,} subwords …")
         lines = chain.from_iterable(train)
         vocabulary = Vocabulary.train(lines, config=asked, seed=config.seed)
     if vocabulary.size != asked.size:
         raise DataError(
-            f"{asked.file or workdir.vocabulary} has {vocabulary.size:,} subwords and "
-            f"vocabulary.size={asked.size:,}. Change config.vocabulary.size."
+            f"{file} has {vocabulary.size} subwords and vocabulary.size={asked.size}. "
+            "Change config.vocabulary.size."
         )
-    if not workdir.vocabulary.exists():
-        vocabulary.save(workdir.path)
     return vocabulary

@@ -7,7 +7,6 @@ the abstract tree that the caller gives, on the shardings that it names.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,8 +56,6 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path, *, keep: int | None = None):
-        # Orbax announces each phase of each save at INFO; its warnings stay.
-        logging.getLogger("absl").setLevel(logging.ERROR)
         self.directory = directory.absolute()
         writing = keep is not None
         self._manager = ocp.CheckpointManager(
@@ -128,7 +125,7 @@ class Checkpoints:
         restored = self._restore(step, args)
         return restored["params"], restored["optimizer"]
 
-    def choose(self, which: str) -> int:
+    def choose(self, which: str | int) -> int:
         """Finds the checkpoint that a user named.
 
         Args:
@@ -149,7 +146,7 @@ class Checkpoints:
         if which == "best":
             scores = {step: self.meta(step).get("bleu", _NO_BLEU) for step in steps}
             return max(steps, key=lambda step: (scores[step], step))
-        if which.isdecimal() and int(which) in steps:
+        if str(which).isdecimal() and int(which) in steps:
             return int(which)
         raise DataError(
             f"--checkpoint={which} must be best, last, or one of the steps in "
@@ -172,6 +169,6 @@ class Checkpoints:
             raise DataError(
                 f"Checkpoint {self.directory / str(step)} cannot be read: "
                 f"{type(error).__name__}: {first_line[:200]}\nIt is damaged, or was "
-                "written for another model. Name another step with --checkpoint, or "
-                "move this one away to train on from the one before."
+                "written for another model. To translate, name another step with "
+                "--checkpoint; to train on from the one before, move this one away."
             ) from error

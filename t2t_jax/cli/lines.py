@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import sys
@@ -58,11 +57,12 @@ def opened_output(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         yield sys.stdout.buffer
         return
-    beside = Path(f"{name}.tmp")
+    place = Path(os.path.realpath(name))
+    # A device or a pipe is written to as it is: to rename onto it would remove it.
+    special = place.exists() and not place.is_file()
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        if Path(name).is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        out = beside.open("wb")
+        out = (place if special else beside).open("wb")
     except OSError as error:
         raise OutputError(
             f"--output={name} must be a file that can be written: {error.strerror}."
@@ -70,6 +70,7 @@ def opened_output(name: str) -> Iterator[BinaryIO]:
     try:
         with out:
             yield out
-        os.replace(beside, name)
+        if not special:
+            os.replace(beside, place)
     finally:
         beside.unlink(missing_ok=True)

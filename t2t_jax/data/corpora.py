@@ -29,7 +29,7 @@ from t2t_jax.data.lines import (
     checked_lines,
     require_files,
 )
-from t2t_jax.errors import ConfigError
+from t2t_jax.errors import ConfigError, DataError
 
 _SLICE = re.compile(r"(?P<whole>.*)\[(?P<start>\d*):(?P<stop>\d*)\]")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
@@ -173,7 +173,15 @@ class SliceCorpus:
     stop: int
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return islice(self.whole, self.start, self.stop)
+        number = -1
+        for number, pair in enumerate(islice(self.whole, self.stop)):
+            if number >= self.start:
+                yield pair
+        if number < self.start:
+            raise DataError(
+                f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
+                f"{self.start}, or name another corpus."
+            )
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the whole's fingerprint and the bounds."""

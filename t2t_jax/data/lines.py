@@ -27,8 +27,8 @@ class LineProblems:
       >>> problems = LineProblems()
       >>> for line in range(1, 24):
       ...     problems.add(f"news.de:{line}: holds a NUL byte.")
-      >>> problems.found[0], problems.messages()[-1]
-      ('news.de:1: holds a NUL byte.', 'and 3 more.')
+      >>> problems.found[0], len(problems.found), problems.count
+      ('news.de:1: holds a NUL byte.', 20, 23)
     """
 
     def __init__(self) -> None:
@@ -42,15 +42,10 @@ class LineProblems:
         if self.count <= _MOST_LISTED:
             self.found.append(message)
 
-    def messages(self) -> list[str]:
-        """Returns what to tell the user."""
-        more = self.count - len(self.found)
-        return [*self.found, f"and {more} more."] if more else list(self.found)
-
     def raise_if_any(self, error: type[UserError] = DataError) -> None:
         """Raises one `error` with the listed messages, unless all is well."""
         if self.count:
-            raise error(self.messages())
+            raise error(self.found, unlisted=self.count - len(self.found))
 
 
 def require_files(*paths: str | Path, change: str = "the path") -> None:

@@ -84,7 +84,7 @@ class LoggingConfig:
 
     Attributes:
       every_steps: optimizer steps between two records of metrics.jsonl.
-      every_seconds: seconds between two lines where stderr is not a terminal.
+      every_seconds: seconds between two lines of figures where stderr is no terminal.
     """
 
     every_steps: int = 100

@@ -73,7 +73,7 @@ class Callbacks(Protocol):
         """Writes down figures over the steps since the last call."""
 
     def show(self, record: Record) -> None:
-        """Shows figures over the steps since the last `log`; nothing is kept."""
+        """Shows figures over the steps since the last `log` to people."""
 
     def evaluate(self, state: TrainState, step: int) -> Record:
         """Scores the development set; the record holds `bleu` if it was decoded."""
@@ -95,11 +95,7 @@ class _Meter:
         self._timed_seconds = 0.0
         self._seconds = 60 * progress.minutes
         self._started = time.perf_counter()
-        self._shown = self._started
-
-    @property
-    def since_shown(self) -> float:
-        return time.perf_counter() - self._shown
+        self.shown = self._started
 
     @property
     def minutes(self) -> float:
@@ -144,7 +140,6 @@ class _Meter:
         record.update(summarise(Sums(*self.window)))
         record["gradient_norm"] = self._gradient_norm
         record["target_tokens_per_second"] = self._timed_tokens / self._timed_seconds
-        self._shown = self._started
         return record
 
     def close_window(self) -> None:
@@ -194,11 +189,16 @@ def train(
             step=number, position=position, minutes=meter.minutes
         )
         last = number == intervals.steps
-        if last or number % intervals.log == 0:
-            callbacks.log(meter.read(number))
-            meter.close_window()
-        elif meter.since_shown >= intervals.show_seconds:
-            callbacks.show(meter.read(number))
+        to_log = last or number % intervals.log == 0
+        to_show = last or (time.perf_counter() - meter.shown >= intervals.show_seconds)
+        if to_log or to_show:
+            record = meter.read(number)
+            if to_log:
+                callbacks.log(record)
+                meter.close_window()
+            if to_show:
+                callbacks.show(record)
+                meter.shown = time.perf_counter()
         bleu = progress.best_bleu
         if last or (intervals.evaluate and number % intervals.evaluate == 0):
             meter.settle(number)

@@ -27,7 +27,7 @@ def read_metrics(path: Path) -> Iterator[Record]:
                 record = json.loads(line)
             except json.JSONDecodeError:
                 continue
-            if isinstance(record, dict) and isinstance(record.get("step"), int):
+            if isinstance(record, dict) and {"step", "kind"} <= record.keys():
                 yield record
 
 
@@ -41,7 +41,12 @@ class MetricsFile:
     """
 
     def __init__(self, path: Path, *, step: int):
-        kept = [record for record in read_metrics(path) if record["step"] <= step]
+        kept = [
+            record
+            for record in read_metrics(path)
+            # A run that goes on has not had its end yet.
+            if record["step"] <= step and record["kind"] != "final"
+        ]
         write_whole(path, "".join(map(_line, kept)))
         self.records = len(kept)
         self._file = path.open("a", encoding="utf-8")
@@ -79,7 +84,6 @@ class Console:
         self._total, self._first = total, 0
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._began = time.monotonic()
-        self._last_line = -float("inf")
         self._bar: Any = None
 
     def start(self, step: int) -> None:
@@ -89,25 +93,22 @@ class Console:
             self._bar = _bar(self._total, step, self._stream)
 
     def show(self, record: Record) -> None:
-        """Shows a training record, if it is time to."""
+        """Shows a training record."""
         step = record["step"]
         text = _figures(record)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=step, text=text)
             return
-        now = time.monotonic()
-        if now - self._last_line >= self.every_seconds or step == self._total:
-            self._last_line = now
-            share = 100 * step / self._total
-            self.say(
-                f"step {step:,}/{self._total:,} ({share:.0f} %)  {text}  "
-                f"ETA {self._eta(step)}"
-            )
+        share = 100 * step / self._total
+        self.say(
+            f"step {step:,}/{self._total:,} ({share:.0f} %)  {text}  "
+            f"ETA {self._eta(step)}"
+        )
 
     def say(self, text: str) -> None:
         """Writes a line of its own, above the bar if there is one."""
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(text, markup=False, highlight=False, emoji=False)
         else:
             print(text, file=self._stream, flush=True)
 
@@ -174,18 +175,16 @@ def _bar(total: int, start: int, stream: TextIO) -> Any:
 
 
 class Reporter:
-    """One place to report to: metrics.jsonl, TensorBoard and the console.
+    """Writes what programs read: metrics.jsonl and TensorBoard's event files.
 
     Args:
-      workdir: where metrics.jsonl and the event files go.
-      console: what people see.
+      workdir: where both go.
       step: the step the run stands at.
     """
 
-    def __init__(self, workdir: Path, *, console: Console, step: int):
+    def __init__(self, workdir: Path, *, step: int):
         from tensorboardX import SummaryWriter
 
-        self.console = console
         self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
         # purge_step makes TensorBoard forget what a resumed run will write again.
         self._events = SummaryWriter(
@@ -193,14 +192,12 @@ class Reporter:
         )
 
     def write(self, record: Record) -> None:
-        """Records figures; a `train` record also moves the console on."""
+        """Records figures in metrics.jsonl and for TensorBoard."""
         self._metrics.append(record)
         for name, value in record.items():
             if isinstance(value, int | float) and name != "step":
                 tag = f"{record['kind']}/{name}"
                 self._events.add_scalar(tag, value, record["step"])
-        if record["kind"] == "train":
-            self.console.show(record)
 
     def write_final(self, progress: Progress) -> None:
         """Records the end of a complete run."""
@@ -215,7 +212,6 @@ class Reporter:
         )
 
     def close(self) -> None:
-        """Flushes everything and restores the terminal."""
+        """Writes out what is still held back."""
         self._metrics.close()
         self._events.close()
-        self.console.close()

@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 import sys
 
 import pytest
@@ -84,6 +85,16 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
     _write(path, ["new"])
     assert path.read_text() == "new\n"
     assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_device_is_written_to_and_stays_a_device(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    _write(pipe, ["a", "b"])
+    assert os.read(reader, 100) == b"a\nb\n"
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_an_output_that_cannot_be_made_is_named(tmp_path):

@@ -157,3 +157,8 @@ def test_slices_share_a_corpus_out_without_loss(tmp_path):
 def test_an_empty_slice_is_refused():
     with pytest.raises(ConfigError, match="empty slice"):
         open_corpus("phrasebook:dev:7[5:5]")
+
+
+def test_a_slice_that_begins_after_the_end_says_how_long_the_corpus_is():
+    with pytest.raises(DataError, match="begins after the last of 7 pairs"):
+        list(open_corpus("phrasebook:dev:7[9:]"))

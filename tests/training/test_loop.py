@@ -20,6 +20,7 @@ class Run:
 
     def __init__(self, monkeypatch, *, seconds_per_step=1.0):
         self.timeline, self.records, self.saved = [], [], []
+        self.shown = []
         self.bleus, self.losses, self.stop_at = {}, {}, ()
         self.stop = SimpleNamespace(requested="")
         self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
@@ -37,6 +38,9 @@ class Run:
     def log(self, record):
         self.timeline.append(f"log {record['step']}")
         self.records.append(record)
+
+    def show(self, record):
+        self.shown.append(record["step"])
 
     def evaluate(self, state, step):
         self.clock += 1_000.0  # is not training time
@@ -243,3 +247,14 @@ def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch)
         assert [r[name] for r in second.records] == [r[name] for r in whole.records]
     # The speed is that of this process alone: a token a second, of two steps.
     assert second.records[0]["target_tokens_per_second"] == pytest.approx(1.0)
+
+
+def test_figures_are_shown_by_the_clock_whatever_the_records(monkeypatch):
+    run = Run(monkeypatch, seconds_per_step=4.0)
+    run.train(steps=11, log=3, show_seconds=10.0)
+    # After 12 s, 24 s, 36 s, and at the end; the records come at 3, 6, 9, 11.
+    assert run.shown == [3, 6, 9, 11]
+    run = Run(monkeypatch, seconds_per_step=6.0)
+    run.train(steps=7, log=5, show_seconds=10.0)
+    assert run.shown == [2, 4, 6, 7]
+    assert [record["step"] for record in run.records] == [5, 7]

@@ -38,7 +38,9 @@ def path(tmp_path):
 
 
 def write(path, *steps, torn=""):
-    path.write_text("".join(f'{{"step": {n}}}\n' for n in steps) + torn)
+    path.write_text(
+        "".join(f'{{"step": {n}, "kind": "train"}}\n' for n in steps) + torn
+    )
 
 
 def steps_in(path):
@@ -108,17 +110,34 @@ def test_a_line_on_a_pipe_has_each_figure_with_its_unit():
     assert "\r" not in line
 
 
-def test_lines_on_a_pipe_are_seconds_apart_but_the_last_is_always_written(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
-    stream = io.StringIO()
-    console = console_of(stream, total=6, every_seconds=10.0)
-    for step in range(1, 7):
-        now[0] += 4.0
-        console.show(record_of(step))
-    shown = [line.split("/")[0] for line in stream.getvalue().splitlines()]
-    # At 4 s, at 16 s (12 is too soon), and the end.
-    assert shown == ["step 1", "step 4", "step 6"]
+def test_a_terminal_is_shown_figures_each_second_and_a_pipe_as_configured():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def seconds(stream):
+        return Console(7, every_seconds=10.0, stream=stream).every_seconds
+
+    assert seconds(io.StringIO()) == 10.0
+    assert seconds(Terminal()) == 1.0
+
+
+def test_the_end_of_a_run_is_forgotten_when_it_goes_on(path):
+    write(path, 3)
+    with path.open("a") as file:
+        file.write('{"step": 3, "kind": "final"}\n')
+    MetricsFile(path, step=3).close()
+    assert [record["kind"] for record in read_metrics(path)] == ["train"]
+
+
+def test_a_damaged_line_in_the_middle_costs_that_line_only(path):
+    write(path, 3)
+    with path.open("ab") as file:
+        file.write(b"\xff{\n[1]\n")
+    with path.open("a") as file:
+        file.write('{"step": 5, "kind": "train"}\n')
+    MetricsFile(path, step=9).close()
+    assert steps_in(path) == [3, 5]
 
 
 def test_the_time_left_is_judged_by_the_steps_of_this_process(monkeypatch):
@@ -155,15 +174,13 @@ def test_durations_are_hours_minutes_seconds(seconds, text):
     assert clock(seconds) == text
 
 
-def test_a_report_goes_to_the_file_the_events_and_the_console(tmp_path):
-    stream = io.StringIO()
-    reporter = Reporter(tmp_path, console=console_of(stream), step=0)
+def test_a_report_goes_to_the_file_and_the_events(tmp_path):
+    reporter = Reporter(tmp_path, step=0)
     reporter.write(record_of(50))
     reporter.write({"step": 50, "kind": "eval", "bleu": 31.5, "bleu_signature": "x"})
     reporter.close()
     records = list(read_metrics(tmp_path / "metrics.jsonl"))
     assert [(r["step"], r["kind"]) for r in records] == [(50, "train"), (50, "eval")]
-    assert len(stream.getvalue().splitlines()) == 1  # the training record
     events = next(tmp_path.glob("events.out.*")).read_bytes()
     assert b"train/loss" in events
     assert b"eval/bleu" in events
