@@ -5,8 +5,12 @@ Put the raw files of https://github.com/multi30k/dataset into data/multi30k
 (train, val and test_2016_flickr as .en.gz and .de.gz), then
 
     python -m t2t_jax.main --config=configs/multi30k_en_de.py
+    python -m t2t_jax.main --mode=average --last=10 --workdir=runs/multi30k_en_de --to=M
 
-Score: see README.md.
+Score of the whole recipe: not run yet. On two CPU cores (AMD EPYC, 2026-11-21) with
+tokens_per_batch=4096, steps=3000, warmup_steps=800, peak_learning_rate=3e-3: 40 minutes
+of training, 36.85 on test_2016_flickr without averaging
+(nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0).
 """
 
 import os

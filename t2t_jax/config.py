@@ -32,10 +32,8 @@ CHANGEABLE_ON_RESUME = (
     "evaluation",
     "decoding",
     "checkpoint",
-    "data.cache_dir",
     # Where the text lies; that it is the same text is seen by its fingerprint.
-    "data.train",
-    "data.dev",
+    *("data.cache_dir", "data.train", "data.dev"),
 )
 
 # Set from the vocabulary, never by hand: it would be one number declared twice.
@@ -192,9 +190,14 @@ def suggestion(name: str, known: list[str]) -> str:
     return f" Did you mean {near[0]}?" if near else ""
 
 
+def defaults() -> dict[str, Any]:
+    """Maps every configuration key that can be set, `section.name`, to its default."""
+    return dict(_flatten(to_dict(Config())))
+
+
 def keys() -> list[str]:
     """Lists every configuration key that can be set, as `section.name`."""
-    return [key for key, _ in _flatten(to_dict(Config()))]
+    return list(defaults())
 
 
 def _hints(cls: type) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def main(argv: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, _stop)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
-    # Orbax announces each phase of each save there.
-    logging.getLogger("absl").setLevel(logging.WARNING)
+    # Orbax speaks there, of its own settings; what it fails at comes as exceptions.
+    logging.getLogger("absl").setLevel(logging.ERROR)
     try:
         return _run(argv)
     except KeyboardInterrupt as stopped:

@@ -11,7 +11,15 @@ from absl import flags
 from ml_collections import config_flags
 
 from t2t_jax.cli import mistakes
-from t2t_jax.config import Config, keys, parse, refused_on_resume, suggestion, to_dict
+from t2t_jax.config import (
+    Config,
+    defaults,
+    keys,
+    parse,
+    refused_on_resume,
+    suggestion,
+    to_dict,
+)
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.workdir import Workdir
 
@@ -97,7 +105,7 @@ def usage() -> str:
     described = "\n".join(
         f"  --{name:<14} {flag.help}" for name, flag in _FLAGS.items()
     )
-    names = "\n".join(f"  --config.{key}" for key in keys())
+    names = "\n".join(f"  --config.{key}={v!r}" for key, v in defaults().items())
     return (
         f"{_USAGE}\nFlags:\n  --config         The experiment, a Python file.\n"
         f"{described}\n\nKeys of the configuration, with the paper's base model as "

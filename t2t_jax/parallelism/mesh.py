@@ -22,8 +22,8 @@ def make_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
       devices: the devices to train on; None means all of this process's.
 
     Example:
-      >>> make_mesh(jax.devices()[:1]).shape
-      OrderedDict({'data': 1})
+      >>> dict(make_mesh(jax.devices()[:1]).shape)
+      {'data': 1}
     """
     devices = jax.local_devices() if devices is None else devices
     # Auto, not the newer default Explicit: an ordinary Linen model does not say how

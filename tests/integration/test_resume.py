@@ -17,6 +17,7 @@ from t2t_jax.text import prepare_text
 from t2t_jax.training.reporting import Console
 from tests.integration import tiny
 
+SLOW = pytest.mark.slow
 _TIMED = ("seconds", "minutes", "target_tokens_per_second")
 
 
@@ -66,7 +67,10 @@ def _metrics(workdir):
 
 # Record every 2 steps, save every 5: step 5 is inside a window of the log, and 6 is
 # one step after a save.
-@pytest.mark.parametrize(("stopped_at", "devices"), [(5, 1), (6, 1), (5, 8)])
+@pytest.mark.parametrize(
+    ("stopped_at", "devices"),
+    [(5, 1), pytest.param(6, 1, marks=SLOW), pytest.param(5, 8, marks=SLOW)],
+)
 def test_stopped_and_resumed_equals_uninterrupted_bit_for_bit(
     tmp_path, stopped_at, devices
 ):
@@ -81,6 +85,7 @@ def test_stopped_and_resumed_equals_uninterrupted_bit_for_bit(
     assert _metrics(parts) == _metrics(whole)
 
 
+@SLOW
 def test_a_checkpoint_of_8_devices_goes_on_on_1(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     _train(whole, stop=StopAfter(-1), devices=1)
@@ -92,7 +97,14 @@ def test_a_checkpoint_of_8_devices_goes_on_on_1(tmp_path):
     np.testing.assert_allclose(last[0]["loss"], last[1]["loss"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=SLOW),
+        pytest.param(signal.SIGUSR1, marks=SLOW),
+    ],
+)
 def test_a_signal_saves_exits_with_75_and_the_run_resumes(tmp_path, number):
     workdir = tmp_path / "run"
     endless = tiny.arguments(workdir, steps=100_000, checkpoint__every_steps=0)
