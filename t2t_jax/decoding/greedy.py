@@ -47,8 +47,8 @@ def greedy_search(
 ) -> GreedyResult:
     """Says the most probable token until it is eos.
 
-    The same as `beam_search` with a beam of 1 and `length_penalty=0`, at about a third
-    of its price. Pad and bos are never said; of equal tokens the lower one is. Pure,
+    The same as `beam_search` with a beam of 1 and `length_penalty=0`, without its
+    bookkeeping. Pad and bos are never said; of equal tokens the lower one is. Pure,
     and safe under `jax.jit` and `jax.vmap`; all keyword arguments are static.
 
     Departs: section 6.1 decodes with a beam of 4.

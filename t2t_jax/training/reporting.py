@@ -85,6 +85,7 @@ class Console:
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._began = time.monotonic()
         self._bar: Any = None
+        self._heard = True
 
     def start(self, step: int) -> None:
         """Begins to show progress, from `step` on."""
@@ -109,8 +110,13 @@ class Console:
         """Writes a line of its own, above the bar if there is one."""
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, emoji=False)
-        else:
-            print(text, file=self._stream, flush=True)
+            return
+        try:
+            if self._heard:
+                print(text, file=self._stream, flush=True)
+        except BrokenPipeError:
+            # Whoever listened has gone; the run goes on, and metrics.jsonl tells of it.
+            self._heard = False
 
     def say_evaluation(self, record: Record, samples: str) -> None:
         """Writes the figures of an `eval` record, and translations as a sample."""

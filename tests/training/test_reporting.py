@@ -185,3 +185,19 @@ def test_a_report_goes_to_the_file_and_the_events(tmp_path):
     assert b"train/loss" in events
     assert b"eval/bleu" in events
     assert b"signature" not in events
+
+
+def test_a_listener_that_leaves_does_not_end_the_run():
+    class Gone(io.StringIO):
+        tried = 0
+
+        def write(self, text):
+            self.tried += 1
+            raise BrokenPipeError
+
+    stream = Gone()
+    console = console_of(stream)
+    console.say("one")
+    console.show(record_of(50))
+    console.close()
+    assert stream.tried == 1  # and then no more
