@@ -11,7 +11,7 @@ case "${1:-}" in
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh" ""
 workdir=${workdir:-$PWD/runs/phrasebook}
-python=.venv/bin/python
+python=$PWD/.venv/bin/python
 
 "$python" -m t2t_jax.main --workdir="$workdir"
 
