@@ -189,16 +189,7 @@ def train(
             step=number, position=position, minutes=meter.minutes
         )
         last = number == intervals.steps
-        to_log = last or number % intervals.log == 0
-        to_show = last or (time.perf_counter() - meter.shown >= intervals.show_seconds)
-        if to_log or to_show:
-            record = meter.read(number)
-            if to_log:
-                callbacks.log(record)
-                meter.close_window()
-            if to_show:
-                callbacks.show(record)
-                meter.shown = time.perf_counter()
+        _report(meter, number, intervals=intervals, callbacks=callbacks)
         bleu = progress.best_bleu
         if last or (intervals.evaluate and number % intervals.evaluate == 0):
             meter.settle(number)
@@ -220,6 +211,24 @@ def train(
         if last or stopping:
             break
     return state, progress
+
+
+def _report(
+    meter: _Meter, step: int, *, intervals: Intervals, callbacks: Callbacks
+) -> None:
+    """Writes down and shows figures, whichever of the two is due."""
+    last = step == intervals.steps
+    to_log = last or step % intervals.log == 0
+    to_show = last or time.perf_counter() - meter.shown >= intervals.show_seconds
+    if not (to_log or to_show):
+        return
+    record = meter.read(step)
+    if to_log:
+        callbacks.log(record)
+        meter.close_window()
+    if to_show:
+        callbacks.show(record)
+        meter.shown = time.perf_counter()
 
 
 def _kinds_due(
