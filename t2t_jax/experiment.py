@@ -192,7 +192,7 @@ class Run:
         self,
     ) -> Callable[[TrainState, Batch], tuple[TrainState, StepOutput]]:
         """Compiles the step, and says how long that took."""
-        # Measured: 2 s for each layer of the two stacks, on two CPU cores.
+        # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
         seconds = 2 * self._config.model.num_layers
         self._console.say(f"Compiling the training step, about {seconds} s on a CPU …")
         began = time.perf_counter()

@@ -54,7 +54,10 @@ def _newest_step(workdir: Workdir) -> int:
         return 0
     from t2t_jax.checkpointing.checkpoints import Checkpoints
 
-    return max(Checkpoints(workdir.checkpoints).steps(), default=0)
+    checkpoints = Checkpoints(workdir.checkpoints)
+    newest = max(checkpoints.steps(), default=0)
+    checkpoints.close()
+    return newest
 
 
 @contextmanager
