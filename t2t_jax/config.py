@@ -21,23 +21,20 @@ from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, Problems
 from t2t_jax.evaluation.config import EvaluationConfig
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.training.config import LoggingConfig, OptimizerConfig, TrainingConfig
 
-# A run may go on with another value of these; any other key is part of what the
-# experiment is, and changing it under a run would make its numbers mean nothing.
-CHANGEABLE_ON_RESUME = (
-    "steps",
-    "logging",
-    "evaluation",
-    "decoding",
-    "checkpoint",
-    # Where the text lies; that it is the same text is seen by its fingerprint.
-    *("data.cache_dir", "data.train", "data.dev"),
-)
+ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
+"""What `architecture` may be (the paper's model, the baseline of its Table 1), and the
+section that configures each."""
 
 # Set from the vocabulary, never by hand: it would be one number declared twice.
-_DERIVED = {"model.vocab_size": "vocabulary.size"}
+_DERIVED = {
+    "model.vocab_size": "vocabulary.size",
+    "model.source_vocab_size": "vocabulary.source_size",
+    "rnn.vocab_size": "vocabulary.size",
+    "rnn.source_vocab_size": "vocabulary.source_size",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,9 @@ class Config:
       seed: of parameters, data order and dropout.
       data: corpora and batches.
       vocabulary: the shared subword vocabulary.
+      architecture: "transformer", or "rnn" for the baseline of Table 1.
       model: the Transformer; its `vocab_size` always equals `vocabulary.size`.
+      rnn: the recurrent baseline, likewise.
       optimizer: Adam and its schedule.
       training: the loss.
       evaluation: scoring during training.
@@ -64,7 +63,9 @@ class Config:
     seed: int = 0
     data: DataConfig = field(default_factory=DataConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
+    architecture: str = "transformer"
     model: TransformerConfig = field(default_factory=TransformerConfig)
+    rnn: RNNConfig = field(default_factory=RNNConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
@@ -82,6 +83,11 @@ class Config:
             0 <= self.seed < 2**32,
             f"seed={self.seed} must lie in [0, 2^32). Change config.seed.",
         )
+        problems.require(
+            self.architecture in ARCHITECTURES,
+            f"architecture={self.architecture!r} is not known; known are "
+            f"{', '.join(map(repr, ARCHITECTURES))}. Change config.architecture.",
+        )
         learned = self.model.positions == "learned"
         problems.require(
             not learned or self.data.max_length <= self.model.max_positions,
@@ -90,6 +96,12 @@ class Config:
             "Change config.model.max_positions.",
         )
         problems.raise_if_any()
+
+    @property
+    def network(self) -> ModelConfig:
+        """The configuration of the model that `architecture` chooses."""
+        network: ModelConfig = getattr(self, ARCHITECTURES[self.architecture])
+        return network
 
 
 def default() -> config_dict.ConfigDict:
@@ -137,8 +149,12 @@ def parse(values: Mapping[str, Any]) -> Config:
         before = len(problems)
         hints = {k: t for k, t in _hints(cls).items() if f"{name}.{k}" not in _DERIVED}
         checked = _check(given, hints, prefix=f"{name}.", problems=problems)
-        if name == "model":
-            checked["vocab_size"] = arguments.get("vocabulary", VocabularyConfig()).size
+        if name in ("model", "rnn"):
+            vocabulary = arguments.get("vocabulary", VocabularyConfig())
+            checked["vocab_size"] = vocabulary.size
+            # The other model must not be judged by what it is not built with.
+            if ARCHITECTURES.get(arguments.get("architecture", "transformer")) == name:
+                checked["source_vocab_size"] = vocabulary.source_size
         if len(problems) == before:
             _construct(cls, checked, into=arguments, name=name, problems=problems)
     config: dict[str, Any] = {}
@@ -147,30 +163,6 @@ def parse(values: Mapping[str, Any]) -> Config:
         raise ConfigError(problems)
     built: Config = config["config"]
     return built
-
-
-def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
-    """Lists the keys whose values differ, as (key, old value, new value).
-
-    Example:
-      >>> differences(Config(seed=1), Config(seed=2))
-      [('seed', 1, 2)]
-    """
-    before, after = dict(_flatten(to_dict(old))), dict(_flatten(to_dict(new)))
-    return [
-        (key, before[key], after[key]) for key in before if before[key] != after[key]
-    ]
-
-
-def refused_on_resume(old: Config, new: Config) -> list[str]:
-    """Says which differences between a run and its new configuration are refused."""
-    return [
-        f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
-        f"change under a run. Leave config.{key} as it was, or use a new --workdir."
-        for key, before, after in differences(old, new)
-        if key not in CHANGEABLE_ON_RESUME
-        and key.split(".")[0] not in CHANGEABLE_ON_RESUME
-    ]
 
 
 def suggestion(name: str, known: list[str]) -> str:
@@ -192,7 +184,7 @@ def suggestion(name: str, known: list[str]) -> str:
 
 def defaults() -> dict[str, Any]:
     """Maps every configuration key that can be set, `section.name`, to its default."""
-    return dict(_flatten(to_dict(Config())))
+    return dict(flatten(to_dict(Config())))
 
 
 def keys() -> list[str]:
@@ -204,10 +196,16 @@ def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields nested values as (`section.name`, value).
+
+    Example:
+      >>> list(flatten({"steps": 3, "model": {"d_ff": 8}}))
+      [('steps', 3), ('model.d_ff', 8)]
+    """
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

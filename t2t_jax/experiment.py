@@ -17,9 +17,7 @@ from jax.sharding import Mesh
 from t2t_jax.config import Config
 from t2t_jax.decoding.translator import Translator
 from t2t_jax.evaluation.evaluator import Evaluator
-from t2t_jax.model.counting import count_parameters
-from t2t_jax.model.step_model import TransformerStepModel
-from t2t_jax.model.transformer import Transformer
+from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.mesh import make_mesh, rows_for
 from t2t_jax.parallelism.sharding import replicated
@@ -64,8 +62,10 @@ class Run:
         self._console = console
         self._mesh = mesh or make_mesh()
         self._rows = rows_for(self._mesh, config.data.rows_per_batch)
-        self._module = Transformer(config.model)
-        self._optimizer = make_optimizer(config.optimizer, d_model=config.model.d_model)
+        self._module = make_module(config.network)
+        self._optimizer = make_optimizer(
+            config.optimizer, d_model=config.network.d_model
+        )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
         self._snapshots = Snapshots(
             config,
@@ -155,14 +155,16 @@ class Run:
         rate = learning_rate(
             record["step"] - 1,
             config=self._config.optimizer,
-            d_model=self._config.model.d_model,
+            d_model=self._config.network.d_model,
         )
         return {**record, "learning_rate": float(rate)}
 
     def _describe(self) -> None:
         """Says how large the model is, and how its batches lie on the devices."""
         data, devices = self._config.data, self._mesh.size
-        parameters = count_parameters(self._module.config).total
+        parameters = sum(
+            leaf.size for leaf in jax.tree.leaves(self._snapshots.shapes.params)
+        )
         self._console.say(
             f"{parameters:,} parameters; {devices} device(s) x "
             f"{self._rows // devices} rows x {data.row_length} slots = "
@@ -193,7 +195,7 @@ class Run:
     ) -> Callable[[TrainState, Batch], tuple[TrainState, StepOutput]]:
         """Compiles the step, and says how long that took."""
         # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
-        seconds = 2 * self._config.model.num_layers
+        seconds = 2 * self._config.network.num_layers
         self._console.say(f"Compiling the training step, about {seconds} s on a CPU …")
         began = time.perf_counter()
         compiled = compile_step(
@@ -220,8 +222,8 @@ class Run:
                 yield to_devices(batch, self._mesh)
 
         def translate(params: Params, sources: Sequence[str]) -> list[str]:
-            model = TransformerStepModel(self._module, params)
-            translator = Translator(model, text.vocabulary, config.decoding)
+            model = make_step_model(self._module, params)
+            translator = Translator(model, text.vocabularies, config.decoding)
             return translator.translate(sources)
 
         return Evaluator(

@@ -73,9 +73,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli import flags
+    from t2t_jax.cli.options import usage
 
     if {"--help", "-h", "-help", "--helpfull"} & set(argv):
-        print(flags.usage(), end="")
+        print(usage(), end="")
         return 0
     options = flags.parse_argv(argv)
     mode = import_module(f"t2t_jax.cli.{options.mode}")

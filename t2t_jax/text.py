@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain
 from typing import NamedTuple
 
 from t2t_jax.config import Config
@@ -15,8 +14,8 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.pipeline import describe_data, one_pass, stream
 from t2t_jax.data.token_cache import TokenCache, build_or_open
-from t2t_jax.data.vocabulary import Vocabulary
-from t2t_jax.errors import Attempts, DataError
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.errors import Attempts
 from t2t_jax.types import Batch, DataPosition
 from t2t_jax.workdir import Workdir
 
@@ -29,7 +28,7 @@ class Text(NamedTuple):
     Attributes:
       config: how batches are cut.
       seed: of the data order.
-      vocabulary: shared by both languages.
+      vocabularies: of both languages.
       train: the training pairs.
       dev: the development pairs, for the loss.
       dev_lines: the raw development pairs, for BLEU.
@@ -37,7 +36,7 @@ class Text(NamedTuple):
 
     config: DataConfig
     seed: int
-    vocabulary: Vocabulary
+    vocabularies: Vocabularies
     train: TokenCache
     dev: TokenCache
     dev_lines: Sequence[tuple[str, str]]
@@ -46,7 +45,7 @@ class Text(NamedTuple):
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabulary and corpora, as checkpoints record them."""
         return {
-            "vocabulary": self.vocabulary.fingerprint,
+            "vocabulary": self.vocabularies.fingerprint,
             "train": str(self.train.meta["corpus"]),
             "dev": str(self.dev.meta["corpus"]),
         }
@@ -80,31 +79,31 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
     train = attempts.attempt(open_corpus, config.data.train, key="data.train")
     dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev")
     dev_lines = attempts.attempt(list, dev)
-    vocabulary = attempts.attempt(
-        _vocabulary, train, config=config, workdir=workdir, say=say
+    vocabularies = attempts.attempt(
+        _vocabularies, train, config=config, workdir=workdir, say=say
     )
     caches = {
         name: attempts.attempt(
-            _encoded, corpus, vocabulary=vocabulary, config=config.data
+            _encoded, corpus, vocabularies=vocabularies, config=config.data
         )
         for name, corpus in (("train", train), ("dev", dev))
-        if vocabulary is not None
+        if vocabularies is not None
     }
     attempts.raise_if_any_failed()
     if not workdir.has_config:
-        vocabulary.save(workdir.path)
+        vocabularies.save(workdir.path)
     for cache in caches.values():
         say(_kept(cache))
-    workdir.write_json("data.json", describe_data(vocabulary, **caches))
-    return Text(config.data, config.seed, vocabulary, **caches, dev_lines=dev_lines)
+    workdir.write_json("data.json", describe_data(vocabularies, **caches))
+    return Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
 
 
 def _encoded(
-    corpus: Corpus, *, vocabulary: Vocabulary, config: DataConfig
+    corpus: Corpus, *, vocabularies: Vocabularies, config: DataConfig
 ) -> TokenCache:
     return build_or_open(
         corpus,
-        vocabulary,
+        vocabularies,
         max_length=config.max_length,
         cache_dir=config.cache_dir,
     )
@@ -120,22 +119,17 @@ def _kept(cache: TokenCache) -> str:
     )
 
 
-def _vocabulary(
+def _vocabularies(
     train: Corpus, config: Config, *, workdir: Workdir, say: Say
-) -> Vocabulary:
-    """Finds the vocabulary: the run's, else the configured one, else a new one."""
+) -> Vocabularies:
+    """Finds the vocabularies: the run's, else the configured ones, else new ones."""
     asked = config.vocabulary
     # Where no run has begun, a vocabulary is what a failed start has left.
-    file = workdir.vocabulary if workdir.has_config else asked.file
-    if file:
-        vocabulary = Vocabulary.load(file)
+    if workdir.has_config:
+        vocabularies = Vocabularies.load(workdir.path)
+        name = str(workdir.path)
     else:
-        say(f"Training a vocabulary of {asked.size:,} subwords …")
-        lines = chain.from_iterable(train)
-        vocabulary = Vocabulary.train(lines, config=asked, seed=config.seed)
-    if vocabulary.size != asked.size:
-        raise DataError(
-            f"{file} has {vocabulary.size} subwords and vocabulary.size={asked.size}. "
-            "Change config.vocabulary.size."
-        )
-    return vocabulary
+        vocabularies = Vocabularies.find(train, config=asked, seed=config.seed, say=say)
+        name = asked.file or asked.source_file
+    vocabularies.require_sizes(asked, name=name)
+    return vocabularies

@@ -30,11 +30,6 @@ class Workdir:
     path: Path
 
     @property
-    def vocabulary(self) -> Path:
-        """The SentencePiece model."""
-        return self.path / "vocab.model"
-
-    @property
     def checkpoints(self) -> Path:
         """Holds one folder for each saved step."""
         return self.path / "checkpoints"

@@ -19,7 +19,7 @@ def _prepare(workdir: Path, **changed):
 
 def test_text_is_ready_and_told_of(tmp_path):
     text, said = _prepare(tmp_path / "run")
-    assert text.vocabulary.size == tiny.TINY["vocabulary.size"]
+    assert text.vocabularies.target.size == tiny.TINY["vocabulary.size"]
     assert text.train.num_pairs + text.train.counts["too_long"] == 300
     assert len(text.dev_lines) == 11
     assert any("300 pairs read" in line for line in said)
@@ -35,7 +35,7 @@ def test_the_vocabulary_of_a_failed_start_is_not_taken_up(tmp_path):
     first, _ = _prepare(run)
     second, _ = _prepare(run, data__train="phrasebook:train:200")
     # No run has begun, so the new text gets a vocabulary of its own.
-    assert first.vocabulary.fingerprint != second.vocabulary.fingerprint
+    assert first.vocabularies.fingerprint != second.vocabularies.fingerprint
 
 
 def test_the_vocabulary_of_a_run_stays_with_it(tmp_path):
@@ -44,7 +44,7 @@ def test_the_vocabulary_of_a_run_stays_with_it(tmp_path):
     begun = parse_argv(tiny.arguments(run))
     begun.workdir.write_config(begun.config)
     again, _ = _prepare(run)
-    assert again.vocabulary.fingerprint == first.vocabulary.fingerprint
+    assert again.vocabularies.fingerprint == first.vocabularies.fingerprint
     assert again.fingerprints == first.fingerprints
 
 

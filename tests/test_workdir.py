@@ -97,5 +97,4 @@ def test_samples_are_kept_by_step(workdir):
 
 
 def test_the_layout_is_the_documented_one(workdir):
-    assert workdir.vocabulary == workdir.path / "vocab.model"
     assert workdir.checkpoints == workdir.path / "checkpoints"

@@ -3,114 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from absl import flags
 from ml_collections import config_flags
 
-from t2t_jax.cli import mistakes
-from t2t_jax.config import (
-    Config,
-    defaults,
-    keys,
-    parse,
-    refused_on_resume,
-    suggestion,
-    to_dict,
-)
+from t2t_jax.cli import flag_rules, mistakes
+from t2t_jax.cli.options import FLAGS, MODES, Options
+from t2t_jax.config import Config, keys, parse, suggestion, to_dict
+from t2t_jax.differences import refused_on_resume
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.workdir import Workdir
 
-MODES = ("train", "evaluate", "translate", "average")
-
-_USAGE = """\
-Train, evaluate and run translation Transformers ("Attention Is All You Need").
-
-  python -m t2t_jax.main [--config=FILE.py] [--workdir=DIR] [--mode=MODE]
-                         [--config.KEY=VALUE …]
-
-With no argument it trains the embedded English-German experiment. Modes:
-  train      trains, or resumes what --workdir holds
-  translate  translates stdin (or --input) to stdout (or --output)
-  evaluate   scores --source against --reference, one JSON object on stdout
-  average    writes the mean of several checkpoints to the directory --to
-"""
-
-
 _MOST_DIFFERENCES = 5
-
-
-class _Flag(NamedTuple):
-    default: str
-    modes: tuple[str, ...]
-    help: str
-    needed: bool = False
-
-
-_FLAGS = {
-    "mode": _Flag("train", MODES, f"One of {', '.join(MODES)}."),
-    "workdir": _Flag("", MODES, "Directory of the run; runs/<config> if not given."),
-    "checkpoint": _Flag(
-        "best", ("evaluate", "translate"), "Which to use: best, last, or a step."
-    ),
-    "source": _Flag("", ("evaluate",), "Source lines, plain or .gz.", needed=True),
-    "reference": _Flag(
-        "", ("evaluate",), "Raw reference lines, plain or .gz.", needed=True
-    ),
-    "input": _Flag("-", ("translate",), "File to translate; - is stdin."),
-    "output": _Flag("-", ("translate",), "Where translations go; - is stdout."),
-    "to": _Flag("", ("average",), "Directory of the averaged model.", needed=True),
-    "last": _Flag("5", ("average",), "How many of the newest periodic checkpoints."),
-    "average_steps": _Flag("", ("average",), "Their steps instead: 1000,2000,3000."),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What the user asked for.
-
-    Attributes:
-      mode: one of `MODES`.
-      config: of the run; in a workdir that exists, its own with the overrides.
-      overrides: the `--config.KEY=VALUE`s, those of earlier commands included.
-      workdir: the run's directory.
-      checkpoint: `best`, `last` or a step.
-      source: file of source lines (evaluate).
-      reference: file of reference lines (evaluate).
-      input: file to translate; `-` is stdin.
-      output: where translations go; `-` is stdout.
-      last: number of periodic checkpoints to average.
-      average_steps: the steps to average instead, if any were named.
-      to: directory of the averaged model.
-    """
-
-    mode: str
-    config: Config
-    overrides: dict[str, Any]
-    workdir: Workdir
-    checkpoint: str
-    source: str
-    reference: str
-    input: str
-    output: str
-    last: int
-    average_steps: tuple[int, ...]
-    to: str
-
-
-def usage() -> str:
-    """Returns what `--help` prints."""
-    described = "\n".join(
-        f"  --{name:<14} {flag.help}" for name, flag in _FLAGS.items()
-    )
-    names = "\n".join(f"  --config.{key}={v!r}" for key, v in defaults().items())
-    return (
-        f"{_USAGE}\nFlags:\n  --config         The experiment, a Python file.\n"
-        f"{described}\n\nKeys of the configuration, with the paper's base model as "
-        f"default:\n{names}\n"
-    )
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
@@ -126,7 +32,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
     except Exception as error:
         broken, good = mistakes.explained(argv, error, read=_read)
         values, rest = _read(good)
-    known = ["config", *_FLAGS, *(f"config.{key}" for key in keys())]
+    known = ["config", *FLAGS, *(f"config.{key}" for key in keys())]
     problems = mistakes.unknown(rest, known=known) + _mode_problems(values)
     if problems:
         raise UserError([*(broken.problems if broken else ()), *problems])
@@ -140,10 +46,8 @@ def parse_argv(argv: Sequence[str]) -> Options:
         config = _resumed(workdir, from_file, overrides)
     else:
         config = parse(values.config.to_dict())
-    named: dict[str, Any] = {name: values[name].value for name in _FLAGS}
+    named: dict[str, Any] = {name: _value(name, values) for name in FLAGS}
     named["workdir"] = workdir
-    named["last"] = int(values.last)
-    named["average_steps"] = tuple(map(int, filter(None, _steps(values))))
     return Options(config=config, overrides=overrides, **named)
 
 
@@ -163,8 +67,11 @@ def default_config() -> Path:
 def _read(argv: Sequence[str]) -> tuple[flags.FlagValues, list[str]]:
     """Lets absl and ml_collections read `argv`; returns what they do not know too."""
     values = flags.FlagValues()
-    for name, flag in _FLAGS.items():
-        flags.DEFINE_string(name, flag.default, flag.help, flag_values=values)
+    for name, flag in FLAGS.items():
+        if flag.default == "false":
+            flags.DEFINE_boolean(name, False, flag.help, flag_values=values)
+        else:
+            flags.DEFINE_string(name, flag.default, flag.help, flag_values=values)
     line = ["t2t_jax", *argv]
     config_flags.DEFINE_config_file(
         "config", None, "The experiment.", flag_values=values, sys_argv=line
@@ -220,8 +127,10 @@ def _resumed(
     return config
 
 
-def _steps(values: flags.FlagValues) -> list[str]:
-    return [step.strip() for step in values.average_steps.split(",")]
+def _value(name: str, values: flags.FlagValues) -> Any:
+    given: Any = values[name].value
+    rule = FLAGS[name].rule
+    return flag_rules.read(rule, given, flag=name) if rule else given
 
 
 def _mode_problems(values: flags.FlagValues) -> list[str]:
@@ -230,19 +139,21 @@ def _mode_problems(values: flags.FlagValues) -> list[str]:
         near = suggestion(mode, list(MODES))
         return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
     problems = []
-    for name, flag in _FLAGS.items():
+    for name, flag in FLAGS.items():
         if mode not in flag.modes and values[name].present:
             problems.append(
-                f"--{name} belongs to --mode={' or '.join(flag.modes)}, and the mode "
-                f"is {mode}. Remove it or change --mode."
+                f"--{name} belongs to --mode={_alternatives(flag.modes)}, and the "
+                f"mode is {mode}. Remove it or change --mode."
             )
-        if mode in flag.modes and flag.needed and not values[name].value:
+        spared = flag.unless and values[flag.unless].value
+        if mode in flag.needed and not values[name].value and not spared:
             problems.append(f"--mode={mode} needs --{name}. {flag.help}")
-    if not all(step.isdecimal() for step in filter(None, _steps(values))):
-        problems.append(
-            f"--average_steps={values.average_steps} must be whole numbers with "
-            "commas between, such as 1000,2000."
-        )
-    if not values.last.isdecimal() or int(values.last) < 1:
-        problems.append(f"--last={values.last} must be a whole number from 1.")
+        try:
+            _value(name, values)
+        except ValueError as error:
+            problems.append(str(error))
     return problems
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -6,7 +6,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from t2t_jax.cli.flags import Options
+from t2t_jax.cli.options import Options
 from t2t_jax.errors import OutputError, StoppedError, UserError
 from t2t_jax.text import prepare_text
 from t2t_jax.training.reporting import Console

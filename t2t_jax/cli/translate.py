@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from t2t_jax.cli.flags import Options
 from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
+from t2t_jax.cli.options import Options
 
 
 def run(options: Options) -> int:

@@ -68,13 +68,20 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyConfig:
-    """How the shared subword vocabulary is made, or where it comes from.
+    """How the subword vocabulary is made, or where it comes from.
 
     Paper: §5.1, "byte-pair encoding, which has a shared source-target vocabulary of
       about 37000 tokens".
 
+    Departs: `source_size` above 0 gives the source pieces of its own, as for languages
+      that share no script.
+
     Attributes:
-      size: number of pieces, the four special ones included.
+      size: number of pieces, the four special ones included: of both sides, or of the
+        target alone where the source has its own.
+      source_size: pieces of the source's own vocabulary; 0 means that both sides share
+        one.
+      source_file: its SentencePiece model, as `file`.
       file: an existing SentencePiece model with ids pad 0, bos 1, eos 2, unk 3; empty
         means that one is trained on the training corpus.
       character_coverage: share of the text's characters that get a piece, above 0
@@ -85,6 +92,8 @@ class VocabularyConfig:
     """
 
     size: int = 37_000
+    source_size: int = 0
+    source_file: str = ""
     file: str = ""
     character_coverage: float = 1.0
     byte_fallback: bool = False
@@ -93,11 +102,19 @@ class VocabularyConfig:
     def __post_init__(self) -> None:
         problems = Problems()
         smallest = 261 if self.byte_fallback else 5
+        for name in ("size", "source_size"):
+            size = getattr(self, name)
+            problems.require(
+                size >= smallest or (name == "source_size" and size == 0),
+                f"vocabulary.{name}={size} must be at least {smallest}: four special "
+                f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
+                f"Change config.vocabulary.{name}.",
+            )
         problems.require(
-            self.size >= smallest,
-            f"vocabulary.size={self.size} must be at least {smallest}: four special "
-            f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
-            "Change config.vocabulary.size.",
+            not self.source_file or self.source_size > 0,
+            f"vocabulary.source_file={self.source_file!r} is the source's own "
+            "vocabulary, and vocabulary.source_size=0 says that it has none. "
+            "Change config.vocabulary.source_size.",
         )
         problems.require(
             0 < self.character_coverage <= 1,

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from t2t_jax.data.corpora import Corpus
-from t2t_jax.data.vocabulary import EOS, UNK, Vocabulary
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary import EOS, UNK
 from t2t_jax.errors import DataError
 
 FORMAT = 1
@@ -26,7 +27,7 @@ _CHARACTERS_PER_SUBWORD = 64
 
 
 def write_tokens(
-    place: Path, corpus: Corpus, vocabulary: Vocabulary, *, meta: dict[str, Any]
+    place: Path, corpus: Corpus, vocabularies: Vocabularies, *, meta: dict[str, Any]
 ) -> None:
     """Encodes a corpus into the files of a directory, in constant memory.
 
@@ -34,14 +35,15 @@ def write_tokens(
       place: an empty directory.
       corpus: sentence pairs. Pairs with a side that has no subwords are dropped, as
         are pairs with a side of more than `max_length` tokens.
-      vocabulary: what cuts them into subwords.
+      vocabularies: what cuts them into subwords.
       meta: what is known of the cache, `max_length` and `spec` included; it is stored
         in `meta.json` with the counts, the dtype and the size of every file.
 
     Raises:
       DataError: the text is broken, or no pair is left.
     """
-    dtype = "<u2" if vocabulary.size <= 1 << 16 else "<u4"
+    largest = max(vocabulary.size for vocabulary in vocabularies)
+    dtype = "<u2" if largest <= 1 << 16 else "<u4"
     counts = {"read": 0, "kept": 0, "empty": 0, "too_long": 0}
     unknown = {"source": 0, "target": 0}
     with contextlib.ExitStack() as stack:
@@ -55,7 +57,10 @@ def write_tokens(
         }
         lines = stack.enter_context((place / "line_numbers").open("wb"))
         for numbers, *texts in _chunks(corpus, meta["max_length"], counts):
-            encoded = [vocabulary.encode(text) for text in texts]
+            encoded = [
+                vocabulary.encode(text)
+                for vocabulary, text in zip(vocabularies, texts, strict=True)
+            ]
             lengths_2xP = np.array([[len(ids) for ids in side] for side in encoded])
             empty = lengths_2xP.min(axis=0) == 0
             too_long = (lengths_2xP.max(axis=0) >= meta["max_length"]) & ~empty

@@ -13,7 +13,8 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.packing import Integers
 from t2t_jax.data.prefetch import Prefetched
 from t2t_jax.data.token_cache import TokenCache, TokenSide
-from t2t_jax.data.vocabulary import BOS, PAD, Vocabulary
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary import BOS, PAD
 from t2t_jax.errors import DataError
 from t2t_jax.types import Batch, DataPosition
 
@@ -201,23 +202,30 @@ def _marked(plan: Iterator[PlannedBatch]) -> Iterator[tuple[PlannedBatch, bool]]
             yield planned, following is None
 
 
-def describe_data(vocabulary: Vocabulary, **caches: TokenCache) -> dict[str, Any]:
+def describe_data(vocabularies: Vocabularies, **caches: TokenCache) -> dict[str, Any]:
     """Tells what a run reads, as its `data.json` records it.
 
     Args:
-      vocabulary: what the caches were encoded with.
+      vocabularies: what the caches were encoded with.
       **caches: the corpora by their part in the run, such as train and dev.
 
     Returns:
-      Of the vocabulary: size and fingerprint. Of each corpus: spec, fingerprint,
-      counts by reason, and for both sides mean length in tokens, eos included, and
-      the share of them that is unknown.
+      Of the vocabulary, or of each: size and fingerprint. Of each corpus: spec,
+      fingerprint, counts by reason, and for both sides mean length in tokens, eos
+      included, and the share of them that is unknown.
     """
-    return {
-        "vocabulary": {
+    sides = vocabularies._asdict()
+    told = {
+        f"{side}_vocabulary": {
             "size": vocabulary.size,
             "fingerprint": vocabulary.fingerprint,
-        },
+        }
+        for side, vocabulary in sides.items()
+    }
+    if vocabularies.shared:
+        told = {"vocabulary": told["target_vocabulary"]}
+    return {
+        **told,
         **{part: _describe(cache) for part, cache in caches.items()},
     }
 

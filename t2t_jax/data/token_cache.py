@@ -24,7 +24,7 @@ import numpy.typing as npt
 from t2t_jax.data.corpora import Corpus
 from t2t_jax.data.encoding import FORMAT, META_FILE, write_tokens
 from t2t_jax.data.packing import Integers
-from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import OutputError
 
 _STALE_SECONDS = 3600
@@ -86,7 +86,7 @@ class TokenCache:
 
 def build_or_open(
     corpus: Corpus,
-    vocabulary: Vocabulary,
+    vocabularies: Vocabularies,
     *,
     max_length: int,
     cache_dir: str | Path = "",
@@ -95,7 +95,7 @@ def build_or_open(
 
     Args:
       corpus: sentence pairs.
-      vocabulary: what cuts them into subwords.
+      vocabularies: what cuts them into subwords.
       max_length: tokens of the longest sentence kept, eos included.
       cache_dir: where caches are; empty means t2t_jax in the user's cache home.
 
@@ -109,7 +109,7 @@ def build_or_open(
     made_of = {
         "format": FORMAT,
         "corpus": corpus.fingerprint(),
-        "vocabulary": vocabulary.fingerprint,
+        "vocabulary": vocabularies.fingerprint,
         "max_length": max_length,
     }
     fingerprint = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
@@ -122,7 +122,7 @@ def build_or_open(
         home.mkdir(parents=True, exist_ok=True)
         _remove_stale(place)
         with _beside(place) as beside:
-            write_tokens(beside, corpus, vocabulary, meta=meta)
+            write_tokens(beside, corpus, vocabularies, meta=meta)
             _publish(beside, place, fingerprint)
     except OSError as error:
         raise OutputError(

@@ -1,4 +1,4 @@
-"""The shared subword vocabulary: byte-pair encoding over both languages at once.
+"""A subword vocabulary: byte-pair encoding, as a rule over both languages at once.
 
 Paper: §5.1 and its reference [31] (Sennrich et al.): a shared source-target vocabulary.
 Departs: SentencePiece marks where a word begins (U+2581) instead of where it ends, and
@@ -54,7 +54,12 @@ class Vocabulary:
 
     @classmethod
     def train(
-        cls, lines: Iterable[str], *, config: VocabularyConfig, seed: int
+        cls,
+        lines: Iterable[str],
+        *,
+        config: VocabularyConfig,
+        seed: int,
+        key: str = "vocabulary.size",
     ) -> Vocabulary:
         """Learns pieces from text; the same text, config and seed give the same bytes.
 
@@ -63,6 +68,7 @@ class Vocabulary:
             `config.sample_sentences` of them are held in memory.
           config: size, coverage and sample.
           seed: chooses the sample, where there are more lines.
+          key: what the size is called, for the messages.
 
         Raises:
           DataError: the text is too small or too varied for the size.
@@ -92,7 +98,7 @@ class Vocabulary:
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise DataError(_explain(str(error), config)) from error
+            raise DataError(_explain(str(error), config, key=key)) from error
         return cls(written.getvalue())
 
     @classmethod
@@ -106,8 +112,8 @@ class Vocabulary:
         require_files(path)
         return cls(Path(path).read_bytes(), name=str(path))
 
-    def save(self, directory: str | Path) -> None:
-        """Writes `vocab.model`, and `vocab.json` for people, into `directory`.
+    def save(self, directory: str | Path, *, name: str = "vocab") -> None:
+        """Writes `NAME.model`, and `NAME.json` for people, into `directory`.
 
         Raises:
           OutputError: the directory cannot be written.
@@ -121,8 +127,8 @@ class Vocabulary:
         text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
         try:
             Path(directory).mkdir(parents=True, exist_ok=True)
-            write_whole(Path(directory) / "vocab.json", text)
-            write_whole(Path(directory) / "vocab.model", self.model)
+            write_whole(Path(directory) / f"{name}.json", text)
+            write_whole(Path(directory) / f"{name}.model", self.model)
         except OSError as error:
             raise OutputError(
                 f"{directory}: the vocabulary cannot be written ({error.strerror})."
@@ -193,16 +199,16 @@ def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
     return kept
 
 
-def _explain(complaint: str, config: VocabularyConfig) -> str:
+def _explain(complaint: str, config: VocabularyConfig, *, key: str) -> str:
     if largest := re.search(r"too high.*<= (\d+)", complaint):
         return (
-            f"vocabulary.size={config.size} must be at most {largest[1]} for this "
-            "text, which has no more pieces. Change config.vocabulary.size."
+            f"{key}={config.size} must be at most {largest[1]} for this "
+            f"text, which has no more pieces. Change config.{key}."
         )
     if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", complaint):
         return (
-            f"vocabulary.size={config.size} must be at least {needed[1]} for this "
-            "text, to spell its characters. Change config.vocabulary.size, or lower "
+            f"{key}={config.size} must be at least {needed[1]} for this "
+            f"text, to spell its characters. Change config.{key}, or lower "
             "config.vocabulary.character_coverage."
         )
     return f"No vocabulary can be learnt from this text: {complaint}"

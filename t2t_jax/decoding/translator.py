@@ -20,7 +20,7 @@ from t2t_jax.errors import DataError
 from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
-    from t2t_jax.data.vocabulary import Vocabulary
+    from t2t_jax.data.vocabularies import Vocabularies
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -62,12 +62,12 @@ class Translator:
 
     Attributes:
       model: a `StepModel` that is a pytree, its arrays at the leaves.
-      vocabulary: turns text into subwords and back.
+      vocabularies: turn text into subwords and back.
       config: how to search.
     """
 
     model: StepModel
-    vocabulary: Vocabulary
+    vocabularies: Vocabularies
     config: DecodingConfig
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -151,7 +151,7 @@ class Translator:
         """Finds the subwords of each line; none if it is blank."""
         subwords: list[list[int]] = [[] for _ in lines]
         numbers = [number for number, line in enumerate(lines) if line.strip()]
-        encoded = self.vocabulary.encode([lines[number] for number in numbers])
+        encoded = self.vocabularies.source.encode([lines[number] for number in numbers])
         for number, source in zip(numbers, encoded, strict=True):
             subwords[number] = list(source)
         return subwords
@@ -163,7 +163,7 @@ class Translator:
         )
         # The eos is not text; an output that was truncated has none.
         ends = [n - has_eos for n, has_eos in zip(lengths, finished, strict=True)]
-        texts = self.vocabulary.decode(
+        texts = self.vocabularies.target.decode(
             [row[:end] for row, end in zip(tokens, ends, strict=True)]
         )
         return [

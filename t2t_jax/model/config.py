@@ -1,9 +1,11 @@
-"""The hyper-parameters of the Transformer: the columns of the paper's Table 3."""
+"""The hyper-parameters of both models: the Transformer's are Table 3's columns."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from t2t_jax.errors import Problems
 
@@ -15,20 +17,8 @@ CHOICES = {
 }
 """The words that a key may hold."""
 
-_SIZES = (
-    "vocab_size",
-    "num_layers",
-    "d_model",
-    "d_ff",
-    "num_heads",
-    "d_k",
-    "d_v",
-    "max_positions",
-)
 _LARGEST = 1_000_000
 """Of every size: what is beyond is a slip of the finger, and no machine holds it."""
-
-_RATES = ("dropout", "attention_dropout", "relu_dropout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +26,9 @@ class TransformerConfig:
     """What makes one Transformer differ from another; the defaults: the paper's base.
 
     Attributes:
-      vocab_size: V, subwords shared by source and target.
+      vocab_size: V, subwords of the target, and of the source if they are shared.
+      source_vocab_size: subwords of a vocabulary of the source's own; 0, as in the
+        paper: there is none, both sides share one.
       num_layers: N, layers of the encoder, and of the decoder.
       d_model: width of embeddings and of every sub-layer's output.
       d_ff: inner width of the feed-forward networks.
@@ -71,6 +63,7 @@ class TransformerConfig:
     """
 
     vocab_size: int = 37_000
+    source_vocab_size: int = 0
     num_layers: int = 6
     d_model: int = 512
     d_ff: int = 2048
@@ -89,17 +82,13 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         problems = Problems()
-        for name in _SIZES:
-            self._check_size(problems, name)
-        for name in _RATES:
-            self._check_rate(problems, name)
-        for name, known in CHOICES.items():
-            word = getattr(self, name)
-            problems.require(
-                word in known,
-                f"model.{name}={word!r} is not known; known are "
-                f"{', '.join(map(repr, known))}. Change config.model.{name}.",
-            )
+        sizes = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
+        rates = ("dropout", "attention_dropout", "relu_dropout")
+        _check_sizes(problems, self, "model", names=("vocab_size", *sizes))
+        _check_sizes(problems, self, "model", names=("max_positions",))
+        _check_rates(problems, self, "model", names=rates)
+        _check_words(problems, self, "model")
+        _check_tying(problems, self, "model")
         epsilon = self.layer_norm_epsilon
         problems.require(
             _is_number(epsilon) and 0 < epsilon < math.inf,
@@ -115,22 +104,110 @@ class TransformerConfig:
         )
         problems.raise_if_any()
 
-    def _check_size(self, problems: Problems, name: str) -> None:
-        size = getattr(self, name)
+
+@dataclass(frozen=True, kw_only=True)
+class RNNConfig:
+    """What makes one recurrent baseline differ from another.
+
+    A bidirectional LSTM encoder and an LSTM decoder that looks at it by additive
+    attention: what the paper compares the Transformer with.
+
+    Attributes:
+      vocab_size: V, as in `TransformerConfig`, like all names that are the same.
+      source_vocab_size: 0 for one vocabulary.
+      num_layers: LSTM layers of the encoder (each in both directions), and of the
+        decoder.
+      d_model: width of embeddings and of what the logits are made of.
+      d_hidden: width of a decoder's LSTM; each direction of the encoder has half.
+      d_attention: width in which the decoder's state and the memory are compared.
+      dropout: on embeddings, between layers, and before the logits.
+      tying: which of the three vocabulary matrices are one.
+      compute_dtype: of activations; the states of the LSTMs are float32.
+
+    Raises:
+      ConfigError: rules are broken; it names them all.
+
+    Paper:
+      Table 1, row "Recurrent"; its reference [2] for the attention.
+    """
+
+    vocab_size: int = 37_000
+    source_vocab_size: int = 0
+    num_layers: int = 2
+    d_model: int = 512
+    d_hidden: int = 1024
+    d_attention: int = 512
+    dropout: float = 0.1
+    tying: str = "all"
+    compute_dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        sizes = ("vocab_size", "num_layers", "d_model", "d_hidden", "d_attention")
+        _check_sizes(problems, self, "rnn", names=sizes)
+        _check_rates(problems, self, "rnn", names=("dropout",))
+        _check_words(problems, self, "rnn")
+        _check_tying(problems, self, "rnn")
+        problems.require(
+            not _is_size(self.d_hidden) or self.d_hidden % 2 == 0,
+            f"rnn.d_hidden={self.d_hidden} must be even: half of it goes to each "
+            "direction of the encoder. Change config.rnn.d_hidden.",
+        )
+        problems.raise_if_any()
+
+
+ModelConfig: TypeAlias = TransformerConfig | RNNConfig
+"""Whatever `t2t_jax.model.architectures` can build."""
+
+
+def _check_sizes(
+    problems: Problems, config: object, section: str, *, names: Sequence[str]
+) -> None:
+    for name in names:
+        size = getattr(config, name)
         problems.require(
             _is_size(size),
-            f"model.{name}={size!r} must be a whole number from 1 to {_LARGEST:,}. "
-            f"Change config.model.{name}.",
+            f"{section}.{name}={size!r} must be a whole number from 1 to {_LARGEST:,}. "
+            f"Change config.{section}.{name}.",
         )
 
-    def _check_rate(self, problems: Problems, name: str) -> None:
-        rate = getattr(self, name)
+
+def _check_rates(
+    problems: Problems, config: object, section: str, *, names: Sequence[str]
+) -> None:
+    for name in names:
+        rate = getattr(config, name)
         # A comparison with NaN is False, so NaN is refused here as well.
         problems.require(
             _is_number(rate) and 0 <= rate < 1,
-            f"model.{name}={rate!r} must be in [0, 1): it is the probability of being "
-            f"dropped (§5.4). Change config.model.{name}.",
+            f"{section}.{name}={rate!r} must be in [0, 1): it is the probability of "
+            f"being dropped (§5.4). Change config.{section}.{name}.",
         )
+
+
+def _check_words(problems: Problems, config: object, section: str) -> None:
+    for name, known in CHOICES.items():
+        word = getattr(config, name, known[0])
+        problems.require(
+            word in known,
+            f"{section}.{name}={word!r} is not known; known are "
+            f"{', '.join(map(repr, known))}. Change config.{section}.{name}.",
+        )
+
+
+def _check_tying(problems: Problems, config: ModelConfig, section: str) -> None:
+    size = config.source_vocab_size
+    problems.require(
+        size == 0 or _is_size(size),
+        f"{section}.source_vocab_size={size!r} must be a whole number from 1 to "
+        f"{_LARGEST:,}, or 0 for one vocabulary. "
+        "Change config.vocabulary.source_size.",
+    )
+    problems.require(
+        size == 0 or config.tying != "all",
+        f"{section}.tying='all' needs one vocabulary of both sides, and the source has "
+        f"its own. Change config.{section}.tying, or config.vocabulary.source_size.",
+    )
 
 
 def _is_size(value: object) -> bool:

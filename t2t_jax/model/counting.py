@@ -74,8 +74,9 @@ def count_parameters(config: TransformerConfig) -> ParameterCount:
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
     norm = 2 * d_model
     final_norm = norm if config.norm_position == "pre" else 0
-    matrices = {"all": 1, "decoder": 2, "none": 3}[config.tying]
-    ids = matrices * config.vocab_size
+    ids = {"all": 1, "decoder": 1, "none": 2}[config.tying] * config.vocab_size
+    if config.tying != "all":
+        ids += config.source_vocab_size or config.vocab_size
     if config.positions == "learned":
         ids += 2 * config.max_positions
     return ParameterCount(

@@ -48,7 +48,8 @@ class Transformer(nn.Module):
             self.embedding = Embedding(*new)
             self.source_embedding = self.target_embedding = self.embedding
         else:
-            self.source_embedding = Embedding(*new)
+            of_source = config.source_vocab_size or config.vocab_size
+            self.source_embedding = Embedding(of_source, *new[1:])
             self.target_embedding = Embedding(*new)
         if config.tying == "none":
             self.pre_softmax = Embedding(*new)

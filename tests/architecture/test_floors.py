@@ -23,13 +23,15 @@ FLOORS = {
     "checkpointing": 3,
     "evaluation": 4,
     "config": 5,
+    "differences": 6,
     "workdir": 6,
     "text": 7,
     "snapshots": 7,
     "experiment": 8,
     "loading": 8,
-    "cli": 9,
-    "main": 10,
+    "averages": 9,
+    "cli": 10,
+    "main": 11,
 }
 
 FILES = sorted(

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags import MODES, default_config, parse_argv, usage
+from t2t_jax.cli.flags import default_config, parse_argv
+from t2t_jax.cli.options import MODES, usage
 from t2t_jax.config import Config, keys, parse
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.workdir import Workdir
@@ -50,7 +51,7 @@ def test_without_arguments_the_embedded_experiment_is_trained():
 def test_the_defaults_of_the_other_flags():
     options = parse_argv([])
     assert (options.checkpoint, options.input, options.output) == ("best", "-", "-")
-    assert (options.last, options.average_steps) == (5, ())
+    assert (options.last, options.average_steps) == (0, ())
 
 
 @pytest.mark.parametrize(
@@ -153,6 +154,14 @@ def test_the_same_config_file_again_goes_on():
     assert parse_argv(["--config=mine.py"]).config == config
 
 
+def test_a_sliding_average_needs_no_directory():
+    options = parse_argv(["--mode=average", "--sliding", "--last=3"])
+    assert (options.sliding, options.force, options.last, options.to) == (
+        *(True, False, 3),
+        "",
+    )
+
+
 def test_average_steps_are_whole_numbers():
     argv = ["--mode=average", "--to=x", "--average_steps=10, 20,30"]
     assert parse_argv(argv).average_steps == (10, 20, 30)
@@ -162,10 +171,21 @@ def test_average_steps_are_whole_numbers():
     ("argv", "said"),
     [
         (["--mode=trian"], r"--mode=trian must be one of .* Did you mean train\?"),
-        (["--source=x"], r"--source belongs to --mode=evaluate, and the mode is train"),
+        (
+            ["--source=x"],
+            r"--source .*evaluate, score or average, and the mode is train",
+        ),
         (["--mode=translate", "--to=x"], r"--to belongs to --mode=average"),
         (["--mode=evaluate", "--source=x"], r"--mode=evaluate needs --reference"),
         (["--mode=average"], r"--mode=average needs --to"),
+        (["--mode=attention", "--to=x"], r"--mode=attention needs --text"),
+        (["--mode=describe", "--devices=0"], r"--devices=0 must be a whole number"),
+        (["--mode=describe", "--mfu=40"], r"--mfu=40 must be .* at most 1"),
+        (["--mode=describe", "--peak_tflops=-1"], r"--peak_tflops=-1 must be a number"),
+        (
+            ["--mode=evaluate", "--source=x", "--reference=y", "--protocol=x"],
+            r"--protocol=x must be one of vaswani2017",
+        ),
         (["--mode=average", "--to=x", "--last=0"], r"--last=0 must be a whole number"),
         (["--mode=average", "--to=x", "--last=²"], r"--last=² must be"),
         (["--mode=average", "--to=x", "--average_steps=1,b"], r"--average_steps=1,b"),

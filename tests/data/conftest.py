@@ -9,6 +9,7 @@ import pytest
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.data.vocabulary import Vocabulary
 
 ENGLISH = "the a cat dog bird house tree sees eats likes finds small old green".split()
@@ -46,13 +47,18 @@ def vocabulary() -> Vocabulary:
 
 
 @pytest.fixture
+def vocabularies(vocabulary: Vocabulary) -> Vocabularies:
+    return Vocabularies(vocabulary, vocabulary)
+
+
+@pytest.fixture
 def cache(
-    text_corpus: Callable[..., Corpus], vocabulary: Vocabulary, tmp_path: Path
+    text_corpus: Callable[..., Corpus], vocabularies: Vocabularies, tmp_path: Path
 ) -> TokenCache:
     """211 pairs of 2 to 30 tokens or so."""
     corpus = text_corpus(
         sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3)
     )
     return build_or_open(
-        corpus, vocabulary, max_length=61, cache_dir=tmp_path / "caches"
+        corpus, vocabularies, max_length=61, cache_dir=tmp_path / "caches"
     )

@@ -2,17 +2,19 @@ import numpy as np
 import pytest
 
 from t2t_jax.data import encoding
+from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.token_cache import build_or_open
-from t2t_jax.data.vocabulary import EOS, UNK
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary import EOS, UNK, Vocabulary
 from t2t_jax.errors import DataError
 
 
 @pytest.fixture
-def encode(text_corpus, vocabulary, tmp_path):
+def encode(text_corpus, vocabularies, tmp_path):
     def build(source, target, max_length=61):
         corpus = text_corpus(source, target)
         return build_or_open(
-            corpus, vocabulary, max_length=max_length, cache_dir=tmp_path / "caches"
+            corpus, vocabularies, max_length=max_length, cache_dir=tmp_path / "caches"
         )
 
     return build
@@ -88,3 +90,19 @@ def test_a_corpus_of_which_nothing_is_left_is_told(encode):
 def test_large_vocabularies_take_four_bytes(encode, monkeypatch, vocabulary):
     monkeypatch.setattr(vocabulary, "size", 65_537)
     assert encode(["a"], ["ein"]).source.tokens.dtype == np.uint32
+
+
+def test_each_side_is_cut_by_its_own_vocabulary(text_corpus, vocabulary, tmp_path):
+    english, german = ["the cat sees", "a dog"], ["der Kater sieht", "ein Hund"]
+    config = VocabularyConfig(size=29, character_coverage=1.0)
+    own = Vocabulary.train(english, config=config, seed=0)
+    cache = build_or_open(
+        text_corpus(english, german),
+        Vocabularies(own, vocabulary),
+        max_length=61,
+        cache_dir=tmp_path,
+    )
+    (source, _), (target, _) = own.encode(english), vocabulary.encode(german)
+    assert sentence(cache.source, 0) == [*source, EOS]
+    assert sentence(cache.target, 0) == [*target, EOS]
+    assert source != vocabulary.encode(english)[0]

@@ -191,8 +191,8 @@ def test_a_stream_leaves_no_thread_behind(cache):
     assert threading.active_count() == before
 
 
-def test_the_data_are_described_for_the_record(cache, vocabulary):
-    told = describe_data(vocabulary, train=cache, dev=cache)
+def test_the_data_are_described_for_the_record(cache, vocabularies, vocabulary):
+    told = describe_data(vocabularies, train=cache, dev=cache)
     assert told["vocabulary"] == {"size": 97, "fingerprint": vocabulary.fingerprint}
     assert told["train"] == told["dev"]
     assert told["train"]["spec"].startswith("text:")

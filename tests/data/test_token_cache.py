@@ -24,8 +24,8 @@ def corpus(text_corpus):
 
 
 @pytest.fixture
-def build(corpus, vocabulary, caches):
-    return lambda: build_or_open(corpus, vocabulary, max_length=13, cache_dir=caches)
+def build(corpus, vocabularies, caches):
+    return lambda: build_or_open(corpus, vocabularies, max_length=13, cache_dir=caches)
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def test_a_corpus_is_encoded_once(build, writes, caches):
 
 
 def test_another_text_vocabulary_or_length_is_another_cache(
-    build, corpus, vocabulary, caches
+    build, corpus, vocabularies, caches
 ):
     first = build().fingerprint
-    longer = build_or_open(corpus, vocabulary, max_length=17, cache_dir=caches)
+    longer = build_or_open(corpus, vocabularies, max_length=17, cache_dir=caches)
     corpus.source.write_text("the cat\na dog\nold house\n")
     assert len({first, longer.fingerprint, build().fingerprint}) == 3
 
@@ -86,7 +86,7 @@ def test_a_damaged_cache_is_made_again(build, writes, caches, damage):
 
 
 def test_of_two_processes_at_once_the_first_wins(
-    build, corpus, vocabulary, caches, writes, monkeypatch
+    build, corpus, vocabularies, caches, writes, monkeypatch
 ):
     theirs = []
 
@@ -106,17 +106,17 @@ def test_of_two_processes_at_once_the_first_wins(
 
 
 def test_a_killed_process_leaves_no_cache_and_its_remains_go_in_time(
-    build, corpus, caches, vocabulary, tmp_path
+    build, corpus, caches, vocabularies, tmp_path
 ):
-    vocabulary.save(tmp_path)
+    vocabularies.save(tmp_path)
     program = f"""
 import os, signal
 from t2t_jax.data import encoding, token_cache
 from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.data.vocabularies import Vocabularies
 encoding._SideWriter.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 token_cache.build_or_open(
-    open_corpus({corpus.spec!r}), Vocabulary.load({str(tmp_path / "vocab.model")!r}),
+    open_corpus({corpus.spec!r}), Vocabularies.load({str(tmp_path)!r}),
     max_length=13, cache_dir={str(caches)!r})
 """
     told = subprocess.run([sys.executable, "-c", program], check=False)
@@ -139,15 +139,17 @@ def test_an_error_leaves_nothing_behind(corpus, build, caches):
     assert list(caches.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told(corpus, vocabulary, tmp_path):
+def test_a_place_that_cannot_be_written_is_told(corpus, vocabularies, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"Change config\.data\.cache_dir\."):
-        build_or_open(corpus, vocabulary, max_length=13, cache_dir=tmp_path / "file")
+        build_or_open(corpus, vocabularies, max_length=13, cache_dir=tmp_path / "file")
 
 
-def test_caches_live_in_the_users_cache_home(corpus, vocabulary, monkeypatch, tmp_path):
+def test_caches_live_in_the_users_cache_home(
+    corpus, vocabularies, monkeypatch, tmp_path
+):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    build_or_open(corpus, vocabulary, max_length=13)
+    build_or_open(corpus, vocabularies, max_length=13)
     assert len(list((tmp_path / "xdg" / "t2t_jax").iterdir())) == 1
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_home() == Path.home() / ".cache" / "t2t_jax"

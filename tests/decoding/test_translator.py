@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.translator import Translation, Translator
 from t2t_jax.errors import DataError
@@ -64,7 +65,8 @@ ECHO = Echo(*jax.tree.leaves(recurrent(0, V)))
 
 def translator(model=ECHO, **changes):
     values = {name: getattr(CONFIG, name) for name in CONFIG.__dataclass_fields__}
-    return Translator(model, WordVocabulary(), DecodingConfig(**{**values, **changes}))
+    words = Vocabularies(WordVocabulary(), WordVocabulary())
+    return Translator(model, words, DecodingConfig(**{**values, **changes}))
 
 
 def sentences(number, seed=0):

@@ -30,7 +30,7 @@ def test_its_module_and_params_are_ordinary_linen(workdir):
     assert model.step == 5
     tokens = jnp.ones((2, 3), jnp.int32)
     logits = model.module.apply({"params": model.params}, tokens, tokens)
-    assert logits.shape == (2, 3, model.vocabulary.size)
+    assert logits.shape == (2, 3, model.vocabularies.target.size)
 
 
 @pytest.mark.parametrize("checkpoint", [7, "7", "newest"])

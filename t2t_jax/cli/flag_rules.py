@@ -1,0 +1,77 @@
+"""What the value of a flag must be: checked before anything is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+PROTOCOLS = ("vaswani2017",)
+
+
+def read(rule: str, value: str, *, flag: str) -> Any:
+    """Turns the text of a flag into its value.
+
+    Args:
+      rule: a name of `RULES`.
+      value: what the user wrote; "" where the flag was not given.
+      flag: its name, for the message.
+
+    Returns:
+      What the rule makes of the value.
+
+    Raises:
+      ValueError: the value breaks the rule; the message says how.
+
+    Example:
+      >>> read("steps", "1000, 2000", flag="average_steps")
+      (1000, 2000)
+    """
+    make, must = RULES[rule]
+    try:
+        return make(value)
+    except ValueError as error:
+        raise ValueError(f"--{flag}={value} must be {must}.") from error
+
+
+def _count(value: str) -> int:
+    if value and (not value.isdecimal() or int(value) < 1):
+        raise ValueError
+    return int(value or 0)
+
+
+def _steps(value: str) -> tuple[int, ...]:
+    steps = [step.strip() for step in value.split(",") if step.strip()]
+    if not all(step.isdecimal() for step in steps):
+        raise ValueError
+    return tuple(map(int, steps))
+
+
+def _positive(value: str) -> float:
+    number = float(value or 0)
+    if (value and number <= 0) or not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _share(value: str) -> float:
+    share = float(value)
+    if not 0 < share <= 1:
+        raise ValueError
+    return share
+
+
+def _protocol(value: str) -> str:
+    if value and value not in PROTOCOLS:
+        raise ValueError
+    return value
+
+
+RULES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "count": (_count, "a whole number from 1"),
+    "steps": (_steps, "whole numbers with commas between, such as 1000,2000"),
+    "positive": (_positive, "a number above 0"),
+    "share": (_share, "a number above 0 and at most 1"),
+    "protocol": (_protocol, f"one of {', '.join(PROTOCOLS)}"),
+}
+"""Each rule: what makes the value, and what a message says that it must be."""

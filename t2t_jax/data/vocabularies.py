@@ -1,0 +1,144 @@
+"""The vocabularies of both sides: one that they share, or one for each.
+
+Paper: §5.1, "a shared source-target vocabulary".
+Departs: each side may have its own, where the two share no script.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.errors import DataError
+
+_SOURCE = "vocab_source"
+
+
+class Vocabularies(NamedTuple):
+    """What cuts each side into subwords; one object twice where it is shared.
+
+    Attributes:
+      source: of the sentences to translate.
+      target: of their translations.
+    """
+
+    source: Vocabulary
+    target: Vocabulary
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides have the same pieces with the same ids."""
+        return self.source is self.target
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model, or of both models' SHA-256 where there are two."""
+        if self.shared:
+            return self.target.fingerprint
+        both = self.source.fingerprint + self.target.fingerprint
+        return hashlib.sha256(both.encode()).hexdigest()
+
+    def save(self, directory: str | Path) -> None:
+        """Writes `vocab.model` and `vocab.json`; a source's own as `vocab_source.*`.
+
+        Raises:
+          OutputError: the directory cannot be written.
+        """
+        self.target.save(directory)
+        if not self.shared:
+            self.source.save(directory, name=_SOURCE)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Vocabularies:
+        """Reads what `save` has written.
+
+        Raises:
+          DataError: a file is no SentencePiece model, or has other special ids.
+          InputMissingError: there is none.
+        """
+        target = Vocabulary.load(Path(directory) / "vocab.model")
+        own = Path(directory) / f"{_SOURCE}.model"
+        return cls(Vocabulary.load(own) if own.is_file() else target, target)
+
+    @classmethod
+    def find(
+        cls,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        config: VocabularyConfig,
+        seed: int,
+        say: Callable[[str], None],
+    ) -> Vocabularies:
+        """Loads the files that are configured, and learns from text what is not.
+
+        Args:
+          pairs: the training corpus; read once for each vocabulary to be learnt.
+          config: files, sizes and how to learn.
+          seed: chooses the sample, where there is more text than one needs.
+          say: tells people what is being done.
+
+        Raises:
+          DataError: the text is too small or too varied for a size.
+          InputMissingError: a file is not there.
+        """
+        if not config.source_size:
+            lines = (line for pair in pairs for line in pair)
+            shared = _find(lines, config, key="vocabulary.size", seed=seed, say=say)
+            return cls(shared, shared)
+        for_source = dataclasses.replace(
+            config, size=config.source_size, file=config.source_file
+        )
+        return cls(
+            _find(
+                (source for source, _ in pairs),
+                for_source,
+                key="vocabulary.source_size",
+                seed=seed,
+                say=say,
+            ),
+            _find(
+                (target for _, target in pairs),
+                config,
+                key="vocabulary.size",
+                seed=seed,
+                say=say,
+            ),
+        )
+
+    def require_sizes(self, config: VocabularyConfig, *, name: str) -> None:
+        """Checks that the sizes are those of the configuration.
+
+        Args:
+          config: says how large they must be.
+          name: where these come from, for the message.
+
+        Raises:
+          DataError: they are not.
+        """
+        wanted = (config.source_size or config.size, config.size)
+        keys = ("source_size" if config.source_size else "size", "size")
+        for vocabulary, size, key in zip(self, wanted, keys, strict=True):
+            if vocabulary.size != size:
+                raise DataError(
+                    f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
+                    f"{size}. Change config.vocabulary.{key}."
+                )
+
+
+def _find(
+    lines: Iterable[str],
+    config: VocabularyConfig,
+    *,
+    key: str,
+    seed: int,
+    say: Callable[[str], None],
+) -> Vocabulary:
+    if config.file:
+        return Vocabulary.load(config.file)
+    say(f"Training a vocabulary of {config.size:,} subwords …")
+    return Vocabulary.train(lines, config=config, seed=seed, key=key)

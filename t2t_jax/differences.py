@@ -1,0 +1,43 @@
+"""What differs between two configurations, and what of it may under a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from t2t_jax.config import Config, flatten, to_dict
+
+# A run may go on with another value of these; any other key is part of what the
+# experiment is, and changing it under a run would make its numbers mean nothing.
+CHANGEABLE_ON_RESUME = (
+    "steps",
+    "logging",
+    "evaluation",
+    "decoding",
+    "checkpoint",
+    # Where the text lies; that it is the same text is seen by its fingerprint.
+    *("data.cache_dir", "data.train", "data.dev"),
+)
+
+
+def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
+    """Lists the keys whose values differ, as (key, old value, new value).
+
+    Example:
+      >>> differences(Config(seed=1), Config(seed=2))
+      [('seed', 1, 2)]
+    """
+    before, after = dict(flatten(to_dict(old))), dict(flatten(to_dict(new)))
+    return [
+        (key, before[key], after[key]) for key in before if before[key] != after[key]
+    ]
+
+
+def refused_on_resume(old: Config, new: Config) -> list[str]:
+    """Says which differences between a run and its new configuration are refused."""
+    return [
+        f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
+        f"change under a run. Leave config.{key} as it was, or use a new --workdir."
+        for key, before, after in differences(old, new)
+        if key not in CHANGEABLE_ON_RESUME
+        and key.split(".")[0] not in CHANGEABLE_ON_RESUME
+    ]

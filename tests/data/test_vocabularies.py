@@ -1,0 +1,88 @@
+import pytest
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.errors import DataError, InputMissingError
+from tests.data.conftest import ENGLISH, GERMAN, sentences
+
+PAIRS = list(
+    zip(sentences(ENGLISH, 97, seed=1), sentences(GERMAN, 97, seed=2), strict=True)
+)
+
+
+def find(said=None, **config):
+    return Vocabularies.find(
+        PAIRS,
+        config=VocabularyConfig(**config),
+        seed=0,
+        say=(said if said is not None else []).append,
+    )
+
+
+def test_both_sides_share_one_vocabulary_unless_told_otherwise():
+    said = []
+    found = find(said, size=89)
+    assert found.shared
+    assert found.source.size == found.target.size == 89
+    assert found.fingerprint == found.target.fingerprint
+    assert said == ["Training a vocabulary of 89 subwords …"]
+
+
+def test_a_source_of_its_own_learns_from_its_side_alone():
+    found = find(size=71, source_size=53)
+    assert (found.source.size, found.target.size) == (53, 71)
+    assert not found.shared
+    # Neither knows the letters that only the other language writes.
+    english = set("".join(ENGLISH))
+    german = set("".join(GERMAN))
+    pieces = ["".join(v.pieces(range(4, v.size))) for v in found]
+    assert not set(pieces[0]) & (german - english)
+    assert not set(pieces[1]) & (english - german)
+    assert german - english or english - german
+
+
+@pytest.mark.parametrize("sizes", [{"size": 89}, {"size": 71, "source_size": 53}])
+def test_what_is_saved_is_what_is_loaded(tmp_path, sizes):
+    found = find(**sizes)
+    found.save(tmp_path)
+    loaded = Vocabularies.load(tmp_path)
+    assert loaded.fingerprint == found.fingerprint
+    assert loaded.shared == found.shared
+    assert [v.size for v in loaded] == [v.size for v in found]
+
+
+def test_the_fingerprint_of_two_depends_on_both_and_their_order():
+    one, other = find(size=71, source_size=53), find(size=71, source_size=59)
+    swapped = Vocabularies(one.target, one.source)
+    assert len({v.fingerprint for v in (one, other, swapped)}) == 3
+
+
+def test_files_are_loaded_instead_of_learning(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    files = {
+        "file": str(tmp_path / "vocab.model"),
+        "source_file": str(tmp_path / "vocab_source.model"),
+    }
+    said = []
+    again = find(said, size=71, source_size=53, **files)
+    assert again.fingerprint == Vocabularies.load(tmp_path).fingerprint
+    assert said == []
+
+
+def test_a_size_that_is_not_the_configured_one_names_its_key():
+    found = find(size=71, source_size=53)
+    found.require_sizes(VocabularyConfig(size=71, source_size=53), name="w")
+    with pytest.raises(DataError, match=r"w has 53 .*vocabulary\.source_size=54"):
+        found.require_sizes(VocabularyConfig(size=71, source_size=54), name="w")
+    with pytest.raises(DataError, match=r"w has 71 .*vocabulary\.size=72"):
+        found.require_sizes(VocabularyConfig(size=72, source_size=53), name="w")
+
+
+def test_a_source_too_small_for_its_size_names_its_key():
+    with pytest.raises(DataError, match=r"\.source_size=5000 must be at most"):
+        find(size=71, source_size=5000)
+
+
+def test_a_directory_without_a_vocabulary_is_missing(tmp_path):
+    with pytest.raises(InputMissingError):
+        Vocabularies.load(tmp_path)

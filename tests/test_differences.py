@@ -1,0 +1,64 @@
+import dataclasses
+
+from t2t_jax.config import Config, keys, to_dict
+from t2t_jax.differences import (
+    CHANGEABLE_ON_RESUME,
+    differences,
+    refused_on_resume,
+)
+from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.training.config import LoggingConfig
+
+
+def test_differences_are_by_key():
+    old = Config()
+    new = dataclasses.replace(
+        old, steps=7, model=TransformerConfig(vocab_size=37_000, d_k=32)
+    )
+    assert differences(old, new) == [("steps", 100_000, 7), ("model.d_k", 64, 32)]
+    assert differences(old, old) == []
+
+
+def test_a_refused_change_names_key_old_and_new_value():
+    new = dataclasses.replace(Config(), seed=11)
+    (said,) = refused_on_resume(Config(), new)
+    for part in ("seed was 0", "is 11 now", "config.seed", "--workdir"):
+        assert part in said
+
+
+def test_what_does_not_change_the_experiment_may_change():
+    new = dataclasses.replace(
+        Config(),
+        steps=7,
+        logging=LoggingConfig(every_steps=3),
+        evaluation=EvaluationConfig(every_steps=11),
+    )
+    assert refused_on_resume(Config(), new) == []
+
+
+def test_every_other_key_is_refused():
+    before = dict(flat(to_dict(Config())))
+    for key in keys():
+        after = before | {key: "changed"}
+        refused = [k for k in before if before[k] != after[k] and not changeable(k)]
+        assert bool(refused) == (not changeable(key))
+    for section in ("data", "model", "vocabulary", "optimizer", "training", "seed"):
+        assert section not in CHANGEABLE_ON_RESUME
+
+
+def flat(values, prefix=""):
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def changeable(key):
+    return key in CHANGEABLE_ON_RESUME or key.split(".")[0] in CHANGEABLE_ON_RESUME
+
+
+def test_whatever_may_change_is_a_key_or_a_section():
+    known = set(keys()) | {key.split(".")[0] for key in keys()}
+    assert set(CHANGEABLE_ON_RESUME) <= known
