@@ -6,7 +6,8 @@ Common Crawl and News Commentary, one after the other: 4.5 million pairs) and th
 text of newstest2013 into data/wmt14, then
 
     python -m t2t_jax.main --config=configs/wmt_en_de.py
-    python -m t2t_jax.main --mode=average --workdir=runs/wmt_en_de --to=runs/wmt_base
+    python -m t2t_jax.main --mode=evaluate --protocol=vaswani2017 \
+      --workdir=runs/wmt_en_de --source=newstest2014.en --reference=newstest2014.de
 
 Hardware in the paper: 8 P100, 12 hours. In the paper: 25.8 on newstest2013, 27.3 on
 newstest2014, tokenised BLEU. Score: not run yet.

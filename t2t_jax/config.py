@@ -8,9 +8,8 @@ mistake is reported at once.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +21,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, Problems
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
+from t2t_jax.parsing import check, construct, flatten, nearest
 from t2t_jax.training.config import LoggingConfig, OptimizerConfig, TrainingConfig
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
@@ -135,20 +135,31 @@ def parse(values: Mapping[str, Any]) -> Config:
     """
     problems: list[str] = []
     arguments: dict[str, Any] = {}
+    known = typing.get_type_hints(Config)
     sections: dict[str, Any] = {
-        k: t for k, t in _hints(Config).items() if dataclasses.is_dataclass(t)
+        k: t
+        for k, t in typing.get_type_hints(Config).items()
+        if dataclasses.is_dataclass(t)
     }
     top = {name: value for name, value in values.items() if name not in sections}
-    plain = {name: t for name, t in _hints(Config).items() if name not in sections}
-    arguments.update(_check(top, plain, prefix="", problems=problems))
+    plain = {
+        name: t
+        for name, t in typing.get_type_hints(Config).items()
+        if name not in sections
+    }
+    arguments.update(check(top, plain, prefix="", problems=problems, hint=_hint))
     for name, cls in sections.items():
         given = values.get(name, {})
         if not isinstance(given, Mapping | config_dict.ConfigDict):
             problems.append(f"{name}={given!r} must hold keys. Change config.{name}.")
             continue
         before = len(problems)
-        hints = {k: t for k, t in _hints(cls).items() if f"{name}.{k}" not in _DERIVED}
-        checked = _check(given, hints, prefix=f"{name}.", problems=problems)
+        hints = {
+            k: t
+            for k, t in typing.get_type_hints(cls).items()
+            if f"{name}.{k}" not in _DERIVED
+        }
+        checked = check(given, hints, prefix=f"{name}.", problems=problems, hint=_hint)
         if name in ("model", "rnn"):
             vocabulary = arguments.get("vocabulary", VocabularyConfig())
             checked["vocab_size"] = vocabulary.size
@@ -156,30 +167,13 @@ def parse(values: Mapping[str, Any]) -> Config:
             if ARCHITECTURES.get(arguments.get("architecture", "transformer")) == name:
                 checked["source_vocab_size"] = vocabulary.source_size
         if len(problems) == before:
-            _construct(cls, checked, into=arguments, name=name, problems=problems)
+            construct(cls, checked, into=arguments, name=name, problems=problems)
     config: dict[str, Any] = {}
-    _construct(Config, arguments, into=config, name="config", problems=problems)
+    construct(Config, arguments, into=config, name="config", problems=problems)
     if problems:
         raise ConfigError(problems)
     built: Config = config["config"]
     return built
-
-
-def suggestion(name: str, known: list[str]) -> str:
-    """Returns " Did you mean …?" for the known name nearest to `name`, or "".
-
-    Example:
-      >>> suggestion("stps", ["steps", "seed"])
-      ' Did you mean steps?'
-    """
-    if name in _DERIVED:
-        return f" It always equals {_DERIVED[name]}."
-    near = difflib.get_close_matches(name, known, n=1)
-    if not near:  # A right last word in a wrong section: data.d_model.
-        last = name.rsplit(".", 1)[-1]
-        tails = {key.rsplit(".", 1)[-1]: key for key in known}
-        near = [tails[t] for t in difflib.get_close_matches(last, list(tails), n=1)]
-    return f" Did you mean {near[0]}?" if near else ""
 
 
 def defaults() -> dict[str, Any]:
@@ -192,56 +186,42 @@ def keys() -> list[str]:
     return list(defaults())
 
 
-def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields nested values as (`section.name`, value).
+def suggestion(name: str, known: list[str]) -> str:
+    """Returns what a wrong key may have been meant to be, or "".
 
     Example:
-      >>> list(flatten({"steps": 3, "model": {"d_ff": 8}}))
-      [('steps', 3), ('model.d_ff', 8)]
+      >>> suggestion("model.vocab_size", keys())
+      ' It always equals vocabulary.size.'
     """
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    if name in _DERIVED:
+        return f" It always equals {_DERIVED[name]}."
+    return nearest(name, known)
 
 
-def _check(
-    given: Mapping[str, Any], hints: dict[str, Any], *, prefix: str, problems: list[str]
-) -> dict[str, Any]:
-    """Keeps the values that have a known key and the right type; notes the others."""
-    checked = {}
-    for name, value in given.items():
-        key = f"{prefix}{name}"
-        if name not in hints:
-            problems.append(f"There is no key config.{key}.{suggestion(key, keys())}")
-            continue
-        wanted = hints[name]
-        if wanted is float and type(value) is int:
-            value = float(value)
-        if type(value) is wanted:  # isinstance would take True for 1
-            checked[name] = value
-        else:
-            problems.append(
-                f"{key}={value!r} must be of type {wanted.__name__}. "
-                f"Change config.{key}."
-            )
-    return checked
+def _hint(key: str) -> str:
+    return suggestion(key, keys())
 
 
-def _construct(
-    cls: Any,
-    arguments: dict[str, Any],
-    *,
-    into: dict[str, Any],
-    name: str,
-    problems: list[str],
-) -> None:
-    try:
-        into[name] = cls(**arguments)
-    except ConfigError as error:
-        problems.extend(error.problems)
+def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any]:
+    """Finds a row of a config file that holds several experiments.
+
+    Args:
+      rows: what each row changes, `section.name` to value.
+      row: what stands behind the colon of `--config=FILE.py:ROW`.
+
+    Returns:
+      The changes, for `ConfigDict.update_from_flattened_dict`.
+
+    Raises:
+      ConfigError: there is no such row; it lists those that there are.
+
+    Example:
+      >>> choose_row({"small": {"steps": 3}}, "small")
+      {'steps': 3}
+    """
+    if row not in rows:
+        raise ConfigError(
+            f"There is no row {row!r} in this config.{nearest(row, list(rows))} "
+            f"Known are {', '.join(rows)}."
+        )
+    return dict(rows[row])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.config import Config, to_dict
+from t2t_jax.parsing import flatten
 
 # A run may go on with another value of these; any other key is part of what the
 # experiment is, and changing it under a run would make its numbers mean nothing.

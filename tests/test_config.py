@@ -130,6 +130,33 @@ def test_all_broken_rules_are_named_at_once():
     assert len(said) == 6  # beta1 is not judged before the section's keys are right
 
 
+def test_the_source_s_own_vocabulary_reaches_the_model_that_is_built():
+    values = {"vocabulary": {"size": 50, "source_size": 30}}
+    config = parse({**values, "model": {"tying": "decoder"}})
+    assert config.network is config.model
+    assert (config.model.vocab_size, config.model.source_vocab_size) == (50, 30)
+    assert config.rnn.source_vocab_size == 0
+    config = parse({**values, "architecture": "rnn", "rnn": {"tying": "none"}})
+    assert config.network is config.rnn
+    assert (config.rnn.vocab_size, config.rnn.source_vocab_size) == (50, 30)
+    (said,) = problems_of(values)
+    assert "model.tying='all' needs one vocabulary" in said
+
+
+def test_an_unknown_architecture_lists_the_known_ones():
+    (said,) = problems_of({"architecture": "lstm"})
+    assert "'lstm' is not known; known are 'transformer', 'rnn'" in said
+
+
+def test_a_run_of_before_these_keys_goes_on_as_it_was():
+    values = to_dict(Config())
+    for key in ("architecture", "rnn"):
+        del values[key]
+    for key in ("source_size", "source_file"):
+        del values["vocabulary"][key]
+    assert parse(values) == Config()
+
+
 @pytest.mark.parametrize(
     ("name", "known", "said"),
     [

@@ -11,9 +11,10 @@ from ml_collections import config_flags
 
 from t2t_jax.cli import flag_rules, mistakes
 from t2t_jax.cli.options import FLAGS, MODES, Options
-from t2t_jax.config import Config, keys, parse, suggestion, to_dict
+from t2t_jax.config import Config, keys, parse, to_dict
 from t2t_jax.differences import refused_on_resume
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.parsing import nearest
 from t2t_jax.workdir import Workdir
 
 _MOST_DIFFERENCES = 5
@@ -136,7 +137,7 @@ def _value(name: str, values: flags.FlagValues) -> Any:
 def _mode_problems(values: flags.FlagValues) -> list[str]:
     mode = values.mode
     if mode not in MODES:
-        near = suggestion(mode, list(MODES))
+        near = nearest(mode, list(MODES))
         return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
     problems = []
     for name, flag in FLAGS.items():

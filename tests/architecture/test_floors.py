@@ -14,6 +14,7 @@ FLOORS = {
     "types": 0,
     "errors": 0,
     "files": 0,
+    "parsing": 1,
     "functional": 1,
     "data": 1,
     "model": 2,

@@ -1,15 +1,41 @@
 import ast
+import dataclasses
 from pathlib import Path
 
 import pytest
 from ml_collections import ConfigDict
 
+from t2t_jax.cli.flags import parse_argv
 from t2t_jax.config import Config, parse
+from t2t_jax.differences import differences
+from t2t_jax.errors import UserError
+from t2t_jax.model.counting import count_parameters
+from t2t_jax.training.optimizer import learning_rate
 from tests.integration.tiny import ROOT
 
 FILES = sorted(
     path for path in (ROOT / "configs").glob("*.py") if path.name != "__init__.py"
 )
+
+# Millions of parameters as the paper prints them, in Table 3; the rows that print none
+# have the base's.
+PRINTED = {
+    "base": 65,
+    "B_dk16": 58,
+    "B_dk32": 60,
+    "C_N2": 36,
+    "C_N4": 50,
+    "C_N8": 80,
+    "C_d256": 28,
+    "C_d1024": 168,
+    "C_ff1024": 53,
+    "C_ff4096": 90,
+    "big": 213,
+}
+UNPRINTED = [
+    *("A_h1", "A_h4", "A_h16", "A_h32"),
+    *("D_drop0", "D_drop02", "D_ls0", "D_ls02", "E_learned"),
+]
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
@@ -17,10 +43,14 @@ def path(request) -> Path:
     return request.param
 
 
-def _load(path: Path) -> ConfigDict:
+def _load(path: Path, *row: str) -> ConfigDict:
     scope: dict = {}
     exec(compile(path.read_text(encoding="utf-8"), path, "exec"), scope)
-    return scope["get_config"]()
+    return scope["get_config"](*row)
+
+
+def _config(name: str, *row: str) -> Config:
+    return parse(_load(ROOT / "configs" / f"{name}.py", *row).to_dict())
 
 
 def test_every_config_parses(path):
@@ -47,3 +77,92 @@ def test_configs_have_neither_conditions_nor_each_other(path):
 
 def test_the_default_experiment_is_there():
     assert "phrasebook" in [path.stem for path in FILES]
+
+
+@pytest.mark.parametrize("row", PRINTED)
+def test_a_row_of_table_3_has_the_printed_number_of_parameters(row):
+    model = _config("table3", row).model
+    assert model.vocab_size == 37_000
+    # The paper's numbers fit a vocabulary of about 40,000; "about 37000", it says.
+    counted = count_parameters(dataclasses.replace(model, vocab_size=40_000))
+    assert counted.total == pytest.approx(PRINTED[row] * 1e6, rel=0.03)
+
+
+@pytest.mark.parametrize("row", ["A_h1", "A_h4", "A_h16", "A_h32"])
+def test_rows_a_change_heads_and_no_number_of_parameters(row):
+    base, varied = _config("table3").model, _config("table3", row).model
+    assert varied.num_heads == int(row.removeprefix("A_h"))
+    assert varied.num_heads * varied.d_k == varied.num_heads * varied.d_v == 512
+    assert count_parameters(varied) == count_parameters(base)
+
+
+def test_table_3_has_every_printed_row_and_each_is_another_experiment():
+    table = ROOT / "configs" / "table3.py"
+    scope: dict = {}
+    exec(compile(table.read_text(encoding="utf-8"), table, "exec"), scope)
+    assert set(scope["ROWS"]) == {*PRINTED, *UNPRINTED}
+    configs = [_config("table3", row) for row in scope["ROWS"]]
+    assert len(configs) == len(set(configs)) == 20
+
+
+@pytest.mark.parametrize(
+    ("row", "changed"),
+    [
+        ("base", []),
+        ("B_dk16", [("model.d_k", 64, 16)]),
+        ("C_N2", [("model.num_layers", 6, 2)]),
+        (
+            "C_d1024",
+            [
+                ("model.d_model", 512, 1024),
+                ("model.d_k", 64, 128),
+                ("model.d_v", 64, 128),
+            ],
+        ),
+        ("D_drop0", [("model.dropout", 0.1, 0.0)]),
+        ("D_ls02", [("training.label_smoothing", 0.1, 0.2)]),
+        ("E_learned", [("model.positions", "sinusoidal", "learned")]),
+    ],
+)
+def test_a_row_changes_what_it_names_and_no_more(row, changed):
+    assert differences(_config("table3"), _config("table3", row)) == changed
+
+
+def test_base_and_big_are_the_same_experiments_wherever_they_stand():
+    assert _config("table3", "base") == _config("wmt_en_de")
+    assert _config("table3", "big") == _config("wmt_en_de_big")
+    paths = {"data.train", "data.dev"}
+    from_default = differences(Config(), _config("wmt_en_de"))
+    assert {key for key, _, _ in from_default} == paths
+
+
+def test_english_to_french_differs_in_text_and_vocabulary():
+    keys = {
+        key for key, _, _ in differences(_config("wmt_en_de"), _config("wmt_en_fr"))
+    }
+    assert keys == {"data.train", "data.dev", "vocabulary.size"}
+    assert _config("wmt_en_fr").vocabulary.size == 32_000
+    big = differences(_config("wmt_en_de_big"), _config("wmt_en_fr_big"))
+    assert {key for key, _, _ in big} == {*keys, "model.dropout"}
+    assert _config("wmt_en_fr_big").model.dropout == 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"), [("wmt_en_de", 6.9877e-4), ("wmt_en_de_big", 4.9411e-4)]
+)
+def test_the_learning_rate_peaks_where_equation_3_does(name, peak):
+    config = _config(name)
+    rates = [
+        float(
+            learning_rate(
+                count, config=config.optimizer, d_model=config.network.d_model
+            )
+        )
+        for count in (3_998, 3_999, 4_000)  # updates made before
+    ]
+    assert max(rates) == rates[1] == pytest.approx(peak, rel=1e-4)
+
+
+def test_an_unknown_row_lists_the_known_ones():
+    with pytest.raises(UserError, match=r"no row 'A_h3'.*Known are base, A_h1, A_h4"):
+        parse_argv([f"--config={ROOT / 'configs' / 'table3.py'}:A_h3"])
