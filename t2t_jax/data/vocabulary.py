@@ -44,6 +44,18 @@ class Vocabulary:
 
     Raises:
       DataError: the bytes are no such model.
+
+    Example:
+      The words of the paper's reference [31]. A frequent word becomes one piece, and
+      one that was never seen is put together from the pieces of others.
+
+      >>> words = 5 * ["low"] + 2 * ["lower"] + 6 * ["newest"] + 3 * ["widest"]
+      >>> config = VocabularyConfig(size=22)
+      >>> vocabulary = Vocabulary.train(words, config=config, seed=0)
+      >>> vocabulary.pieces(range(4, 8))
+      ['es', 'est', 'lo', 'low']
+      >>> vocabulary.pieces(vocabulary.encode(["lowest"])[0])
+      ['▁low', 'est']
     """
 
     def __init__(self, model: bytes, *, name: str = "the vocabulary"):

@@ -27,6 +27,20 @@ def test_the_first_pieces_are_those_of_sennrich_et_al():
     ]
 
 
+def test_an_unseen_word_is_cut_into_pieces_that_were_seen():
+    vocabulary = train(19)
+    assert "lowest" not in WORDS
+    (ids,) = vocabulary.encode(["lowest"])
+    assert UNK not in ids
+    assert vocabulary.decode([ids]) == ["lowest"]
+    pieces = vocabulary.pieces(ids)
+    assert len(pieces) > 1
+    # Both halves were learnt from other words: low, lower, and newest, widest.
+    assert "".join(pieces) == "\u2581lowest"
+    assert any("low" in piece for piece in pieces)
+    assert any("es" in piece for piece in pieces)
+
+
 def test_what_is_encoded_decodes_to_itself(vocabulary):
     lines = ["the old cat sees a house", "der Kater frisst", "", "likes"]
     ids = vocabulary.encode(lines)
