@@ -134,46 +134,46 @@ def parse(values: Mapping[str, Any]) -> Config:
         out of range.
     """
     problems: list[str] = []
-    arguments: dict[str, Any] = {}
     known = typing.get_type_hints(Config)
-    sections: dict[str, Any] = {
-        k: t
-        for k, t in typing.get_type_hints(Config).items()
-        if dataclasses.is_dataclass(t)
-    }
+    sections = {name for name, hint in known.items() if dataclasses.is_dataclass(hint)}
     top = {name: value for name, value in values.items() if name not in sections}
-    plain = {
-        name: t
-        for name, t in typing.get_type_hints(Config).items()
-        if name not in sections
-    }
-    arguments.update(check(top, plain, prefix="", problems=problems, hint=_hint))
-    for name, cls in sections.items():
+    plain = {name: hint for name, hint in known.items() if name not in sections}
+    arguments = check(top, plain, prefix="", problems=problems, hint=_hint)
+    for name in filter(sections.__contains__, known):  # in their order
         given = values.get(name, {})
-        if not isinstance(given, Mapping | config_dict.ConfigDict):
+        if isinstance(given, Mapping | config_dict.ConfigDict):
+            _parse_section(name, given, into=arguments, problems=problems)
+        else:
             problems.append(f"{name}={given!r} must hold keys. Change config.{name}.")
-            continue
-        before = len(problems)
-        hints = {
-            k: t
-            for k, t in typing.get_type_hints(cls).items()
-            if f"{name}.{k}" not in _DERIVED
-        }
-        checked = check(given, hints, prefix=f"{name}.", problems=problems, hint=_hint)
-        if name in ("model", "rnn"):
-            vocabulary = arguments.get("vocabulary", VocabularyConfig())
-            checked["vocab_size"] = vocabulary.size
-            # The other model must not be judged by what it is not built with.
-            if ARCHITECTURES.get(arguments.get("architecture", "transformer")) == name:
-                checked["source_vocab_size"] = vocabulary.source_size
-        if len(problems) == before:
-            construct(cls, checked, into=arguments, name=name, problems=problems)
     config: dict[str, Any] = {}
     construct(Config, arguments, into=config, name="config", problems=problems)
     if problems:
         raise ConfigError(problems)
     built: Config = config["config"]
     return built
+
+
+def _parse_section(
+    name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
+) -> None:
+    """Builds the dataclass of a section from it and from what stands in `into`."""
+    cls = typing.get_type_hints(Config)[name]
+    hints = {
+        field: hint
+        for field, hint in typing.get_type_hints(cls).items()
+        if f"{name}.{field}" not in _DERIVED
+    }
+    found: list[str] = []
+    checked = check(given, hints, prefix=f"{name}.", problems=found, hint=_hint)
+    if name in ARCHITECTURES.values():
+        vocabulary = into.get("vocabulary", VocabularyConfig())
+        checked["vocab_size"] = vocabulary.size
+        # The other model must not be judged by what it is not built with.
+        if ARCHITECTURES.get(into.get("architecture", "transformer")) == name:
+            checked["source_vocab_size"] = vocabulary.source_size
+    if not found:
+        construct(cls, checked, into=into, name=name, problems=found)
+    problems.extend(found)
 
 
 def defaults() -> dict[str, Any]:

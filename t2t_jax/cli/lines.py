@@ -46,10 +46,14 @@ def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def opened_output(name: str) -> Iterator[BinaryIO]:
+def opened_output(name: str, *, flag: str = "output") -> Iterator[BinaryIO]:
     """Opens a file, or stdout for `-`, to write to; a file appears only when complete.
 
     To be opened before the work begins: then a name that will not do costs nothing.
+
+    Args:
+      name: of the file, or `-`.
+      flag: where the name was given, for the message.
 
     Raises:
       OutputError: the file cannot be made.
@@ -65,7 +69,7 @@ def opened_output(name: str) -> Iterator[BinaryIO]:
         out = (place if special else beside).open("wb")
     except OSError as error:
         raise OutputError(
-            f"--output={name} must be a file that can be written: {error.strerror}."
+            f"--{flag}={name} must be a file that can be written: {error.strerror}."
         ) from error
     try:
         with out:

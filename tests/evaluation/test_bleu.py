@@ -2,7 +2,7 @@ import pytest
 import sacrebleu
 
 from t2t_jax.errors import DataError
-from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.bleu import IN_TRAINING, METRICS, corpus_scores, make_metric
 
 REFERENCES = [
     "Der alte Mann, der am Fenster sitzt, liest eine Zeitung.",
@@ -29,6 +29,23 @@ def test_each_score_says_how_it_was_computed():
     for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", version):
         assert part in scores["bleu_signature"]
     assert "nc:6" in scores["chrf_signature"]
+
+
+def test_ter_is_scored_where_it_is_asked_for_and_never_in_training():
+    scores = corpus_scores(HYPOTHESES, REFERENCES, metrics=METRICS)
+    assert scores["ter"] == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score > 0
+    assert "tok:tercom" in scores["ter_signature"]
+    assert "ter" not in IN_TRAINING
+    assert not any("ter" in name for name in corpus_scores(HYPOTHESES, REFERENCES))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_one_metric_scores_several_systems_one_after_another(name):
+    metric = make_metric(name, REFERENCES)
+    worse = [line.lower()[5:] for line in HYPOTHESES]
+    for system in (HYPOTHESES, worse, HYPOTHESES):
+        wanted = corpus_scores(system, REFERENCES, metrics=[name])[name]
+        assert metric.corpus_score(system, None).score == wanted
 
 
 def test_the_score_is_of_the_corpus_and_not_a_mean_over_sentences():

@@ -1,0 +1,179 @@
+"""The paper's evaluation: how is searched, what is scored, what is put on record.
+
+Nothing here reads a file or knows a run: from translations and references to figures,
+and from what a model holds to the hashes that tell it from another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+import t2t_jax
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.evaluation.bleu import METRICS, corpus_scores
+from t2t_jax.evaluation.paper_bleu import paper_bleu
+from t2t_jax.evaluation.significance import intervals, paired_test
+from t2t_jax.types import Params
+
+_PAPER: dict[str, Any] = {
+    "beam_size": 4,
+    "length_penalty": 0.6,
+    "max_extra_tokens": 50,
+}
+_DEPENDENCIES = ("jax", "sacrebleu", "sacremoses", "sentencepiece")
+
+
+def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
+    """Searches as the paper does, within the bounds that a run has set for itself.
+
+    Args:
+      own: the run's settings. The longest source that its model can read stays, and
+        so does the size of a batch, unless it has to hold a longer output.
+
+    Returns:
+      Beam 4, alpha 0.6, output up to the source's length + 50.
+
+    Paper: §6.1.
+
+    Example:
+      >>> protocol_decoding(DecodingConfig(beam_size=1, length_penalty=0.0))
+      DecodingConfig(beam_size=4, length_penalty=0.6, max_extra_tokens=50, ...)
+    """
+    longest = own.max_source_length + _PAPER["max_extra_tokens"]
+    return dataclasses.replace(
+        own, **_PAPER, tokens_per_batch=max(own.tokens_per_batch, longest)
+    )
+
+
+def overruled(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
+    """Lists the settings of the search that the protocol does not follow.
+
+    Args:
+      asked: what the run's configuration and the command line say.
+      used: what the protocol has used.
+
+    Returns:
+      The `asked` and the `used` value of each that differs, by name.
+
+    Example:
+      >>> asked = DecodingConfig(beam_size=8)
+      >>> overruled(asked, protocol_decoding(asked))
+      {'beam_size': {'asked': 8, 'used': 4}}
+    """
+    return {
+        name: {"asked": value, "used": getattr(used, name)}
+        for name, value in dataclasses.asdict(asked).items()
+        if value != getattr(used, name)
+    }
+
+
+def protocol_scores(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: Callable[[str], str],
+    baseline: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Scores raw translations against raw references in every way that is reported.
+
+    Args:
+      hypotheses: raw translations, one line a sentence.
+      references: the raw references, aligned.
+      tokenize: Moses' tokenisation, for the paper-style figure.
+      baseline: another system's raw translations, or None.
+
+    Returns:
+      BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
+      baseline `paired_test`.
+
+    Raises:
+      DataError: the numbers of lines differ, or there are none.
+
+    Paper: §6.1.
+    """
+    found = {
+        **corpus_scores(hypotheses, references, metrics=METRICS),
+        "intervals": intervals(hypotheses, references, metrics=METRICS),
+        "paper_bleu": paper_bleu(hypotheses, references, tokenize=tokenize),
+    }
+    if baseline is not None:
+        found["paired_test"] = paired_test(
+            hypotheses, references, baseline=baseline, metrics=METRICS
+        )
+    return found
+
+
+def fingerprint_params(params: Params) -> str:
+    """Hashes parameters: the same for the same numbers, wherever they are kept.
+
+    Args:
+      params: nested dict of arrays, on devices or not.
+
+    Returns:
+      SHA-256 over every leaf's path, dtype, shape and bytes, in the order of the
+      paths.
+
+    Example:
+      >>> weights = {"b": np.zeros(3), "a": {"kernel": np.ones((2, 3))}}
+      >>> same = {"a": {"kernel": np.ones((2, 3))}, "b": np.zeros(3)}
+      >>> fingerprint_params(weights) == fingerprint_params(same)
+      True
+      >>> same["b"][0] = -0.0
+      >>> fingerprint_params(weights) == fingerprint_params(same)
+      False
+    """
+    digest = hashlib.sha256()
+    for path, leaf in sorted(_leaves(params, ()), key=lambda pair: pair[0]):
+        array = np.asarray(leaf)
+        # A NUL can be in none of the parts, so no two trees read alike.
+        head = "\0".join(["/".join(path), array.dtype.name, str(array.shape), ""])
+        digest.update(head.encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def fingerprint_lines(lines: Iterable[str]) -> str:
+    """Hashes text: what `sha256sum` says of it as UTF-8 with LF at every line's end.
+
+    A compressed copy has the same fingerprint, and so has one with a byte order mark
+    or with CR LF.
+
+    Args:
+      lines: text without line ends.
+
+    Returns:
+      SHA-256 as hexadecimal digits.
+
+    Example:
+      >>> fingerprint_lines(["Guten Tag."])[:8]
+      'c3613a6f'
+    """
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of all that a score can depend on, where installed."""
+    installed = {d.metadata["Name"].lower() for d in metadata.distributions()}
+    found = {
+        name: metadata.version(name) for name in _DEPENDENCIES if name in installed
+    }
+    return {"t2t_jax": t2t_jax.__version__, **found}
+
+
+def _leaves(
+    tree: Params, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, branch in tree.items():
+        if isinstance(branch, Mapping):
+            yield from _leaves(branch, (*path, name))
+        else:
+            yield (*path, name), branch

@@ -1,0 +1,113 @@
+import sys
+
+import pytest
+import sacrebleu
+
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.paper_bleu import (
+    LABEL,
+    moses_tokenizer,
+    paper_bleu,
+    split_compounds,
+)
+
+REFERENCES = [
+    "Der rot-weiße Hund sitzt auf der A-Z-Straße, sagt er.",
+    "Ein Mann im T-Shirt liest – wie immer - eine Zeitung.",
+]
+HYPOTHESES = [
+    "Der rot-weiße Hund saß auf der A-Z-Straße, sagt er.",
+    "Ein Mann im Shirt liest – wie immer - die Zeitung.",
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "split"),
+    [
+        ("a-b", "a ##AT##-##AT## b"),
+        # Left to right without overlap: b is used up when the second hyphen comes.
+        ("a-b-c", "a ##AT##-##AT## b-c"),
+        ("a-bc-d", "a ##AT##-##AT## bc ##AT##-##AT## d"),
+        ("rot-weiß-blau", "rot ##AT##-##AT## weiß ##AT##-##AT## blau"),
+        ("a--b", "a ##AT##-##AT## -b"),
+        ("Nord- und Süd-", "Nord- und Süd-"),
+        ("- a - b -", "- a - b -"),
+        ("-5", "-5"),
+        ("a–b", "a–b"),  # a dash is no hyphen
+        ("", ""),
+    ],
+)
+def test_compounds_are_split_as_drawn(line, split):
+    assert split_compounds(line) == split
+
+
+def test_tokens_come_before_compounds_and_on_both_sides():
+    found = paper_bleu(
+        HYPOTHESES, REFERENCES, tokenize=lambda line: line.replace(",", " ,")
+    )
+    tokenised = [
+        [
+            "Der rot ##AT##-##AT## weiße Hund {} auf der "
+            "A ##AT##-##AT## Z-Straße , sagt er.",
+            "Ein Mann im {} liest – wie immer - {} Zeitung.",
+        ]
+        for _ in range(2)
+    ]
+    ours = [tokenised[0][0].format("saß"), tokenised[0][1].format("Shirt", "die")]
+    theirs = [
+        tokenised[1][0].format("sitzt"),
+        tokenised[1][1].format("T ##AT##-##AT## Shirt", "eine"),
+    ]
+    wanted = sacrebleu.corpus_bleu(ours, [theirs], tokenize="none", force=True).score
+    assert found["score"] == wanted
+    assert 0 < wanted < 100
+
+
+def test_what_is_tokenised_is_the_raw_text():
+    seen = []
+    paper_bleu(HYPOTHESES, REFERENCES, tokenize=lambda line: seen.append(line) or line)
+    assert sorted(seen) == sorted([*HYPOTHESES, *REFERENCES])
+
+
+def test_the_figure_is_labelled_and_says_that_nothing_was_tokenised_again():
+    found = paper_bleu(HYPOTHESES, REFERENCES, tokenize=str)
+    assert found["label"] == LABEL
+    assert "not comparable with sacreBLEU" in LABEL
+    assert "tok:none" in found["signature"]
+    assert sacrebleu.__version__ in found["signature"]
+
+
+def test_unequal_lines_are_refused():
+    with pytest.raises(DataError, match="1 and 2"):
+        paper_bleu(HYPOTHESES[:1], REFERENCES, tokenize=str)
+
+
+def test_moses_tokenises_as_its_rules_say():
+    pytest.importorskip("sacremoses", reason="the extra `paper` is not installed")
+    tokenize = moses_tokenizer("de")
+    assert tokenize("Er sagt: „Ja“, z.B. um 3,5 km.") == (
+        "Er sagt : „ Ja “ , z.B. um 3,5 km ."
+    )
+    # Hyphens stay where they are: compounds are split afterwards.
+    assert tokenize("Ein T-Shirt & mehr") == "Ein T-Shirt &amp; mehr"
+    assert moses_tokenizer("fr")("l'homme") == "l&apos; homme"
+    assert moses_tokenizer("en")("don't") == "don &apos;t"
+
+
+def test_the_paper_s_figure_is_above_sacrebleu_s_where_compounds_are():
+    pytest.importorskip("sacremoses", reason="the extra `paper` is not installed")
+    found = paper_bleu(HYPOTHESES, REFERENCES, tokenize=moses_tokenizer("de"))
+    assert found["score"] > corpus_scores(HYPOTHESES, REFERENCES)["bleu"] + 1
+
+
+def test_an_unknown_language_lists_the_known_ones():
+    pytest.importorskip("sacremoses", reason="the extra `paper` is not installed")
+    with pytest.raises(UserError, match=r"--target_language=deutsch .*: as, .*de, "):
+        moses_tokenizer("deutsch")
+
+
+def test_a_missing_sacremoses_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[paper\]'"):
+        moses_tokenizer("de")

@@ -1,0 +1,149 @@
+import gzip
+import hashlib
+import importlib.metadata
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t2t_jax
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.paper_bleu import paper_bleu
+from t2t_jax.evaluation.protocol import (
+    fingerprint_lines,
+    fingerprint_params,
+    overruled,
+    protocol_decoding,
+    protocol_scores,
+    versions,
+)
+from tests.evaluation.test_significance import GOOD, POOR, REFERENCES
+
+
+def params():
+    return {
+        "encoder": {
+            "layer_0": {"kernel": np.arange(6, dtype=np.float32).reshape(2, 3)}
+        },
+        "embedding": np.ones((5, 2), np.float32),
+    }
+
+
+def test_the_search_is_the_paper_s_whatever_the_run_s_own_is():
+    own = DecodingConfig(
+        beam_size=1,
+        length_penalty=0.0,
+        max_extra_tokens=7,
+        max_source_length=64,
+        tokens_per_batch=71,
+    )
+    used = protocol_decoding(own)
+    assert (used.beam_size, used.length_penalty, used.max_extra_tokens) == (4, 0.6, 50)
+    assert used.max_source_length == 64  # what the model can read does not change
+    assert used.tokens_per_batch == 64 + 50  # a batch must hold one longest output
+    assert protocol_decoding(
+        DecodingConfig(tokens_per_batch=9973)
+    ).tokens_per_batch == (9973)
+
+
+def test_what_the_protocol_does_not_follow_is_listed_with_both_values():
+    asked = DecodingConfig(beam_size=7, length_penalty=1.3)
+    assert overruled(asked, protocol_decoding(asked)) == {
+        "beam_size": {"asked": 7, "used": 4},
+        "length_penalty": {"asked": 1.3, "used": 0.6},
+    }
+    assert overruled(DecodingConfig(), protocol_decoding(DecodingConfig())) == {}
+
+
+def test_all_the_scores_are_there_and_as_they_are_alone():
+    found = protocol_scores(GOOD, REFERENCES, tokenize=str.upper, baseline=POOR)
+    alone = corpus_scores(GOOD, REFERENCES, metrics=["ter", "bleu", "chrf"])
+    assert alone.items() <= found.items()
+    assert found["ter"] > 0
+    assert "tok:tercom" in found["ter_signature"]
+    assert found["paper_bleu"] == paper_bleu(GOOD, REFERENCES, tokenize=str.upper)
+    for name in ("bleu", "chrf", "ter"):
+        interval = found["intervals"][name]
+        assert abs(interval["mean"] - found[name]) < interval["half_width"]
+        assert found["paired_test"][name]["system"] == found[name]
+        assert found["paired_test"][name]["better"] == "system"
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_without_a_baseline_nothing_is_tested():
+    assert "paired_test" not in protocol_scores(GOOD, REFERENCES, tokenize=str)
+
+
+def test_a_lost_line_is_found_out():
+    with pytest.raises(DataError, match="42 and 43"):
+        protocol_scores(GOOD[1:], REFERENCES, tokenize=str)
+
+
+def test_parameters_have_one_fingerprint_wherever_they_lie_and_in_any_order():
+    on_device = {
+        "embedding": jnp.ones((5, 2)),
+        "encoder": {"layer_0": {"kernel": jnp.arange(6.0).reshape(2, 3)}},
+    }
+    assert fingerprint_params(on_device) == fingerprint_params(params())
+
+
+def test_the_fingerprint_is_over_path_dtype_shape_and_bytes_as_written_down():
+    digest = hashlib.sha256()
+    digest.update(b"embedding\0float32\0(5, 2)\0")
+    digest.update(np.ones(10, "<f4").tobytes())
+    digest.update(b"encoder/layer_0/kernel\0float32\0(2, 3)\0")
+    digest.update(np.arange(6, dtype="<f4").tobytes())
+    assert fingerprint_params(params()) == digest.hexdigest()
+
+
+@pytest.mark.parametrize("change", ["value", "shape", "dtype", "path", "depth", "less"])
+def test_whatever_changes_in_parameters_changes_their_fingerprint(change):
+    changed = params()
+    layer = changed["encoder"]["layer_0"]
+    if change == "value":
+        layer["kernel"][1, 2] = np.nextafter(np.float32(5), np.float32(6))
+    elif change == "shape":
+        layer["kernel"] = layer["kernel"].reshape(3, 2)
+    elif change == "dtype":
+        layer["kernel"] = layer["kernel"].view(np.int32)
+    elif change == "path":
+        layer["bias"] = layer.pop("kernel")
+    elif change == "depth":
+        changed["encoder"] = layer
+    else:
+        del changed["embedding"]
+    assert fingerprint_params(changed) != fingerprint_params(params())
+
+
+def test_an_array_of_another_memory_order_is_the_same_array():
+    turned = params()
+    kernel = turned["encoder"]["layer_0"]["kernel"]
+    turned["encoder"]["layer_0"]["kernel"] = np.asfortranarray(kernel)
+    assert fingerprint_params(turned) == fingerprint_params(params())
+
+
+def test_the_fingerprint_of_lines_is_that_of_the_plain_file(tmp_path):
+    lines = ["Größe: 3 m", "", "a\u2028b\x85c", "  "]
+    (tmp_path / "plain").write_text("Größe: 3 m\n\na\u2028b\x85c\n  \n", "utf-8")
+    wanted = hashlib.sha256((tmp_path / "plain").read_bytes()).hexdigest()
+    assert fingerprint_lines(lines) == wanted
+    with gzip.open(tmp_path / "file.gz", "wb") as file:
+        file.write((tmp_path / "plain").read_bytes())
+    from t2t_jax.data.lines import read_lines
+
+    assert fingerprint_lines(read_lines(tmp_path / "file.gz")) == wanted
+
+
+def test_lines_that_were_joined_are_other_lines():
+    assert fingerprint_lines(["ab", "c"]) != fingerprint_lines(["a", "bc"])
+    assert fingerprint_lines([]) != fingerprint_lines([""])
+
+
+def test_versions_are_those_that_are_installed():
+    found = versions()
+    assert found["t2t_jax"] == t2t_jax.__version__
+    for name in ("jax", "sacrebleu", "sentencepiece"):
+        assert found[name] == importlib.metadata.version(name)

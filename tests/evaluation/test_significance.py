@@ -1,0 +1,156 @@
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation import significance
+from t2t_jax.evaluation.bleu import METRICS, corpus_scores
+from t2t_jax.evaluation.significance import intervals, paired_test
+
+WORDS = "der die das Hund Katze Haus bellt schläft steht nie immer dort . , ?".split()
+
+
+def corpus(seed, *, lines=43):
+    """Draws sentences of 5 to 11 words."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(5, 11))) for _ in range(lines)]
+
+
+def damaged(lines, *, share, seed):
+    """Drops words: the more are dropped, the worse the translation."""
+    draw = random.Random(seed)
+    return [
+        " ".join(w for w in line.split() if draw.random() > share) for line in lines
+    ]
+
+
+REFERENCES = corpus(1)
+GOOD = damaged(REFERENCES, share=0.05, seed=2)
+POOR = damaged(REFERENCES, share=0.30, seed=3)
+
+
+def command(*argv, tmp_path, **files):
+    """Runs sacreBLEU's own command on files of lines; returns its stdout."""
+    for name, lines in files.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", *argv],
+        capture_output=True,
+        cwd=tmp_path,
+        check=True,
+        env={k: v for k, v in os.environ.items() if not k.startswith("SACREBLEU")},
+    )
+    return done.stdout.decode()
+
+
+def test_the_interval_is_the_command_s_to_the_last_digit(tmp_path):
+    told = command(
+        *("reference", "-i", "hypotheses", "--confidence", "-w", "15", "-m", "bleu"),
+        tmp_path=tmp_path,
+        reference=REFERENCES,
+        hypotheses=GOOD,
+    )
+    theirs = json.loads(told)
+    ours = intervals(GOOD, REFERENCES)["bleu"]
+    assert ours["half_width"] == theirs["confidence_var"] > 0
+    # The mean of 1,000 numbers, summed in another order.
+    assert ours["mean"] == pytest.approx(theirs["confidence_mean"], rel=1e-12)
+
+
+def test_the_p_values_are_the_command_s(tmp_path):
+    near = damaged(REFERENCES, share=0.08, seed=4)  # near enough for a doubt
+    argv = ["reference", "-i", "baseline", "hypotheses", "--paired-bs", "-w", "15"]
+    files = {"reference": REFERENCES, "baseline": near, "hypotheses": GOOD}
+    ours = paired_test(GOOD, REFERENCES, baseline=near, metrics=METRICS)
+    exact = json.loads(command(*argv, "-m", "bleu", tmp_path=tmp_path, **files))
+    assert ours["bleu"]["p_value"] == exact[1]["BLEU"]["p_value"]
+    # Of chrF and TER the command can print a table only, with rounded chances.
+    argv += ["-m", *METRICS, "-f", "text"]
+    table = command(*argv, tmp_path=tmp_path)
+    chances = [float(chance) for chance in re.findall(r"p = ([\d.]+)", table)]
+    assert [round(ours[name]["p_value"], 4) for name in METRICS] == chances
+    assert all(0.001 < chance < 1 for chance in chances)
+
+
+def test_the_interval_holds_19_of_20_scores_of_resampled_corpora():
+    found = intervals(GOOD, REFERENCES)["bleu"]
+    draw = random.Random(5)
+    inside = 0
+    for _ in range(200):
+        chosen = draw.choices(range(len(GOOD)), k=len(GOOD))
+        score = corpus_scores(
+            [GOOD[n] for n in chosen], [REFERENCES[n] for n in chosen]
+        )["bleu"]
+        inside += abs(score - found["mean"]) <= found["half_width"]
+    # 190 are expected with a standard deviation of 3.
+    assert 178 <= inside <= 199
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_better_system_is_named_whichever_side_it_is_on(name):
+    ours, theirs = (
+        paired_test(system, REFERENCES, baseline=other, metrics=[name])[name]
+        for system, other in ((GOOD, POOR), (POOR, GOOD))
+    )
+    assert (ours["better"], theirs["better"]) == ("system", "baseline")
+    assert (ours["system"], ours["baseline"]) == (theirs["baseline"], theirs["system"])
+    assert ours["system"] == corpus_scores(GOOD, REFERENCES, metrics=[name])[name]
+    assert ours["p_value"] < 0.01
+
+
+def test_of_two_equal_systems_none_is_better_and_nothing_is_proven():
+    found = paired_test(GOOD, REFERENCES, baseline=list(GOOD), metrics=METRICS)
+    for name in METRICS:
+        assert found[name]["better"] == "neither"
+        assert found[name]["p_value"] is None
+
+
+def test_a_second_run_gives_the_same_figures_whatever_the_environment(monkeypatch):
+    def figures():
+        return (
+            intervals(GOOD, REFERENCES, metrics=METRICS),
+            paired_test(GOOD, REFERENCES, baseline=POOR, metrics=METRICS),
+        )
+
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    first = figures()
+    assert "SACREBLEU_SEED" not in os.environ
+    monkeypatch.setenv("SACREBLEU_SEED", "none")
+    assert figures() == first
+    assert os.environ["SACREBLEU_SEED"] == "none"
+
+
+def test_the_environment_is_restored_after_a_failure(monkeypatch):
+    def fail(*_, **__):
+        assert os.environ["SACREBLEU_SEED"] == "12345"
+        raise OSError
+
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    monkeypatch.setattr("sacrebleu.significance.PairedTest", fail)
+    with pytest.raises(OSError):  # noqa: PT011
+        intervals(GOOD, REFERENCES)
+    assert os.environ["SACREBLEU_SEED"] == "7"
+
+
+def test_everything_is_plain_json():
+    found = paired_test(GOOD, REFERENCES, baseline=POOR, metrics=METRICS)
+    assert json.loads(json.dumps(found)) == found
+    found = intervals(GOOD, REFERENCES, metrics=METRICS)
+    assert json.loads(json.dumps(found)) == found
+    assert {"level": 0.95, "resamples": 1000, "seed": 12345}.items() <= found.items()
+    assert all(math.isfinite(found[name]["mean"]) for name in METRICS)
+
+
+@pytest.mark.parametrize("baseline", [GOOD[1:], [*GOOD, ""]])
+def test_a_baseline_of_other_lines_is_refused(baseline):
+    with pytest.raises(DataError, match=f"{len(baseline)} and 43"):
+        paired_test(GOOD, REFERENCES, baseline=baseline)
+    with pytest.raises(DataError, match=f"{len(baseline)} and 43"):
+        significance.intervals(baseline, REFERENCES)

@@ -1,0 +1,200 @@
+"""`--mode=evaluate` and the paper's protocol, as a user runs them."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+
+from t2t_jax.evaluation.bleu import METRICS
+from tests.integration import tiny
+
+NEEDS_MOSES = "the extra `paper` is not installed"
+WHO = (("A man", "Ein Mann"), ("A woman", "Eine Frau"), ("A child", "Ein Kind"))
+WHEN = (("today", "heute"), ("at night", "nachts"), ("often", "oft"))
+NUM_PAIRS = len(WHO) * len(WHEN)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Holds aligned files, and as baseline the references but for their last words."""
+    folder = tmp_path_factory.mktemp("texts")
+    _write_pairs(folder, list(product(WHO, WHEN)))
+    references = (folder / "de").read_text(encoding="utf-8").splitlines()
+    _write(folder / "baseline", [line[:-20] for line in references])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    """Trains on sentences so alike that a few steps lead to some that score."""
+    folder = tmp_path_factory.mktemp("protocol")
+    _write_pairs(folder, list(product(WHO, WHEN)) * 9)
+    changed = {
+        "data__train": f"text:{folder / 'en'},{folder / 'de'}",
+        "data__dev": f"text:{folder / 'en'},{folder / 'de'}",
+        "vocabulary__size": 70,
+        "optimizer__warmup_steps": 20,
+        "optimizer__peak_learning_rate": 0.02,
+        "steps": 60,
+        "evaluation__every_steps": 0,
+        "checkpoint__every_steps": 10,
+    }
+    done = tiny.run(*tiny.arguments(folder / "run", **changed))
+    assert done.returncode == 0, done.stderr.decode()
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def evaluated(workdir, texts):
+    """Runs the protocol once, with everything that there is to it."""
+    pytest.importorskip("sacremoses", reason=NEEDS_MOSES)
+    return _evaluate(
+        workdir,
+        texts,
+        "--protocol=vaswani2017",
+        "--last=3",
+        "--config.decoding.length_penalty=2.0",
+        f"--baseline={texts / 'baseline'}",
+        f"--hypotheses={texts / 'hypotheses'}",
+    )
+
+
+def _write_pairs(folder, pairs):
+    english = [f"{who} reads a newspaper {when}." for (who, _), (when, _) in pairs]
+    german = [
+        f"{who} liest {when} in aller Ruhe eine lange Zeitung."
+        for (_, who), (_, when) in pairs
+    ]
+    _write(folder / "en", english)
+    _write(folder / "de", german)
+
+
+def _write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _arguments(workdir, texts, *argv):
+    return (
+        "--mode=evaluate",
+        f"--workdir={workdir}",
+        f"--source={texts / 'en'}",
+        f"--reference={texts / 'de'}",
+        *argv,
+    )
+
+
+def _evaluate(workdir, texts, *argv):
+    done = tiny.run(*_arguments(workdir, texts, *argv))
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+def _sacrebleu(*argv, folder):
+    """Runs the `sacrebleu` command with more digits than a float has."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", *argv, "-w", "18", "-f", "json"],
+        capture_output=True,
+        cwd=folder,
+        check=True,
+        env={k: v for k, v in os.environ.items() if not k.startswith("SACREBLEU")},
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_each_score_is_the_command_s_on_the_same_files(evaluated, texts, name):
+    result, _ = evaluated
+    theirs = _sacrebleu("de", "-i", "hypotheses", "-m", name, folder=texts)
+    assert result[name] == theirs["score"] > 0
+    assert result[f"{name}_signature"] == theirs["signature"]
+
+
+def test_interval_and_p_value_are_the_command_s_on_the_same_files(evaluated, texts):
+    result, _ = evaluated
+    both = ("-i", "baseline", "hypotheses", "--paired-bs")
+    baseline, ours = _sacrebleu("de", *both, folder=texts)
+    told = result["paired_test"]["bleu"]
+    assert told["baseline"] == baseline["BLEU"]["score"]
+    assert told["p_value"] == ours["BLEU"]["p_value"]
+    gain = result["bleu"] - told["baseline"]
+    assert told["better"] == ("system" if gain > 0 else "baseline")
+    assert result["intervals"]["bleu"]["half_width"] == ours["BLEU"]["ci"]
+
+
+def test_the_paper_s_search_is_used_whatever_run_and_command_say(evaluated):
+    result, table = evaluated
+    used = result["decoding"]
+    assert (used["beam_size"], used["length_penalty"]) == (4, 0.6)
+    assert used["max_extra_tokens"] == 50
+    assert result["overruled"] == {
+        "beam_size": {"asked": 2, "used": 4},  # the run's
+        "length_penalty": {"asked": 2.0, "used": 0.6},  # the command's
+        "max_extra_tokens": {"asked": 5, "used": 50},
+    }
+    assert "the protocol overrules 2.0" in table
+
+
+def test_model_and_files_are_on_record(evaluated, workdir, texts):
+    result, _ = evaluated
+    assert result["averaged_steps"] == [40, 50, 60]
+    assert result["checkpoint_step"] == 60
+    assert result["sentences"] == NUM_PAIRS
+    vocabulary = hashlib.sha256((workdir / "vocab.model").read_bytes()).hexdigest()
+    assert result["vocabulary_sha256"] == {"source": vocabulary, "target": vocabulary}
+    assert set(result["files"]) == {"source", "reference", "baseline", "hypotheses"}
+    for name, file in {"source": "en", "reference": "de"}.items():
+        told = result["files"][name]
+        content = (texts / file).read_bytes()
+        assert told["sha256"] == hashlib.sha256(content).hexdigest()
+        assert told["lines"] == NUM_PAIRS
+    content = (texts / "hypotheses").read_bytes()
+    wanted = hashlib.sha256(content).hexdigest()
+    assert result["files"]["hypotheses"]["sha256"] == wanted
+
+
+def test_the_table_for_people_goes_to_stderr(evaluated):
+    result, table = evaluated
+    first = table.splitlines()[0].split()
+    assert first[:2] == ["BLEU", f"{result['bleu']:.2f}"]
+    assert "not comparable with sacreBLEU" in table
+    assert "\x1b" not in table  # plain where there is no terminal
+
+
+def test_a_model_that_was_averaged_before_gives_the_same_figures(
+    evaluated, workdir, texts, tmp_path
+):
+    result, _ = evaluated
+    to = tmp_path / "average"
+    done = tiny.run("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=3")
+    assert done.returncode == 0, done.stderr.decode()
+    again, _ = _evaluate(to, texts, "--protocol=vaswani2017")
+    same = ("params_sha256", "averaged_steps", "checkpoint_step", "intervals")
+    for name in (*same, *METRICS, "paper_bleu"):
+        assert again[name] == result[name]
+    assert again["files"]["hypotheses"] == {
+        **result["files"]["hypotheses"],
+        "path": None,
+    }
+    refused = tiny.run(
+        *_arguments(to, texts, "--protocol=vaswani2017", "--last=2"),
+    )
+    assert refused.returncode == 64
+    assert b"Leave --last out" in refused.stderr
+
+
+def test_baseline_and_hypotheses_need_no_protocol(workdir, texts, tmp_path):
+    result, errors = _evaluate(
+        workdir,
+        texts,
+        f"--baseline={texts / 'baseline'}",
+        f"--hypotheses={tmp_path / 'hypotheses'}",
+    )
+    assert "ter" not in result
+    assert "averaged_steps" not in result
+    assert set(result["paired_test"]) == {"test", "resamples", "seed", "bleu", "chrf"}
+    assert (tmp_path / "hypotheses").read_bytes().count(b"\n") == NUM_PAIRS
+    assert errors == ""
