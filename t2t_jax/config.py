@@ -88,14 +88,27 @@ class Config:
             f"architecture={self.architecture!r} is not known; known are "
             f"{', '.join(map(repr, ARCHITECTURES))}. Change config.architecture.",
         )
-        learned = self.model.positions == "learned"
+        if self.architecture == "transformer" and self.model.positions == "learned":
+            self._check_positions(problems)
+        problems.raise_if_any()
+
+    def _check_positions(self, problems: Problems) -> None:
+        """Checks that nothing is longer than a learned table of positions."""
+        most, decoding = self.model.max_positions, self.decoding
         problems.require(
-            not learned or self.data.max_length <= self.model.max_positions,
+            self.data.max_length <= most,
             f"data.max_length={self.data.max_length} must not exceed "
-            f"model.max_positions={self.model.max_positions} with learned positions. "
+            f"model.max_positions={most} with learned positions. "
             "Change config.model.max_positions.",
         )
-        problems.raise_if_any()
+        longest = decoding.max_source_length + decoding.max_extra_tokens
+        problems.require(
+            longest <= most,
+            "decoding.max_source_length + decoding.max_extra_tokens="
+            f"{longest} must not exceed model.max_positions={most} with learned "
+            "positions. Change config.decoding.max_source_length: positions beyond "
+            f"data.max_length={self.data.max_length} are never trained.",
+        )
 
     @property
     def network(self) -> ModelConfig:

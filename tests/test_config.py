@@ -100,6 +100,10 @@ def test_a_whole_number_will_do_for_a_float():
             {"model": {"positions": "learned", "max_positions": 7}},
             r"data\.max_length=256 must not exceed model\.max_positions=7",
         ),
+        (
+            {"model": {"positions": "learned", "max_positions": 1073}},
+            r"max_extra_tokens=1074 must not exceed model\.max_positions=1073",
+        ),
         ({"checkpoint": {"keep": 0}}, r"Change config\.checkpoint\.keep\."),
         ({"checkpoint": {"every_minutes": -1.0}}, r"checkpoint\.every_minutes=-1\.0"),
         ({"evaluation": {"every_steps": -1}}, r"evaluation\.every_steps=-1"),

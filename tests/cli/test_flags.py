@@ -83,7 +83,7 @@ def test_a_row_of_a_config_file_has_its_own_workdir():
     [
         ("--config.steps=7", lambda c: c.steps == 7),
         ("--config.model.dropout=0", lambda c: c.model.dropout == 0.0),
-        ("--config.model.positions=learned", lambda c: c.model.positions == "learned"),
+        ("--config.model.norm_position=pre", lambda c: c.model.norm_position == "pre"),
         (
             "--config.optimizer.peak_learning_rate=3e-3",
             lambda c: c.optimizer.peak_learning_rate == 3e-3,

@@ -121,7 +121,13 @@ def test_table_3_has_every_printed_row_and_each_is_another_experiment():
         ),
         ("D_drop0", [("model.dropout", 0.1, 0.0)]),
         ("D_ls02", [("training.label_smoothing", 0.1, 0.2)]),
-        ("E_learned", [("model.positions", "sinusoidal", "learned")]),
+        (
+            "E_learned",
+            [
+                ("model.positions", "sinusoidal", "learned"),
+                ("decoding.max_source_length", 1024, 256),
+            ],
+        ),
     ],
 )
 def test_a_row_changes_what_it_names_and_no_more(row, changed):

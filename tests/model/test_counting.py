@@ -12,6 +12,7 @@ from tests.model.tiny import TINY
 BASE = TransformerConfig()
 BIG = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}
 
+
 def real_sizes(config):
     """Initialises without computing anything, and counts."""
     tokens = jnp.zeros((1, 1), int)

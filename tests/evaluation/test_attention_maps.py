@@ -1,0 +1,113 @@
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from flax import linen as nn
+from numpy.testing import assert_allclose, assert_array_equal
+
+from t2t_jax.errors import UserError
+from t2t_jax.evaluation.attention_maps import KINDS, attention_maps
+from t2t_jax.model.transformer import Transformer
+from tests.model.tiny import TINY, tiny_params
+from tests.reference import paper
+
+# S = 5, T = 7; two layers of three heads.
+SOURCE = np.array([5, 7, 11, 13, 2])
+TARGET = np.array([1, 8, 9, 6, 10, 12, 4])
+
+
+def maps_of(config=TINY, source=SOURCE, target_inputs=TARGET):
+    return attention_maps(
+        Transformer(config), tiny_params(config), source, target_inputs
+    )
+
+
+@pytest.fixture(scope="module")
+def maps():
+    return maps_of()
+
+
+def test_there_is_a_map_for_every_use_layer_and_head(maps):
+    assert {kind: weights.shape for kind, weights in maps.items()} == {
+        "encoder": (2, 3, 5, 5),
+        "decoder": (2, 3, 7, 7),
+        "cross": (2, 3, 7, 5),
+    }
+    assert tuple(maps) == KINDS
+    assert {weights.dtype for weights in maps.values()} == {np.dtype(np.float32)}
+
+
+def test_every_weight_is_the_one_that_the_paper_s_transcription_computes(
+    maps, monkeypatch
+):
+    softmax, rows = paper.softmax, []
+    monkeypatch.setattr(paper, "softmax", lambda z: rows.append(softmax(z)) or rows[-1])
+    params = jax.tree.map(np.asarray, tiny_params())
+    paper.transformer(SOURCE.tolist(), TARGET.tolist(), params)
+    found = iter(rows)  # by layer, use, position, head
+
+    def take(length, widths):
+        table = np.zeros((3, length, max(widths)))
+        for position in range(length):
+            for head in range(3):
+                table[head, position, : widths[position]] = next(found)
+        return table
+
+    wanted = {
+        "encoder": [take(5, [5] * 5) for _ in range(2)],
+        "decoder": [],
+        "cross": [],
+    }
+    for _ in range(2):
+        wanted["decoder"].append(take(7, range(1, 8)))
+        wanted["cross"].append(take(7, [5] * 7))
+    assert next(found, None) is None
+    for kind in KINDS:
+        assert_allclose(maps[kind], wanted[kind], atol=2e-6)  # float32, two layers
+
+
+def test_every_row_sums_to_1(maps):
+    for weights in maps.values():
+        assert_allclose(weights.sum(-1), np.ones(weights.shape[:-1]), rtol=1e-6)
+
+
+def test_the_decoder_gives_exactly_nothing_to_what_comes_later(maps):
+    later = np.triu(np.ones((7, 7), bool), 1)
+    assert_array_equal(maps["decoder"][..., later], 0.0)
+    assert (maps["decoder"][..., ~later] > 0).all()
+    assert (maps["encoder"] > 0).all()
+
+
+def test_a_later_word_does_not_change_where_earlier_ones_look(maps):
+    changed = TARGET.copy()
+    changed[5] = 3
+    others = maps_of(target_inputs=changed)
+    assert_array_equal(others["encoder"], maps["encoder"])
+    assert_array_equal(others["cross"][:, :, :5], maps["cross"][:, :, :5])
+    assert np.abs(others["cross"][:, :, 5:] - maps["cross"][:, :, 5:]).max() > 1e-3
+
+
+def test_a_model_that_computes_in_bfloat16_has_weights_in_float32():
+    maps = maps_of(dataclasses.replace(TINY, compute_dtype="bfloat16"))
+    for weights in maps.values():
+        assert weights.dtype == np.float32
+        assert_allclose(weights.sum(-1), np.ones(weights.shape[:-1]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "target_inputs", "message"),
+    [
+        (np.array([5, 2, 0]), TARGET, r"source must be .* it came as \[5, 2, 0\]"),
+        (SOURCE, np.array([], int), "target_inputs must be .* at least one"),
+        (SOURCE[None], TARGET, r"source must have the axes \[L\]"),
+    ],
+)
+def test_what_is_not_one_sentence_is_refused(source, target_inputs, message):
+    with pytest.raises(ValueError, match=message):
+        maps_of(source=source, target_inputs=target_inputs)
+
+
+def test_a_model_of_another_kind_is_refused():
+    with pytest.raises(UserError, match=r"off a Transformer, .* of class Dense"):
+        attention_maps(nn.Dense(3), {}, SOURCE, TARGET)

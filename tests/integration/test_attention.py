@@ -1,0 +1,151 @@
+"""`--mode=attention` and `--mode=figures`, as a user runs them."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+pytest.importorskip("matplotlib", reason="needs the extra plots")
+
+import t2t_jax
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.cli.flags import parse_argv
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.model.transformer import Transformer
+from t2t_jax.workdir import Workdir
+from tests.evaluation.test_canvas import size_of
+from tests.integration import tiny
+
+TEXT = "The old teacher reads a book."
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    """Makes a model with random weights: they look somewhere as well."""
+    path = tmp_path_factory.mktemp("attention") / "model"
+    argv = tiny.arguments(path, model__num_layers=2)
+    config = parse_argv(argv).config
+    workdir = Workdir(path)
+    workdir.create()
+    workdir.write_config(config)
+    pairs = open_corpus(config.data.train)
+    sentences = [sentence for pair in pairs for sentence in pair]
+    Vocabulary.train(sentences, config=config.vocabulary, seed=0).save(path)
+    token = jnp.ones((1, 1), jnp.int32)
+    module = Transformer(config.model)
+    checkpoints = Checkpoints(workdir.checkpoints, keep=2)
+    for step, kind in ((5, "periodic"), (6, "best")):
+        params = module.init(jax.random.key(step), token, token)["params"]
+        meta = {"step": step, "kinds": [kind], "bleu": float(step)}
+        checkpoints.save(step, params=params, optimizer=None, meta=meta)
+    checkpoints.close()
+    return path
+
+
+def draw(workdir, to, *argv):
+    return tiny.run("--mode=attention", f"--workdir={workdir}", f"--to={to}", *argv)
+
+
+@pytest.fixture(scope="module")
+def drawn(workdir, tmp_path_factory):
+    to = tmp_path_factory.mktemp("drawn") / "pictures"
+    done = draw(workdir, to, f"--text={TEXT}")
+    assert done.returncode == 0, done.stderr.decode()
+    return done, to
+
+
+def test_stdout_names_the_files_and_stderr_says_what_was_done(drawn):
+    done, to = drawn
+    named = [Path(line) for line in done.stdout.decode().splitlines()]
+    assert sorted(named) == sorted(to.iterdir())
+    pictures = {
+        f"{kind}_layer_{layer}_{way}.png"
+        for kind in ("encoder", "decoder", "cross")
+        for layer in (0, 1)
+        for way in ("heat", "lines")
+    }
+    assert {path.name for path in named} == {*pictures, "attention.npz", "tokens.json"}
+    assert b"12 pictures" in done.stderr
+    for name in pictures:
+        assert min(size_of((to / name).read_bytes())) > 150
+
+
+def test_the_arrays_fit_the_tokens_and_are_attention(drawn):
+    _, to = drawn
+    tokens = json.loads((to / "tokens.json").read_text(encoding="utf-8"))
+    source, target = tokens["source"], tokens["target"]
+    assert "".join(source) == "▁" + TEXT.replace(" ", "▁") + "</s>"
+    assert target[0] == "<s>"
+    said = "".join(target[1:]).replace("▁", " ").strip()
+    assert said == tokens["translation"]
+    assert (tokens["text"], tokens["translated_by"]) == (TEXT, "model")
+    assert (tokens["checkpoint_step"], tokens["layers"], tokens["heads"]) == (
+        6,
+        [0, 1],
+        [0, 1],
+    )
+    num_source, num_target = len(source), len(target)
+    with np.load(to / "attention.npz") as file:
+        maps = dict(file)
+    assert {kind: weights.shape for kind, weights in maps.items()} == {
+        "encoder": (2, 2, num_source, num_source),
+        "decoder": (2, 2, num_target, num_target),
+        "cross": (2, 2, num_target, num_source),
+    }
+    for weights in maps.values():
+        assert_allclose(weights.sum(-1), np.ones(weights.shape[:-1]), rtol=1e-5)
+    later = np.triu(np.ones((num_target, num_target), bool), 1)
+    assert_array_equal(maps["decoder"][..., later], 0.0)
+
+
+def test_the_translation_is_the_one_that_the_model_gives(workdir, drawn):
+    _, to = drawn
+    tokens = json.loads((to / "tokens.json").read_text(encoding="utf-8"))
+    assert [tokens["translation"]] == t2t_jax.load(workdir).translate([TEXT])
+
+
+def test_a_given_target_one_layer_and_one_head(workdir, tmp_path):
+    chosen = ["--target=Ein Buch.", "--layer=1", "--head=1", "--checkpoint=5"]
+    done = draw(workdir, tmp_path, f"--text={TEXT}", *chosen)
+    assert done.returncode == 0, done.stderr.decode()
+    tokens = json.loads((tmp_path / "tokens.json").read_text(encoding="utf-8"))
+    assert "".join(tokens["target"]) == "<s>▁Ein▁Buch."
+    assert (tokens["translation"], tokens["translated_by"]) == ("Ein Buch.", "user")
+    assert (tokens["layers"], tokens["heads"]) == ([1], [1])
+    assert tokens["checkpoint_step"] == 5
+    pictures = {path.name for path in tmp_path.glob("*.png")}
+    assert pictures == {
+        f"{kind}_layer_1_head_1_{way}.png"
+        for kind in ("encoder", "decoder", "cross")
+        for way in ("heat", "lines")
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--text= "], "--text=' ' has no subwords"),
+        (["--text=a", "--target= "], "--target=' ' has no subwords"),
+        ([f"--text={'a b ' * 40}"], "at most 64 are read"),
+        (["--text=a", f"--target={'a b ' * 40}"], "at most 69 are read"),
+    ],
+)
+def test_text_that_cannot_be_read_is_an_error(workdir, tmp_path, argv, message):
+    done = draw(workdir, tmp_path, *argv)
+    assert (done.returncode, done.stdout) == (64, b"")
+    assert message in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
+def test_the_figures_need_no_run(tmp_path):
+    done = tiny.run("--mode=figures", f"--to={tmp_path / 'figures'}")
+    assert done.returncode == 0, done.stderr.decode()
+    named = [Path(line) for line in done.stdout.decode().splitlines()]
+    assert [path.name for path in named] == ["schedule.png", "positions.png"]
+    for path in named:
+        assert min(size_of(path.read_bytes())) > 500
