@@ -14,8 +14,10 @@ from jax.sharding import SingleDeviceSharding
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.scoring import PairScore, Scorer
 from t2t_jax.decoding.translator import Translator
 from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import Params, PyTree
 from t2t_jax.workdir import Workdir
 
@@ -48,6 +50,20 @@ class Model:
         """Returns what translates, for scores beside the text."""
         step_model = make_step_model(self.module, self.params)
         return Translator(step_model, self.vocabularies, self.decoding)
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
+        """Tells how probable each target is as the translation of its source."""
+        return self.scorer().scores(sources, targets)
+
+    def scorer(self) -> Scorer:
+        """Returns what scores, for those who show progress."""
+        return Scorer(
+            self.module.apply,
+            {"params": self.params},
+            self.vocabularies,
+            self.decoding,
+            max_length=_max_length(self.module),
+        )
 
 
 def load(
@@ -108,3 +124,11 @@ def abstract_params(module: nn.Module) -> PyTree:
     return jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), shapes
     )
+
+
+def _max_length(module: nn.Module) -> int | None:
+    """Returns how many positions the model knows; None where there is no end."""
+    config = getattr(module, "config", None)
+    if isinstance(config, TransformerConfig) and config.positions == "learned":
+        return config.max_positions
+    return None

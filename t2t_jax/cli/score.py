@@ -1,0 +1,144 @@
+"""`--mode=score`: how probable the model finds given translations, a row for each."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from t2t_jax.cli.lines import opened_output, write_lines
+from t2t_jax.cli.options import Options
+from t2t_jax.data.lines import read_lines
+from t2t_jax.errors import Attempts, DataError, UserError
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.scoring import PairScore
+
+    _ToLines: TypeAlias = Callable[[Sequence[PairScore]], Iterator[str]]
+
+_COLUMNS = (
+    "line",
+    "score",
+    "log_probability",
+    "num_tokens",
+    "per_token",
+    "source_cut",
+)
+
+
+def run(options: Options) -> int:
+    """Scores each line of `options.reference` given its line of `options.source`.
+
+    What is wrong with the files or the flags is said before JAX is imported.
+
+    Raises:
+      UserError: files, flags or workdir are not what they must be.
+    """
+    options.workdir.require()
+    attempts = Attempts()
+    to_lines = attempts.attempt(_format, options.format or "tsv")
+    pairs = attempts.attempt(_pairs, options)
+    attempts.raise_if_any_failed()
+    with opened_output(options.output) as out:
+        from t2t_jax.loading import load
+
+        model = load(
+            options.workdir.path,
+            checkpoint=options.checkpoint,
+            decoding=options.config.decoding,
+        )
+        scores = model.score(*pairs)
+        write_lines(out, to_lines(scores))
+    print(_summary(scores), file=sys.stderr)
+    return 0
+
+
+def _format(name: str) -> _ToLines:
+    if name not in _FORMATS:
+        raise UserError(
+            f"--format={name} must be one of {', '.join(_FORMATS)} with --mode=score."
+        )
+    return _FORMATS[name]
+
+
+def _pairs(options: Options) -> tuple[list[str], list[str]]:
+    """Reads both files, which must have the same number of lines."""
+    attempts = Attempts()
+    sources = attempts.attempt(_lines, options.source)
+    targets = attempts.attempt(_lines, options.reference)
+    attempts.raise_if_any_failed()
+    if len(sources) != len(targets):
+        raise DataError(
+            f"Source and reference must have the same number of lines: "
+            f"{options.source} has {len(sources):,}, {options.reference} has "
+            f"{len(targets):,}."
+        )
+    return sources, targets
+
+
+def _lines(path: str) -> list[str]:
+    return list(read_lines(path))
+
+
+def _tsv(scores: Sequence[PairScore]) -> Iterator[str]:
+    yield "\t".join(_COLUMNS)
+    for line, score in enumerate(scores, start=1):
+        yield "\t".join(map(json.dumps, _row(line, score).values()))
+
+
+def _jsonl(scores: Sequence[PairScore]) -> Iterator[str]:
+    for line, score in enumerate(scores, start=1):
+        row = _row(line, score)
+        row["tokens"] = score.tokens
+        row["token_log_probabilities"] = [
+            _digits(number) for number in score.token_log_probabilities
+        ]
+        yield json.dumps(row, ensure_ascii=False)
+
+
+_FORMATS: dict[str, _ToLines] = {"tsv": _tsv, "jsonl": _jsonl}
+
+
+def _row(line: int, score: PairScore) -> dict[str, Any]:
+    return dict(
+        zip(
+            _COLUMNS,
+            (
+                line,
+                _digits(score.score),
+                _digits(score.log_probability),
+                score.num_tokens,
+                _digits(score.per_token),
+                score.source_cut,
+            ),
+            strict=True,
+        )
+    )
+
+
+def _digits(number: float) -> float:
+    """Keeps nine digits: they tell any two float32 numbers apart."""
+    return float(f"{number:.9g}")
+
+
+def _summary(scores: Sequence[PairScore]) -> str:
+    """Says in one line what all rows come to."""
+    num_tokens = sum(score.num_tokens for score in scores)
+    if not num_tokens:
+        return "Scored 0 pairs."
+    mean = math.fsum(score.log_probability for score in scores) / num_tokens
+    num_cut = sum(score.source_cut for score in scores)
+    return (
+        f"Scored {len(scores):,} pairs, {num_tokens:,} target tokens with their eos: "
+        f"log-probability per token {mean:.4f}, perplexity {_exp(-mean):.2f}. "
+        f"Logarithms are natural (log_e). Sources cut: {num_cut:,}."
+    )
+
+
+def _exp(number: float) -> float:
+    try:
+        return math.exp(number)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,215 @@
+"""`--mode=score`, as a user runs it."""
+
+import json
+import math
+import random
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+
+import t2t_jax
+from tests.integration import tiny
+
+WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
+COLUMNS = "line score log_probability num_tokens per_token source_cut".split()
+
+
+class Trained(NamedTuple):
+    workdir: str
+    source: str
+    target: str
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that has learnt to count in German: its translations are text again."""
+    place = tmp_path_factory.mktemp("score")
+    chance = random.Random(0)
+    pairs = [chance.choices(list(WORDS.items()), k=1 + n % 4) for n in range(400)]
+    source, target = place / "a.en", place / "a.de"
+    for path, side in ((source, 0), (target, 1)):
+        text = (" ".join(word[side] for word in pair) + "\n" for pair in pairs)
+        path.write_text("".join(text), encoding="utf-8")
+    corpus = f"text:{source},{target}"
+    changed = {
+        "data__train": corpus,
+        "data__dev": corpus,
+        "vocabulary__size": 44,
+        "model__dropout": 0.0,
+        "optimizer__warmup_steps": 50,
+        "optimizer__peak_learning_rate": 0.01,
+        "evaluation__every_steps": 0,
+        "checkpoint__every_steps": 0,
+    }
+    done = tiny.run(*tiny.arguments(place / "run", steps=200, **changed))
+    assert done.returncode == 0, done.stderr.decode()
+    return Trained(str(place / "run"), str(source), str(target))
+
+
+def score(workdir, source, reference, *more, stdin=b""):
+    return tiny.run(
+        "--mode=score",
+        f"--workdir={workdir}",
+        f"--source={source}",
+        f"--reference={reference}",
+        *more,
+        stdin=stdin,
+    )
+
+
+def table(done):
+    """Reads the rows of a tsv, and checks its header."""
+    assert done.returncode == 0, done.stderr.decode()
+    header, *rows = done.stdout.decode().splitlines()
+    assert header.split("\t") == COLUMNS
+    cells = [map(json.loads, row.split("\t")) for row in rows]
+    return [dict(zip(COLUMNS, row, strict=True)) for row in cells]
+
+
+def test_a_translation_gets_the_score_that_the_beam_found_it_with(trained, tmp_path):
+    model = t2t_jax.load(trained.workdir)
+    with open(trained.source, encoding="utf-8") as file:
+        sources = sorted(set(file.read().splitlines()))[::5]
+    assert len(sources) > 20
+    translations = model.translator().translations(sources)
+    texts = [translation.text for translation in translations]
+    again = model.vocabularies.target.encode(texts)
+    # The text is cut into as many subwords as the beam has said.
+    for translation, subwords in zip(translations, again, strict=True):
+        assert translation.num_tokens == len(subwords) + 1
+    files = {"en": sources, "de": texts}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = table(score(trained.workdir, tmp_path / "en", tmp_path / "de"))
+    assert [row["line"] for row in rows] == list(range(1, len(sources) + 1))
+    for row, translation in zip(rows, translations, strict=True):
+        assert row["num_tokens"] == translation.num_tokens
+        for name in ("score", "log_probability"):
+            expected = getattr(translation, name)
+            assert math.isclose(row[name], expected, abs_tol=1e-4)
+        assert math.isclose(
+            row["per_token"], row["log_probability"] / row["num_tokens"], rel_tol=1e-6
+        )
+    found = [row["score"] for row in rows]
+    assert max(found) - min(found) > 0.1
+
+
+def test_the_perplexity_is_that_of_the_evaluation(trained):
+    done = score(trained.workdir, trained.source, trained.target)
+    rows = table(done)
+    total = sum(row["log_probability"] for row in rows)
+    tokens = sum(row["num_tokens"] for row in rows)
+    with open(f"{trained.workdir}/metrics.jsonl", encoding="utf-8") as file:
+        (scored,) = (r for r in map(json.loads, file) if r["kind"] == "eval")
+    assert math.isclose(math.exp(-total / tokens), scored["perplexity"], rel_tol=1e-5)
+    summary = done.stderr.decode().splitlines()[-1]
+    assert summary == (
+        f"Scored 400 pairs, {tokens:,} target tokens with their eos: log-probability "
+        f"per token {total / tokens:.4f}, perplexity {scored['perplexity']:.2f}. "
+        "Logarithms are natural (log_e). Sources cut: 0."
+    )
+
+
+def test_json_lines_hold_the_same_and_the_tokens_too(trained, tmp_path):
+    pairs = "one two\n\nfive\n\n", "eins zwei\nvier\n\n\n"
+    for name, text in zip(("en", "de"), pairs, strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = (tmp_path / "en", tmp_path / "de")
+    out = tmp_path / "out.jsonl"
+    rows = table(score(trained.workdir, *files))
+    done = score(trained.workdir, *files, "--format=jsonl", f"--output={out}")
+    assert (done.returncode, done.stdout) == (0, b"")
+    with out.open(encoding="utf-8") as file:
+        records = list(map(json.loads, file))
+    assert len(records) == len(rows) == 4
+    for row, record in zip(rows, records, strict=True):
+        assert {name: record[name] for name in COLUMNS} == row
+        assert record.keys() - set(COLUMNS) == {"tokens", "token_log_probabilities"}
+        logs = record["token_log_probabilities"]
+        assert len(logs) == len(record["tokens"]) == row["num_tokens"]
+        assert math.isclose(math.fsum(logs), row["log_probability"], rel_tol=1e-7)
+        assert record["tokens"][-1] == "</s>"
+    assert "".join(records[0]["tokens"]) == "▁eins▁zwei</s>"
+    assert [record["num_tokens"] for record in records][2:] == [1, 1]
+
+
+def test_a_source_that_was_cut_is_marked_and_warned_of(trained):
+    key = "--config.decoding.max_source_length=9"
+    done = score(
+        trained.workdir, "-", trained.target, key, stdin=b"one\n" * 399 + b"one " * 9
+    )
+    rows = table(done)
+    assert [row["source_cut"] for row in rows] == [False] * 399 + [True]
+    assert b"WARNING: 1 of 400 sources were longer than 8 subwords" in done.stderr
+    assert b"Sources cut: 1." in done.stderr
+
+
+def test_no_lines_are_no_rows(trained, tmp_path):
+    (tmp_path / "empty").touch()
+    done = score(trained.workdir, tmp_path / "empty", tmp_path / "empty")
+    assert table(done) == []
+    assert b"Scored 0 pairs." in done.stderr
+
+
+_WITHOUT_JAX = """
+import sys
+from t2t_jax.main import main
+code = main(sys.argv[1:])
+print("jax" in sys.modules)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "more", "code", "messages"),
+    [
+        (b"a\nb\n", b"a\nb\nc\n", (), 65, ("{0} has 2", "{1} has 3")),
+        (
+            b"a\n\xff\n",
+            b"a\n\xfe\n",
+            (),
+            65,
+            ("{0}:2: invalid UTF-8", "{1}:2: invalid"),
+        ),
+        (b"a\n", None, (), 66, ("{1}: no such file",)),
+        (
+            b"a\n",
+            b"a\n",
+            ("--format=xml",),
+            64,
+            ("--format=xml must be one of tsv, jsonl",),
+        ),
+        (b"a\n", b"", ("--format=text",), 64, ("--format=text", "{1} has 0")),
+    ],
+)
+def test_mistakes_are_named_before_jax_is_imported(
+    trained, tmp_path, source, reference, more, code, messages
+):
+    files = (tmp_path / "s.en", tmp_path / "r.de")
+    for path, data in zip(files, (source, reference), strict=True):
+        if data is not None:
+            path.write_bytes(data)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            _WITHOUT_JAX,
+            "--mode=score",
+            f"--workdir={trained.workdir}",
+            f"--source={files[0]}",
+            f"--reference={files[1]}",
+            f"--output={tmp_path / 'out'}",
+            *more,
+        ],
+        capture_output=True,
+        env=tiny.environment(),
+        cwd=tiny.ROOT,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr.decode()
+    for message in messages:
+        assert message.format(*files) in done.stderr.decode()
+    assert done.stdout.decode() == "False\n"
+    assert not (tmp_path / "out").exists()
