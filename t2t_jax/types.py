@@ -14,6 +14,7 @@ Axis letters, used in names (`scores_BxHxQxK`), docstrings, errors and tests:
 `H`    heads
 `Dk`   depth of a head's queries and keys
 `Dv`   depth of a head's values
+`Dh`   d_hidden, the width of a recurrent decoder's state
 `V`    vocabulary size
 `W`    beams
 `N`    layers

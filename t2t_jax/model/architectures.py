@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from flax import linen as nn
 
+from t2t_jax.model import counting, rnn_counting
 from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.model.rnn import RNN
+from t2t_jax.model.rnn_step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Params, StepModel
@@ -29,8 +32,6 @@ def make_module(config: ModelConfig) -> nn.Module:
     """
     if isinstance(config, TransformerConfig):
         return Transformer(config)
-    from t2t_jax.model.rnn import RNN
-
     return RNN(config)
 
 
@@ -40,9 +41,49 @@ def make_step_model(module: nn.Module, params: Params) -> StepModel:
     Args:
       module: the model.
       params: nested dict of float32 arrays.
+
+    Raises:
+      TypeError: the module is of another kind, which has its own `StepModel`.
     """
     if isinstance(module, Transformer):
         return TransformerStepModel(module, params)
-    from t2t_jax.model.rnn_step_model import RNNStepModel
+    if isinstance(module, RNN):
+        return RNNStepModel(module, params)
+    raise TypeError(
+        f"A step model is known for Transformer and RNN, and {type(module).__name__} "
+        "came. Give decoding a StepModel of your own."
+    )
 
-    return RNNStepModel(module, params)
+
+def count_parameters(config: ModelConfig) -> counting.ParameterCount:
+    """Counts the parameters of the model that a configuration describes.
+
+    Args:
+      config: of the Transformer or of the recurrent baseline.
+
+    Example:
+      >>> count_parameters(TransformerConfig()).total
+      63045632
+    """
+    if isinstance(config, TransformerConfig):
+        return counting.count_parameters(config)
+    return rnn_counting.count_rnn_parameters(config)
+
+
+def training_flops(
+    config: ModelConfig, *, source_length: float, target_length: float
+) -> counting.FlopCount | rnn_counting.RNNFlopCount:
+    """Counts the operations of training on one sentence pair, forward and backward.
+
+    Args:
+      config: of the Transformer or of the recurrent baseline.
+      source_length: subwords of the source.
+      target_length: subwords of the target.
+
+    Returns:
+      The numbers, by part, and their `total`.
+    """
+    lengths = {"source_length": source_length, "target_length": target_length}
+    if isinstance(config, TransformerConfig):
+        return counting.training_flops(config, **lengths)
+    return rnn_counting.rnn_training_flops(config, **lengths)

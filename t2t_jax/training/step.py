@@ -153,6 +153,29 @@ def compile_step(
     Returns:
       The compiled function; its state argument is donated.
     """
+    lowered = lower_step(step, state, batch_shape=batch_shape, mesh=mesh, rules=rules)
+    return lowered.compile()
+
+
+def lower_step(
+    step: Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]],
+    state: TrainState,
+    *,
+    batch_shape: tuple[int, int],
+    mesh: Mesh,
+    rules: Rules = REPLICATED,
+) -> jax.stages.Lowered:
+    """Traces `step` for the compiler, which can then say what it costs.
+
+    Nothing is computed and nothing allocated, however large the model.
+
+    Args:
+      step: as in `compile_step`, like all the others.
+      state: the shapes of the state.
+      batch_shape: (B, L) of the global batch.
+      mesh: the devices.
+      rules: where parameters and moments live.
+    """
     places = shardings_for(state, mesh, rules=rules)
     everywhere = replicated(mesh)
     jitted = jax.jit(
@@ -163,7 +186,7 @@ def compile_step(
     )
     shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
     batch: Any = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
-    return jitted.lower(state, batch, jax.eval_shape(jax.random.key, 0)).compile()
+    return jitted.lower(state, batch, jax.eval_shape(jax.random.key, 0))
 
 
 def compile_evaluation(

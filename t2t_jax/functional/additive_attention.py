@@ -1,0 +1,63 @@
+"""Additive attention: what recurrent translation looked with before the Transformer."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.functional.shapes import check_axes
+from t2t_jax.types import Array
+
+
+def additive_attention_weights(
+    q_xQxDk: Array,
+    k_xKxDk: Array,
+    *,
+    score_Dk: Array,
+    mask_xQxK: Array | None = None,
+) -> jax.Array:
+    """Computes how much each query looks where: softmax(v^T tanh(W q + U k)).
+
+    W q does not depend on the key nor U k on the query, so both come in computed: the
+    keys once for a whole sentence, however many queries there are.
+
+    Args:
+      q_xQxDk: [..., Q, Dk] queries, already multiplied by W.
+      k_xKxDk: [..., K, Dk] keys, already multiplied by U.
+      score_Dk: [Dk] the vector v.
+      mask_xQxK: [..., Q, K] True = may look; axes of size 1 are broadcast. None: every
+        query looks everywhere.
+
+    Returns:
+      weights: [..., Q, K] float32. Each row sums to 1, or is all zeros where the query
+      may look nowhere.
+
+    Raises:
+      ValueError: the axes do not agree.
+
+    Paper:
+      §3.2.1 compares it with the dot product: "additive attention computes the
+      compatibility function using a feed-forward network with a single hidden layer".
+
+    Example:
+      >>> q, k = jnp.zeros((1, 2)), jnp.array([[9.0, 9.0], [-9.0, -9.0]])
+      >>> additive_attention_weights(q, k, score_Dk=jnp.array([9.0, 9.0])).round(2)
+      Array([[1., 0.]], dtype=float32)
+    """
+    check_axes(q=(q_xQxDk, "...xQxDk"), k=(k_xKxDk, "...xKxDk"), score=(score_Dk, "Dk"))
+    queries_xQx1xDk = jnp.asarray(q_xQxDk)[..., :, None, :]
+    keys_x1xKxDk = jnp.asarray(k_xKxDk)[..., None, :, :]
+    # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
+    scores_xQxK = jnp.einsum(
+        "...d,d->...",
+        jnp.tanh(queries_xQx1xDk + keys_x1xKxDk),
+        score_Dk,
+        preferred_element_type=jnp.float32,
+    )
+    if mask_xQxK is None:
+        return jax.nn.softmax(scores_xQxK)
+    # Not -inf, as in `functional.attention`: a query without keys must not give NaN.
+    lowest = np.finfo(np.float32).min
+    weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
+    return jnp.where(mask_xQxK, weights_xQxK, 0.0)
