@@ -8,14 +8,139 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import jax
+
 from t2t_jax.checkpointing.averaging import average
 from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
+from t2t_jax.checkpointing.spacing import (
+    Mark,
+    Selection,
+    mark_of,
+    select,
+    units_of,
+    windows,
+)
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import DataError, OutputError
+from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.loading import Model, abstract_params
 from t2t_jax.model.architectures import make_module
 from t2t_jax.workdir import Workdir
+
+
+class Averager:
+    """Chooses checkpoints of a run, and makes their mean.
+
+    Args:
+      workdir: the run.
+
+    Attributes:
+      last: how many checkpoints the run averages: `checkpoint.keep`.
+
+    Raises:
+      UserError: the directory is no run, but a model or neither.
+
+    Paper: §6.1.
+    """
+
+    def __init__(self, workdir: Workdir):
+        if workdir.is_model:
+            raise UserError(
+                f"--workdir={workdir.path} must be a run, whose checkpoints can be "
+                "averaged, and is a model that --mode=average has written. Name the "
+                "run it was made from, or use the model as it is."
+            )
+        self._config = workdir.read_config()
+        self.last = self._config.checkpoint.keep
+        self._checkpoints = Checkpoints(workdir.checkpoints)
+        self._units = units_of(self._config.checkpoint)
+        self._module = make_module(self._config.network)
+        self._vocabularies = Vocabularies.load(workdir.path)
+
+    def select(
+        self, *, last: int = 0, steps: Sequence[int] = (), force: bool = False
+    ) -> Selection:
+        """Chooses the checkpoints of one average.
+
+        Args:
+          last: how many periodic checkpoints to take, the newest; 0 means as many as
+            `checkpoint.keep`.
+          steps: the steps to take instead, if there are any, in any order.
+          force: takes them whatever their faults: spaced unevenly, not periodic, or
+            named twice, in which case they weigh twice.
+
+        Raises:
+          DataError: there are not so many checkpoints, or not those, or they have
+            faults and `force` is not set.
+        """
+        if steps:
+            self._require(steps)
+            selection = select([self._mark(step) for step in steps], self._units)
+        else:
+            selection = self.windows(last=last)[-1]
+        if not force:
+            selection.require_faultless()
+        return selection
+
+    def windows(self, *, last: int = 0) -> list[Selection]:
+        """Lists every `last` periodic checkpoints that follow one another.
+
+        Args:
+          last: as in `select`.
+
+        Returns:
+          At least one window, the oldest first, those with faults among them.
+
+        Raises:
+          DataError: there are not so many checkpoints.
+        """
+        last = last or self.last
+        marks = [self._mark(step) for step in self._checkpoints.steps()]
+        found = windows(marks, self._units, last=last)
+        if not found:
+            raise DataError(
+                f"--last={last} periodic checkpoints are to be averaged, and "
+                f"{self._checkpoints.directory} holds "
+                f"{sum(mark.is_periodic for mark in marks)}. Lower --last, or keep "
+                "more with config.checkpoint.keep."
+            )
+        return found
+
+    def model(
+        self, steps: Sequence[int], *, decoding: DecodingConfig | None = None
+    ) -> Model:
+        """Makes the mean of checkpoints, on the first device.
+
+        Args:
+          steps: of the checkpoints, oldest first; one that comes twice weighs twice.
+          decoding: how to search; None means as the run was configured.
+
+        Returns:
+          The model, numbered as the newest of its checkpoints.
+        """
+        like = abstract_params(self._module)
+        mean = average(self._checkpoints.params(step, like=like) for step in steps)
+        places = jax.tree.map(lambda leaf: leaf.sharding, like)
+        return Model(
+            self._module,
+            jax.device_put(mean, places),
+            self._vocabularies,
+            decoding or self._config.decoding,
+            steps[-1],
+            averaged_steps=tuple(steps),
+        )
+
+    def _mark(self, step: int) -> Mark:
+        return mark_of(self._checkpoints.meta(step))
+
+    def _require(self, steps: Sequence[int]) -> None:
+        there = self._checkpoints.steps()
+        if not set(steps) <= set(there):
+            raise DataError(
+                f"--average_steps={','.join(map(str, steps))} must be steps of "
+                f"{self._checkpoints.directory}, which holds "
+                f"{', '.join(map(str, there)) or 'none'}."
+            )
 
 
 def load_average(
@@ -32,31 +157,24 @@ def load_average(
       workdir: the run.
       last: how many periodic checkpoints to take, the newest; 0 means as many as
         `checkpoint.keep`.
-      steps: the steps to take instead, if there are any.
-      force: takes them however they are spaced.
+      steps: the steps to take instead, if there are any, in any order.
+      force: takes them whatever their faults: spaced unevenly, not periodic, or named
+        twice, in which case they weigh twice.
       decoding: how to search; None means as the run was configured.
 
     Returns:
       The model, numbered as the newest of its checkpoints.
 
     Raises:
-      DataError: there are not so many checkpoints, or not those.
+      UserError: the directory is no run.
+      DataError: there are not so many checkpoints, or not those, or they have faults
+        and `force` is not set.
 
     Paper: §6.1.
     """
-    config = workdir.read_config()
-    module = make_module(config.network)
-    checkpoints = Checkpoints(workdir.checkpoints)
-    chosen = _chosen(checkpoints, last=last or config.checkpoint.keep, steps=steps)
-    like = abstract_params(module)
-    return Model(
-        module,
-        average(checkpoints.params(step, like=like) for step in chosen),
-        Vocabularies.load(workdir.path),
-        decoding or config.decoding,
-        chosen[-1],
-        averaged_steps=tuple(chosen),
-    )
+    averager = Averager(workdir)
+    selection = averager.select(last=last, steps=steps, force=force)
+    return averager.model(selection.steps, decoding=decoding)
 
 
 def average_checkpoints(
@@ -69,19 +187,55 @@ def average_checkpoints(
 ) -> tuple[int, ...]:
     """Writes the mean of several checkpoints as a model directory.
 
+    Its model.json says which they were, how far apart, and whether `force` has
+    overruled a fault.
+
     Args:
       workdir: the run.
       to: the directory to make; it must not exist, or be empty.
       last: as in `load_average`, like what follows.
       steps: the steps to take instead.
-      force: takes them however they are spaced.
+      force: takes them whatever their faults.
 
     Returns:
       The steps that were averaged.
 
     Raises:
-      DataError: there are not so many checkpoints, or not those.
+      UserError: as for `load_average`.
       OutputError: `to` holds something already.
+    """
+    require_new(workdir, to)
+    averager = Averager(workdir)
+    selection = averager.select(last=last, steps=steps, force=force)
+    model = averager.model(selection.steps)
+    origin = {
+        "averaged_steps": list(selection.steps),
+        "step": model.step,
+        "unit": selection.spacing.unit,
+        "gaps": list(selection.spacing.gaps),
+        "forced": bool(selection.faults),
+    }
+    target = Workdir(to)
+    target.create()
+    model.vocabularies.save(to)
+    written = Checkpoints(target.checkpoints, keep=1)
+    meta: Meta = {**origin, "kinds": ["average"]}
+    written.save(model.step, params=model.params, optimizer=None, meta=meta)
+    written.close()
+    target.write_json("model.json", origin)
+    target.write_config(workdir.read_config())
+    return selection.steps
+
+
+def require_new(workdir: Workdir, to: Path) -> None:
+    """Checks that a model directory can be made here, before the work for it begins.
+
+    Args:
+      workdir: the run.
+      to: the directory to make.
+
+    Raises:
+      OutputError: it holds something already, or lies among the run's checkpoints.
     """
     inside = workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]
     if inside or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
@@ -89,36 +243,3 @@ def average_checkpoints(
             f"--to={to} must be a new or empty directory outside the checkpoints, and "
             "is not. Name another."
         )
-    model = load_average(workdir, last=last, steps=steps, force=force)
-    chosen = list(model.averaged_steps)
-    target = Workdir(to)
-    target.create()
-    model.vocabularies.save(to)
-    written = Checkpoints(target.checkpoints, keep=1)
-    meta: Meta = {"step": model.step, "kinds": ["average"], "averaged_steps": chosen}
-    written.save(model.step, params=model.params, optimizer=None, meta=meta)
-    written.close()
-    target.write_json("model.json", {"averaged_steps": chosen, "step": model.step})
-    target.write_config(workdir.read_config())
-    return model.averaged_steps
-
-
-def _chosen(checkpoints: Checkpoints, *, last: int, steps: Sequence[int]) -> list[int]:
-    there = checkpoints.steps()
-    if steps:
-        missing = sorted(set(steps) - set(there))
-        if missing or len(set(steps)) < len(steps):
-            raise DataError(
-                f"--average_steps={','.join(map(str, steps))} must be different steps "
-                f"of {checkpoints.directory}, which holds "
-                f"{', '.join(map(str, there)) or 'none'}."
-            )
-        return sorted(steps)
-    periodic = [step for step in there if "periodic" in checkpoints.meta(step)["kinds"]]
-    if len(periodic) < last:
-        raise DataError(
-            f"--last={last} periodic checkpoints are to be averaged, and "
-            f"{checkpoints.directory} holds {len(periodic)}. Lower --last, or keep "
-            "more with config.checkpoint.keep."
-        )
-    return periodic[-last:]

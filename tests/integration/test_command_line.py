@@ -115,29 +115,6 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
     }
 
 
-def test_an_average_is_a_model_that_translates(workdir, tmp_path):
-    to = tmp_path / "average"
-    one = tmp_path / "one"
-    newest = tiny.run(
-        "--mode=average", f"--workdir={workdir}", f"--to={one}", "--last=1"
-    )
-    assert b"checkpoints 10 into" in newest.stderr
-    done = tiny.run("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2")
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"5, 10" in done.stderr
-    used = tiny.run("--mode=translate", f"--workdir={to}", stdin=SOURCES.encode())
-    assert used.returncode == 0, used.stderr.decode()
-    assert used.stdout.count(b"\n") == 4
-    trained = tiny.run(*tiny.arguments(to, steps=20))
-    assert trained.returncode == 64
-    assert b"is a model" in trained.stderr
-    refused = tiny.run(
-        "--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2"
-    )
-    assert refused.returncode == 73
-    assert b"new or empty" in refused.stderr
-
-
 def test_a_smaller_number_of_steps_leaves_a_complete_run_as_it_is(workdir):
     before = (workdir / "config.json").read_bytes()
     done = tiny.run(f"--workdir={workdir}", "--config.steps=5")
