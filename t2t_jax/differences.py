@@ -16,7 +16,7 @@ CHANGEABLE_ON_RESUME = (
     "decoding",
     "checkpoint",
     # Where the text lies; that it is the same text is seen by its fingerprint.
-    *("data.cache_dir", "data.train", "data.dev"),
+    *("data.cache_dir", "data.train", "data.dev", "data.workers"),
 )
 
 

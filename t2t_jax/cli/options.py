@@ -10,6 +10,7 @@ from t2t_jax.workdir import Workdir
 
 MODES = {
     "train": "trains, or resumes what --workdir holds",
+    "prepare": "reads, filters and encodes the text of a run; trains nothing",
     "translate": "translates stdin (or --input) to stdout (or --output)",
     "evaluate": "scores --source against --reference, one JSON object on stdout",
     "score": "prints the log-probability of each pair of --source and --reference",

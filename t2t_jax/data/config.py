@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from t2t_jax.errors import Problems
+
+LAYOUTS = ("packed", "length_groups")
+"""What `data.layout` may be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +25,15 @@ class DataConfig:
       dev: the corpus to evaluate on while training.
       tokens_per_batch: token slots per side in a global batch, an upper bound.
       row_length: slots of a packed row, on each side.
+      layout: "packed", several pairs in each row, one shape; or "length_groups", a row
+        for each pair and rows of like length together, in at most 10 shapes.
       max_length: subwords of the longest sentence kept, eos included; a pair with a
         longer side is dropped and counted.
+      max_length_ratio: a pair with one side so many times as long as the other, in
+        subwords, is dropped and counted; 0 keeps them all.
+      drop_copies: whether pairs whose two sides are the same text are dropped.
+      drop_duplicates: whether a pair that has been read before is dropped.
+      workers: processes that encode; 0 means one for each core.
       cache_dir: where encoded corpora are kept; empty means t2t_jax in the user's
         cache home.
     """
@@ -31,7 +42,12 @@ class DataConfig:
     dev: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
+    layout: str = "packed"
     max_length: int = 256
+    max_length_ratio: float = 0.0
+    drop_copies: bool = False
+    drop_duplicates: bool = False
+    workers: int = 0
     cache_dir: str = ""
 
     def __post_init__(self) -> None:
@@ -57,6 +73,22 @@ class DataConfig:
             f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
             f"data.row_length={self.row_length}: a batch has one row or more. "
             "Change config.data.tokens_per_batch.",
+        )
+        problems.require(
+            self.layout in LAYOUTS,
+            f"data.layout={self.layout!r} is not known; known are "
+            f"{', '.join(map(repr, LAYOUTS))}. Change config.data.layout.",
+        )
+        ratio = self.max_length_ratio
+        problems.require(
+            ratio == 0 or 1 <= ratio < math.inf,
+            f"data.max_length_ratio={ratio} must be at least 1, or 0 to keep every "
+            "pair. Change config.data.max_length_ratio.",
+        )
+        problems.require(
+            self.workers >= 0,
+            f"data.workers={self.workers} must be at least 1, or 0 for one a core. "
+            "Change config.data.workers.",
         )
         problems.raise_if_any()
 

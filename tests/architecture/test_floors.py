@@ -28,6 +28,7 @@ FLOORS = {
     "workdir": 6,
     "text": 7,
     "snapshots": 7,
+    "description": 8,
     "experiment": 8,
     "loading": 8,
     "averages": 9,

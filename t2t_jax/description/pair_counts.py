@@ -1,0 +1,50 @@
+"""How large the corpora of a run are, from the run itself or from their files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from t2t_jax.config import Config
+from t2t_jax.data.counting import count_pairs
+from t2t_jax.errors import DataError
+from t2t_jax.workdir import Workdir
+
+_PARTS = ("train", "dev")
+
+
+def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
+    """Finds out how many pairs there are to train and to evaluate on.
+
+    Args:
+      config: names the corpora.
+      workdir: of the run; it need not exist. Its data.json is believed.
+
+    Returns:
+      For train and dev: spec, `pairs` (None where it is not known), `note` (why not),
+      and, from data.json, the mean length of either side in subwords.
+
+    Raises:
+      ConfigError: a corpus's name cannot be understood.
+      DataError: data.json is damaged.
+    """
+    path = workdir.path / "data.json"
+    if path.is_file():
+        try:
+            read = json.loads(path.read_text(encoding="utf-8"))
+            return {part: _of_a_run(read[part]) for part in _PARTS}
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path} is damaged: {error!r}\nRemove it.") from error
+    return {
+        part: count_pairs(getattr(config.data, part), key=f"data.{part}")._asdict()
+        for part in _PARTS
+    }
+
+
+def _of_a_run(told: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "spec": told["spec"],
+        "pairs": told["counts"]["kept"],
+        "note": "",
+        "mean_length": told["mean_length"],
+    }

@@ -1,0 +1,214 @@
+"""What a configuration is and what it costs, in figures, before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jax.sharding import Mesh
+
+from t2t_jax.config import Config, to_dict
+from t2t_jax.description.costs import (
+    Compiled,
+    bytes_of,
+    compile_costs,
+    parameter_table,
+    state_shapes,
+    step_flops,
+)
+from t2t_jax.description.departures import departures
+from t2t_jax.description.variations import row_of, variations
+from t2t_jax.differences import differences
+from t2t_jax.model.architectures import count_parameters, training_flops
+from t2t_jax.parallelism.mesh import rows_for
+from t2t_jax.training.optimizer import learning_rate
+from t2t_jax.training.state import TrainState
+from t2t_jax.types import Batch
+
+SENTENCE_LENGTH = 28
+"""Subwords of an average sentence of WMT, at which models are compared."""
+
+_INT32_BYTES = 4
+
+# §5.2 and Table 2: hours on 8 P100, and training cost in FLOPs.
+_PAPER_COSTS = {
+    "base": {"hours": 12.0, "flops": 3.3e18},
+    "En-Fr_base": {"hours": 12.0, "flops": 3.3e18},
+    "big": {"hours": 84.0, "flops": 2.3e19},
+    "En-Fr_big": {"hours": 84.0, "flops": 2.3e19},
+}
+
+
+def describe(
+    config: Config,
+    *,
+    mesh: Mesh,
+    data: Mapping[str, Any] | None = None,
+    peak_tflops: float = 0.0,
+    mfu: float = 0.4,
+) -> dict[str, Any]:
+    """Puts into figures what a configuration is and costs.
+
+    Args:
+      config: of the experiment.
+      mesh: the devices that it would be trained on, real or simulated.
+      data: how many pairs there are, from `pair_counts.count_pairs_of`; None where
+        nobody has looked.
+      peak_tflops: of one device, in 10^12 operations a second; 0 if it is not known.
+      mfu: share of the peak that training reaches.
+
+    Returns:
+      JSON values. `flops_per_step` is by formula, `compiler_flops_per_step` the
+      compiler's own; `estimate` is None without `peak_tflops`.
+    """
+    state = state_shapes(config)
+    rows = rows_for(mesh, config.data.rows_per_batch)
+    compiled = compile_costs(config, state=state, mesh=mesh)
+    by_part = step_flops(config, rows=rows)
+    flops = sum(by_part.values())
+    parameters = count_parameters(config.network)
+    return {
+        **_beside_the_paper(config),
+        "parameters": {**parameters._asdict(), "total": parameters.total},
+        "parameters_by_kind": parameter_table(state.params),
+        "flops_per_step": flops,
+        "flops_by_part": by_part,
+        "compiler_flops_per_step": compiled.flops,
+        "flops_per_token_pair": _flops_of_a_pair(config),
+        "learning_rate": _learning_rate(config),
+        "batch": _batch(config, rows=rows, devices=mesh.size),
+        "memory": _memory(config, state, compiled=compiled, rows=rows // mesh.size),
+        **_checkpoints(config, state),
+        "steps": config.steps,
+        "epochs": _epochs(config, data, rows=rows),
+        "data": data if _known(data) else None,
+        "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
+        "training_flops": flops * config.steps,
+        "paper_costs": _paper_costs(config),
+        "estimate": estimate(
+            flops,
+            steps=config.steps,
+            devices=mesh.size,
+            peak_tflops=peak_tflops,
+            mfu=mfu,
+        )
+        if peak_tflops
+        else None,
+    }
+
+
+def estimate(
+    flops_per_step: float, *, steps: int, devices: int, peak_tflops: float, mfu: float
+) -> dict[str, float]:
+    """Estimates how long a training takes on devices that are not there.
+
+    Args:
+      flops_per_step: operations of a step, on all devices together.
+      steps: optimizer steps.
+      devices: how many.
+      peak_tflops: of one device, in 10^12 operations a second.
+      mfu: share of the peak that training reaches ("model FLOPs utilisation").
+
+    Returns:
+      Hours, and what they follow from. Evaluation and checkpoints are not in it.
+
+    Example:
+      >>> estimate(36e14, steps=10, devices=2, peak_tflops=10, mfu=0.5)["hours"]
+      1.0
+    """
+    seconds = steps * flops_per_step / (devices * peak_tflops * 1e12 * mfu)
+    return {
+        "hours": seconds / 3600,
+        "devices": devices,
+        "peak_tflops": peak_tflops,
+        "mfu": mfu,
+    }
+
+
+def _beside_the_paper(config: Config) -> dict[str, Any]:
+    return {
+        "config": to_dict(config),
+        "row": row_of(config),
+        "differences": [
+            {"key": key, "base": base, "here": here}
+            for key, base, here in differences(Config(), config)
+        ],
+        "variations": [variation._asdict() for variation in variations(config)],
+        "departures": [departure._asdict() for departure in departures(config)],
+    }
+
+
+def _flops_of_a_pair(config: Config) -> dict[str, float]:
+    of_a_sentence = training_flops(
+        config.network, source_length=SENTENCE_LENGTH, target_length=SENTENCE_LENGTH
+    )
+    return {
+        "sentence_length": SENTENCE_LENGTH,
+        "flops": of_a_sentence.total / SENTENCE_LENGTH,
+    }
+
+
+def _learning_rate(config: Config) -> dict[str, float]:
+    """Finds the highest learning rate of the run, and its step."""
+    step = min(config.optimizer.warmup_steps, config.steps)
+    d_model = config.network.d_model
+    rate = learning_rate(step - 1, config=config.optimizer, d_model=d_model)
+    return {"peak": float(rate), "step": step}
+
+
+def _batch(config: Config, *, rows: int, devices: int) -> dict[str, Any]:
+    length = config.data.row_length
+    return {
+        "slots_per_side": rows * length,
+        "rows": rows,
+        "row_length": length,
+        "devices": devices,
+        "rows_per_device": rows // devices,
+        "empty_rows": rows - config.data.rows_per_batch,
+        "micro_batches": 1,
+        "compute_dtype": config.network.compute_dtype,
+    }
+
+
+def _memory(
+    config: Config, state: TrainState, *, compiled: Compiled, rows: int
+) -> dict[str, Any]:
+    """Sets what the arrays take beside what the compiler says, on one device."""
+    # All arrays of a batch but `rows` have a slot for each position of a row.
+    slots = (len(Batch._fields) - 1) * config.data.row_length + 1
+    return {
+        "platform": compiled.platform,
+        "parameters": bytes_of(state.params),
+        "optimizer": bytes_of(state.optimizer),
+        "gradients": bytes_of(state.params),
+        "batch": rows * slots * _INT32_BYTES,
+        "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
+    }
+
+
+def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
+    one = bytes_of(state.params) + bytes_of(state.optimizer)
+    return {"checkpoint_bytes": one, "checkpoints_bytes": config.checkpoint.keep * one}
+
+
+def _paper_costs(config: Config) -> dict[str, float] | None:
+    """Looks up what the paper says, of a configuration that is as the paper's."""
+    chosen = any(departure.key for departure in departures(config))
+    return None if chosen else _PAPER_COSTS.get(row_of(config))
+
+
+def _known(data: Mapping[str, Any] | None) -> bool:
+    """Tells whether the size of any corpus is known."""
+    return any(corpus["pairs"] is not None for corpus in (data or {}).values())
+
+
+def _epochs(
+    config: Config, data: Mapping[str, Any] | None, *, rows: int
+) -> float | None:
+    """Divides the slots of the run by the subwords of the longer side, if known."""
+    lengths = ((data or {}).get("train") or {}).get("mean_length")
+    if not lengths or not data:
+        return None
+    subwords: float = data["train"]["pairs"] * max(lengths.values())
+    slots: float = config.steps * config.data.rows_per_batch * config.data.row_length
+    return slots / subwords

@@ -1,0 +1,143 @@
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.description.costs import (
+    bytes_of,
+    compile_costs,
+    parameter_table,
+    state_shapes,
+    step_flops,
+)
+from t2t_jax.model.architectures import count_parameters, training_flops
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.parallelism.mesh import make_mesh
+from tests.model.tiny import TINY
+
+# Large enough that products of matrices are nearly all there is.
+SMALL = dataclasses.replace(
+    Config(),
+    data=DataConfig(tokens_per_batch=14 * 61, row_length=61, max_length=61),
+    model=TransformerConfig(
+        vocab_size=2003, num_layers=1, d_model=254, d_ff=1021, num_heads=4
+    ),
+)
+
+
+def mesh(devices):
+    return make_mesh(jax.devices()[:devices])
+
+
+def table_of(network):
+    name = "rnn" if isinstance(network, RNNConfig) else "model"
+    architecture = {"rnn": "rnn", "model": "transformer"}[name]
+    config = dataclasses.replace(Config(), architecture=architecture, **{name: network})
+    return parameter_table(state_shapes(config).params)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        TransformerConfig(),
+        dataclasses.replace(TINY, norm_position="pre"),
+        dataclasses.replace(
+            TINY, positions="learned", max_positions=1103, tying="none"
+        ),
+        dataclasses.replace(TINY, tying="decoder", source_vocab_size=23),
+        RNNConfig(vocab_size=29, d_model=13, d_hidden=22, d_attention=7),
+    ],
+    ids=["base", "pre-norm", "untied", "two vocabularies", "rnn"],
+)
+def test_parts_and_kinds_add_up_to_the_formula(network):
+    table = table_of(network)
+    counted = {part: sum(kinds.values()) for part, kinds in table.items()}
+    assert counted == count_parameters(network)._asdict()
+
+
+def test_kinds_of_base_by_hand():
+    table = table_of(TransformerConfig())
+    attention, norm = 4 * 512 * 512, 2 * 512
+    feed_forward = 2 * 512 * 2048 + 2048 + 512
+    assert table == {
+        "embedding": {"embedding": 37_000 * 512},
+        "encoder": {
+            "attention": 6 * attention,
+            "feed_forward": 6 * feed_forward,
+            "norms": 6 * 2 * norm,
+        },
+        "decoder": {
+            "attention": 6 * 2 * attention,
+            "feed_forward": 6 * feed_forward,
+            "norms": 6 * 3 * norm,
+        },
+    }
+
+
+def test_a_parameter_of_no_known_kind_is_named():
+    with pytest.raises(ValueError, match=r"encoder/novelty/kernel is of none"):
+        parameter_table({"encoder": {"novelty": {"kernel": np.zeros(3)}}})
+
+
+def test_the_state_is_the_parameters_three_times_and_three_counters():
+    state = state_shapes(SMALL)
+    parameters = 4 * count_parameters(SMALL.model).total
+    assert bytes_of(state.params) == parameters
+    assert bytes_of(state) == pytest.approx(3 * parameters + 3 * 4)
+
+
+def test_bytes_follow_the_type():
+    assert bytes_of({"a": jnp.zeros((3, 5), jnp.bfloat16), "b": np.zeros(7)}) == 86
+
+
+def test_flops_of_a_step_are_those_of_its_rows():
+    row = training_flops(SMALL.model, source_length=61, target_length=61)
+    flops = step_flops(SMALL, rows=14)
+    assert sum(flops.values()) == pytest.approx(14 * row.total)
+    assert list(flops) == ["feed_forward", "projections", "scores", "logits"]
+
+
+@functools.cache
+def costs_on(devices):
+    return compile_costs(SMALL, state=state_shapes(SMALL), mesh=mesh(devices))
+
+
+@pytest.fixture(params=[1, 7])
+def compiled(request):
+    return request.param, costs_on(request.param)
+
+
+def test_the_compiler_counts_the_operations_of_the_formula(compiled):
+    devices, costs = compiled
+    ours = sum(step_flops(SMALL, rows=14).values())
+    # Every device updates all parameters, some 20 operations for each.
+    updates = 20 * devices * count_parameters(SMALL.model).total
+    assert ours < costs.flops < 1.02 * ours + updates
+
+
+def test_arguments_are_the_state_and_a_share_of_the_batch(compiled):
+    devices, costs = compiled
+    state = 3 * 4 * count_parameters(SMALL.model).total
+    batch = 14 // devices * 7 * 61 * 4
+    assert costs.memory.arguments == pytest.approx(state + batch, rel=0.01)
+
+
+def test_the_new_state_takes_the_place_of_the_old(compiled):
+    _, costs = compiled
+    memory = costs.memory
+    assert memory.aliased == pytest.approx(memory.outputs, rel=0.01)
+    assert memory.total == pytest.approx(
+        memory.arguments + memory.temporaries, rel=0.01
+    )
+    # The logits alone, and their gradient, are that large.
+    assert memory.temporaries > 2 * 4 * 14 // compiled[0] * 61 * 2003
+    assert costs.platform == "cpu"
+
+
+def test_more_devices_take_less_memory_each():
+    assert costs_on(7).memory.temporaries < costs_on(1).memory.temporaries

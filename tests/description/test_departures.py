@@ -1,0 +1,167 @@
+import dataclasses
+
+import pytest
+
+from t2t_jax.checkpointing.config import CheckpointConfig
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.description.departures import departures
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.training.config import OptimizerConfig
+from tests.configs.test_configs import _config
+
+ALWAYS = ["packed rows", "dropout masks", "vocabulary", "scores", "search"]
+
+
+def chosen(**sections):
+    """Lists what a configuration departs in, beside what it always does."""
+    found = departures(dataclasses.replace(Config(), **sections))
+    assert [departure.name for departure in found[:5]] == ALWAYS
+    assert {departure.key for departure in found[:5]} == {""}
+    return found[5:]
+
+
+@pytest.mark.parametrize(
+    "name", ["wmt_en_de", "wmt_en_de_big", "wmt_en_fr", "wmt_en_fr_big"]
+)
+def test_the_paper_s_own_configs_choose_no_departure(name):
+    assert [departure.name for departure in departures(_config(name))] == ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("sections", "name", "key"),
+    [
+        ({"model": {"norm_position": "pre"}}, "pre-norm", "model.norm_position"),
+        (
+            {"model": {"attention_dropout": 0.1}},
+            "attention dropout",
+            "model.attention_dropout",
+        ),
+        ({"model": {"relu_dropout": 0.1}}, "ReLU dropout", "model.relu_dropout"),
+        ({"model": {"tying": "decoder"}}, "tying", "model.tying"),
+        (
+            {"model": {"positions": "learned", "max_positions": 1100}},
+            "scale of learned positions",
+            "model.positions",
+        ),
+        (
+            {"model": {"layer_norm_epsilon": 1e-5}},
+            "epsilon of the norms",
+            "model.layer_norm_epsilon",
+        ),
+        (
+            {"model": {"compute_dtype": "bfloat16"}},
+            "precision",
+            "model.compute_dtype",
+        ),
+        (
+            {"vocabulary": {"source_size": 31_000}},
+            "separate vocabularies",
+            "vocabulary.source_size",
+        ),
+        (
+            {"vocabulary": {"byte_fallback": True}},
+            "byte fallback",
+            "vocabulary.byte_fallback",
+        ),
+        ({"data": {"max_length": 100}}, "longest sentence", "data.max_length"),
+        (
+            {"data": {"max_length_ratio": 3.0}},
+            "pairs of unlike length",
+            "data.max_length_ratio",
+        ),
+        ({"data": {"drop_copies": True}}, "copies", "data.drop_copies"),
+        ({"data": {"drop_duplicates": True}}, "duplicates", "data.drop_duplicates"),
+        ({"data": {"tokens_per_batch": 4096}}, "batch size", "data.tokens_per_batch"),
+        ({"optimizer": {"warmup_steps": 8000}}, "warm-up", "optimizer.warmup_steps"),
+        (
+            {"optimizer": {"peak_learning_rate": 1e-3}},
+            "peak learning rate",
+            "optimizer.peak_learning_rate",
+        ),
+        ({"optimizer": {"beta1": 0.8}}, "Adam's beta1", "optimizer.beta1"),
+        ({"optimizer": {"beta2": 0.997}}, "Adam's beta2", "optimizer.beta2"),
+        ({"optimizer": {"epsilon": 1e-8}}, "Adam's epsilon", "optimizer.epsilon"),
+        ({"decoding": {"beam_size": 5}}, "beam", "decoding.beam_size"),
+        ({"decoding": {"length_penalty": 1.0}}, "alpha", "decoding.length_penalty"),
+        (
+            {"decoding": {"max_extra_tokens": 100}},
+            "longest output",
+            "decoding.max_extra_tokens",
+        ),
+        (
+            {"checkpoint": {"every_minutes": 7.0}},
+            "spacing of checkpoints",
+            "checkpoint.every_minutes",
+        ),
+        ({"checkpoint": {"keep": 7}}, "checkpoints averaged", "checkpoint.keep"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_choice_that_departs_is_named(sections, name, key):
+    classes = {
+        "model": TransformerConfig,
+        "vocabulary": VocabularyConfig,
+        "data": DataConfig,
+        "optimizer": OptimizerConfig,
+        "decoding": DecodingConfig,
+        "checkpoint": CheckpointConfig,
+    }
+    ((section, values),) = sections.items()
+    (found,) = chosen(**{section: classes[section](**values)})
+    assert (found.name, found.key) == (name, key)
+    assert found.paper != found.here
+
+
+def test_a_departure_says_how_the_paper_has_it_and_how_it_is_here():
+    (found,) = chosen(optimizer=OptimizerConfig(peak_learning_rate=2e-3))
+    # (512 * 4000)^-0.5
+    assert "6.988e-04" in found.paper
+    assert found.here == "2.000e-03"
+
+
+def test_the_paper_s_own_peak_written_out_is_no_departure():
+    assert chosen(optimizer=OptimizerConfig(peak_learning_rate=6.988e-4)) == []
+
+
+@pytest.mark.parametrize("tokens", [20_000, 25_000, 30_000])
+def test_a_batch_within_a_fifth_of_25000_is_the_paper_s(tokens):
+    assert chosen(data=DataConfig(tokens_per_batch=tokens)) == []
+
+
+def test_pairs_of_like_length_are_no_departure():
+    config = dataclasses.replace(Config(), data=DataConfig(layout="length_groups"))
+    assert [departure.name for departure in departures(config)] == ALWAYS[1:]
+
+
+def test_what_table_3_varies_is_no_departure():
+    model = TransformerConfig(num_layers=2, d_model=256, d_ff=1024, dropout=0.0)
+    assert chosen(model=model, steps=300_000) == []
+
+
+@pytest.mark.parametrize(
+    ("every", "here"),
+    [
+        ({"every_steps": 500, "every_minutes": 0.0}, "500 steps"),
+        ({"every_epochs": 2, "every_minutes": 0.0}, "2 epoch(s)"),
+        ({"every_steps": 500}, "500 steps and 10 minutes"),
+        ({"every_minutes": 0.0}, "none but the best and the last"),
+    ],
+)
+def test_all_that_spaces_checkpoints_is_said(every, here):
+    (found,) = chosen(checkpoint=CheckpointConfig(**every))
+    assert found.here == here
+
+
+def test_the_baseline_departs_in_its_own_keys_only():
+    found = chosen(
+        architecture="rnn",
+        model=TransformerConfig(norm_position="pre"),
+        rnn=RNNConfig(tying="none"),
+    )
+    assert [(d.name, d.key) for d in found] == [
+        ("recurrent baseline", "architecture"),
+        ("tying", "rnn.tying"),
+    ]
+    assert found[1].here == "rnn.tying=none"

@@ -1,0 +1,181 @@
+import dataclasses
+import json
+
+import jax
+import pytest
+
+from t2t_jax.config import Config, parse
+from t2t_jax.data.config import DataConfig
+from t2t_jax.description.summary import describe, estimate
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.counting import count_parameters, training_flops
+from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.training.config import OptimizerConfig
+from tests.model.tiny import TINY
+
+DATA = DataConfig(tokens_per_batch=5 * 17 + 16, row_length=17, max_length=17)
+CONFIG = dataclasses.replace(
+    Config(), steps=11, data=DATA, model=dataclasses.replace(TINY, vocab_size=37_000)
+)
+PAIRS = {
+    "train": {
+        "spec": "text:a,b",
+        "pairs": 19,
+        "note": "",
+        "mean_length": {"source": 3.0, "target": 4.5},
+    },
+    "dev": {"spec": "text:c,d", "pairs": None, "note": "c: no such file."},
+}
+
+
+@pytest.fixture(scope="module")
+def description():
+    return describe(
+        CONFIG, mesh=make_mesh(jax.devices()[:3]), data=PAIRS, peak_tflops=2.0, mfu=0.5
+    )
+
+
+def test_it_is_json_with_what_programs_rely_on(description):
+    again = json.loads(json.dumps(description, allow_nan=False))
+    assert again == description
+    assert set(again) >= {
+        *("config", "differences", "variations", "departures", "parameters"),
+        *("flops_per_step", "compiler_flops_per_step", "batch", "memory"),
+        *("checkpoint_bytes", "estimate", "data", "learning_rate"),
+    }
+
+
+def test_the_configuration_comes_back_whole(description):
+    assert parse(description["config"]) == CONFIG
+
+
+def test_parameters_are_those_of_the_formula_with_their_sum(description):
+    count = count_parameters(CONFIG.model)
+    assert description["parameters"] == {**count._asdict(), "total": count.total}
+
+
+def test_differences_are_by_key(description):
+    found = {entry["key"]: entry for entry in description["differences"]}
+    assert found["steps"] == {"key": "steps", "base": 100_000, "here": 11}
+    assert found["data.row_length"]["here"] == 17
+    assert "seed" not in found
+
+
+def test_variations_and_departures_are_told_apart(description):
+    varied = {entry["key"] for entry in description["variations"]}
+    departed = {entry["key"] for entry in description["departures"]} - {""}
+    assert "model.num_layers" in varied
+    assert departed == {"data.max_length", "data.tokens_per_batch"}
+
+
+def test_flops_of_a_step_are_those_of_all_rows(description):
+    row = training_flops(CONFIG.model, source_length=17, target_length=17)
+    assert description["flops_per_step"] == pytest.approx(6 * row.total)
+    assert description["training_flops"] == pytest.approx(11 * 6 * row.total)
+    assert sum(description["flops_by_part"].values()) == pytest.approx(6 * row.total)
+
+
+def test_the_batch_is_shared_evenly_with_an_empty_row(description):
+    # 101 slots hold 5 rows of 17; 3 devices share 6.
+    assert description["batch"] == {
+        "slots_per_side": 6 * 17,
+        "rows": 6,
+        "row_length": 17,
+        "devices": 3,
+        "rows_per_device": 2,
+        "empty_rows": 1,
+        "micro_batches": 1,
+        "compute_dtype": "float32",
+    }
+
+
+def test_memory_is_by_hand_and_by_the_compiler(description):
+    parameters = 4 * count_parameters(CONFIG.model).total
+    memory = description["memory"]
+    batch = 4 * 2 * (7 * 17 + 1)
+    assert memory["parameters"] == memory["gradients"] == parameters
+    assert memory["optimizer"] == 2 * parameters + 8  # and two counters
+    assert memory["batch"] == batch
+    of_hand = parameters + memory["optimizer"] + batch
+    assert memory["compiler"]["arguments"] == pytest.approx(of_hand, rel=0.01)
+    assert memory["platform"] == "cpu"
+
+
+def test_checkpoints_hold_parameters_and_moments(description):
+    parameters = 4 * count_parameters(CONFIG.model).total
+    assert description["checkpoint_bytes"] == 3 * parameters + 8
+    assert description["checkpoints_bytes"] == 5 * (3 * parameters + 8)
+
+
+def test_the_peak_of_a_run_that_ends_in_the_warm_up_is_its_end(description):
+    # Equation 3 with d_model 14, at step 11 of 4,000.
+    assert description["learning_rate"]["step"] == 11
+    peak = 14**-0.5 * 11 * 4000**-1.5
+    assert description["learning_rate"]["peak"] == pytest.approx(peak, rel=1e-5)
+
+
+def test_epochs_are_slots_by_the_longer_side(description):
+    # One row of the six is empty.
+    assert description["epochs"] == pytest.approx(11 * 5 * 17 / (19 * 4.5))
+
+
+def test_what_is_known_of_the_text_is_told_with_what_is_not(description):
+    assert description["data"] == PAIRS
+    assert description["data_notes"] == ["c: no such file."]
+
+
+def test_hours_are_an_estimate_by_the_formula(description):
+    hours = 11 * description["flops_per_step"] / (3 * 2e12 * 0.5) / 3600
+    assert description["estimate"]["hours"] == pytest.approx(hours)
+
+
+def test_hours_by_hand():
+    # 9e15 FLOP a step at 2 x 100e12 x 0.25 a second: 180 s each, 20 an hour.
+    found = estimate(9e15, steps=40, devices=2, peak_tflops=100.0, mfu=0.25)
+    assert found == {"hours": 2.0, "devices": 2, "peak_tflops": 100.0, "mfu": 0.25}
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Describes without the compiler, which would take its time for large models."""
+    from t2t_jax.description import summary as module
+    from t2t_jax.description.costs import Compiled, Memory
+
+    monkeypatch.setattr(
+        module, "compile_costs", lambda *_, **__: Compiled(1.0, Memory(4, 3, 2, 1), "")
+    )
+    return lambda config, **given: describe(
+        config, mesh=make_mesh(jax.devices()[:1]), **given
+    )
+
+
+def test_base_is_the_paper_s(uncompiled):
+    told = uncompiled(Config())
+    assert told["row"] == "base"
+    assert told["parameters"]["total"] == 63_045_632
+    assert told["flops_per_token_pair"]["flops"] == pytest.approx(381.0e6, rel=0.01)
+    assert told["flops_per_token_pair"]["sentence_length"] == 28
+    assert told["learning_rate"] == {
+        "peak": pytest.approx(6.988e-4, rel=1e-3),
+        "step": 4000,
+    }
+    assert told["memory"]["compiler"]["total"] == 4 + 3 + 2 - 1
+    assert told["paper_costs"] == {"hours": 12.0, "flops": 3.3e18}
+    assert told["differences"] == told["variations"] == []
+    assert told["estimate"] is told["data"] is told["epochs"] is None
+
+
+def test_the_paper_s_hours_are_told_of_the_paper_s_models_only(uncompiled):
+    big = TransformerConfig(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
+    config = dataclasses.replace(Config(), model=big, steps=300_000)
+    assert uncompiled(config)["paper_costs"]["hours"] == 84
+    other = OptimizerConfig(beta2=0.997)
+    changed = dataclasses.replace(config, optimizer=other)
+    assert uncompiled(changed)["paper_costs"] is None
+
+
+def test_without_any_count_there_is_no_data(uncompiled):
+    nothing = {"train": {"spec": "", "pairs": None, "note": "names no corpus."}}
+    told = uncompiled(CONFIG, data=nothing)
+    assert told["data"] is None
+    assert told["data_notes"] == ["names no corpus."]

@@ -1,0 +1,72 @@
+"""What a configuration costs, as a user asks for it."""
+
+import json
+import time
+
+import pytest
+
+from tests.integration import tiny
+
+
+def described(*argv, **kwargs):
+    done = tiny.run("--mode=describe", *argv, **kwargs)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def test_one_json_object_for_devices_that_are_not_there(tmp_path):
+    told = json.loads(
+        described(
+            *tiny.arguments(tmp_path / "none"),
+            *("--format=json", "--devices=3", "--peak_tflops=0.001", "--mfu=0.5"),
+        )
+    )
+    assert told["batch"]["devices"] == 3
+    assert told["data"]["train"]["pairs"] == 300
+    hours = 12 * told["flops_per_step"] / (3 * 1e9 * 0.5) / 3600
+    assert told["estimate"]["hours"] == pytest.approx(hours)
+    assert not (tmp_path / "none").exists()  # nothing is left behind
+
+
+def test_a_table_for_people_on_this_machine_s_devices(tmp_path):
+    text = described(*tiny.arguments(tmp_path / "none"), devices=2)
+    assert "devices              2, each with 2 rows" in text
+    assert "Departures from the paper\n─────────" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_another_format_is_refused_before_anything_is_done(tmp_path):
+    done = tiny.run(
+        "--mode=describe", *tiny.arguments(tmp_path / "none"), "--format=tsv"
+    )
+    assert done.returncode == 64
+    assert done.stdout == b""
+    assert b"--format=tsv must be one of text, json" in done.stderr
+
+
+def test_a_corpus_that_cannot_be_understood_is_a_mistake(tmp_path):
+    argv = tiny.arguments(tmp_path / "none", data__train="txt:a,b")
+    done = tiny.run("--mode=describe", *argv)
+    assert done.returncode == 78
+    assert b"config.data.train" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_base_is_described_for_eight_devices_without_its_text(tmp_path):
+    began = time.monotonic()
+    told = json.loads(
+        described(
+            *("--config=configs/wmt_en_de.py", f"--workdir={tmp_path / 'none'}"),
+            *("--format=json", "--devices=8"),
+        )
+    )
+    # 8 s where nothing else runs.
+    assert time.monotonic() - began < 60
+    assert told["parameters"]["total"] == 63_045_632
+    compiler, formula = told["compiler_flops_per_step"], told["flops_per_step"]
+    assert compiler == pytest.approx(formula, rel=0.02)
+    by_hand = 3 * 4 * 63_045_632 + 12 * (7 * 256 + 1) * 4
+    assert told["memory"]["compiler"]["arguments"] == pytest.approx(by_hand, rel=0.01)
+    assert told["data"] is None
+    assert any("no such file" in note for note in told["data_notes"])
