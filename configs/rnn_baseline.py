@@ -7,7 +7,8 @@ side, in tokens a second and in BLEU after equal time.
 
     python -m t2t_jax.main --config=configs/rnn_baseline.py
 
-Score: not run yet.
+Score: 54.9 on phrasebook:test:500 after 2 minutes of training (233 steps), where the
+Transformer has 84.7 (two cores, AMD EPYC, 2026-11-21; benchmarks/README.md).
 """
 
 from t2t_jax.config import default

@@ -10,18 +10,14 @@ Hardware in the paper: 8 P100, 3.5 days. In the paper: perplexity 4.33 and BLEU 
 newstest2013, 28.4 on newstest2014, tokenised. Score: not run yet.
 """
 
-import os
-
 from t2t_jax.config import default
-
-DATA = os.environ.get("T2T_JAX_TEST_DATA", "data") + "/wmt14"
 
 
 def get_config():
     """Returns the configuration."""
     config = default()
-    config.data.train = f"text:{DATA}/train.en,{DATA}/train.de"
-    config.data.dev = f"text:{DATA}/newstest2013.en,{DATA}/newstest2013.de"
+    config.data.train = "tfds:wmt14_translate/de-en:train:en-de"
+    config.data.dev = "tfds:wmt14_translate/de-en:validation:en-de"
     config.steps = 300_000
     config.checkpoint.keep = 20  # the last 20 are averaged, §6.1
     config.model.d_model = 1_024

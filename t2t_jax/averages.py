@@ -5,8 +5,10 @@ Paper: §6.1.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -55,7 +57,9 @@ class Averager:
         self._checkpoints = Checkpoints(workdir.checkpoints)
         self._units = units_of(self._config.checkpoint)
         self._module = make_module(self._config.network)
-        self._vocabularies = Vocabularies.load(workdir.path)
+        self._vocabularies = Vocabularies.load(
+            workdir.path, config=self._config.vocabulary
+        )
 
     def select(
         self, *, last: int = 0, steps: Sequence[int] = (), force: bool = False
@@ -94,15 +98,15 @@ class Averager:
         Raises:
           DataError: there are not so many checkpoints.
         """
-        last = last or self.last
+        asked = f"--last={last}" if last else f"checkpoint.keep={self.last}"
         marks = [self._mark(step) for step in self._checkpoints.steps()]
-        found = windows(marks, self._units, last=last)
+        found = windows(marks, self._units, last=last or self.last)
         if not found:
             raise DataError(
-                f"--last={last} periodic checkpoints are to be averaged, and "
+                f"{asked} periodic checkpoints are to be averaged, and "
                 f"{self._checkpoints.directory} holds "
-                f"{sum(mark.is_periodic for mark in marks)}. Lower --last, or keep "
-                "more with config.checkpoint.keep."
+                f"{sum(mark.is_periodic for mark in marks)}. Give --last no more than "
+                "that; config.checkpoint.* says how many a run keeps, and how often."
             )
         return found
 
@@ -158,23 +162,25 @@ def load_average(
       last: how many periodic checkpoints to take, the newest; 0 means as many as
         `checkpoint.keep`.
       steps: the steps to take instead, if there are any, in any order.
-      force: takes them whatever their faults: spaced unevenly, not periodic, or named
-        twice, in which case they weigh twice.
+      force: takes them whatever their faults, as in `Averager.select`.
       decoding: how to search; None means as the run was configured.
 
     Returns:
       The model, numbered as the newest of its checkpoints.
 
     Raises:
-      UserError: the directory is no run.
-      DataError: there are not so many checkpoints, or not those, or they have faults
-        and `force` is not set.
+      UserError: the directory is no run, or has no such checkpoints.
 
     Paper: §6.1.
     """
     averager = Averager(workdir)
     selection = averager.select(last=last, steps=steps, force=force)
-    return averager.model(selection.steps, decoding=decoding)
+    model = averager.model(selection.steps, decoding=decoding)
+    return dataclasses.replace(model, spacing=_described(selection))
+
+
+def _described(selection: Selection) -> dict[str, Any]:
+    return {**selection.spacing._asdict(), "forced": bool(selection.faults)}
 
 
 def average_checkpoints(
@@ -211,9 +217,7 @@ def average_checkpoints(
     origin = {
         "averaged_steps": list(selection.steps),
         "step": model.step,
-        "unit": selection.spacing.unit,
-        "gaps": list(selection.spacing.gaps),
-        "forced": bool(selection.faults),
+        **_described(selection),
     }
     target = Workdir(to)
     target.create()

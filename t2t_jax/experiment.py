@@ -6,8 +6,7 @@ is given what it calls.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -20,20 +19,15 @@ from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.mesh import make_mesh, rows_for
-from t2t_jax.parallelism.sharding import replicated
 from t2t_jax.snapshots import Snapshots
 from t2t_jax.text import Text
 from t2t_jax.training import loop
+from t2t_jax.training.compiled_steps import CompiledSteps
 from t2t_jax.training.guard import StopRequest
 from t2t_jax.training.optimizer import learning_rate, make_optimizer
 from t2t_jax.training.reporting import Console, Reporter
 from t2t_jax.training.state import TrainState, init_state
-from t2t_jax.training.step import (
-    StepOutput,
-    compile_evaluation,
-    compile_step,
-    train_step,
-)
+from t2t_jax.training.step import compile_evaluation, train_step
 from t2t_jax.types import Batch, Params
 from t2t_jax.workdir import Workdir
 
@@ -61,7 +55,8 @@ class Run:
         self._config, self._workdir, self._text = config, workdir, text
         self._console = console
         self._mesh = mesh or make_mesh()
-        self._rows = rows_for(self._mesh, config.data.rows_per_batch)
+        self._shards = rows_for(self._mesh, 1)
+        self._shapes = text.batch_shapes
         self._module = make_module(config.network)
         self._optimizer = make_optimizer(
             config.optimizer, d_model=config.network.d_model
@@ -94,14 +89,14 @@ class Run:
         else:
             state, progress = self._snapshots.begin()
         self._describe()
-        step = self._compiled_step()
+        step = self._make_step()
         with ExitStack() as stack:
             stack.callback(self._console.close)
             self._reporter = Reporter(self._workdir.path, step=newest)
             stack.callback(self._reporter.close)
             stack.callback(self._snapshots.close)
             batches = stack.enter_context(
-                self._text.train_batches(progress.position, num_rows=self._rows)
+                self._text.train_batches(progress.position, row_multiple=self._shards)
             )
             self._console.start(newest)
             stack.enter_context(stop)
@@ -161,22 +156,26 @@ class Run:
 
     def _describe(self) -> None:
         """Says how large the model is, and how its batches lie on the devices."""
-        data, devices = self._config.data, self._mesh.size
         parameters = sum(
             leaf.size for leaf in jax.tree.leaves(self._snapshots.shapes.params)
         )
-        self._console.say(
-            f"{parameters:,} parameters; {devices} device(s) x "
-            f"{self._rows // devices} rows x {data.row_length} slots = "
-            f"{self._rows * data.row_length:,} token slots a side"
+        devices, planned = self._mesh.size, self._shapes
+        shapes = [(rows_for(self._mesh, rows), length) for rows, length in planned]
+        named = ", or ".join(
+            f"{rows // devices} rows x {length} slots" for rows, length in shapes
         )
-        empty = self._rows - data.rows_per_batch
-        if empty:
-            self._console.say(
-                f"{empty} of {self._rows} rows are empty, so that the devices share "
-                "the batch evenly. A data.tokens_per_batch of "
-                f"{self._rows * data.row_length:,} would fill them."
-            )
+        slots = max(rows * length for rows, length in shapes)
+        self._console.say(
+            f"{parameters:,} parameters; {devices} device(s) x {named} = "
+            f"{'at most ' * (len(shapes) > 1)}{slots:,} token slots a side"
+        )
+        for (rows, length), (full, _) in zip(shapes, planned, strict=True):
+            if rows > full:
+                self._console.say(
+                    f"{rows - full} of {rows} rows x {length} slots are empty, so that "
+                    "the devices share the batch evenly. A data.tokens_per_batch of "
+                    f"{rows * length:,} would fill them."
+                )
 
     def _intervals(self) -> loop.Intervals:
         every = self._config.checkpoint
@@ -190,15 +189,11 @@ class Run:
             save_epochs=every.every_epochs,
         )
 
-    def _compiled_step(
-        self,
-    ) -> Callable[[TrainState, Batch], tuple[TrainState, StepOutput]]:
-        """Compiles the step, and says how long that took."""
+    def _make_step(self) -> CompiledSteps:
+        """Compiles the step for the longest rows; for others when they first come."""
         # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
         seconds = 2 * self._config.network.num_layers
-        self._console.say(f"Compiling the training step, about {seconds} s on a CPU …")
-        began = time.perf_counter()
-        compiled = compile_step(
+        steps = CompiledSteps(
             partial(
                 train_step,
                 module=self._module,
@@ -206,19 +201,22 @@ class Run:
                 label_smoothing=self._config.training.label_smoothing,
             ),
             self._snapshots.shapes,
-            batch_shape=(self._rows, self._config.data.row_length),
             mesh=self._mesh,
+            key=self._dropout_key,
+            say=self._console.say,
+            about=f"about {seconds} s on a CPU",
+            name_shapes=len(self._shapes) > 1,
         )
-        self._console.say(f"Compiled in {time.perf_counter() - began:.0f} s.")
-        key = jax.device_put(self._dropout_key, replicated(self._mesh))
-        return lambda state, batch: compiled(state, to_devices(batch, self._mesh), key)
+        rows, length = self._shapes[-1]
+        steps.compile_for((rows_for(self._mesh, rows), length))
+        return steps
 
     def _make_evaluator(self) -> Evaluator:
         config, text = self._config, self._text
         lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
 
         def batches() -> Iterator[Batch]:
-            for batch in text.dev_batches(num_rows=self._rows):
+            for batch in text.dev_batches(row_multiple=self._shards):
                 yield to_devices(batch, self._mesh)
 
         def translate(params: Params, sources: Sequence[str]) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,9 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import Params, PyTree
 from t2t_jax.workdir import Workdir
 
+SPACING = ("unit", "gaps", "forced")
+"""What the checkpoint of an average says of those that it is made of."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -33,6 +37,7 @@ class Model:
       decoding: how `translate` searches.
       step: optimizer steps behind the parameters.
       averaged_steps: the checkpoints whose mean they are; none if they are of one.
+      spacing: of those: `unit`, `gaps`, and whether `forced` in spite of a fault.
     """
 
     module: nn.Module
@@ -41,6 +46,7 @@ class Model:
     decoding: DecodingConfig
     step: int
     averaged_steps: tuple[int, ...] = ()
+    spacing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Translates n lines into n lines, in the same order."""
@@ -85,18 +91,20 @@ def load(
     """
     workdir = Workdir(Path(directory))
     config = workdir.read_config()
-    vocabularies = Vocabularies.load(workdir.path)
+    vocabularies = Vocabularies.load(workdir.path, config=config.vocabulary)
     module = make_module(config.network)
     checkpoints = Checkpoints(workdir.checkpoints)
     step = checkpoints.choose(checkpoint)
     params = checkpoints.params(step, like=abstract_params(module))
+    meta = checkpoints.meta(step)
     return Model(
         module,
         params,
         vocabularies,
         decoding or config.decoding,
         step,
-        averaged_steps=tuple(checkpoints.meta(step).get("averaged_steps", ())),
+        averaged_steps=tuple(meta.get("averaged_steps", ())),
+        spacing={name: meta[name] for name in SPACING if name in meta},
     )
 
 

@@ -1,25 +1,41 @@
 """From corpora to something to train on: vocabulary, token caches, raw dev lines.
 
 Runs without JAX. What the workdir or the cache holds already is not made again.
+
+The vocabulary of a workdir is that of its run once the run has begun, which it has when
+`config.json` is there: then it never changes. Before that it is only taken up if
+`data.json`, which is written last, says that it was learnt from this very text with
+these very settings, so that learning it again would give the same; whatever else a
+start that failed has left is made anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from t2t_jax.config import Config
+from t2t_jax.data.batching import batch_shapes
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
-from t2t_jax.data.pipeline import describe_data, one_pass, stream
+from t2t_jax.data.data_report import describe_data, report_text, summary
+from t2t_jax.data.leaks import find_leaks, leak_warning
+from t2t_jax.data.pipeline import one_pass, stream
+from t2t_jax.data.progress import Progress, Say
 from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import Attempts
+from t2t_jax.files import write_whole
 from t2t_jax.types import Batch, DataPosition
 from t2t_jax.workdir import Workdir
 
-Say = Callable[[str], None]
+REPORT = "data_report.txt"
+"""The file of a workdir that tells people what its text is."""
 
 
 class Text(NamedTuple):
@@ -44,79 +60,112 @@ class Text(NamedTuple):
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabulary and corpora, as checkpoints record them."""
+        train = str(self.train.meta["corpus"])
+        if any(weight != 1 for weight in self.train.weights):
+            # Other weights are another order of the data.
+            weighted = f"{train} {self.train.weights}"
+            train = hashlib.sha256(weighted.encode()).hexdigest()
         return {
             "vocabulary": self.vocabularies.fingerprint,
-            "train": str(self.train.meta["corpus"]),
+            "train": train,
             "dev": str(self.dev.meta["corpus"]),
         }
 
+    @property
+    def batch_shapes(self) -> list[tuple[int, int]]:
+        """(rows, slots of a row) of the training batches, short rows first."""
+        lengths = (self.train.source_lengths, self.train.target_lengths)
+        return batch_shapes(self.config, lengths)
+
     def train_batches(
-        self, start: DataPosition, *, num_rows: int
+        self, start: DataPosition, *, row_multiple: int
     ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
         """Streams batches from `start` on, each with the position after it."""
         return stream(
-            self.train, self.config, seed=self.seed, start=start, num_rows=num_rows
+            self.train,
+            self.config,
+            seed=self.seed,
+            start=start,
+            row_multiple=row_multiple,
         )
 
-    def dev_batches(self, *, num_rows: int) -> Iterator[Batch]:
+    def dev_batches(self, *, row_multiple: int) -> Iterator[Batch]:
         """Yields every development pair once."""
-        return one_pass(self.dev, self.config, num_rows=num_rows)
+        return one_pass(self.dev, self.config, row_multiple=row_multiple)
 
 
 def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
-    """Reads, checks and encodes the text of a run.
+    """Reads, checks, filters and encodes the text of a run.
 
     Args:
       config: names the corpora.
-      workdir: where the vocabulary and data.json are kept.
-      say: tells people what is being done.
+      workdir: where the vocabulary, data.json and data_report.txt are kept.
+      say: tells people what is being done; on a terminal there is a bar too.
 
     Raises:
       UserError: a corpus or the vocabulary is not what it must be; everything that is
         wrong with both corpora comes together.
     """
     attempts = Attempts()
-    train = attempts.attempt(open_corpus, config.data.train, key="data.train")
-    dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev")
+    train = attempts.attempt(open_corpus, config.data.train, key="data.train", say=say)
+    dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev", say=say)
     dev_lines = attempts.attempt(list, dev)
     vocabularies = attempts.attempt(
         _vocabularies, train, config=config, workdir=workdir, say=say
     )
+    progress = Progress(say, every_seconds=config.logging.every_seconds)
     caches = {
         name: attempts.attempt(
-            _encoded, corpus, vocabularies=vocabularies, config=config.data
+            build_or_open,
+            corpus,
+            vocabularies=vocabularies,
+            config=settings,
+            progress=progress,
         )
-        for name, corpus in (("train", train), ("dev", dev))
+        for name, corpus, settings in (
+            ("train", train, config.data),
+            ("dev", dev, _unfiltered(config.data)),
+        )
         if vocabularies is not None
     }
     attempts.raise_if_any_failed()
     if not workdir.has_config:
         vocabularies.save(workdir.path)
-    for cache in caches.values():
-        say(_kept(cache))
-    workdir.write_json("data.json", describe_data(vocabularies, **caches))
-    return Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
+    text = Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
+    _report(text, config=config, workdir=workdir, say=say)
+    return text
 
 
-def _encoded(
-    corpus: Corpus, *, vocabularies: Vocabularies, config: DataConfig
-) -> TokenCache:
-    return build_or_open(
-        corpus,
-        vocabularies,
-        max_length=config.max_length,
-        cache_dir=config.cache_dir,
+def _unfiltered(config: DataConfig) -> DataConfig:
+    """Turns those filters off that would choose what a model is judged by."""
+    return dataclasses.replace(
+        config, max_length_ratio=0.0, drop_copies=False, drop_duplicates=False
     )
 
 
-def _kept(cache: TokenCache) -> str:
-    """Says what was read of a corpus, and what of it was dropped and why."""
-    counts = cache.counts
-    return (
-        f"{cache.meta['spec']}: {counts['read']:,} pairs read, {counts['kept']:,} "
-        f"kept, {counts['empty']:,} empty, {counts['too_long']:,} longer than "
-        f"{cache.meta['max_length']} subwords"
+def _report(text: Text, *, config: Config, workdir: Workdir, say: Say) -> None:
+    """Says what the text is, and writes it down for people and for programs."""
+    leaks = find_leaks(text.train, text.dev_lines)
+    told = describe_data(
+        text.vocabularies,
+        config=config.data,
+        train=text.train,
+        dev=text.dev,
+        leaks=leaks,
     )
+    for cache in (text.train, text.dev):
+        say(summary(cache))
+    if warning := leak_warning(leaks):
+        say(f"{warning} See {workdir.path / REPORT}.")
+    write_whole(workdir.path / REPORT, report_text(told))
+    lesson = _lesson(config, train=str(text.train.meta["corpus"]))
+    workdir.write_json("data.json", {**told, "vocabulary_lesson": lesson})
+
+
+def _lesson(config: Config, *, train: str) -> dict[str, Any]:
+    """Tells all that a vocabulary depends on, if it was learnt from the corpus."""
+    settings = dataclasses.asdict(config.vocabulary)
+    return {**settings, "seed": config.seed, "corpus": train}
 
 
 def _vocabularies(
@@ -124,12 +173,32 @@ def _vocabularies(
 ) -> Vocabularies:
     """Finds the vocabularies: the run's, else the configured ones, else new ones."""
     asked = config.vocabulary
-    # Where no run has begun, a vocabulary is what a failed start has left.
     if workdir.has_config:
-        vocabularies = Vocabularies.load(workdir.path)
-        name = str(workdir.path)
-    else:
-        vocabularies = Vocabularies.find(train, config=asked, seed=config.seed, say=say)
-        name = asked.file or asked.source_file
-    vocabularies.require_sizes(asked, name=name)
+        return Vocabularies.load(workdir.path, config=asked)
+    if (prepared := _prepared(train, config, workdir.path)) is not None:
+        return prepared
+    vocabularies = Vocabularies.find(train, config=asked, seed=config.seed, say=say)
+    vocabularies.require_sizes(asked, name=asked.file or asked.source_file)
     return vocabularies
+
+
+def _prepared(train: Corpus, config: Config, path: Path) -> Vocabularies | None:
+    """Loads vocabularies that were learnt before, and would come out the same."""
+    if config.vocabulary.file or config.vocabulary.source_file:
+        return None
+    try:
+        told = json.loads((path / "data.json").read_text(encoding="utf-8"))
+        lesson = told["vocabulary_lesson"]
+        if lesson != _lesson(config, train=lesson["corpus"]):
+            return None
+        vocabularies = Vocabularies.load(path, config=config.vocabulary)
+        names = [f"{side}_vocabulary" for side in vocabularies._fields]
+        if vocabularies.shared:
+            names = ["vocabulary", "vocabulary"]
+        whole = all(
+            told[name]["fingerprint"] == vocabulary.fingerprint
+            for name, vocabulary in zip(names, vocabularies, strict=True)
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return vocabularies if whole and lesson["corpus"] == train.fingerprint() else None

@@ -150,7 +150,7 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(workdir, force)
 
 @pytest.mark.parametrize("force", [False, True])
 def test_more_checkpoints_than_there_are_is_an_error(workdir, force):
-    with pytest.raises(DataError, match=r"last=5 .* holds 4\. Lower --last"):
+    with pytest.raises(DataError, match=r"last=5 .* holds 4\. Give --last no more"):
         load_average(workdir, last=5, force=force)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.flags import parse_argv
+from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.text import prepare_text
 from tests.integration import tiny
@@ -24,7 +25,10 @@ def test_text_is_ready_and_told_of(tmp_path):
     assert len(text.dev_lines) == 11
     assert any("300 pairs read" in line for line in said)
     told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
-    assert set(told) == {"vocabulary", "train", "dev"}
+    expected = {"vocabulary", "train", "dev", "leaks", "vocabulary_lesson"}
+    assert set(told) == expected
+    page = (tmp_path / "run" / "data_report.txt").read_text(encoding="utf-8")
+    assert "300 pairs read" in page
 
 
 def test_the_vocabulary_of_a_failed_start_is_not_taken_up(tmp_path):
@@ -48,6 +52,92 @@ def test_the_vocabulary_of_a_run_stays_with_it(tmp_path):
     assert again.fingerprints == first.fingerprints
 
 
+def _without_learning(monkeypatch):
+    monkeypatch.setattr(Vocabularies, "find", None)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"vocabulary__source_size": 110, "model__tying": "decoder"}],
+    ids=["shared", "two"],
+)
+def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own):
+    run = tmp_path / "run"
+    first, _ = _prepare(run, **own)
+    _without_learning(monkeypatch)
+    # Whatever it does not depend on may change.
+    second, _ = _prepare(run, model__d_ff=64, data__max_length=50, **own)
+    assert second.vocabularies.fingerprint == first.vocabularies.fingerprint
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"vocabulary__size": 140},
+        {"vocabulary__character_coverage": 0.999},
+        {"seed": 3},
+        {"data__train": "phrasebook:train:299"},
+    ],
+    ids=str,
+)
+def test_a_vocabulary_of_other_text_or_settings_is_not_taken_up(
+    tmp_path, monkeypatch, changed
+):
+    run = tmp_path / "run"
+    _prepare(run)
+    _without_learning(monkeypatch)
+    with pytest.raises(TypeError, match="not callable"):
+        _prepare(run, **changed)
+
+
+@pytest.mark.parametrize("damage", ["data.json", "vocab.model", "exchange"])
+def test_a_damaged_preparation_is_made_again(tmp_path, damage):
+    run = tmp_path / "run"
+    first, _ = _prepare(run)
+    if damage == "exchange":
+        other, _ = _prepare(tmp_path / "other", data__train="phrasebook:train:200")
+        other.vocabularies.save(run)
+    else:
+        (run / damage).write_text("{")
+    again, _ = _prepare(run)
+    assert again.fingerprints == first.fingerprints
+
+
+def test_filters_are_for_the_training_text_alone(tmp_path):
+    text, said = _prepare(
+        tmp_path / "run",
+        data__train="phrasebook:dev:30++phrasebook:dev:30",
+        data__dev="phrasebook:dev:30++phrasebook:dev:30",
+        data__drop_duplicates=True,
+        vocabulary__size=120,
+    )
+    assert text.dev.counts["duplicates"] == 0
+    assert text.dev.num_pairs == 2 * text.train.num_pairs
+    assert any(f"{text.train.counts['duplicates']:,} again" in line for line in said)
+
+
+def test_development_text_in_the_training_text_is_a_warning(tmp_path):
+    run = tmp_path / "run"
+    _, said = _prepare(run, data__dev="phrasebook:train:300[7:30]")
+    (warning,) = [line for line in said if line.startswith("warning:")]
+    assert "of 23 development pairs" in warning
+    told = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    assert told["leaks"]["both"] > 15
+    assert len(told["leaks"]["examples"]) == 3
+
+
+def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):
+    parts = "phrasebook:train:100++{}phrasebook:train:300[100:]"
+    texts = [
+        _prepare(tmp_path / "run", data__train=parts.format(weight))[0]
+        for weight in ("", "1*", "2*")
+    ]
+    plain, one, two = (text.fingerprints for text in texts)
+    assert plain == one == {**two, "train": one["train"]}
+    assert two["train"] != one["train"]
+    assert texts[2].train.weights == (1.0, 2.0)
+
+
 def test_a_vocabulary_of_another_size_names_file_and_both_numbers(tmp_path):
     _prepare(tmp_path / "run")
     file = tmp_path / "run" / "vocab.model"
@@ -57,5 +147,5 @@ def test_a_vocabulary_of_another_size_names_file_and_both_numbers(tmp_path):
 
 def test_what_is_wrong_with_both_corpora_comes_together(tmp_path):
     with pytest.raises(ConfigError) as info:
-        _prepare(tmp_path / "run", data__train="tsv:x", data__dev="tsv:y")
+        _prepare(tmp_path / "run", data__train="cvs:x", data__dev="cvs:y")
     assert len(info.value.problems) == 2

@@ -101,14 +101,14 @@ def _chosen(options: Options) -> _Chosen:
     problems = Problems()
     for flag, text in (("text", options.text), ("target", options.target)):
         problems.require(
-            len(text.splitlines()) < 2,
-            f"--{flag} must be one line, and is {len(text.splitlines())}. Give one "
+            "\n" not in text,
+            f"--{flag} must be one line, and is {text.count(chr(10)) + 1}. Give one "
             "sentence at a time.",
         )
     num_layers, num_heads = config.model.num_layers, config.model.num_heads
     layers = _numbers("layer", options.layer, count=num_layers, problems=problems)
     heads = _numbers("head", options.head, count=num_heads, problems=problems)
-    problems.raise_if_any()
+    problems.raise_if_any(UserError)
     return _Chosen(layers, heads)
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.options import Options
-from t2t_jax.data.corpora import Corpus, TextCorpus, open_corpus
+from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.lines import require_files
+from t2t_jax.data.text_corpora import TextCorpus
 from t2t_jax.errors import Problems, UserError
 from t2t_jax.files import write_whole
 from t2t_jax.workdir import Workdir

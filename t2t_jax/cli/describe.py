@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.cli.options import Options
 from t2t_jax.description.pair_counts import count_pairs_of
-from t2t_jax.errors import UserError
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
-
-FORMATS = ("text", "json")
 
 
 def run(options: Options) -> int:
     """Prints a report on stdout: for people, or one JSON object; returns 0.
 
     Raises:
-      UserError: a format that is not known, or a corpus that cannot be understood.
+      UserError: a corpus cannot be understood.
     """
-    if options.format not in ("", *FORMATS):
-        raise UserError(
-            f"--format={options.format} must be one of {', '.join(FORMATS)}."
-        )
     data = count_pairs_of(options.config, workdir=options.workdir)
     print("Compiling the training step, to ask what it takes …", file=sys.stderr)
     mesh = _mesh(options.devices)

@@ -151,13 +151,15 @@ def _flops(told: _Told) -> Section:
 def _batch(told: _Told) -> Section:
     batch, rate = told["batch"], told["learning_rate"]
     shape = f"{batch['rows']:,} rows of {batch['row_length']:,}"
+    if batch["layout"] == "length_groups":
+        shape += ", the longest group; the others follow from the text"
     if batch["empty_rows"]:
         shape += f", {batch['empty_rows']:,} of them empty to share them evenly"
     rows = [
         ("token slots", f"{batch['slots_per_side']:,} on each side"),
         ("shape", shape),
         ("devices", f"{batch['devices']:,}, each with {_rows(batch)}"),
-        ("micro-batches", f"{batch['micro_batches']}"),
+        ("micro-batches", f"{batch['micro_batches']}: a batch is one step's"),
         ("activations", batch["compute_dtype"]),
         ("peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"),
     ]
@@ -185,7 +187,7 @@ def _memory(told: _Told) -> Section:
         (
             "checkpoints",
             told["checkpoints_bytes"],
-            f"on disk: {keep} (checkpoint.keep), and the best and the last beside them",
+            f"on disk at most: {keep} (checkpoint.keep), the best and the last",
         ),
     ]
     cells = [(name, with_prefix(size, "B"), note) for name, size, note in rows]
@@ -200,9 +202,11 @@ def _time(told: _Told) -> Section:
     if estimate:
         hours = (
             f"about {estimate['hours']:,.2f} hours on {estimate['devices']:,} x "
-            f"{estimate['peak_tflops']:g} TFLOP/s, {estimate['mfu']:.0%} of it reached"
+            f"{estimate['peak_tflops']:g} TFLOP/s"
         )
         rows.append(("estimate, not measured", hours))
+        reached = f"{estimate['mfu']:.0%} of the peak in {estimate['compute_dtype']}"
+        rows.append(("  where there are reached", reached))
     else:
         rows.append(("estimate", "give --peak_tflops of one device (and --mfu)"))
     if told["paper_costs"]:

@@ -46,7 +46,7 @@ def run(options: Options) -> int:
 def _as_configured(options: Options, files: ExitStack) -> dict[str, Any]:
     """Evaluates one checkpoint as it was configured, with no more than is needed."""
     corpus = _read(options)
-    out = _opened(options.hypotheses, files)
+    out = _opened(options, files)
     from t2t_jax.evaluation.bleu import corpus_scores
     from t2t_jax.evaluation.significance import paired_test
     from t2t_jax.loading import load
@@ -56,7 +56,7 @@ def _as_configured(options: Options, files: ExitStack) -> dict[str, Any]:
         checkpoint=options.checkpoint,
         decoding=options.config.decoding,
     )
-    hypotheses, seconds = _translated(model, corpus, out)
+    hypotheses, seconds = _translated(model, corpus, out, files=files)
     result = {
         **corpus_scores(hypotheses, corpus.references),
         "sentences": len(corpus.references),
@@ -78,11 +78,11 @@ def _by_protocol(options: Options, files: ExitStack) -> dict[str, Any]:
     tokenize = attempts.attempt(paper_bleu.moses_tokenizer, options.target_language)
     corpus = attempts.attempt(_read, options)
     attempts.raise_if_any_failed()
-    out = _opened(options.hypotheses, files)
+    out = _opened(options, files)
     asked = options.config.decoding
     used = protocol.protocol_decoding(asked)
     model = _averaged(options, used)
-    hypotheses, seconds = _translated(model, corpus, out)
+    hypotheses, seconds = _translated(model, corpus, out, files=files)
     scores = protocol.protocol_scores(
         hypotheses, corpus.references, tokenize=tokenize, baseline=corpus.baseline
     )
@@ -97,6 +97,7 @@ def _by_protocol(options: Options, files: ExitStack) -> dict[str, Any]:
         "seconds": seconds,
         "checkpoint_step": model.step,
         "averaged_steps": list(model.averaged_steps),
+        "averaged_spacing": dict(model.spacing),
         "params_sha256": protocol.fingerprint_params(model.params),
         "vocabulary_sha256": {
             side: vocabulary.fingerprint
@@ -132,7 +133,7 @@ def _averaged(options: Options, decoding: DecodingConfig) -> Model:
 
 
 def _translated(
-    model: Model, corpus: _Corpus, out: BinaryIO | None
+    model: Model, corpus: _Corpus, out: BinaryIO | None, *, files: ExitStack
 ) -> tuple[list[str], float]:
     """Translates, and writes the translations where they are wanted."""
     began = time.perf_counter()
@@ -140,6 +141,7 @@ def _translated(
     seconds = time.perf_counter() - began
     if out is not None:
         write_lines(out, hypotheses)
+        files.close()  # From here on they are safe, whatever becomes of the scores.
     return hypotheses, seconds
 
 
@@ -173,15 +175,17 @@ def _lines(path: str) -> list[str]:
     return list(read_lines(path))
 
 
-def _opened(path: str, files: ExitStack) -> BinaryIO | None:
+def _opened(options: Options, files: ExitStack) -> BinaryIO | None:
     """Opens the file for the translations before there are any, if one is named."""
+    path = options.hypotheses
     if not path:
         return None
     if path == "-":
         raise UserError(
             "--hypotheses=- must be a file: stdout is for the scores. Name one."
         )
-    return files.enter_context(opened_output(path, flag="hypotheses"))
+    inputs = [f for f in (options.source, options.reference, options.baseline) if f]
+    return files.enter_context(opened_output(path, flag="hypotheses", inputs=inputs))
 
 
 def _described(

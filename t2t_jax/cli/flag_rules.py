@@ -42,7 +42,7 @@ def _count(value: str) -> int:
 
 def _steps(value: str) -> tuple[int, ...]:
     steps = [step.strip() for step in value.split(",") if step.strip()]
-    if not all(step.isdecimal() for step in steps):
+    if not all(step.isdecimal() for step in steps) or bool(value) != bool(steps):
         raise ValueError
     return tuple(map(int, steps))
 

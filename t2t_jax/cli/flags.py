@@ -10,8 +10,8 @@ from absl import flags
 from ml_collections import config_flags
 
 from t2t_jax.cli import flag_rules, mistakes
-from t2t_jax.cli.options import FLAGS, MODES, Options
-from t2t_jax.config import Config, keys, parse, to_dict
+from t2t_jax.cli.options import COMPANIONS, FLAGS, FORMATS, MODES, RIVALS, Options
+from t2t_jax.config import ARCHITECTURES, Config, keys, parse, to_dict
 from t2t_jax.differences import refused_on_resume
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.parsing import nearest
@@ -47,6 +47,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
         config = _resumed(workdir, from_file, overrides)
     else:
         config = parse(values.config.to_dict())
+    _require_built(config, overrides)
     named: dict[str, Any] = {name: _value(name, values) for name in FLAGS}
     named["workdir"] = workdir
     return Options(config=config, overrides=overrides, **named)
@@ -128,6 +129,22 @@ def _resumed(
     return config
 
 
+def _require_built(config: Config, overrides: dict[str, Any]) -> None:
+    """Refuses settings of the model that the architecture does not build."""
+    unused = [
+        key
+        for key in overrides
+        for architecture, section in ARCHITECTURES.items()
+        if architecture != config.architecture and key.startswith(f"{section}.")
+    ]
+    if unused:
+        raise ConfigError(
+            f"config.{key} changes nothing with architecture={config.architecture!r}. "
+            "Remove it, or change config.architecture."
+            for key in unused
+        )
+
+
 def _value(name: str, values: flags.FlagValues) -> Any:
     given: Any = values[name].value
     rule = FLAGS[name].rule
@@ -153,6 +170,27 @@ def _mode_problems(values: flags.FlagValues) -> list[str]:
             _value(name, values)
         except ValueError as error:
             problems.append(str(error))
+    return problems + _combination_problems(values)
+
+
+def _combination_problems(values: flags.FlagValues) -> list[str]:
+    """Says which flags would be ignored because of what others are."""
+    problems = []
+    for (mode, name), other in COMPANIONS.items():
+        if (mode, values[name].present) == (values.mode, 1) and not values[other].value:
+            problems.append(
+                f"--{name} means nothing to --mode={mode} without --{other}. Give "
+                "both, or neither."
+            )
+    for (mode, name), other in RIVALS.items():
+        if values.mode == mode and values[name].present and values[other].present:
+            problems.append(f"--{name} and --{other} exclude each other. Give one.")
+    known = FORMATS.get(values.mode, ())
+    if known and values.format not in ("", *known):
+        problems.append(
+            f"--format={values.format} must be one of {', '.join(known)} with "
+            f"--mode={values.mode}."
+        )
     return problems
 
 

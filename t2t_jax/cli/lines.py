@@ -46,7 +46,9 @@ def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def opened_output(name: str, *, flag: str = "output") -> Iterator[BinaryIO]:
+def opened_output(
+    name: str, *, flag: str = "output", inputs: Iterable[str] = ()
+) -> Iterator[BinaryIO]:
     """Opens a file, or stdout for `-`, to write to; a file appears only when complete.
 
     To be opened before the work begins: then a name that will not do costs nothing.
@@ -54,14 +56,20 @@ def opened_output(name: str, *, flag: str = "output") -> Iterator[BinaryIO]:
     Args:
       name: of the file, or `-`.
       flag: where the name was given, for the message.
+      inputs: files that are read, and must not be written over.
 
     Raises:
-      OutputError: the file cannot be made.
+      OutputError: the file cannot be made, or is one of those that are read.
     """
     if name == "-":
         yield sys.stdout.buffer
         return
     place = Path(os.path.realpath(name))
+    if any(place == Path(os.path.realpath(file)) for file in inputs):
+        raise OutputError(
+            f"--{flag}={name} must be another file than those that are read, and is "
+            "one of them. Name another."
+        )
     # A device or a pipe is written to as it is: to rename onto it would remove it.
     special = place.exists() and not place.is_file()
     beside = place.with_name(f".{place.name}.{os.getpid()}")

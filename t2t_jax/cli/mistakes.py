@@ -7,7 +7,7 @@ argument is read again by itself, so that all mistakes are named at once.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from absl import flags
@@ -86,8 +86,14 @@ def _broken_file(path: str, error: Exception) -> UserError:
             f"--config={name} must be a Python file, and there is none. "
             "Paths are relative to the working directory."
         )
-    if isinstance(error, ConfigError):
-        return error
+    raised = [cause for cause in _causes(error) if isinstance(cause, ConfigError)]
+    if raised:  # The first one: ml_collections wraps what a config file raises.
+        return raised[-1]
+    if row and "positional argument" in str(error):
+        return ConfigError(
+            f"--config={path}: {name} has no rows. Leave :{row} out, or name a file "
+            "that has, such as configs/table3.py."
+        )
     line = next(
         (
             f", line {frame.lineno}"
@@ -98,6 +104,13 @@ def _broken_file(path: str, error: Exception) -> UserError:
     )
     hint = f" (with the argument {row!r})" if row else ""
     return ConfigError(f"{name}{line} cannot be loaded{hint}: {_gist(error)}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, what it came of, what that came of, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _gist(error: Exception) -> str:

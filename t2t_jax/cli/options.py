@@ -44,6 +44,20 @@ class Flag(NamedTuple):
 
 _PAIRS = ("evaluate", "score")
 
+COMPANIONS = {
+    ("evaluate", "last"): "protocol",
+    ("evaluate", "force"): "protocol",
+    ("evaluate", "target_language"): "protocol",
+    ("describe", "mfu"): "peak_tflops",
+}
+"""In a mode, a flag that means nothing without another one."""
+
+RIVALS = {("average", "last"): "average_steps"}
+"""In a mode, two flags of which one would be ignored."""
+
+FORMATS = {"describe": ("text", "json"), "score": ("tsv", "jsonl")}
+"""What `--format` may be, the first where it is not given."""
+
 FLAGS = {
     "mode": Flag("train", tuple(MODES), f"One of {', '.join(MODES)}."),
     "workdir": Flag(
@@ -102,7 +116,10 @@ FLAGS = {
         "", ("describe",), "How many, if not this machine's.", rule="count"
     ),
     "peak_tflops": Flag(
-        "", ("describe",), "Peak of one device, TFLOP/s.", rule="positive"
+        "",
+        ("describe",),
+        "Peak of one device in config.model.compute_dtype, TFLOP/s.",
+        rule="positive",
     ),
     "mfu": Flag(
         "0.4", ("describe",), "Share of the peak that training reaches.", rule="share"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from t2t_jax.cli.lines import opened_output, write_lines
 from t2t_jax.cli.options import Options
 from t2t_jax.data.lines import read_lines
-from t2t_jax.errors import Attempts, DataError, UserError
+from t2t_jax.errors import Attempts, DataError
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.scoring import PairScore
@@ -37,11 +37,10 @@ def run(options: Options) -> int:
       UserError: files, flags or workdir are not what they must be.
     """
     options.workdir.require()
-    attempts = Attempts()
-    to_lines = attempts.attempt(_format, options.format or "tsv")
-    pairs = attempts.attempt(_pairs, options)
-    attempts.raise_if_any_failed()
-    with opened_output(options.output) as out:
+    to_lines = _FORMATS[options.format or "tsv"]
+    pairs = _pairs(options)
+    inputs = (options.source, options.reference)
+    with opened_output(options.output, inputs=inputs) as out:
         from t2t_jax.loading import load
 
         model = load(
@@ -53,14 +52,6 @@ def run(options: Options) -> int:
         write_lines(out, to_lines(scores))
     print(_summary(scores), file=sys.stderr)
     return 0
-
-
-def _format(name: str) -> _ToLines:
-    if name not in _FORMATS:
-        raise UserError(
-            f"--format={name} must be one of {', '.join(_FORMATS)} with --mode=score."
-        )
-    return _FORMATS[name]
 
 
 def _pairs(options: Options) -> tuple[list[str], list[str]]:

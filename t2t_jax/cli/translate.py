@@ -10,7 +10,7 @@ def run(options: Options) -> int:
     """Translates `options.input` to `options.output`; n lines become n lines."""
     options.workdir.require()
     lines = read_stdin_or_file(options.input)
-    with opened_output(options.output) as out:
+    with opened_output(options.output, inputs=(options.input,)) as out:
         from t2t_jax.loading import load
 
         model = load(

@@ -1,21 +1,25 @@
 """The epoch's plan: which pairs stand in which row of which batch.
 
 Paper: §5.1, batches of about 25,000 source and 25,000 target tokens.
-Departs: rows are packed with several pairs; see `packing`.
+Departs: rows are packed with several pairs, unless `data.layout` is "length_groups";
+  see `packing` and `length_groups`.
 
-The plan is a pure function of the lengths, the seed and the epoch. It is made in
+The plan is a pure function of the lengths, the seed and the epoch. Packing works in
 windows of 20,000 pairs, so the first batch is ready at once, and a batch in mid-epoch
 is found by planning, and not reading, what comes before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.epoch_order import epoch_order
+from t2t_jax.data.length_groups import choose_lengths, group_batches
 from t2t_jax.data.packing import Integers, pack
 
 WINDOW_PAIRS = 20_000
@@ -27,10 +31,12 @@ class PlannedBatch(NamedTuple):
     Attributes:
       pairs: [P] numbers of pairs in the corpus, row by row.
       rows: [P] the row of each in the batch, ascending from 0 without gaps.
+      shape: rows, of which the last may be empty, and slots of a row on each side.
     """
 
     pairs: Integers
     rows: Integers
+    shape: tuple[int, int]
 
     @property
     def num_rows(self) -> int:
@@ -42,64 +48,130 @@ def plan_epoch(
     source_lengths: Integers,
     target_lengths: Integers,
     *,
-    rows_per_batch: int,
-    row_length: int,
+    config: DataConfig,
     seed: int,
     epoch: int,
+    part_pairs: Sequence[int] = (),
+    weights: Sequence[float] = (),
 ) -> Iterator[PlannedBatch]:
-    """Plans one pass in an order that is the epoch's own.
+    """Plans one epoch in an order that is its own.
 
     Args:
       source_lengths: [N] tokens of each pair's source side, eos included.
       target_lengths: [N] tokens of each pair's target side, eos included.
-      rows_per_batch: rows of every batch; the last has what is left.
-      row_length: slots of a row, on each side.
+      config: layout and size of batches.
       seed: at least 0; the run's.
       epoch: at least 0; another epoch is another order.
+      part_pairs: pairs of each part of the corpus, N in all; empty for one part.
+      weights: how often an epoch holds each pair of a part, as for `epoch_order`;
+        empty holds every pair exactly once.
 
     Yields:
-      Batches that hold every pair exactly once. Pairs are permuted, packed in windows,
-      and the window's rows permuted again, so that batches are not sorted by length.
+      The epoch's batches, in an order that does not go by length. The last one may
+      have empty rows; in length groups the last of each group.
+
+    Raises:
+      ValueError: the parts are not the corpus, or a pair is longer than a row.
 
     Example:
       >>> lengths = np.array([3, 5, 4, 2, 1, 1])
-      >>> plan = plan_epoch(
-      ...     lengths, lengths, rows_per_batch=1, row_length=8, seed=7, epoch=0
-      ... )
+      >>> config = DataConfig(tokens_per_batch=8, row_length=8, max_length=8)
+      >>> plan = plan_epoch(lengths, lengths, config=config, seed=7, epoch=0)
       >>> [sorted(batch.pairs.tolist()) for batch in plan]
       [[1, 3, 4], [0, 2, 5]]
     """
+    num_pairs = len(source_lengths)
+    part_pairs = tuple(part_pairs) or (num_pairs,)
+    if sum(part_pairs) != num_pairs:
+        raise ValueError(
+            f"part_pairs={part_pairs} must add up to the {num_pairs} pairs of the "
+            "corpus. Give the parts of this corpus."
+        )
     chance = np.random.Generator(
         np.random.Philox(np.random.SeedSequence([seed, epoch]))
     )
-    lengths = (source_lengths, target_lengths)
-    order = chance.permutation(np.arange(len(source_lengths), dtype=np.int32))
-    windows = _windows(lengths, order, row_length=row_length, chance=chance)
-    return _batches(windows, rows_per_batch)
+    weights = tuple(weights) or (1.0,) * len(part_pairs)
+    order = epoch_order(part_pairs, weights, chance=chance)
+    return _plan((source_lengths, target_lengths), order, config=config, chance=chance)
 
 
 def plan_pass(
-    source_lengths: Integers,
-    target_lengths: Integers,
-    *,
-    rows_per_batch: int,
-    row_length: int,
+    source_lengths: Integers, target_lengths: Integers, *, config: DataConfig
 ) -> Iterator[PlannedBatch]:
     """Plans one pass without chance, for evaluation.
 
     Args:
       source_lengths: [N] tokens of each pair's source side, eos included.
       target_lengths: [N] tokens of each pair's target side, eos included.
-      rows_per_batch: rows of every batch; the last has what is left.
-      row_length: slots of a row, on each side.
+      config: layout and size of batches.
 
     Yields:
       Batches that hold every pair exactly once.
     """
-    lengths = (source_lengths, target_lengths)
     order = np.arange(len(source_lengths), dtype=np.int32)
-    windows = _windows(lengths, order, row_length=row_length, chance=None)
-    return _batches(windows, rows_per_batch)
+    return _plan((source_lengths, target_lengths), order, config=config, chance=None)
+
+
+def batch_shapes(
+    config: DataConfig, lengths: tuple[Integers, Integers] | None = None
+) -> list[tuple[int, int]]:
+    """Lists the shapes of a plan's batches.
+
+    Args:
+      config: layout and size of batches.
+      lengths: [N] source and [N] target lengths of the corpus; None where they are not
+        known. Packed batches do not depend on them.
+
+    Returns:
+      (rows, slots of a row on each side) of each shape, short rows first. Of length
+      groups without `lengths`, only that of the longest pairs that may come.
+
+    Example:
+      >>> config = DataConfig(tokens_per_batch=24, row_length=8, max_length=8)
+      >>> batch_shapes(config)
+      [(3, 8)]
+    """
+    slots = config.tokens_per_batch
+    if config.layout == "packed":
+        return [(config.rows_per_batch, config.row_length)]
+    if lengths is None:
+        return [(slots // config.max_length, config.max_length)]
+    group_lengths = choose_lengths(np.maximum(*lengths), slots=slots)
+    return [(slots // length, length) for length in group_lengths]
+
+
+def _plan(
+    lengths: tuple[Integers, Integers],
+    order: Integers,
+    *,
+    config: DataConfig,
+    chance: np.random.Generator | None,
+) -> Iterator[PlannedBatch]:
+    if config.layout == "packed":
+        windows = _windows(lengths, order, row_length=config.row_length, chance=chance)
+        return _packed_batches(windows, batch_shapes(config)[0])
+    return _grouped_batches(
+        np.maximum(*lengths), order, slots=config.tokens_per_batch, chance=chance
+    )
+
+
+def _grouped_batches(
+    lengths: Integers,
+    order: Integers,
+    *,
+    slots: int,
+    chance: np.random.Generator | None,
+) -> Iterator[PlannedBatch]:
+    batches = group_batches(
+        lengths,
+        order,
+        group_lengths=choose_lengths(lengths, slots=slots),
+        slots=slots,
+        chance=chance,
+    )
+    for pairs, length in batches:
+        rows = np.arange(len(pairs), dtype=np.int32)
+        yield PlannedBatch(pairs, rows, (slots // length, length))
 
 
 def _windows(
@@ -124,10 +196,11 @@ def _windows(
         yield pairs[by_row], rows[by_row]
 
 
-def _batches(
-    windows: Iterator[tuple[Integers, Integers]], rows_per_batch: int
+def _packed_batches(
+    windows: Iterator[tuple[Integers, Integers]], shape: tuple[int, int]
 ) -> Iterator[PlannedBatch]:
     """Cuts windows into batches; rows that do not fill one wait for the next window."""
+    rows_per_batch = shape[0]
     waiting_pairs: list[Integers] = []
     waiting_rows: list[Integers] = []
     num_waiting = 0
@@ -142,8 +215,9 @@ def _batches(
         cuts = np.searchsorted(rows, rows_per_batch * np.arange(num_batches + 1))
         for batch, (start, stop) in enumerate(pairwise(cuts)):
             first = batch * rows_per_batch
-            yield PlannedBatch(pairs[start:stop], rows[start:stop] - first)
+            yield PlannedBatch(pairs[start:stop], rows[start:stop] - first, shape)
         waiting_pairs = [pairs[cuts[-1] :]]
         waiting_rows = [rows[cuts[-1] :] - num_batches * rows_per_batch]
     if num_waiting:
-        yield PlannedBatch(np.concatenate(waiting_pairs), np.concatenate(waiting_rows))
+        pairs, rows = np.concatenate(waiting_pairs), np.concatenate(waiting_rows)
+        yield PlannedBatch(pairs, rows, shape)

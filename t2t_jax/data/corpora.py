@@ -1,12 +1,24 @@
 """Where sentence pairs come from: a corpus is named by a prefix and what follows it.
 
-==================================  ==================================================
-`phrasebook:SPLIT:COUNT`            the embedded English-German corpus
-`text:SOURCE,TARGET`                two files, aligned line by line, plain or .gz
-==================================  ==================================================
+=====================================  ===============================================
+`phrasebook:SPLIT:COUNT`               the embedded English-German corpus
+`text:SOURCE,TARGET`                   two files, aligned line by line
+`text:A.en+B.en,A.de+B.de`             several, each two of them aligned by themselves
+`tsv:FILE`, `tsv:A+B`                  source, tab, target in every line
+`tsv:FILE#3,1`                         the columns of source and target, from 1
+`tfds:NAME/CONFIG:SPLIT`               a translation set of TensorFlow Datasets, in
+                                       the direction of its name
+`tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the direction that is said
+=====================================  ===============================================
 
-Either may end in a slice: `text:all.en,all.de[1000:]` leaves the first 1,000 pairs out,
-`[:1000]` is those.
+Files are plain or .gz. All but `tfds:` may end in a slice: `text:all.en,all.de[1000:]`
+leaves the first 1,000 pairs out, `[:1000]` is those, `[:1%]` the first hundredth. With
+`tfds:` a slice belongs to the split and is written as TFDS has it: `train[:1%]:en-de`.
+
+`++` joins corpora, and a number and `*` before one is its weight: how often each of its
+pairs is seen in an epoch. `text:a.en,a.de++2*tsv:b.tsv++0.5*phrasebook:train:1000` sees
+those of b.tsv twice, and half of the phrasebook's, drawn anew each epoch. Shells leave
+`++` and `+` alone; a `*` or `[` on a command line wants quotes.
 
 Iterating over a corpus checks it: what is wrong with its text is raised at the end of
 the pass, all of it together, and nothing is yielded after the first broken line.
@@ -15,24 +27,22 @@ the pass, all of it together, and nothing is yielded after the first broken line
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
-from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from t2t_jax.data.lines import (
-    LineProblems,
-    checked_lines,
-    require_files,
-)
-from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.data.mixture import MixtureCorpus, SliceCorpus
+from t2t_jax.data.text_corpora import open_text, open_tsv
+from t2t_jax.data.tfds_corpus import open_tfds
+from t2t_jax.errors import Attempts, ConfigError
 
-_SLICE = re.compile(r"(?P<whole>.*)\[(?P<start>\d*):(?P<stop>\d*)\]")
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_KINDS = ("phrasebook", "text", "tfds", "tsv")
+# A ++ inside a path, as in c++/news.en, has no prefix and colon behind it.
+_JOINT = re.compile(r"\+\+(?=(?:[\d.]+\*)?[a-z]+:)")
+_WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d+)?)\*(?P<name>.*)")
+_SLICE = re.compile(r"(?P<whole>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
 class Corpus(Protocol):
@@ -47,17 +57,52 @@ class Corpus(Protocol):
         """Streams (source, target)."""
         ...
 
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the pairs; DataError if that takes reading more bytes of a file."""
+        ...
+
     def fingerprint(self) -> str:
         """Returns a hash of the content, equal only where the pairs are."""
         ...
 
 
-def open_corpus(spec: str, *, key: str = "data.train") -> Corpus:
+class Part(NamedTuple):
+    """One corpus of several.
+
+    Attributes:
+      corpus: its pairs.
+      weight: how often each of them is seen in an epoch: 2.5 means twice, and half of
+        them, drawn anew each epoch, once more.
+    """
+
+    corpus: Corpus
+    weight: float
+
+
+def parts_of(corpus: Corpus) -> tuple[Part, ...]:
+    """Returns the corpora that a corpus is made of, in the order of its pairs.
+
+    Args:
+      corpus: any; one that is not made of others is one part of weight 1.
+
+    Example:
+      >>> corpus = open_corpus("phrasebook:dev:7++2*phrasebook:test:5[:3]")
+      >>> [(part.corpus.spec, part.weight) for part in parts_of(corpus)]
+      [('phrasebook:dev:7', 1.0), ('phrasebook:test:5[:3]', 2.0)]
+    """
+    return corpus.parts if isinstance(corpus, MixtureCorpus) else (Part(corpus, 1.0),)
+
+
+def open_corpus(
+    spec: str, *, key: str = "data.train", say: Callable[[str], None] | None = None
+) -> Corpus:
     """Finds the corpus that a configuration names.
 
     Args:
-      spec: prefix, colon, and what the prefix asks for.
+      spec: prefix, colon, and what the prefix asks for; or several, with ++ between.
       key: the configuration key it comes from, for the messages.
+      say: tells people what is downloaded and prepared where a set of TFDS is not
+        there; None means that nothing is, and that its absence is an error.
 
     Returns:
       The corpus, whose files are known to be there.
@@ -65,68 +110,58 @@ def open_corpus(spec: str, *, key: str = "data.train") -> Corpus:
     Raises:
       ConfigError: the spec cannot be understood.
       InputMissingError: a file is not there or cannot be read.
+      UserError: a set of TFDS cannot be prepared.
     """
-    if part := _SLICE.fullmatch(spec):
-        start, stop = int(part["start"] or 0), int(part["stop"] or sys.maxsize)
-        if start >= stop:
-            raise ConfigError(f"{key}={spec!r} is an empty slice. Change config.{key}.")
-        return SliceCorpus(spec, open_corpus(part["whole"], key=key), start, stop)
+    attempts = Attempts()
+    names = _JOINT.split(spec)
+    parts: list[Part] = [
+        attempts.attempt(_open_part, name, key=key, say=say) for name in names
+    ]
+    attempts.raise_if_any_failed()
+    if len(parts) == 1 and parts[0].weight == 1:
+        return parts[0].corpus
+    return MixtureCorpus(spec, _flat(parts))
+
+
+def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Puts the files of a corpus of several in its place, with the corpus's weight."""
+    return tuple(
+        Part(inner.corpus, outer.weight)
+        for outer in parts
+        for inner in parts_of(outer.corpus)
+    )
+
+
+def _open_part(name: str, *, key: str, say: Callable[[str], None] | None) -> Part:
+    weight = 1.0
+    if part := _WEIGHT.fullmatch(name):
+        name, weight = part["name"], float(part["weight"])
+    if not weight > 0:
+        raise ConfigError(
+            f"{key} gives {name!r} the weight 0, and it must be above 0. Remove the "
+            f"corpus from config.{key}."
+        )
+    return Part(_open_one(name, key=key, say=say), weight)
+
+
+def _open_one(spec: str, *, key: str, say: Callable[[str], None] | None) -> Corpus:
     prefix, colon, rest = spec.partition(":")
     if not colon or prefix not in _KINDS:
-        known = ", ".join(f"{name}:" for name in _KINDS)
+        known = ", ".join(f"{kind}:" for kind in _KINDS)
         raise ConfigError(
             f"{key}={spec!r} must begin with one of {known}. Change config.{key}."
         )
-    return _KINDS[prefix](spec, rest, key)
-
-
-@dataclass(frozen=True)
-class TextCorpus:
-    """Two aligned files.
-
-    Attributes:
-      spec: the corpus's name, as configured.
-      source: file of the sentences to translate.
-      target: file of their translations.
-    """
-
-    spec: str
-    source: Path
-    target: Path
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        problems = LineProblems()
-        counts = [0, 0]
-        sides = (checked_lines(path, problems) for path in (self.source, self.target))
-        missing = object()
-        for pair in zip_longest(*sides, fillvalue=missing):
-            counts[0] += pair[0] is not missing
-            counts[1] += pair[1] is not missing
-            source, target = pair
-            if not problems.count and isinstance(source, str):
-                if isinstance(target, str):
-                    yield source, target
-        self._compare(counts, problems)
-        problems.raise_if_any()
-
-    def _compare(self, counts: list[int], problems: LineProblems) -> None:
-        if problems.cut_short:
-            return
-        if counts[0] != counts[1]:
-            problems.add(
-                f"{self.source} has {counts[0]} lines and {self.target} has "
-                f"{counts[1]}: the two sides must be aligned line by line."
-            )
-        elif not counts[0]:
-            problems.add(f"{self.source} and {self.target} are empty.")
-
-    def fingerprint(self) -> str:
-        """Returns the SHA-256 of the two files' bytes."""
-        both = hashlib.sha256(b"text")
-        for path in (self.source, self.target):
-            with path.open("rb") as file:
-                both.update(hashlib.file_digest(file, "sha256").digest())
-        return both.hexdigest()
+    if prefix == "tfds":
+        return open_tfds(spec, rest, key=key, say=say)
+    if part := _SLICE.fullmatch(spec):
+        whole = _open_one(part["whole"], key=key, say=say)
+        return _slice(whole, spec, part["start"], part["stop"], key=key)
+    if prefix == "phrasebook":
+        return _open_phrasebook(spec, rest, key=key)
+    opened = (open_text if prefix == "text" else open_tsv)(spec, rest, key=key)
+    if len(opened) == 1:
+        return opened[0]
+    return MixtureCorpus(spec, tuple(Part(corpus, 1.0) for corpus in opened))
 
 
 @dataclass(frozen=True)
@@ -148,6 +183,11 @@ class PhrasebookCorpus:
 
         return iter(phrasebook.sentence_pairs(self.split, self.count))
 
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Returns the number that was asked for; nothing is read."""
+        del budget
+        return self.count
+
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the grammar's own fingerprint, split and count."""
         from t2t_jax.data import phrasebook
@@ -156,65 +196,21 @@ class PhrasebookCorpus:
         return hashlib.sha256(name.encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class SliceCorpus:
-    """Consecutive pairs of another corpus.
+def _slice(whole: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
+    """Cuts a slice out; hundredths are of the pairs that there are, rounded."""
+    total = whole.num_pairs() if "%" in start + stop else 0
 
-    Attributes:
-      spec: the corpus's name, as configured.
-      whole: the other corpus.
-      start: its first pair that belongs here, counted from 0.
-      stop: its first pair after those.
-    """
+    def bound(text: str) -> int:
+        return round(total * int(text[:-1]) / 100) if "%" in text else int(text)
 
-    spec: str
-    whole: Corpus
-    start: int
-    stop: int
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        number = -1
-        for number, pair in enumerate(islice(self.whole, self.stop)):
-            if number >= self.start:
-                yield pair
-        if number < self.start:
-            raise DataError(
-                f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
-                f"{self.start}, or name another corpus."
-            )
-
-    def fingerprint(self) -> str:
-        """Returns the SHA-256 of the whole's fingerprint and the bounds."""
-        name = f"slice {self.whole.fingerprint()} {self.start} {self.stop}"
-        return hashlib.sha256(name.encode()).hexdigest()
+    first, last = bound(start or "0"), bound(stop or str(sys.maxsize))
+    if first >= last:
+        of = f" of {total:,} pairs" if total else ""
+        raise ConfigError(f"{key}={spec!r} is an empty slice{of}. Change config.{key}.")
+    return SliceCorpus(spec, whole, first, last)
 
 
-def _open_text(spec: str, rest: str, key: str) -> Corpus:
-    paths = rest.split(",")
-    if len(paths) != 2 or not all(paths):
-        raise ConfigError(
-            f"{key}={spec!r} must name two files, text:SOURCE,TARGET. "
-            f"Change config.{key}."
-        )
-    source, target = (_expand(path, spec, key) for path in paths)
-    require_files(source, target, change=f"config.{key}")
-    return TextCorpus(spec, source, target)
-
-
-def _expand(path: str, spec: str, key: str) -> Path:
-    def value(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        if name not in os.environ:
-            raise ConfigError(
-                f"{key}={spec!r} needs the environment variable {name}, which is not "
-                f"set. Set {name} or change config.{key}."
-            )
-        return os.environ[name]
-
-    return Path(_VARIABLE.sub(value, path)).expanduser()
-
-
-def _open_phrasebook(spec: str, rest: str, key: str) -> Corpus:
+def _open_phrasebook(spec: str, rest: str, *, key: str) -> Corpus:
     from t2t_jax.data import phrasebook
 
     split, _, count = rest.partition(":")
@@ -225,9 +221,3 @@ def _open_phrasebook(spec: str, rest: str, key: str) -> Corpus:
             f"and a count of at least 1. Change config.{key}."
         )
     return PhrasebookCorpus(spec, split, int(count))
-
-
-_KINDS: Mapping[str, Callable[[str, str, str], Corpus]] = {
-    "phrasebook": _open_phrasebook,
-    "text": _open_text,
-}

@@ -1,127 +1,129 @@
-"""Streams a corpus through the vocabulary into the files of a token cache."""
+"""Text to tokens, a chunk of pairs at a time: pure, so that any process can do it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from t2t_jax.data.corpora import Corpus
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.vocabulary import EOS, UNK
-from t2t_jax.errors import DataError
-
-FORMAT = 1
-META_FILE = "meta.json"
-
-_CHUNK_PAIRS = 10_000
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.filters import KEPT, Flags, Hashes, reasons_for, text_hashes
+from t2t_jax.data.packing import Integers
 
 # A piece has 16 characters at most, so a line four times beyond that for each of its
 # subwords is too long whatever its pieces are, and is not worth encoding.
 _CHARACTERS_PER_SUBWORD = 64
 
 
-def write_tokens(
-    place: Path, corpus: Corpus, vocabularies: Vocabularies, *, meta: dict[str, Any]
-) -> None:
-    """Encodes a corpus into the files of a directory, in constant memory.
+def most_characters(config: DataConfig) -> int:
+    """Returns how long a line may be to be worth encoding."""
+    return _CHARACTERS_PER_SUBWORD * config.max_length
+
+
+class EncodedSide(NamedTuple):
+    """Sentences of one language.
+
+    Attributes:
+      tokens: all of them on end, each followed by eos.
+      lengths: [P] tokens of each, eos included; int32.
+      hashes: [P] of their text.
+    """
+
+    tokens: Integers
+    lengths: Integers
+    hashes: Hashes
+
+    def select(self, chosen: Flags) -> EncodedSide:
+        """Returns the sentences for which `chosen` [P] is true."""
+        return EncodedSide(
+            self.tokens[np.repeat(chosen, self.lengths)],
+            self.lengths[chosen],
+            self.hashes[chosen],
+        )
+
+
+class Encoded(NamedTuple):
+    """What became of a chunk of P pairs.
+
+    Attributes:
+      reasons: [P] why each was dropped, a number in `filters.REASONS`, or `KEPT`.
+      source: the kept pairs' sentences to translate.
+      target: their translations.
+    """
+
+    reasons: npt.NDArray[np.int8]
+    source: EncodedSide
+    target: EncodedSide
+
+    def with_reasons(self, reasons: npt.NDArray[np.int8]) -> Encoded:
+        """Returns this without the pairs for which `reasons` [P] has one more."""
+        still = reasons[self.reasons == KEPT] == KEPT
+        if still.all():
+            return self
+        return Encoded(reasons, self.source.select(still), self.target.select(still))
+
+
+class Encoder:
+    """Encodes and filters pairs, on one core.
 
     Args:
-      place: an empty directory.
-      corpus: sentence pairs. Pairs with a side that has no subwords are dropped, as
-        are pairs with a side of more than `max_length` tokens.
-      vocabularies: what cuts them into subwords.
-      meta: what is known of the cache, `max_length` and `spec` included; it is stored
-        in `meta.json` with the counts, the dtype and the size of every file.
-
-    Raises:
-      DataError: the text is broken, or no pair is left.
+      models: serialised SentencePiece models of source and target.
+      config: which pairs are kept.
+      dtype: of the tokens.
     """
-    largest = max(vocabulary.size for vocabulary in vocabularies)
-    dtype = "<u2" if largest <= 1 << 16 else "<u4"
-    counts = {"read": 0, "kept": 0, "empty": 0, "too_long": 0}
-    unknown = {"source": 0, "target": 0}
-    with contextlib.ExitStack() as stack:
-        sides = {
-            side: _SideWriter(
-                stack.enter_context((place / f"{side}.tokens").open("wb")),
-                stack.enter_context((place / f"{side}.offsets").open("wb")),
-                dtype,
-            )
-            for side in unknown
+
+    def __init__(self, models: tuple[bytes, bytes], config: DataConfig, dtype: str):
+        import sentencepiece
+
+        self.recipe = (models, config, dtype)
+        self._config, self._dtype = config, dtype
+        processors = {
+            model: sentencepiece.SentencePieceProcessor(model_proto=model)
+            for model in set(models)
         }
-        lines = stack.enter_context((place / "line_numbers").open("wb"))
-        for numbers, *texts in _chunks(corpus, meta["max_length"], counts):
-            encoded = [
-                vocabulary.encode(text)
-                for vocabulary, text in zip(vocabularies, texts, strict=True)
-            ]
-            lengths_2xP = np.array([[len(ids) for ids in side] for side in encoded])
-            empty = lengths_2xP.min(axis=0) == 0
-            too_long = (lengths_2xP.max(axis=0) >= meta["max_length"]) & ~empty
-            kept = np.flatnonzero(~empty & ~too_long)
-            for reason, pairs in (("empty", empty), ("too_long", too_long)):
-                counts[reason] += int(pairs.sum())
-            counts["kept"] += len(kept)
-            lines.write(np.asarray(numbers, np.int64)[kept].tobytes())
-            for side, ids in zip(sides, encoded, strict=True):
-                unknown[side] += sides[side].write([ids[pair] for pair in kept])
-    if not counts["kept"]:
-        raise DataError(
-            f"{corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
-            f"have an empty side, {counts['too_long']} are longer than data.max_length="
-            f"{meta['max_length']}. Change the corpus or config.data.max_length."
+        self._processors = [processors[model] for model in models]
+
+    def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
+        """Cuts pairs into subwords, and drops those that the configuration refuses.
+
+        Args:
+          sources: [P] sentences to translate; what looks like a special piece in them
+            is ordinary text.
+          targets: [P] their translations.
+        """
+        texts = (sources, targets)
+        source, target = (
+            self._encode_side(processor, lines)
+            for processor, lines in zip(self._processors, texts, strict=True)
         )
-    sizes = {path.name: path.stat().st_size for path in sorted(place.iterdir())}
-    told = {**meta, "dtype": dtype, "counts": counts, "unknown": unknown}
-    text = json.dumps({**told, "sizes": sizes}, ensure_ascii=False, indent=1)
-    (place / META_FILE).write_text(text + "\n", encoding="utf-8")
+        reasons = reasons_for(
+            self._judged_lengths(sources, source),
+            self._judged_lengths(targets, target),
+            copies=source.hashes == target.hashes,
+            config=self._config,
+        )
+        kept = reasons == KEPT
+        return Encoded(reasons, source.select(kept), target.select(kept))
 
+    def _encode_side(self, processor: Any, lines: Sequence[str]) -> EncodedSide:
+        most = most_characters(self._config)
+        # Its threads would make the lists of ids one after the other all the same.
+        ids: list[list[int]] = processor.encode(
+            [line if len(line) <= most else "" for line in lines],
+            out_type=int,
+            add_eos=True,
+            num_threads=1,
+        )
+        lengths = np.fromiter(map(len, ids), np.int32, len(ids))
+        total = int(lengths.sum())
+        tokens = np.fromiter(chain.from_iterable(ids), self._dtype, total)
+        return EncodedSide(tokens, lengths, text_hashes(lines))
 
-class _SideWriter:
-    """Appends sentences to the two files of a side."""
-
-    def __init__(self, tokens: BinaryIO, offsets: BinaryIO, dtype: str):
-        self._tokens, self._offsets, self._dtype = tokens, offsets, dtype
-        self._end = 0
-        offsets.write(np.zeros(1, np.int64).tobytes())
-
-    def write(self, sentences: list[list[int]]) -> int:
-        """Appends sentences, and counts their unknown pieces."""
-        lengths = np.array([len(ids) + 1 for ids in sentences], np.int64)
-        tokens = np.fromiter(chain.from_iterable([*ids, EOS] for ids in sentences), int)
-        offsets = self._end + np.cumsum(lengths)
-        self._end += int(lengths.sum())
-        self._tokens.write(tokens.astype(self._dtype).tobytes())
-        self._offsets.write(offsets.tobytes())
-        return int(np.count_nonzero(tokens == UNK))
-
-
-def _chunks(
-    corpus: Corpus, max_length: int, counts: dict[str, int]
-) -> Iterator[tuple[list[int], list[str], list[str]]]:
-    """Yields (line numbers, sources, targets), without hopeless pairs."""
-    numbers: list[int] = []
-    sources: list[str] = []
-    targets: list[str] = []
-    most_characters = _CHARACTERS_PER_SUBWORD * max_length
-    for number, (source, target) in enumerate(corpus, start=1):
-        counts["read"] += 1
-        if not source.strip() or not target.strip():
-            counts["empty"] += 1
-        elif max(len(source), len(target)) > most_characters:
-            counts["too_long"] += 1
-        else:
-            numbers.append(number)
-            sources.append(source)
-            targets.append(target)
-        if len(numbers) == _CHUNK_PAIRS:
-            yield numbers, sources, targets
-            numbers, sources, targets = [], [], []
-    if numbers:
-        yield numbers, sources, targets
+    def _judged_lengths(self, lines: Sequence[str], side: EncodedSide) -> Integers:
+        """Returns [P] lengths in which lines that were not encoded are too long."""
+        most = most_characters(self._config)
+        hopeless = np.fromiter((len(line) > most for line in lines), np.bool_)
+        return np.where(hopeless, self._config.max_length + 1, side.lengths)

@@ -52,18 +52,31 @@ class Vocabularies(NamedTuple):
         self.target.save(directory)
         if not self.shared:
             self.source.save(directory, name=_SOURCE)
+            return
+        # What a failed start with two vocabularies has left is nobody's.
+        for left in Path(directory).glob(f"{_SOURCE}.*"):
+            left.unlink(missing_ok=True)
 
     @classmethod
-    def load(cls, directory: str | Path) -> Vocabularies:
+    def load(cls, directory: str | Path, *, config: VocabularyConfig) -> Vocabularies:
         """Reads what `save` has written.
 
+        Args:
+          directory: of a run or a model.
+          config: says whether the source has its own, and the sizes.
+
         Raises:
-          DataError: a file is no SentencePiece model, or has other special ids.
+          DataError: a file is no SentencePiece model, or has other special ids, or
+            another size than is configured.
           InputMissingError: there is none.
         """
         target = Vocabulary.load(Path(directory) / "vocab.model")
-        own = Path(directory) / f"{_SOURCE}.model"
-        return cls(Vocabulary.load(own) if own.is_file() else target, target)
+        source = target
+        if config.source_size:
+            source = Vocabulary.load(Path(directory) / f"{_SOURCE}.model")
+        loaded = cls(source, target)
+        loaded.require_sizes(config, name=str(directory))
+        return loaded
 
     @classmethod
     def find(

@@ -96,13 +96,6 @@ CHOICES = (
         "characters without a piece are spelt in bytes",
     ),
     Choice(
-        "data.max_length",
-        256,
-        "longest sentence",
-        "no bound said",
-        "pairs with a side over {0:,} subwords are left out (256 by default)",
-    ),
-    Choice(
         "data.max_length_ratio",
         0.0,
         "pairs of unlike length",

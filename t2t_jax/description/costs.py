@@ -15,6 +15,7 @@ import jax
 from jax.sharding import Mesh
 
 from t2t_jax.config import Config
+from t2t_jax.data.batching import batch_shapes
 from t2t_jax.model.architectures import make_module, training_flops
 from t2t_jax.parallelism.mesh import rows_for
 from t2t_jax.parallelism.sharding import path_of
@@ -146,6 +147,19 @@ def _kind_of(path: str) -> str:
     )
 
 
+def longest_shape(config: Config) -> tuple[int, int]:
+    """Returns (rows, slots of a row) of the batches with the longest rows.
+
+    Packed batches are all of one shape. The other length groups depend on the corpus;
+    they have more rows of fewer slots, and as many slots in all.
+
+    Example:
+      >>> longest_shape(Config())
+      (96, 256)
+    """
+    return batch_shapes(config.data)[-1]
+
+
 def step_flops(config: Config, *, rows: int) -> dict[str, float]:
     """Counts the operations of a step by formula: what is computed, padding included.
 
@@ -154,10 +168,10 @@ def step_flops(config: Config, *, rows: int) -> dict[str, float]:
       rows: of the global batch, empty ones included.
 
     Returns:
-      FLOPs by part. A row is as long as `data.row_length` on either side, and its
+      FLOPs by part. A row is as long as in `longest_shape` on either side, and its
       scores are those of all its positions, however many pairs are packed into it.
     """
-    length = config.data.row_length
+    _, length = longest_shape(config)
     of_a_row = training_flops(
         config.network, source_length=length, target_length=length
     )
@@ -178,10 +192,9 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
         optimizer=make_optimizer(config.optimizer, d_model=config.network.d_model),
         label_smoothing=config.training.label_smoothing,
     )
-    rows = rows_for(mesh, config.data.rows_per_batch)
-    lowered = lower_step(
-        step, state, batch_shape=(rows, config.data.row_length), mesh=mesh
-    )
+    rows, length = longest_shape(config)
+    batch_shape = (rows_for(mesh, rows), length)
+    lowered = lower_step(step, state, batch_shape=batch_shape, mesh=mesh)
     platform = mesh.devices.flat[0].platform
     compiled = lowered.compile(compiler_options=_HASTE if platform == "cpu" else None)
     of_a_device: Any = compiled.cost_analysis()

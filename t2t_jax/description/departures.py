@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
+from t2t_jax.data.config import DataConfig
 from t2t_jax.description.choices import CHOICES
 from t2t_jax.parsing import flatten
 
@@ -50,8 +51,8 @@ _ALWAYS = (
     ),
     Departure(
         "vocabulary",
-        "byte-pair encoding of tokenised text (§5.1)",
-        "SentencePiece's BPE on raw text",
+        "byte-pair encoding (En-De), word pieces (En-Fr) (§5.1)",
+        "SentencePiece's BPE on raw text, of a sample where there is much of it",
         "",
     ),
     Departure(
@@ -80,10 +81,21 @@ def departures(config: Config) -> list[Departure]:
 
     Example:
       >>> [departure.name for departure in departures(Config())]
-      ['packed rows', 'dropout masks', 'vocabulary', 'scores', 'search']
+      ['packed rows', 'dropout masks', 'vocabulary', ..., 'longest sentence']
     """
     packed = [_PACKED] if config.data.layout == "packed" else []
-    return [*packed, *_ALWAYS, *_chosen(config), *_computed(config)]
+    return [*packed, *_ALWAYS, _lengths(config), *_chosen(config), *_computed(config)]
+
+
+def _lengths(config: Config) -> Departure:
+    return Departure(
+        "longest sentence",
+        "no bound said",
+        f"pairs with a side over {config.data.max_length:,} subwords are left out of "
+        f"training; sources are cut at {config.decoding.max_source_length:,}",
+        # Some bound there always is: only another than the usual is a choice.
+        "" if config.data.max_length == DataConfig.max_length else "data.max_length",
+    )
 
 
 def _chosen(config: Config) -> Iterator[Departure]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from jax.sharding import Mesh
 
-from t2t_jax.config import Config, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, to_dict
 from t2t_jax.description.costs import (
     Compiled,
     bytes_of,
     compile_costs,
+    longest_shape,
     parameter_table,
     state_shapes,
     step_flops,
@@ -62,7 +64,7 @@ def describe(
       compiler's own; `estimate` is None without `peak_tflops`.
     """
     state = state_shapes(config)
-    rows = rows_for(mesh, config.data.rows_per_batch)
+    rows = rows_for(mesh, longest_shape(config)[0])
     compiled = compile_costs(config, state=state, mesh=mesh)
     by_part = step_flops(config, rows=rows)
     flops = sum(by_part.values())
@@ -85,13 +87,16 @@ def describe(
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
         "paper_costs": _paper_costs(config),
-        "estimate": estimate(
-            flops,
-            steps=config.steps,
-            devices=mesh.size,
-            peak_tflops=peak_tflops,
-            mfu=mfu,
-        )
+        "estimate": {
+            **estimate(
+                flops,
+                steps=config.steps,
+                devices=mesh.size,
+                peak_tflops=peak_tflops,
+                mfu=mfu,
+            ),
+            "compute_dtype": config.network.compute_dtype,
+        }
         if peak_tflops
         else None,
     }
@@ -126,12 +131,19 @@ def estimate(
 
 
 def _beside_the_paper(config: Config) -> dict[str, Any]:
+    unused = tuple(
+        f"{section}."
+        for architecture, section in ARCHITECTURES.items()
+        if architecture != config.architecture
+    )
     return {
         "config": to_dict(config),
         "row": row_of(config),
         "differences": [
             {"key": key, "base": base, "here": here}
             for key, base, here in differences(Config(), config)
+            # The section of the model that is not built changes nothing.
+            if not key.startswith(unused)
         ],
         "variations": [variation._asdict() for variation in variations(config)],
         "departures": [departure._asdict() for departure in departures(config)],
@@ -157,14 +169,15 @@ def _learning_rate(config: Config) -> dict[str, float]:
 
 
 def _batch(config: Config, *, rows: int, devices: int) -> dict[str, Any]:
-    length = config.data.row_length
+    filled, length = longest_shape(config)
     return {
         "slots_per_side": rows * length,
         "rows": rows,
         "row_length": length,
         "devices": devices,
         "rows_per_device": rows // devices,
-        "empty_rows": rows - config.data.rows_per_batch,
+        "empty_rows": rows - filled,
+        "layout": config.data.layout,
         "micro_batches": 1,
         "compute_dtype": config.network.compute_dtype,
     }
@@ -175,7 +188,7 @@ def _memory(
 ) -> dict[str, Any]:
     """Sets what the arrays take beside what the compiler says, on one device."""
     # All arrays of a batch but `rows` have a slot for each position of a row.
-    slots = (len(Batch._fields) - 1) * config.data.row_length + 1
+    slots = (len(Batch._fields) - 1) * longest_shape(config)[1] + 1
     return {
         "platform": compiled.platform,
         "parameters": bytes_of(state.params),
@@ -188,7 +201,10 @@ def _memory(
 
 def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
     one = bytes_of(state.params) + bytes_of(state.optimizer)
-    return {"checkpoint_bytes": one, "checkpoints_bytes": config.checkpoint.keep * one}
+    return {
+        "checkpoint_bytes": one,
+        "checkpoints_bytes": (config.checkpoint.keep + 2) * one,
+    }
 
 
 def _paper_costs(config: Config) -> dict[str, float] | None:
@@ -210,5 +226,5 @@ def _epochs(
     if not lengths or not data:
         return None
     subwords: float = data["train"]["pairs"] * max(lengths.values())
-    slots: float = config.steps * config.data.rows_per_batch * config.data.row_length
+    slots: float = config.steps * math.prod(longest_shape(config))
     return slots / subwords

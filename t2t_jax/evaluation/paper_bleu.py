@@ -1,7 +1,7 @@
 """BLEU as the paper's own tables have it: of tokens, with compounds split.
 
-The number it gives is a point or so above sacreBLEU's for the same translations, and
-no figure of the one kind may stand beside one of the other.
+The number it gives is another than sacreBLEU's for the same translations, and no figure
+of the one kind may stand beside one of the other.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 _HASH_DIGITS = 12
+_PAPER_AVERAGES = (5, 20)
 
 
 class Row(NamedTuple):
@@ -92,6 +93,11 @@ def _model(result: Mapping[str, Any]) -> Iterator[Row]:
     steps = ", ".join(f"{step:,}" for step in result["averaged_steps"])
     note = f"mean of {steps}  sha256 {_short(result['params_sha256'])}"
     yield Row("model", f"step {result['checkpoint_step']:,}", note)
+    count = len(result["averaged_steps"])
+    if result["averaged_spacing"].get("forced"):
+        yield Row("  averaged", f"{count}", "forced: not evenly spaced and periodic")
+    if count not in _PAPER_AVERAGES:
+        yield Row("  averaged", f"{count}", "the paper averages 5, of big models 20")
     hashes = result["vocabulary_sha256"]
     shared = len(set(hashes.values())) == 1
     for side, digest in [("", hashes["target"])] if shared else hashes.items():

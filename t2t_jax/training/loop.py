@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
-import jax
-
-from t2t_jax.training.guard import StopRequest, require_finite
-from t2t_jax.training.metrics import Sums, summarise, total
+from t2t_jax.training.guard import StopRequest
+from t2t_jax.training.meter import Meter
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import Batch, DataPosition
@@ -66,6 +63,21 @@ class Intervals(NamedTuple):
     save_epochs: int = 0
 
 
+class Step(Protocol):
+    """A training step that may have to be compiled for the batch at hand."""
+
+    def __call__(
+        self, state: TrainState, batch: Batch
+    ) -> tuple[TrainState, StepOutput]:
+        """Makes a step on a batch that it is ready for."""
+
+    def is_ready(self, batch: Batch) -> bool:
+        """Tells whether `__call__` can begin at once."""
+
+    def make_ready(self, batch: Batch) -> None:
+        """Compiles what the batch needs."""
+
+
 class Callbacks(Protocol):
     """What the loop calls."""
 
@@ -84,80 +96,11 @@ class Callbacks(Protocol):
         """Writes a checkpoint; `kinds` of periodic, best, final, stopped."""
 
 
-class _Meter:
-    """Adds up the outputs of steps, and the time they took."""
-
-    def __init__(self, progress: Progress):
-        self._pending: list[StepOutput] = []
-        self.window = progress.window
-        self._gradient_norm = 0.0
-        self._timed_tokens = 0.0
-        self._timed_seconds = 0.0
-        self._seconds = 60 * progress.minutes
-        self._started = time.perf_counter()
-        self.shown = self._started
-
-    @property
-    def minutes(self) -> float:
-        return (self._seconds + time.perf_counter() - self._started) / 60
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Keeps evaluating and saving out of the training time."""
-        self._lap()
-        yield
-        self._started = time.perf_counter()
-
-    def add(self, output: StepOutput) -> None:
-        # Two steps in flight hide the host's work; more would only hold batches.
-        if len(self._pending) > 1:
-            jax.block_until_ready(self._pending[-2])
-        self._pending.append(output)
-
-    def settle(self, step: int) -> None:
-        """Waits for the steps made so far, and adds them to the window.
-
-        Raises:
-          DivergedError: the loss or gradient of one was not finite.
-        """
-        for output in jax.device_get(self._pending):
-            self._gradient_norm = float(output.gradient_norm)
-            require_finite(
-                step,
-                loss=float(output.sums.loss),
-                gradient_norm=self._gradient_norm,
-            )
-            before = [Sums(*self.window)] if self.window else []
-            self.window = tuple(map(float, total([*before, output.sums])))
-            self._timed_tokens += float(output.sums.target_tokens)
-        self._pending = []
-
-    def read(self, step: int) -> Record:
-        """Makes the record of the steps since the last one that was closed."""
-        self.settle(step)
-        self._lap()
-        record: Record = {"step": step, "kind": "train"}
-        record.update(summarise(Sums(*self.window)))
-        record["gradient_norm"] = self._gradient_norm
-        record["target_tokens_per_second"] = self._timed_tokens / self._timed_seconds
-        return record
-
-    def close_window(self) -> None:
-        """Lets the next record begin after the steps made so far."""
-        self.window, self._timed_tokens, self._timed_seconds = (), 0.0, 0.0
-
-    def _lap(self) -> None:
-        now = time.perf_counter()
-        self._seconds += now - self._started
-        self._timed_seconds += now - self._started
-        self._started = now
-
-
 def train(
     state: TrainState,
     batches: Iterable[tuple[DataPosition, Batch]],
     *,
-    step: Callable[[TrainState, Batch], tuple[TrainState, StepOutput]],
+    step: Step,
     progress: Progress,
     intervals: Intervals,
     callbacks: Callbacks,
@@ -168,7 +111,7 @@ def train(
     Args:
       state: after `progress.step` steps; its buffers are donated.
       batches: from `progress.position` on, each with the position after it.
-      step: the compiled step.
+      step: the compiled step; compiling is not training time.
       progress: where the run stands.
       intervals: what is due when.
       callbacks: what is called when it is due.
@@ -180,8 +123,12 @@ def train(
     Raises:
       DivergedError: a loss or gradient was not finite; nothing of it was saved.
     """
-    meter = _Meter(progress)
+    meter = Meter(window=progress.window, minutes=progress.minutes)
     for position, batch in batches:
+        if not step.is_ready(batch):
+            meter.settle(progress.step)
+            with meter.paused():
+                step.make_ready(batch)
         state, output = step(state, batch)
         meter.add(output)
         before, number = progress, progress.step + 1
@@ -214,7 +161,7 @@ def train(
 
 
 def _report(
-    meter: _Meter, step: int, *, intervals: Intervals, callbacks: Callbacks
+    meter: Meter, step: int, *, intervals: Intervals, callbacks: Callbacks
 ) -> None:
     """Writes down and shows figures, whichever of the two is due."""
     last = step == intervals.steps

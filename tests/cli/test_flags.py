@@ -1,4 +1,5 @@
 import dataclasses
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,38 @@ def test_the_same_config_file_again_goes_on():
     workdir.create()
     workdir.write_config(config)
     assert parse_argv(["--config=mine.py"]).config == config
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_has_its_file(mode):
+    assert callable(import_module(f"t2t_jax.cli.{mode}").run)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--mode=evaluate", "--last=3"], "--last means nothing .* without --protocol"),
+        (["--mode=evaluate", "--force"], "--force means nothing .*--protocol"),
+        (["--mode=describe", "--mfu=0.5"], "--mfu .* without --peak_tflops"),
+        (
+            ["--mode=average", "--last=3", "--average_steps=1,2"],
+            "--last and --average_steps exclude each other",
+        ),
+        (["--mode=average", "--average_steps=,"], "--average_steps=, must be whole"),
+        (["--mode=score", "--format=json"], "--format=json must be one of tsv, jsonl"),
+        (["--mode=describe", "--format=tsv"], "--format=tsv must be one of text, json"),
+    ],
+)
+def test_a_flag_that_would_be_ignored_is_refused(argv, said):
+    with pytest.raises(UserError, match=said):
+        parse_argv(argv)
+
+
+def test_keys_of_the_model_that_is_not_built_are_refused():
+    with pytest.raises(UserError, match=r"config\.rnn\.d_hidden .*'transformer'"):
+        parse_argv(["--config.rnn.d_hidden=8"])
+    with pytest.raises(UserError, match=r"config\.model\.d_ff .*'rnn'"):
+        parse_argv(["--config.architecture=rnn", "--config.model.d_ff=8"])
 
 
 def test_a_sliding_average_needs_no_directory():

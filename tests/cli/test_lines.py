@@ -101,3 +101,14 @@ def test_an_output_that_cannot_be_made_is_named(tmp_path):
     for path in (tmp_path / "no" / "where.txt", tmp_path):
         with pytest.raises(OutputError, match=f"--output={path} must be a file"):
             _write(path, ["a"])
+
+
+@pytest.mark.parametrize("name", ["read.de", "./read.de", "link.de"])
+def test_a_file_that_is_read_is_not_written_over(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "read.de").write_text("kept")
+    (tmp_path / "link.de").symlink_to("read.de")
+    opened = opened_output(name, flag="hypotheses", inputs=["other", "read.de"])
+    with pytest.raises(OutputError, match=f"--hypotheses={name} must be another"):
+        opened.__enter__()
+    assert (tmp_path / "read.de").read_text() == "kept"

@@ -2,14 +2,19 @@ import ast
 import dataclasses
 from pathlib import Path
 
+import jax
 import pytest
 from ml_collections import ConfigDict
 
+from t2t_jax.cli.description_text import sections
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.config import Config, parse
+from t2t_jax.description import summary
+from t2t_jax.description.costs import Compiled, Memory
 from t2t_jax.differences import differences
 from t2t_jax.errors import UserError
 from t2t_jax.model.counting import count_parameters
+from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.training.optimizer import learning_rate
 from tests.integration.tiny import ROOT
 
@@ -172,3 +177,26 @@ def test_the_learning_rate_peaks_where_equation_3_does(name, peak):
 def test_an_unknown_row_lists_the_known_ones():
     with pytest.raises(UserError, match=r"no row 'A_h3'.*Known are base, A_h1, A_h4"):
         parse_argv([f"--config={ROOT / 'configs' / 'table3.py'}:A_h3"])
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        *((path.stem, ()) for path in FILES),
+        *(("table3", (row,)) for row in (*PRINTED, *UNPRINTED)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "".join(value),
+)
+def test_every_config_and_row_is_described(name, row, monkeypatch):
+    # All but the compiler's part, which takes 5 s each; the command line has it.
+    memory = Memory(arguments=7, outputs=5, aliased=3, temporaries=2)
+    compiled = Compiled(flops=1.0, memory=memory, platform="cpu")
+    monkeypatch.setattr(summary, "compile_costs", lambda *_, **__: compiled)
+    config = _config(name, *row)
+    told = summary.describe(config, mesh=make_mesh(jax.devices()[:1]))
+    assert told["row"] == {"table3": row[0] if row else "base"}.get(name, told["row"])
+    kinds = told["parameters_by_kind"]
+    counted = sum(sum(part.values()) for part in kinds.values())
+    assert counted == told["parameters"]["total"]
+    assert told["flops_per_step"] > 0
+    assert [s.title for s in sections(told)]

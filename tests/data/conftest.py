@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
@@ -60,5 +60,7 @@ def cache(
         sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3)
     )
     return build_or_open(
-        corpus, vocabularies, max_length=61, cache_dir=tmp_path / "caches"
+        corpus,
+        vocabularies,
+        config=DataConfig(max_length=61, cache_dir=str(tmp_path / "caches")),
     )

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from t2t_jax.data import encoding
-from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data import building, encoding
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.encoding import Encoder
+from t2t_jax.data.filters import KEPT, REASONS
 from t2t_jax.data.token_cache import build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.data.vocabulary import EOS, UNK, Vocabulary
@@ -11,11 +13,11 @@ from t2t_jax.errors import DataError
 
 @pytest.fixture
 def encode(text_corpus, vocabularies, tmp_path):
-    def build(source, target, max_length=61):
-        corpus = text_corpus(source, target)
-        return build_or_open(
-            corpus, vocabularies, max_length=max_length, cache_dir=tmp_path / "caches"
+    def build(source, target, **keys):
+        config = DataConfig(
+            **{"max_length": 61, "cache_dir": str(tmp_path / "caches"), **keys}
         )
+        return build_or_open(text_corpus(source, target), vocabularies, config=config)
 
     return build
 
@@ -25,7 +27,7 @@ def sentence(side, pair):
 
 
 def test_the_files_hold_the_encoded_sentences_with_eos(encode, vocabulary, monkeypatch):
-    monkeypatch.setattr(encoding, "_CHUNK_PAIRS", 2)
+    monkeypatch.setattr(building, "CHUNK_PAIRS", 2)
     source = ["the cat", "a dog sees", "old", "a", "the house tree"]
     target = ["der Kater", "Hund", "klein alt", "ein", "Haus"]
     cache = encode(source, target)
@@ -44,37 +46,73 @@ def test_dropped_pairs_are_counted_by_reason_and_keep_their_line(encode):
         ["a", "", "a cat", long, "old", "a", "\u200b"],
         ["ein", "der", " \t\u2003", "der", long, "alt", "der"],
     )
-    counts = {"read": 7, "kept": 2, "empty": 3, "too_long": 2}
-    assert cache.counts == counts
+    dropped = {"empty": 3, "too_long": 2, "ratio": 0, "copies": 0, "duplicates": 0}
+    assert cache.counts == {"read": 7, "kept": 2, **dropped}
     assert cache.line_numbers.tolist() == [1, 6]
+
+
+def test_every_filter_drops_its_own(encode, monkeypatch):
+    monkeypatch.setattr(building, "CHUNK_PAIRS", 2)
+    source = ["the cat", "the", "old", " old", "the cat ", "the cat"]
+    long = "der Hund sieht Haus Baum der Hund"  # as many pieces as words, as "the" has
+    target = ["der Hund", long, "old", "der Baum", "der Hund", "alt alt"]
+    keys = {"max_length_ratio": 3.0, "drop_copies": True, "drop_duplicates": True}
+    cache = encode(source, target, **keys)
+    dropped = {"empty": 0, "too_long": 0, "ratio": 1, "copies": 1, "duplicates": 1}
+    assert cache.counts == {"read": 6, "kept": 3, **dropped}
+    assert cache.line_numbers.tolist() == [1, 4, 6]
+    (again,) = cache.meta["examples"]["duplicates"]
+    assert again == {"line": 5, "source": "the cat ", "target": "der Hund"}
+    assert encode(source, target).num_pairs == 6
 
 
 def test_the_maximum_length_counts_eos(encode, vocabulary):
     (ids,) = vocabulary.encode(["the cat sees"])
-    shorter = encode(["a", "the cat sees"], ["ein", "der"], len(ids))
+    both = (["a", "the cat sees"], ["ein", "der"])
+    shorter = encode(*both, max_length=len(ids))
     assert shorter.counts["too_long"] == 1
-    exact = encode(["a", "the cat sees"], ["ein", "der"], len(ids) + 1)
+    exact = encode(*both, max_length=len(ids) + 1)
     assert exact.source_lengths.max() == len(ids) + 1
 
 
-def test_a_line_of_a_megabyte_is_counted_and_never_encoded(
-    encode, vocabulary, monkeypatch
-):
+def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):
     longest = 0
-    plain = type(vocabulary).encode
+    plain = Encoder.encode
 
-    def watched(self, lines):
+    def watched(self, sources, targets):
         nonlocal longest
-        longest = max(longest, *map(len, lines))
-        return plain(self, lines)
+        longest = max(longest, *map(len, sources), *map(len, targets))
+        return plain(self, sources, targets)
 
-    monkeypatch.setattr(type(vocabulary), "encode", watched)
+    monkeypatch.setattr(Encoder, "encode", watched)
     cache = encode(["a", "x" * 1_000_000, "old"], ["ein", "der", "y " * 500_000])
-    assert cache.counts == {"read": 3, "kept": 1, "empty": 0, "too_long": 2}
-    assert longest < 10
+    assert cache.counts["too_long"] == 2
+    assert cache.num_pairs == 1
+    assert longest == 64 * 61 + 1  # no more of it is even held
 
 
-def test_unknown_pieces_are_counted_on_each_side(encode, vocabulary):
+def test_a_hopeless_line_is_too_long_without_being_cut(vocabulary, monkeypatch):
+    encoder = Encoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
+    monkeypatch.setattr(encoding, "_CHARACTERS_PER_SUBWORD", 0)
+    reasons, source, _ = encoder.encode(["a cat", ""], ["ein Kater", "der"])
+    assert [REASONS[reason] for reason in reasons] == ["too_long", "empty"]
+    assert len(source.tokens) == 0
+
+
+def test_pairs_may_be_dropped_afterwards(vocabulary):
+    encoder = Encoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
+    encoded = encoder.encode(["a", "", "the cat"], ["ein", "der", "der Kater"])
+    reasons = encoded.reasons.copy()
+    reasons[0] = 4
+    rest = encoded.with_reasons(reasons)
+    assert rest.reasons.tolist() == [4, 0, KEPT]
+    (alone,) = vocabulary.encode(["the cat"])
+    assert rest.source.tokens.tolist() == [*alone, EOS]
+    assert rest.target.lengths.tolist() == [encoded.target.lengths[1]]
+    assert encoded.with_reasons(encoded.reasons) is encoded
+
+
+def test_unknown_pieces_are_counted_on_each_side(encode):
     cache = encode(["the Ω cat", "a Ω Ω"], ["der", "ein Ψ"])
     assert cache.meta["unknown"] == {"source": 3, "target": 1}
     assert np.count_nonzero(cache.source.tokens == UNK) == 3
@@ -99,8 +137,7 @@ def test_each_side_is_cut_by_its_own_vocabulary(text_corpus, vocabulary, tmp_pat
     cache = build_or_open(
         text_corpus(english, german),
         Vocabularies(own, vocabulary),
-        max_length=61,
-        cache_dir=tmp_path,
+        config=DataConfig(max_length=61, cache_dir=str(tmp_path)),
     )
     (source, _), (target, _) = own.encode(english), vocabulary.encode(german)
     assert sentence(cache.source, 0) == [*source, EOS]

@@ -1,15 +1,13 @@
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from t2t_jax.data import token_cache
-from t2t_jax.data.corpora import TextCorpus
-from t2t_jax.data.token_cache import build_or_open, cache_home
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.token_cache import TokenCache, TokenSide, build_or_open, cache_home
 from t2t_jax.errors import DataError, OutputError
 
 
@@ -25,20 +23,24 @@ def corpus(text_corpus):
 
 @pytest.fixture
 def build(corpus, vocabularies, caches):
-    return lambda: build_or_open(corpus, vocabularies, max_length=13, cache_dir=caches)
+    def run(**keys):
+        config = DataConfig(**{"max_length": 13, "cache_dir": str(caches), **keys})
+        return build_or_open(corpus, vocabularies, config=config)
+
+    return run
 
 
 @pytest.fixture
-def writes(monkeypatch):
+def builds(monkeypatch):
     """Counts how often a corpus is encoded."""
     calls = []
-    write = token_cache.write_tokens
+    plain = token_cache.build_cache
 
     def counted(*arguments, **keys):
         calls.append(arguments)
-        write(*arguments, **keys)
+        return plain(*arguments, **keys)
 
-    monkeypatch.setattr(token_cache, "write_tokens", counted)
+    monkeypatch.setattr(token_cache, "build_cache", counted)
     return calls
 
 
@@ -50,23 +52,33 @@ def same(one, other):
     )
 
 
-def test_a_corpus_is_encoded_once(build, writes, caches):
+def test_a_corpus_is_encoded_once(build, builds, caches):
     assert same(build(), build())
-    assert len(writes) == 1
+    assert len(builds) == 1
     assert len(list(caches.iterdir())) == 1
 
 
-def test_another_text_vocabulary_or_length_is_another_cache(
-    build, corpus, vocabularies, caches
-):
-    first = build().fingerprint
-    longer = build_or_open(corpus, vocabularies, max_length=17, cache_dir=caches)
+def test_another_text_or_filter_is_another_cache(build, corpus):
+    caches = [
+        build(),
+        build(max_length=17),
+        build(max_length_ratio=3.0),
+        build(drop_copies=True),
+        build(drop_duplicates=True),
+    ]
     corpus.source.write_text("the cat\na dog\nold house\n")
-    assert len({first, longer.fingerprint, build().fingerprint}) == 3
+    caches.append(build())
+    assert len({cache.fingerprint for cache in caches}) == 6
+
+
+def test_how_it_is_encoded_and_batched_is_not_part_of_a_cache(build, builds):
+    build()
+    build(workers=3, tokens_per_batch=512, row_length=64, layout="length_groups")
+    assert len(builds) == 1
 
 
 @pytest.mark.parametrize("damage", ["truncate", "remove", "garble", "other", "list"])
-def test_a_damaged_cache_is_made_again(build, writes, caches, damage):
+def test_a_damaged_cache_is_made_again(build, builds, caches, damage):
     first = build()
     tokens, offsets = first.source.tokens.copy(), first.target.offsets.copy()
     (place,) = caches.iterdir()
@@ -79,77 +91,58 @@ def test_a_damaged_cache_is_made_again(build, writes, caches, damage):
         content = {"garble": meta[:50], "other": "{}", "list": "[]"}[damage]
         (place / "meta.json").write_text(content)
     second = build()
-    assert len(writes) == 2
+    assert len(builds) == 2
     assert second.source.tokens.tolist() == tokens.tolist()
     assert second.target.offsets.tolist() == offsets.tolist()
     assert list(caches.iterdir()) == [place]
 
 
-def test_of_two_processes_at_once_the_first_wins(
-    build, corpus, vocabularies, caches, writes, monkeypatch
-):
-    theirs = []
-
-    def slow(self):
-        pairs = read(self)
-        if not theirs:
-            theirs.append(None)
-            theirs[0] = build()
-        return pairs
-
-    read = TextCorpus.__iter__
-    monkeypatch.setattr(TextCorpus, "__iter__", slow)
-    ours = build()
-    assert len(writes) == 2
-    assert same(ours, theirs[0])
-    assert len(list(caches.iterdir())) == 1
-
-
-def test_a_killed_process_leaves_no_cache_and_its_remains_go_in_time(
-    build, corpus, caches, vocabularies, tmp_path
-):
-    vocabularies.save(tmp_path)
-    program = f"""
-import os, signal
-from t2t_jax.data import encoding, token_cache
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.vocabularies import Vocabularies
-encoding._SideWriter.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-token_cache.build_or_open(
-    open_corpus({corpus.spec!r}), Vocabularies.load({str(tmp_path)!r}),
-    max_length=13, cache_dir={str(caches)!r})
-"""
-    told = subprocess.run([sys.executable, "-c", program], check=False)
-    assert told.returncode == -signal.SIGKILL
-    (remains,) = caches.iterdir()
-    assert build().num_pairs == 3
-    assert remains.exists()  # it might have been at work still
-    for path in (remains, *remains.iterdir()):
-        os.utime(path, (0, 0))
-    (place,) = set(caches.iterdir()) - {remains}
-    (place / "meta.json").unlink()
-    assert build().num_pairs == 3
+def test_what_a_kill_left_when_the_cache_was_in_place_is_removed(build, caches):
+    build()
+    (place,) = caches.iterdir()
+    remains = place.with_suffix(".building")
+    (remains / "shard-00000").mkdir(parents=True)
+    (remains / "lock").touch()
+    build()
     assert list(caches.iterdir()) == [place]
 
 
-def test_an_error_leaves_nothing_behind(corpus, build, caches):
+def test_broken_text_leaves_nothing_behind(corpus, build, caches):
     corpus.target.write_bytes(b"\xff\n")
     with pytest.raises(DataError, match="target:1: invalid UTF-8"):
         build()
     assert list(caches.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told(corpus, vocabularies, tmp_path):
+def test_a_place_that_cannot_be_written_is_told(build, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"Change config\.data\.cache_dir\."):
-        build_or_open(corpus, vocabularies, max_length=13, cache_dir=tmp_path / "file")
+        build(cache_dir=str(tmp_path / "file"))
 
 
-def test_caches_live_in_the_users_cache_home(
-    corpus, vocabularies, monkeypatch, tmp_path
-):
+def test_caches_live_in_the_users_cache_home(build, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    build_or_open(corpus, vocabularies, max_length=13)
+    build(cache_dir="")
     assert len(list((tmp_path / "xdg" / "t2t_jax").iterdir())) == 1
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_home() == Path.home() / ".cache" / "t2t_jax"
+
+
+def test_a_cache_is_named_as_whoever_opens_it_names_the_corpus(
+    build, vocabularies, caches, tmp_path
+):
+    build()
+    other = tmp_path / "elsewhere"
+    other.symlink_to(tmp_path)
+    spec = f"text:{other}/source,{other}/target"
+    moved = open_corpus(spec)
+    config = DataConfig(max_length=13, cache_dir=str(caches))
+    cache = build_or_open(moved, vocabularies, config=config)
+    assert cache.meta["spec"] == cache.meta["parts"][0]["spec"] == spec
+    assert len(list(caches.iterdir())) == 1
+
+
+def test_a_cache_made_by_hand_is_one_part():
+    side = TokenSide(np.array([7, 2, 9, 2], np.uint16), np.array([0, 2, 4]))
+    cache = TokenCache(side, side, np.array([1, 2]), {})
+    assert (cache.part_pairs, cache.weights) == ((2,), (1.0,))

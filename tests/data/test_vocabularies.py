@@ -45,7 +45,7 @@ def test_a_source_of_its_own_learns_from_its_side_alone():
 def test_what_is_saved_is_what_is_loaded(tmp_path, sizes):
     found = find(**sizes)
     found.save(tmp_path)
-    loaded = Vocabularies.load(tmp_path)
+    loaded = Vocabularies.load(tmp_path, config=VocabularyConfig(**sizes))
     assert loaded.fingerprint == found.fingerprint
     assert loaded.shared == found.shared
     assert [v.size for v in loaded] == [v.size for v in found]
@@ -65,7 +65,9 @@ def test_files_are_loaded_instead_of_learning(tmp_path):
     }
     said = []
     again = find(said, size=71, source_size=53, **files)
-    assert again.fingerprint == Vocabularies.load(tmp_path).fingerprint
+    config = VocabularyConfig(size=71, source_size=53)
+    saved = Vocabularies.load(tmp_path, config=config)
+    assert again.fingerprint == saved.fingerprint
     assert said == []
 
 
@@ -85,4 +87,22 @@ def test_a_source_too_small_for_its_size_names_its_key():
 
 def test_a_directory_without_a_vocabulary_is_missing(tmp_path):
     with pytest.raises(InputMissingError):
-        Vocabularies.load(tmp_path)
+        Vocabularies.load(tmp_path, config=VocabularyConfig(size=71))
+
+
+def test_what_a_start_with_two_has_left_is_not_taken_up_by_one_that_shares(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    shared = find(size=89)
+    shared.save(tmp_path)
+    loaded = Vocabularies.load(tmp_path, config=VocabularyConfig(size=89))
+    assert loaded.shared
+    assert loaded.source.fingerprint == shared.source.fingerprint
+    assert not list(tmp_path.glob("vocab_source*"))
+
+
+def test_the_configuration_decides_whether_the_source_has_its_own(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    loaded = Vocabularies.load(tmp_path, config=VocabularyConfig(size=71))
+    assert loaded.shared
+    with pytest.raises(DataError, match=r"has 53 .*vocabulary\.source_size=54"):
+        Vocabularies.load(tmp_path, config=VocabularyConfig(size=71, source_size=54))

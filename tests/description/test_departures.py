@@ -11,15 +11,18 @@ from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.training.config import OptimizerConfig
 from tests.configs.test_configs import _config
 
-ALWAYS = ["packed rows", "dropout masks", "vocabulary", "scores", "search"]
+ALWAYS = [
+    *("packed rows", "dropout masks", "vocabulary", "scores", "search"),
+    "longest sentence",
+]
 
 
 def chosen(**sections):
     """Lists what a configuration departs in, beside what it always does."""
     found = departures(dataclasses.replace(Config(), **sections))
-    assert [departure.name for departure in found[:5]] == ALWAYS
-    assert {departure.key for departure in found[:5]} == {""}
-    return found[5:]
+    assert [departure.name for departure in found[:6]] == ALWAYS
+    assert {departure.key for departure in found[:6]} == {""}
+    return found[6:]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,6 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
             "byte fallback",
             "vocabulary.byte_fallback",
         ),
-        ({"data": {"max_length": 100}}, "longest sentence", "data.max_length"),
         (
             {"data": {"max_length_ratio": 3.0}},
             "pairs of unlike length",
@@ -133,6 +135,13 @@ def test_a_batch_within_a_fifth_of_25000_is_the_paper_s(tokens):
 def test_pairs_of_like_length_are_no_departure():
     config = dataclasses.replace(Config(), data=DataConfig(layout="length_groups"))
     assert [departure.name for departure in departures(config)] == ALWAYS[1:]
+
+
+def test_another_bound_on_sentences_is_a_choice():
+    config = dataclasses.replace(Config(), data=DataConfig(max_length=100))
+    (found,) = (d for d in departures(config) if d.name == "longest sentence")
+    assert found.key == "data.max_length"
+    assert "over 100 subwords" in found.here
 
 
 def test_what_table_3_varies_is_no_departure():

@@ -4,6 +4,7 @@ import json
 import jax
 import pytest
 
+from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig
 from t2t_jax.description.summary import describe, estimate
@@ -15,7 +16,11 @@ from tests.model.tiny import TINY
 
 DATA = DataConfig(tokens_per_batch=5 * 17 + 16, row_length=17, max_length=17)
 CONFIG = dataclasses.replace(
-    Config(), steps=11, data=DATA, model=dataclasses.replace(TINY, vocab_size=37_000)
+    Config(),
+    steps=11,
+    data=DATA,
+    model=dataclasses.replace(TINY, vocab_size=37_000),
+    checkpoint=CheckpointConfig(keep=7),
 )
 PAIRS = {
     "train": {
@@ -65,7 +70,7 @@ def test_variations_and_departures_are_told_apart(description):
     varied = {entry["key"] for entry in description["variations"]}
     departed = {entry["key"] for entry in description["departures"]} - {""}
     assert "model.num_layers" in varied
-    assert departed == {"data.max_length", "data.tokens_per_batch"}
+    assert departed == {"data.max_length", "data.tokens_per_batch", "checkpoint.keep"}
 
 
 def test_flops_of_a_step_are_those_of_all_rows(description):
@@ -84,6 +89,7 @@ def test_the_batch_is_shared_evenly_with_an_empty_row(description):
         "devices": 3,
         "rows_per_device": 2,
         "empty_rows": 1,
+        "layout": "packed",
         "micro_batches": 1,
         "compute_dtype": "float32",
     }
@@ -104,7 +110,8 @@ def test_memory_is_by_hand_and_by_the_compiler(description):
 def test_checkpoints_hold_parameters_and_moments(description):
     parameters = 4 * count_parameters(CONFIG.model).total
     assert description["checkpoint_bytes"] == 3 * parameters + 8
-    assert description["checkpoints_bytes"] == 5 * (3 * parameters + 8)
+    # checkpoint.keep of them, the best and the last.
+    assert description["checkpoints_bytes"] == 9 * (3 * parameters + 8)
 
 
 def test_the_peak_of_a_run_that_ends_in_the_warm_up_is_its_end(description):
@@ -179,3 +186,12 @@ def test_without_any_count_there_is_no_data(uncompiled):
     told = uncompiled(CONFIG, data=nothing)
     assert told["data"] is None
     assert told["data_notes"] == ["names no corpus."]
+
+
+def test_length_groups_are_described_by_the_longest():
+    data = dataclasses.replace(DATA, layout="length_groups")
+    config = dataclasses.replace(CONFIG, data=data)
+    told = describe(config, mesh=make_mesh(jax.devices()[:1]))["batch"]
+    rows = data.tokens_per_batch // data.max_length
+    assert (told["rows"], told["row_length"]) == (rows, data.max_length)
+    assert told["layout"] == "length_groups"

@@ -32,6 +32,7 @@ RESULT = {
     },
     "checkpoint_step": 1300,
     "averaged_steps": [1100, 1200, 1300],
+    "averaged_spacing": {"unit": "steps", "gaps": [100, 100], "forced": False},
     "params_sha256": "0123456789abcdef",
     "vocabulary_sha256": {"source": "a" * 64, "target": "a" * 64},
     "decoding": {"beam_size": 4, "length_penalty": 0.6, "max_extra_tokens": 50},
@@ -56,6 +57,7 @@ baseline's BLEU  26.40        better: this model, p = 0.0100 (paired bootstrap)
 baseline's chrF  55.60        better: the baseline, p = 0.4000 (paired bootstrap)
 baseline's TER   61.00        better: neither
 model            step 1,300   mean of 1,100, 1,200, 1,300  sha256 0123456789ab…
+  averaged       3            the paper averages 5, of big models 20
 vocabulary       shared       sha256 aaaaaaaaaaaa…
 search           beam 4       alpha 0.6, output up to source + 50, 12.3 s
   beam_size      4            the protocol overrules 9
@@ -85,3 +87,12 @@ def test_no_line_ends_in_spaces():
     assert plain([Row("a", "b", ""), Row("long name", "value", "note")]) == (
         "a          b\nlong name  value  note"
     )
+
+
+def test_a_forced_average_and_one_of_the_paper_s_number_are_told_apart():
+    result = copy.deepcopy(RESULT)
+    result["averaged_steps"] = [1, 2, 3, 4, 5]
+    assert not [row for row in rows(result) if row.name == "  averaged"]
+    result["averaged_spacing"]["forced"] = True
+    (row,) = (row for row in rows(result) if row.name == "  averaged")
+    assert "forced" in row.note

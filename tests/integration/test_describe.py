@@ -53,7 +53,8 @@ def test_a_corpus_that_cannot_be_understood_is_a_mistake(tmp_path):
 
 
 @pytest.mark.slow
-def test_base_is_described_for_eight_devices_without_its_text(tmp_path):
+def test_base_is_described_for_eight_devices_without_its_text(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
     began = time.monotonic()
     told = json.loads(
         described(
@@ -69,4 +70,5 @@ def test_base_is_described_for_eight_devices_without_its_text(tmp_path):
     by_hand = 3 * 4 * 63_045_632 + 12 * (7 * 256 + 1) * 4
     assert told["memory"]["compiler"]["arguments"] == pytest.approx(by_hand, rel=0.01)
     assert told["data"] is None
-    assert any("no such file" in note for note in told["data_notes"])
+    assert any("no prepared set of TFDS" in note for note in told["data_notes"])
+    assert not (tmp_path / "sets").exists()  # nothing is downloaded

@@ -181,7 +181,7 @@ sys.exit(code)
             64,
             ("--format=xml must be one of tsv, jsonl",),
         ),
-        (b"a\n", b"", ("--format=text",), 64, ("--format=text", "{1} has 0")),
+        (b"a\n", b"", (), 65, ("{1} has 0",)),
     ],
 )
 def test_mistakes_are_named_before_jax_is_imported(

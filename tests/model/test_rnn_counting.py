@@ -58,3 +58,12 @@ def test_the_parts_of_the_operations_grow_as_they_should():
     assert long.readout == 2 * short.readout
     assert 2 * short.attention < long.attention < 4 * short.attention
     assert long.total == sum(long)
+
+
+def test_the_attention_compares_projects_and_sums_by_hand():
+    config = dataclasses.replace(TINY_RNN, d_hidden=22, d_attention=17)
+    count = rnn_training_flops(config, source_length=5, target_length=7)
+    # Keys of 5 and queries of 7 positions; for each of the 35 pairs a product with v
+    # and a weighted sum of what is looked at; forward and twice backward, 2 each.
+    products = 5 * 22 * 17 + 7 * 22 * 17 + 35 * (17 + 22)
+    assert count.attention == 6 * products

@@ -24,9 +24,19 @@ class Run:
         self.bleus, self.losses, self.stop_at = {}, {}, ()
         self.stop = SimpleNamespace(requested="")
         self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
+        self.shapes, self.ready = [], {None}
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
 
-    def step(self, state, batch):
+    def is_ready(self, batch):
+        return batch in self.ready
+
+    def make_ready(self, batch):
+        self.clock += 200.0  # is not training time
+        self.timeline.append(f"compile {batch}")
+        self.ready.add(batch)
+
+    def __call__(self, state, batch):
+        assert self.is_ready(batch)
         self.steps += 1
         self.clock += self._pace
         if state + 1 in self.stop_at:
@@ -60,7 +70,7 @@ class Run:
         return loop.train(
             progress.step,
             self._batches(progress.position),
-            step=self.step,
+            step=self,
             progress=progress,
             intervals=Intervals(**every),
             callbacks=self,
@@ -73,7 +83,10 @@ class Run:
             batch += 1
             if batch == BATCHES_PER_EPOCH:
                 epoch, batch = epoch + 1, 0
-            yield DataPosition(epoch, batch), None
+            yield (
+                DataPosition(epoch, batch),
+                self.shapes.pop(0) if self.shapes else None,
+            )
 
 
 @pytest.fixture
@@ -228,6 +241,23 @@ def test_a_record_covers_the_steps_since_the_last_one(run):
     # One token a second: evaluating and saving took none of the time.
     assert first["target_tokens_per_second"] == pytest.approx(1.0)
     assert last["target_tokens_per_second"] == pytest.approx(1.0)
+
+
+def test_a_step_is_compiled_for_each_shape_once_and_outside_the_training_time(run):
+    run.shapes, run.ready = ["short", "short", "long", "short", "long"], set()
+    _, progress = run.train(steps=5, log=2)
+    assert run.timeline[:3] == ["compile short", "log 2", "compile long"]
+    assert run.shapes == []
+    assert progress.minutes == pytest.approx(5 / 60)
+    for record in run.records:
+        assert record["target_tokens_per_second"] == pytest.approx(1.0)
+
+
+def test_steps_in_flight_are_waited_for_before_the_next_is_compiled(run):
+    run.shapes, run.ready, run.losses = ["short", "long"], {"short"}, {1: math.nan}
+    with pytest.raises(DivergedError, match="step 1"):
+        run.train(steps=9, log=9)
+    assert run.timeline == []
 
 
 def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch):

@@ -1,0 +1,228 @@
+"""Measures the way from text to batches: preparing, planning, assembling.
+
+    python benchmarks/data.py
+    python benchmarks/data.py --source=text:train.en,train.de --json
+    python benchmarks/data.py --lengths_only --pairs=36000000
+
+The first line makes up a corpus with lengths like WMT14's, the second measures a real
+one; both learn a vocabulary first, which is not measured. The third draws lengths and
+plans epochs of them, without any text.
+
+`prepare_pairs_per_second`: text to token cache, with as many processes as there are
+cores. `plan_seconds`: a whole epoch, of which the first batch is there after
+`first_batch_seconds`. `assemble_tokens_per_second`: real tokens of both sides, on one
+core, median of rounds. `real_token_fraction`: real tokens among all the slots of an
+epoch. `peak_memory_mb`: of all processes together, from the text to the last batch.
+Those of the second layout are under `length_groups`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from made_up_text import MAX_LENGTH, draw_lengths, learn_vocabulary, write_text
+from memory import PeakMemory
+
+from t2t_jax.data.assembling import assemble
+from t2t_jax.data.batching import PlannedBatch, plan_epoch
+from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.workers import count_workers
+
+ROUND_SECONDS = 1.0
+
+
+def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measures everything on one corpus; of made-up text if none is named."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # In a process of its own: what learning leaves behind is not to be measured.
+        learning = multiprocessing.get_context("spawn").Process(
+            target=make_ready, args=(source, options, folder)
+        )
+        learning.start()
+        learning.join()
+        if learning.exitcode:
+            raise SystemExit(f"{source or 'made-up text'}: no vocabulary was learnt.")
+        spec = (folder / "spec").read_text()
+        with PeakMemory() as memory:
+            config = DataConfig(
+                max_length=MAX_LENGTH, workers=options.workers, cache_dir=name
+            )
+            learnt = VocabularyConfig(size=options.vocabulary_size)
+            vocabularies = Vocabularies.load(folder, config=learnt)
+            began = time.perf_counter()
+            cache = build_or_open(open_corpus(spec), vocabularies, config=config)
+            seconds = time.perf_counter() - began
+            figures = measure_layouts(
+                (cache.source_lengths, cache.target_lengths), options, cache=cache
+            )
+        return {
+            "corpus": source or f"made-up text, spread {options.spread}",
+            "pairs": cache.num_pairs,
+            "mean_length": round(float(np.mean(cache.target_lengths)), 2),
+            "workers": count_workers(options.workers),
+            "prepare_pairs_per_second": round(cache.counts["read"] / seconds),
+            "peak_memory_mb": round(memory.megabytes),
+            **figures,
+        }
+
+
+def make_ready(source: str, options: argparse.Namespace, folder: Path) -> None:
+    """Writes text, if there is none, and a vocabulary."""
+    if not source:
+        lengths = draw_lengths(options.pairs, spread=options.spread)
+        source = write_text(folder, lengths)
+    learn_vocabulary(source, options.vocabulary_size, folder)
+    (folder / "spec").write_text(source)
+
+
+def measure_lengths(options: argparse.Namespace) -> dict[str, Any]:
+    """Measures plans alone."""
+    lengths = draw_lengths(options.pairs, spread=options.spread)
+    with PeakMemory() as memory:
+        figures = measure_layouts((lengths[0], lengths[1]), options)
+    return {
+        "corpus": f"made-up lengths, spread {options.spread}",
+        "pairs": options.pairs,
+        "mean_length": round(float(lengths[1].mean()), 2),
+        "peak_memory_mb": round(memory.megabytes),
+        **figures,
+    }
+
+
+def measure_layouts(
+    lengths: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    options: argparse.Namespace,
+    *,
+    cache: TokenCache | None = None,
+) -> dict[str, Any]:
+    """Measures each layout; of packed batches the figures are not nested."""
+    packed, *others = (
+        (layout, measure_layout(lengths, layout, options, cache=cache))
+        for layout in LAYOUTS
+    )
+    return {**packed[1], **dict(others)}
+
+
+def measure_layout(
+    lengths: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    layout: str,
+    options: argparse.Namespace,
+    *,
+    cache: TokenCache | None,
+) -> dict[str, Any]:
+    """Plans an epoch, and assembles the beginning of it if there is a cache."""
+    config = DataConfig(layout=layout, tokens_per_batch=options.tokens)
+    keys: dict[str, Any] = {"config": config, "seed": 0, "epoch": 1}
+    shapes, slots = set(), 0
+    began = time.perf_counter()
+    plan = plan_epoch(*lengths, **keys)
+    first = next(plan)
+    first_seconds = time.perf_counter() - began
+    for planned in plan:
+        shapes.add(planned.shape)
+        slots += math.prod(planned.shape)
+    seconds = time.perf_counter() - began
+    shapes.add(first.shape)
+    slots += math.prod(first.shape)
+    real = sum(int(side.sum(dtype=np.int64)) for side in lengths)
+    figures = {
+        "real_token_fraction": round(real / (2 * slots), 4),
+        "num_shapes": len(shapes),
+        "plan_seconds": round(seconds, 3),
+        "first_batch_seconds": round(first_seconds, 3),
+    }
+    if cache is not None:
+        plan = plan_epoch(*lengths, **keys)
+        rate = assembling_rate(cache, list(islice(plan, 200)), rounds=options.rounds)
+        figures["assemble_tokens_per_second"] = round(rate)
+    return figures
+
+
+def assembling_rate(
+    cache: TokenCache, batches: list[PlannedBatch], *, rounds: int
+) -> float:
+    """Returns real tokens of both sides a second, made in this thread."""
+    rates = []
+    for number in range(rounds + 1):
+        tokens, passed, began = 0, 0.0, time.perf_counter()
+        while passed < ROUND_SECONDS:
+            for planned in batches:
+                batch = assemble(cache, planned)
+                tokens += int(np.count_nonzero(batch.source_segments))
+                tokens += int(np.count_nonzero(batch.target_segments))
+            passed = time.perf_counter() - began
+        if number:  # The first round reads the cache from the disk.
+            rates.append(tokens / passed)
+    return statistics.median(rates)
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints the report for people."""
+    print(f"{report['corpus']}: {report['pairs']:,} pairs", end="")
+    print(f" of {report['mean_length']} target tokens")
+    if "prepare_pairs_per_second" in report:
+        print(
+            f"prepared: {report['prepare_pairs_per_second']:,} pairs/s "
+            f"with {report['workers']} workers"
+        )
+    print(f"peak memory: {report['peak_memory_mb']:,} MB")
+    print("layout           real  shapes  plan s  first batch s  assembled tokens/s")
+    for layout in LAYOUTS:
+        figures = report.get(layout, report)
+        rate = figures.get("assemble_tokens_per_second")
+        print(
+            f"{layout:14}{figures['real_token_fraction']:7.3f}"
+            f"{figures['num_shapes']:8}{figures['plan_seconds']:8.2f}"
+            f"{figures['first_batch_seconds']:15.2f}"
+            f"{f'{rate:,}' if rate else '':>20}"
+        )
+
+
+def main() -> None:
+    """Measures what the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--source", default="", help="a corpus, such as text:a.en,a.de")
+    parser.add_argument("--pairs", default=200_000, type=int, help="of made-up text")
+    parser.add_argument("--spread", default=0.6, type=float, help="of log(length)")
+    parser.add_argument("--lengths_only", action="store_true", help="plan, no text")
+    parser.add_argument("--tokens", default=24_576, type=int, help="a batch, a side")
+    parser.add_argument("--vocabulary_size", default=3_000, type=int)
+    parser.add_argument("--workers", default=0, type=int, help="0: one a core")
+    parser.add_argument("--rounds", default=5, type=int)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.lengths_only:
+        report = measure_lengths(options)
+    else:
+        report = measure(options.source, options)
+    report["versions"] = {
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "sentencepiece")},
+    }
+    if options.json:
+        json.dump(report, sys.stdout)
+        print()
+    else:
+        show(report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""`--mode=prepare`: makes the text of a run ready, which training else does itself."""
+
+from __future__ import annotations
+
+from t2t_jax.cli.options import Options
+from t2t_jax.errors import UserError
+from t2t_jax.text import REPORT, prepare_text
+from t2t_jax.training.reporting import Console
+
+
+def run(options: Options) -> int:
+    """Encodes the text, and tells on stderr what it is; returns 0.
+
+    The workdir is left with vocabulary, `data.json` and `data_report.txt`, and no run
+    has begun in it: training takes the vocabulary up as long as text and settings of
+    the vocabulary are the same, whatever else changes.
+
+    Raises:
+      UserError: text, configuration or workdir are not what they must be.
+    """
+    config, workdir = options.config, options.workdir
+    if workdir.is_model:
+        raise UserError(
+            f"--workdir={workdir.path} is a model that --mode=average has written, and "
+            "is not trained any further. Name another --workdir."
+        )
+    workdir.create()
+    console = Console(config.steps, every_seconds=config.logging.every_seconds)
+    prepare_text(config, workdir=workdir, say=console.say)
+    console.say("\n" + (workdir.path / REPORT).read_text(encoding="utf-8"))
+    console.say(
+        f"Ready in {workdir.path}. The same command with --mode=train trains on it."
+    )
+    return 0

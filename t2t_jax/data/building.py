@@ -1,0 +1,229 @@
+"""Builds a token cache in a directory beside its place, and goes on after a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+from t2t_jax.data import shards as sharding
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora import Corpus, Part, parts_of
+from t2t_jax.data.encoding import Encoder, most_characters
+from t2t_jax.data.filters import Seen, mark_duplicates, pair_hashes
+from t2t_jax.data.progress import Progress
+from t2t_jax.data.shards import Piece, Shard
+from t2t_jax.data.tally import SIDES, Tally
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.workers import (
+    CHUNK_PAIRS,
+    Chunk,
+    Result,
+    count_workers,
+    encode_chunks,
+)
+from t2t_jax.errors import DataError, UserError
+
+META_FILE = "meta.json"
+
+_QUICKLY_READ = 2_000_000_000  # bytes, a second or two
+
+
+@contextlib.contextmanager
+def alone_in(building: Path, progress: Progress) -> Iterator[None]:
+    """Lends a directory to one process at a time; a second one waits, and says so.
+
+    The lock goes with the process that holds it, however that ends.
+
+    Args:
+      building: the directory; made if it is not there. Whoever holds it may remove it.
+      progress: where people are told of waiting.
+    """
+    while True:
+        building.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # removed since the line before
+            with (building / "lock").open("a") as lock:
+                _wait_for(lock, building, progress)
+                if _is_still_there(building / "lock", lock):
+                    yield
+                    return
+
+
+def _wait_for(lock: IO[str], building: Path, progress: Progress) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        progress.say(
+            f"Another process is preparing {building.with_suffix('')}: waiting for it …"
+        )
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _is_still_there(path: Path, lock: IO[str]) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(lock.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def build_cache(
+    building: Path,
+    corpus: Corpus,
+    vocabularies: Vocabularies,
+    *,
+    config: DataConfig,
+    meta: dict[str, Any],
+    progress: Progress,
+) -> Path:
+    """Encodes what is not encoded yet, and makes the files of a cache of it.
+
+    Args:
+      building: a directory that is this process's alone; shards in it are of the same
+        corpus, vocabularies and filters.
+      corpus: sentence pairs.
+      vocabularies: what cuts them into subwords.
+      config: filters and number of processes.
+      meta: what the cache was made of; stored in `meta.json` with the counts by
+        reason, figures of every part, the dtype and the size of every file.
+      progress: where people are told of it.
+
+    Returns:
+      The directory, inside `building`, that is the whole cache.
+
+    Raises:
+      DataError: the text is broken, or no pair is left.
+      StoppedError: a process that encodes has died.
+    """
+    largest = max(vocabulary.size for vocabulary in vocabularies)
+    dtype = "<u2" if largest <= 1 << 16 else "<u4"
+    source, target = vocabularies
+    encoder = Encoder((source.model, target.model), config, dtype)
+    try:
+        shards = _all_shards(building, corpus, encoder, config, progress)
+        parts = [
+            Tally.total(shard.tally for shard in shards if shard.part == number)
+            for number in range(len(parts_of(corpus)))
+        ]
+        tally = Tally.total(parts)
+        _require_some(corpus, tally, config)
+    except DataError:
+        shutil.rmtree(building, ignore_errors=True)
+        deque(corpus, maxlen=0)  # so that what is wrong with later parts is told too
+        raise
+    joined = building / "joined"
+    shutil.rmtree(joined, ignore_errors=True)
+    joined.mkdir()
+    sharding.join_shards(shards, joined)
+    told = {**meta, "dtype": dtype, **tally.to_dict()}
+    told["parts"] = [part.to_dict() for part in parts]
+    told["sizes"] = {
+        path.name: path.stat().st_size for path in sorted(joined.iterdir())
+    }
+    text = json.dumps(told, ensure_ascii=False)
+    (joined / META_FILE).write_text(text + "\n", encoding="utf-8")
+    return joined
+
+
+def _require_some(corpus: Corpus, tally: Tally, config: DataConfig) -> None:
+    counts = tally.counts
+    if not counts["kept"]:
+        raise DataError(
+            f"{corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
+            f"have an empty side, {counts['too_long']} are longer than data.max_length="
+            f"{config.max_length}, {counts['ratio'] + counts['copies']} are dropped by "
+            "data.max_length_ratio and data.drop_copies. Change the corpus or "
+            "config.data.max_length."
+        )
+
+
+def _all_shards(
+    building: Path,
+    corpus: Corpus,
+    encoder: Encoder,
+    config: DataConfig,
+    progress: Progress,
+) -> list[Shard]:
+    """Finds the shards of a corpus that are whole, and writes the others."""
+    parts = parts_of(corpus)
+    shards = sharding.find_shards(building)
+    done = [0] * len(parts)
+    for shard in shards:
+        done[shard.part] += shard.tally.counts["read"]
+    workers = count_workers(config.workers)
+    progress.say(f"Preparing {corpus.spec}, as --mode=prepare does …")
+    if shards:
+        progress.say(f"Going on after {sum(done):,} pairs that are encoded already.")
+    chunks = _chunks(parts, done, most=most_characters(config))
+    with (
+        contextlib.closing(encode_chunks(chunks, encoder, workers=workers)) as results,
+        progress.start(total=_count(parts, progress), done=sum(done)),
+    ):
+        seen = _seen(shards) if config.drop_duplicates else None
+        for _, pieces in groupby(_pieces(results, seen, progress), key=_shard_of):
+            place = sharding.shard_place(building, len(shards))
+            shards.append(sharding.write_shard(place, list(pieces)))
+    return shards
+
+
+def _count(parts: Sequence[Part], progress: Progress) -> int | None:
+    """Counts the pairs to come, if that is quickly done and of use to anybody."""
+    if not progress.is_heard:
+        return None
+    try:
+        return sum(part.corpus.num_pairs(budget=_QUICKLY_READ) for part in parts)
+    except UserError:  # what is wrong is told, with file and line, by reading it
+        return None
+
+
+def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Chunk]:
+    """Cuts the pairs of each part after those that are done; no shard shares a chunk.
+
+    Of lines with more than `most` characters just enough is kept to see that they are
+    too long: memory holds thousands of lines at a time.
+    """
+    for number, (part, skipped) in enumerate(zip(parts, done, strict=True)):
+        chunk = Chunk(number, skipped + 1, [], [])
+        for line, pair in enumerate(part.corpus, start=1):
+            if line <= skipped:
+                continue
+            for lines, text in zip((chunk.sources, chunk.targets), pair, strict=True):
+                short = len(text) <= most
+                lines.append(text if short else text.strip()[: most + 1])
+            if len(chunk.sources) == CHUNK_PAIRS or line % sharding.SHARD_PAIRS == 0:
+                yield chunk
+                chunk = Chunk(number, line + 1, [], [])
+        if chunk.sources:
+            yield chunk
+
+
+def _pieces(
+    results: Iterator[Result], seen: Seen | None, progress: Progress
+) -> Iterator[Piece]:
+    """Drops what has been seen, counts, and lets go of the text."""
+    for chunk, encoded in results:
+        if seen is not None:
+            hashes = pair_hashes(encoded.source.hashes, encoded.target.hashes)
+            reasons = mark_duplicates(encoded.reasons, hashes, seen)
+            encoded = encoded.with_reasons(reasons)
+        progress.advance(len(chunk.sources))
+        tally = Tally.of_chunk(chunk, encoded)
+        yield Piece(chunk.part, chunk.first, encoded, tally)
+
+
+def _shard_of(piece: Piece) -> tuple[int, int]:
+    return piece.part, (piece.first - 1) // sharding.SHARD_PAIRS
+
+
+def _seen(shards: Sequence[Shard]) -> Seen:
+    """Remembers the pairs of the shards that need not be made again."""
+    seen = Seen()
+    for shard in shards:
+        seen.are_new(pair_hashes(*(shard.hashes(side) for side in SIDES)))
+    return seen

@@ -1,0 +1,132 @@
+"""Tells people how far the preparation of text has come."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TextIO, TypeAlias
+
+Say: TypeAlias = Callable[[str], None]
+
+
+class Progress:
+    """Shows pairs done, their rate and the time left.
+
+    On a terminal that is a bar, elsewhere a line at times. To be used in a `with`
+    statement while there is something to count.
+
+    Args:
+      say: writes a line for people; None keeps silent about everything.
+      every_seconds: between two lines where `stream` is not a terminal.
+      stream: where the bar goes; None means stderr.
+    """
+
+    def __init__(
+        self,
+        say: Say | None = None,
+        *,
+        every_seconds: float = 10.0,
+        stream: TextIO | None = None,
+    ):
+        self._say, self._every_seconds = say, every_seconds
+        self._stream = stream or sys.stderr
+        self._bar: Any = None
+        self._total: int | None = None
+        self._done = self._first = 0
+        self._began = self._shown = 0.0
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody is told, so that it is worth finding out more."""
+        return self._say is not None
+
+    def say(self, text: str) -> None:
+        """Writes a line; there is no bar at that time."""
+        if self._say is not None:
+            self._say(text)
+
+    def start(self, *, total: int | None, done: int = 0) -> Progress:
+        """Begins to count.
+
+        Args:
+          total: pairs in all; None where that is not known.
+          done: pairs that are done already, and took none of the time.
+        """
+        self._total, self._done, self._first = total, done, done
+        self._began = self._shown = time.monotonic()
+        if self._say is not None and self._stream.isatty():
+            self._bar = _bar(total, done, self._stream)
+        return self
+
+    def advance(self, pairs: int) -> None:
+        """Counts pairs that are done."""
+        self._done += pairs
+        if self._bar is not None:
+            rate = f"{self._rate():,.0f} pairs/s"
+            self._bar.update(self._bar.task_ids[0], completed=self._done, rate=rate)
+        elif time.monotonic() - self._shown >= self._every_seconds:
+            self._shown = time.monotonic()
+            self.say(progress_line(self._done, self._total, rate=self._rate()))
+
+    def _rate(self) -> float:
+        seconds = max(time.monotonic() - self._began, 1e-3)
+        return (self._done - self._first) / seconds
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def progress_line(done: int, total: int | None, *, rate: float) -> str:
+    """Words a state of progress.
+
+    Args:
+      done: pairs so far.
+      total: pairs in all; None where that is not known.
+      rate: pairs a second.
+
+    Example:
+      >>> progress_line(150_000, 600_000, rate=20_000)
+      'encoded 150,000/600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
+      >>> progress_line(150_000, None, rate=20_000)
+      'encoded 150,000 pairs  20,000 pairs/s'
+    """
+    pace = f"{rate:,.0f} pairs/s"
+    if total is None:
+        return f"encoded {done:,} pairs  {pace}"
+    seconds = max(total - done, 0) / max(rate, 1e-3)
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return (
+        f"encoded {done:,}/{total:,} pairs ({100 * done / max(total, 1):.0f} %)  "
+        f"{pace}  ETA {hours}:{minute:02d}:{second:02d}"
+    )
+
+
+def _bar(total: int | None, done: int, stream: TextIO) -> Any:
+    from rich import progress as rich_progress
+    from rich.console import Console
+
+    bar = rich_progress.Progress(
+        rich_progress.TextColumn("encoded"),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.BarColumn(bar_width=20),
+        rich_progress.TextColumn("{task.fields[rate]}"),
+        rich_progress.TextColumn("ETA"),
+        rich_progress.TimeRemainingColumn(),
+        console=Console(file=stream),
+    )
+    bar.add_task("", total=total, completed=done, rate="")
+    bar.start()
+    return bar

@@ -1,0 +1,170 @@
+"""A corpus on its way into a token cache: shards that are whole or not there.
+
+A shard holds what became of consecutive pairs of one corpus. It is written beside and
+renamed, so after a kill all shards but the last are there, and need no encoding again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.data.encoding import Encoded
+from t2t_jax.data.filters import KEPT, Hashes
+from t2t_jax.data.tally import SIDES, Tally
+
+SHARD_PAIRS = 250_000
+"""Pairs read for each shard: with two cores some seconds of work, and 40 MB."""
+
+_COUNTS = "shard.json"
+_LINES = "line_numbers"
+
+
+class Piece(NamedTuple):
+    """What a shard is put together from: a chunk without its text.
+
+    Attributes:
+      part: which of the corpora it is of, from 0.
+      first: line number of its first pair there, from 1.
+      encoded: what became of its pairs.
+      tally: their figures.
+    """
+
+    part: int
+    first: int
+    encoded: Encoded
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard that is whole.
+
+    Attributes:
+      place: its directory.
+      part: which of the corpora its pairs are of, from 0.
+      tally: their figures.
+    """
+
+    place: Path
+    part: int
+    tally: Tally
+
+    def hashes(self, side: str) -> Hashes:
+        """Reads the hashes of a side's sentences."""
+        return np.fromfile(self.place / f"{side}.hashes", np.uint64)
+
+
+def write_shard(place: Path, pieces: Sequence[Piece]) -> Shard:
+    """Writes consecutive pairs of one corpus as a shard.
+
+    Args:
+      place: its directory, which does not exist or is not whole.
+      pieces: at least one, in order.
+    """
+    beside = place.with_name(f"{place.name}.partial")
+    for left in (beside, place):
+        shutil.rmtree(left, ignore_errors=True)
+    beside.mkdir()
+    files: dict[str, list[int]] = {}
+    for side in SIDES:
+        sides = [getattr(piece.encoded, side) for piece in pieces]
+        for kind in ("tokens", "lengths", "hashes"):
+            arrays = (getattr(one, kind) for one in sides)
+            files[f"{side}.{kind}"] = _write(beside / f"{side}.{kind}", arrays)
+    lines = (
+        (piece.first + np.flatnonzero(piece.encoded.reasons == KEPT)).astype(np.int64)
+        for piece in pieces
+    )
+    files[_LINES] = _write(beside / _LINES, lines)
+    tally = Tally.total(piece.tally for piece in pieces)
+    part = pieces[0].part
+    told = {"part": part, "tally": tally.to_dict(), "files": files}
+    (beside / _COUNTS).write_text(json.dumps(told), encoding="utf-8")
+    os.rename(beside, place)
+    return Shard(place, part, tally)
+
+
+def _write(path: Path, arrays: Iterable[npt.NDArray[Any]]) -> list[int]:
+    """Writes arrays on end; returns the file's size and checksum."""
+    size = checksum = 0
+    with path.open("wb") as file:
+        for array in arrays:
+            content = array.tobytes()
+            file.write(content)
+            size, checksum = size + len(content), zlib.crc32(content, checksum)
+    return [size, checksum]
+
+
+def shard_place(building: Path, number: int) -> Path:
+    """Names the directory of a shard, counted from 0."""
+    return building / f"shard-{number:05d}"
+
+
+def find_shards(building: Path) -> list[Shard]:
+    """Finds the shards that need not be made again: whole, and all before them too."""
+    found: list[Shard] = []
+    while (shard := _read(shard_place(building, len(found)))) is not None:
+        found.append(shard)
+    return found
+
+
+def _read(place: Path) -> Shard | None:
+    try:
+        told = json.loads((place / _COUNTS).read_text(encoding="utf-8"))
+        whole = all(
+            [os.path.getsize(place / name), _checksum(place / name)] == expected
+            for name, expected in told["files"].items()
+        )
+        return Shard(place, told["part"], Tally(**told["tally"])) if whole else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
+
+
+def join_shards(shards: Sequence[Shard], into: Path) -> None:
+    """Makes the files of a cache from those of its shards, one shard at a time.
+
+    Args:
+      shards: all of them, in order.
+      into: an empty directory.
+    """
+    for side in SIDES:
+        for kind in ("tokens", "hashes"):
+            _append(shards, f"{side}.{kind}", into)
+        with (into / f"{side}.offsets").open("wb") as file:
+            _write_offsets(shards, f"{side}.lengths", file)
+    _append(shards, _LINES, into)
+
+
+def _append(shards: Sequence[Shard], name: str, into: Path) -> None:
+    with (into / name).open("wb") as whole:
+        for shard in shards:
+            with (shard.place / name).open("rb") as file:
+                shutil.copyfileobj(file, whole, 1 << 20)
+
+
+def _write_offsets(shards: Sequence[Shard], name: str, file: BinaryIO) -> None:
+    end = 0
+    file.write(np.zeros(1, np.int64).tobytes())
+    for shard in shards:
+        lengths = np.fromfile(shard.place / name, np.int32)
+        offsets = end + np.cumsum(lengths, dtype=np.int64)
+        file.write(offsets.tobytes())
+        end = int(offsets[-1]) if len(offsets) else end

@@ -1,0 +1,113 @@
+"""What is counted of the pairs of a corpus while they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from t2t_jax.data.encoding import Encoded
+from t2t_jax.data.filters import KEPT, REASONS
+from t2t_jax.data.vocabulary import UNK
+from t2t_jax.data.workers import Chunk
+
+SIDES = ("source", "target")
+
+_MOST_EXAMPLES = 3
+_CLIPPED = 80
+
+
+@dataclass
+class Tally:
+    """Figures of some pairs, which add up.
+
+    Attributes:
+      counts: pairs read, kept, and dropped by reason.
+      unknown: tokens of either side that are unknown.
+      lengths: how many sentences of either side have 0, 1, 2 … tokens, eos included.
+      examples: of each reason the first three pairs, clipped, and their lines.
+    """
+
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("read", "kept", *REASONS), 0)
+    )
+    unknown: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SIDES, 0))
+    lengths: dict[str, list[int]] = field(
+        default_factory=lambda: {side: [] for side in SIDES}
+    )
+    examples: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {reason: [] for reason in REASONS}
+    )
+
+    @classmethod
+    def of_chunk(cls, chunk: Chunk, encoded: Encoded) -> Tally:
+        """Counts what became of a chunk."""
+        tally = cls()
+        found = np.bincount(encoded.reasons, minlength=KEPT + 1).tolist()
+        tally.counts = {
+            "read": len(encoded.reasons),
+            "kept": found[KEPT],
+            **dict(zip(REASONS, found, strict=False)),
+        }
+        for name in SIDES:
+            side = getattr(encoded, name)
+            tally.unknown[name] = int(np.count_nonzero(side.tokens == UNK))
+            tally.lengths[name] = np.bincount(side.lengths).tolist()
+        for number, reason in enumerate(REASONS):
+            if found[number]:
+                pairs = np.flatnonzero(encoded.reasons == number)[:_MOST_EXAMPLES]
+                tally.examples[reason] = [_example(chunk, pair) for pair in pairs]
+        return tally
+
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """Adds tallies up, in their order.
+
+        Example:
+          >>> some = Tally(unknown={"source": 2, "target": 3})
+          >>> Tally.total([some, some]).unknown
+          {'source': 4, 'target': 6}
+        """
+        total = cls()
+        for tally in tallies:
+            total.counts = _sum(total.counts, tally.counts)
+            total.unknown = _sum(total.unknown, tally.unknown)
+            for side in SIDES:
+                both = (total.lengths[side], tally.lengths[side])
+                total.lengths[side] = [
+                    one + other for one, other in zip_longest(*both, fillvalue=0)
+                ]
+            for reason, pairs in tally.examples.items():
+                known = total.examples[reason]
+                total.examples[reason] = [*known, *pairs][:_MOST_EXAMPLES]
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values, from which `Tally(**values)` is this one again."""
+        return dataclasses.asdict(self)
+
+
+def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: one[name] + other[name] for name in one}
+
+
+def _example(chunk: Chunk, pair: int) -> dict[str, Any]:
+    return {
+        "line": chunk.first + int(pair),
+        "source": clip(chunk.sources[pair]),
+        "target": clip(chunk.targets[pair]),
+    }
+
+
+def clip(text: str) -> str:
+    """Shortens text for an example.
+
+    Example:
+      >>> clip("a" * 100)[75:]
+      'aaaa…'
+    """
+    return text if len(text) <= _CLIPPED else f"{text[: _CLIPPED - 1]}…"

@@ -1,0 +1,64 @@
+import pytest
+
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.errors import DataError
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Writes two files of columns and returns how they are named together."""
+
+    def write(first: bytes, second: bytes, weight: str = "") -> str:
+        for name, text in (("a", first), ("b", second)):
+            (tmp_path / name).write_bytes(text)
+        return f"tsv:{tmp_path}/a++{weight}tsv:{tmp_path}/b"
+
+    return write
+
+
+def test_what_is_wrong_with_the_text_of_all_parts_comes_together(two):
+    pairs = iter(open_corpus(two(b"one\teins\nalone\n", b"two\tzwei\n\0\n")))
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(DataError) as caught:
+        next(pairs)
+    first, second = caught.value.problems
+    assert "a:2: has 1 of the 2 columns" in first
+    assert "b:2: holds a NUL byte" in second
+
+
+def test_problems_that_are_not_listed_are_counted(two):
+    corpus = open_corpus(two(b"alone\n" * 23, b"alone\n" * 31))
+    with pytest.raises(DataError) as caught:
+        list(corpus)
+    assert len(caught.value.problems) == 20
+    assert caught.value.unlisted == 34
+
+
+def test_the_fingerprint_is_of_the_pairs_and_their_order_and_of_no_weight(two):
+    def fingerprint(*written):
+        return open_corpus(two(*written)).fingerprint()
+
+    one = fingerprint(b"a\tb\n", b"c\td\n")
+    assert fingerprint(b"a\tb\n", b"c\td\n", "2.5*") == one
+    assert fingerprint(b"c\td\n", b"a\tb\n") != one
+    assert fingerprint(b"a\tb\n", b"c\te\n") != one
+
+
+def test_a_slice_is_of_one_part_of_a_mixture(two):
+    spec = two(b"a\tb\nc\td\n", b"e\tf\ng\th\n")
+    corpus = open_corpus(f"{spec}[1:]")
+    assert list(corpus) == [("a", "b"), ("c", "d"), ("g", "h")]
+    assert corpus.num_pairs() == 3
+
+
+def test_a_slice_of_several_files_goes_over_all_of_them(two):
+    first, second = two(b"a\tb\nc\td\n", b"e\tf\n").split("++tsv:")
+    corpus = open_corpus(f"{first}+{second}[1:]")
+    assert list(corpus) == [("c", "d"), ("e", "f")]
+
+
+def test_a_slice_that_begins_after_the_end_says_how_long_the_corpus_is():
+    corpus = open_corpus("phrasebook:dev:7[9:]")
+    assert corpus.num_pairs() == 0
+    with pytest.raises(DataError, match="begins after the last of 7 pairs"):
+        list(corpus)

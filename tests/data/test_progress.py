@@ -1,0 +1,59 @@
+import io
+import time
+
+import pytest
+
+from t2t_jax.data.progress import Progress, progress_line
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_on_a_pipe_there_is_a_line_at_times(clock):
+    said = []
+    with Progress(said.append, every_seconds=10, stream=io.StringIO()).start(
+        total=1000, done=400
+    ) as progress:
+        for _ in range(5):
+            clock[0] += 4
+            progress.advance(80)
+    # After 12 s there were 240 pairs more than the 400 that took no time.
+    assert said == ["encoded 640/1,000 pairs (64 %)  20 pairs/s  ETA 0:00:18"]
+
+
+def test_on_a_terminal_there_is_a_bar_and_no_line():
+    said, screen = [], Terminal()
+    with Progress(said.append, every_seconds=0, stream=screen).start(
+        total=1000
+    ) as progress:
+        progress.advance(250)
+        progress._bar.refresh()
+    assert said == []
+    assert "250/1000" in screen.getvalue()
+    assert "pairs/s" in screen.getvalue()
+
+
+def test_without_listeners_nothing_is_said(clock):
+    screen = Terminal()
+    progress = Progress(stream=screen)
+    assert not progress.is_heard
+    with progress.start(total=10):
+        clock[0] += 100
+        progress.advance(5)
+    progress.say("something")
+    assert screen.getvalue() == ""
+
+
+def test_of_an_unknown_number_there_is_no_end_to_foretell():
+    assert "ETA" not in progress_line(7, None, rate=3.0)
+    assert "ETA 1:02:03" in progress_line(0, 3723, rate=1.0)
+    assert "ETA 0:00:00" in progress_line(12, 10, rate=0.0)  # more than was counted

@@ -1,0 +1,175 @@
+"""Preparing text that is killed, at whatever moment, or done twice at once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary import Vocabulary
+
+PAIRS = 100_000
+
+PROGRAM = """
+import sys
+from t2t_jax import main
+from t2t_jax.data import shards
+
+if __name__ == "__main__":
+    shards.SHARD_PAIRS = 4_000
+    sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Writes 100,000 pairs with repetitions, a vocabulary, and the program."""
+    place = tmp_path_factory.mktemp("corpus")
+    chance = random.Random(7)
+    words = ["".join(chance.choices("aeioubdglmnrst", k=5)) for _ in range(500)]
+    lines = [
+        " ".join(chance.choices(words, k=chance.randrange(1, 13))) for _ in range(PAIRS)
+    ]
+    lines[50_000:60_000] = lines[:10_000]
+    for side in ("en", "de"):
+        text = "".join(f"{line}\n" for line in lines)
+        (place / f"train.{side}").write_text(text.replace("a", side[0]))
+    vocabulary = Vocabulary.train(
+        lines[:2000], config=VocabularyConfig(size=200), seed=0
+    )
+    Vocabularies(vocabulary, vocabulary).save(place)
+    (place / "program.py").write_text(PROGRAM)
+    return place
+
+
+class Preparing:
+    """A prepare of the corpus, as a process."""
+
+    def __init__(self, corpus: Path, home: Path):
+        keys = {
+            "data.train": f"text:{corpus}/train.en,{corpus}/train.de",
+            "data.dev": "phrasebook:dev:7",
+            "data.drop_duplicates": True,
+            "data.workers": 2,
+            "data.cache_dir": home / "caches",
+            "vocabulary.file": corpus / "vocab.model",
+            "vocabulary.size": 200,
+        }
+        self.caches = home / "caches"
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                str(corpus / "program.py"),
+                "--mode=prepare",
+                f"--workdir={home / 'run'}",
+                *(f"--config.{key}={value}" for key, value in keys.items()),
+            ],
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+
+    def finish(self) -> str:
+        errors = self.process.communicate(timeout=120)[1].decode()
+        assert self.process.returncode == 0, errors
+        return errors
+
+    def wait_for_shards(self, count: int) -> None:
+        deadline = time.monotonic() + 60
+        while len(list(self.caches.glob("*.building/shard-?????"))) < count:
+            assert self.process.poll() is None, self.process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def children(self) -> list[int]:
+        pid = self.process.pid
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+
+
+def content(caches: Path) -> dict[str, bytes]:
+    """Returns every file of the caches, of which none is half made."""
+    assert not list(caches.glob("*.building"))
+    return {
+        str(path.relative_to(caches)): path.read_bytes()
+        for path in caches.rglob("*")
+        if path.is_file()
+    }
+
+
+def require_gone(processes: list[int]) -> None:
+    """Waits for processes to end; what has ended and is not waited for is gone too."""
+
+    def lives(process):
+        try:
+            status = Path(f"/proc/{process}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return status.rpartition(")")[2].split()[0] != "Z"
+
+    deadline = time.monotonic() + 20
+    while any(map(lives, processes)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [process for process in processes if lives(process)] == []
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus, tmp_path_factory):
+    preparing = Preparing(corpus, tmp_path_factory.mktemp("undisturbed"))
+    errors = preparing.finish()
+    assert "100,000 pairs read" in errors
+    assert "as --mode=prepare does" in errors
+    return content(preparing.caches)
+
+
+def test_killed_twice_it_ends_as_if_it_had_not_been(corpus, undisturbed, tmp_path):
+    moments = random.Random()  # another moment each time
+    whole = 0
+    for _ in range(2):
+        preparing = Preparing(corpus, tmp_path)
+        preparing.wait_for_shards(whole + 1)
+        time.sleep(moments.uniform(0, 0.2))
+        children = preparing.children()
+        preparing.process.kill()
+        assert preparing.process.wait(timeout=20) == -signal.SIGKILL
+        assert len(children) >= 2
+        require_gone(children)
+        preparing.process.communicate()
+        whole = len(list(preparing.caches.glob("*.building/shard-?????")))
+    errors = Preparing(corpus, tmp_path).finish()
+    assert f"Going on after {min(PAIRS, 4_000 * whole):,} pairs" in errors
+    assert content(tmp_path / "caches") == undisturbed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_all_its_processes(corpus, undisturbed, tmp_path, number):
+    preparing = Preparing(corpus, tmp_path)
+    preparing.wait_for_shards(1)
+    children = preparing.children()
+    if number == signal.SIGINT:  # from a terminal it goes to all of them
+        os.killpg(preparing.process.pid, number)
+    else:
+        preparing.process.send_signal(number)
+    errors = preparing.process.communicate(timeout=60)[1].decode()
+    assert preparing.process.returncode == 75, errors
+    assert "Give the same command again" in errors
+    assert "Traceback" not in errors
+    require_gone(children)
+    assert "Going on after" in Preparing(corpus, tmp_path).finish()
+    assert content(tmp_path / "caches") == undisturbed
+
+
+def test_two_at_once_succeed_and_make_one_cache(corpus, undisturbed, tmp_path):
+    both = [Preparing(corpus, tmp_path) for _ in range(2)]
+    errors = "".join(preparing.finish() for preparing in both)
+    assert errors.count("as --mode=prepare does") <= 3  # train once, dev once or twice
+    assert content(tmp_path / "caches") == undisturbed

@@ -1,0 +1,52 @@
+"""`--mode=prepare` through the real command line."""
+
+import json
+
+import pytest
+
+from tests.integration import tiny
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Prepares a workdir; returns it and what was said."""
+    workdir = tmp_path_factory.mktemp("prepared") / "run"
+    done = tiny.run("--mode=prepare", *tiny.arguments(workdir))
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""
+    return workdir, done.stderr.decode()
+
+
+def test_it_leaves_vocabulary_and_reports_and_no_run(prepared):
+    workdir, said = prepared
+    names = {path.name for path in workdir.iterdir()}
+    assert names == {"vocab.model", "vocab.json", "data.json", "data_report.txt"}
+    assert (workdir / "data_report.txt").read_text(encoding="utf-8") in said
+    assert "300 pairs read" in said
+    assert "--mode=train" in said
+
+
+def test_training_goes_on_with_what_was_prepared(prepared):
+    workdir, _ = prepared
+    told = json.loads((workdir / "data.json").read_text(encoding="utf-8"))
+    # Another model, but the same text.
+    done = tiny.run(*tiny.arguments(workdir, model__d_ff=16, steps=1))
+    said = done.stderr.decode()
+    assert done.returncode == 0, said
+    assert "Training a vocabulary" not in said
+    assert "Preparing" not in said
+    assert json.loads((workdir / "data.json").read_text(encoding="utf-8")) == told
+
+
+def test_it_needs_no_jax(tmp_path, monkeypatch):
+    (tmp_path / "jax.py").write_text("raise SystemExit('JAX was imported')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = tiny.run("--mode=prepare", *tiny.arguments(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_model_directory_is_no_place_to_prepare_in(tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    done = tiny.run("--mode=prepare", *tiny.arguments(tmp_path))
+    assert done.returncode == 64
+    assert b"Name another --workdir" in done.stderr
