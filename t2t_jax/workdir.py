@@ -1,9 +1,9 @@
 """The directory of a run: everything it needs and everything it makes.
 
-``config.json overrides.json vocab.model vocab.json data.json metrics.jsonl
-events.out.* checkpoints/<step>/ samples/<step>.txt``. A model directory has the same
-layout, with one checkpoint that holds parameters only, and ``model.json``, which says
-where they come from. No JAX is needed here.
+``config.json overrides.json vocab.model vocab.json data.json data_report.txt
+metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt averages/``. A model
+directory has the same layout, with one checkpoint that holds parameters only, and
+``model.json``, which says where they come from. No JAX is needed here.
 """
 
 from __future__ import annotations
