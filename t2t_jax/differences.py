@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from t2t_jax.config import Config, to_dict
+from t2t_jax.errors import DataError
 from t2t_jax.parsing import flatten
 
 # A run may go on with another value of these; any other key is part of what the
@@ -42,3 +44,28 @@ def refused_on_resume(old: Config, new: Config) -> list[str]:
         if key not in CHANGEABLE_ON_RESUME
         and key.split(".")[0] not in CHANGEABLE_ON_RESUME
     ]
+
+
+def require_same(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Checks that a run goes on with the text that it began with.
+
+    Args:
+      before: the fingerprints when it began; what is not there is not compared.
+      now: those of the text that is there.
+
+    Raises:
+      DataError: they differ.
+
+    Example:
+      >>> require_same({"train": "ab"}, {"train": "ab", "dev": "cd"})
+    """
+    changed = [
+        f"{name} ({was}, now {now.get(name)})" if name.startswith("weights") else name
+        for name, was in before.items()
+        if was != now.get(name)
+    ]
+    if changed:
+        raise DataError(
+            f"This run began with other content of: {', '.join(changed)}.\n"
+            "Restore it, or begin again in a new --workdir."
+        )

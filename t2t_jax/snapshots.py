@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
 from t2t_jax.config import Config, to_dict
-from t2t_jax.errors import DataError
+from t2t_jax.differences import require_same
 from t2t_jax.parallelism.sharding import shardings_for
 from t2t_jax.training.loop import Progress
 from t2t_jax.training.state import TrainState
@@ -67,16 +67,7 @@ class Snapshots:
           DataError: the text is not the text that the run began with.
         """
         meta = self._checkpoints.meta(step)
-        changed = [
-            name
-            for name, fingerprint in meta["fingerprints"].items()
-            if fingerprint != self._fingerprints[name]
-        ]
-        if changed:
-            raise DataError(
-                f"This run began with other content of: {', '.join(changed)}.\n"
-                "Restore the files, or begin again in a new --workdir."
-            )
+        require_same(meta["fingerprints"], self._fingerprints)
         target = jax.tree.map(
             lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
             self.shapes,

@@ -12,7 +12,6 @@ start that failed has left is made anew.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -29,6 +28,7 @@ from t2t_jax.data.pipeline import one_pass, stream
 from t2t_jax.data.progress import Progress, Say
 from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.differences import require_same
 from t2t_jax.errors import Attempts
 from t2t_jax.files import write_whole
 from t2t_jax.types import Batch, DataPosition
@@ -60,15 +60,12 @@ class Text(NamedTuple):
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabulary and corpora, as checkpoints record them."""
-        train = str(self.train.meta["corpus"])
-        if any(weight != 1 for weight in self.train.weights):
-            # Other weights are another order of the data.
-            weighted = f"{train} {self.train.weights}"
-            train = hashlib.sha256(weighted.encode()).hexdigest()
         return {
             "vocabulary": self.vocabularies.fingerprint,
-            "train": train,
+            "train": str(self.train.meta["corpus"]),
             "dev": str(self.dev.meta["corpus"]),
+            # Other weights are another order of the data.
+            "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
         }
 
     @property
@@ -129,9 +126,11 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
         if vocabularies is not None
     }
     attempts.raise_if_any_failed()
-    if not workdir.has_config:
-        vocabularies.save(workdir.path)
     text = Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
+    if workdir.has_config:  # Nothing of a run may be written over by another text.
+        require_same(workdir.read_fingerprints(), text.fingerprints)
+    else:
+        vocabularies.save(workdir.path)
     _report(text, config=config, workdir=workdir, say=say)
     return text
 

@@ -1,15 +1,18 @@
 """The directory of a run: everything it needs and everything it makes.
 
-``config.json overrides.json vocab.model vocab.json data.json data_report.txt
-metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt averages/``. A model
-directory has the same layout, with one checkpoint that holds parameters only, and
-``model.json``, which says where they come from. No JAX is needed here.
+``config.json overrides.json fingerprints.json vocab.model vocab.json data.json
+data_report.txt metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt
+averages/``. A model directory has the same layout, with one checkpoint that holds
+parameters only, and ``model.json``, which says where they come from. No JAX is needed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +77,34 @@ class Workdir:
                 f"--workdir={self.path} must be writable, and is not. "
                 "Change its permissions or name another --workdir."
             )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other trainers out; the lock goes with the process, however it ends.
+
+        Raises:
+          OutputError: another process holds it.
+        """
+        with (self.path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OutputError(
+                    f"--workdir={self.path} is being trained in, or its text prepared, "
+                    "by another process. Wait for it, or name another --workdir."
+                ) from error
+            yield
+
+    def read_fingerprints(self) -> dict[str, str]:
+        """Reads what the run's text was when it began; nothing of an older run."""
+        path = self.path / "fingerprints.json"
+        try:
+            told: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise DataError(f"{path} is damaged: {error}\nRemove it.") from error
+        return told
 
     def read_config(self) -> Config:
         """Reads the resolved configuration of the run.

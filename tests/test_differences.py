@@ -1,11 +1,15 @@
 import dataclasses
 
+import pytest
+
 from t2t_jax.config import Config, keys, to_dict
 from t2t_jax.differences import (
     CHANGEABLE_ON_RESUME,
     differences,
     refused_on_resume,
+    require_same,
 )
+from t2t_jax.errors import DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.training.config import LoggingConfig
@@ -62,3 +66,12 @@ def changeable(key):
 def test_whatever_may_change_is_a_key_or_a_section():
     known = set(keys()) | {key.split(".")[0] for key in keys()}
     assert set(CHANGEABLE_ON_RESUME) <= known
+
+
+def test_a_run_goes_on_with_its_own_text_only():
+    before = {"train": "ab", "weights of train": "1, 2"}
+    require_same(before, {**before, "dev": "cd"})
+    with pytest.raises(DataError, match=r"other content of: train\."):
+        require_same(before, {**before, "train": "ac"})
+    with pytest.raises(DataError, match=r"weights of train \(1, 2, now 1, 1\)"):
+        require_same(before, {**before, "weights of train": "1, 1"})

@@ -133,8 +133,8 @@ def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):
         for weight in ("", "1*", "2*")
     ]
     plain, one, two = (text.fingerprints for text in texts)
-    assert plain == one == {**two, "train": one["train"]}
-    assert two["train"] != one["train"]
+    assert plain == one == {**two, "weights of train": "1, 1"}
+    assert two["weights of train"] == "1, 2"
     assert texts[2].train.weights == (1.0, 2.0)
 
 

@@ -26,7 +26,8 @@ def run(options: Options) -> int:
         )
     workdir.create()
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
-    prepare_text(config, workdir=workdir, say=console.say)
+    with workdir.locked():
+        prepare_text(config, workdir=workdir, say=console.say)
     console.say("\n" + (workdir.path / REPORT).read_text(encoding="utf-8"))
     console.say(
         f"Ready in {workdir.path}. The same command with --mode=train trains on it."

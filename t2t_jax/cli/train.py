@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from t2t_jax.cli.options import Options
-from t2t_jax.errors import OutputError, StoppedError, UserError
+from t2t_jax.errors import StoppedError, UserError
 from t2t_jax.text import prepare_text
 from t2t_jax.training.reporting import Console
 from t2t_jax.workdir import Workdir
@@ -29,7 +25,7 @@ def run(options: Options) -> int:
             "has no optimizer to go on with. Name the run that it comes from."
         )
     workdir.create()
-    with _locked(workdir):
+    with workdir.locked():
         console = Console(config.steps, every_seconds=config.logging.every_seconds)
         newest = _newest_step(workdir)
         if newest >= config.steps:
@@ -39,6 +35,7 @@ def run(options: Options) -> int:
             )
             return 0
         text = prepare_text(config, workdir=workdir, say=console.say)
+        workdir.write_json("fingerprints.json", text.fingerprints)
         workdir.write_config(config, options.overrides)
 
         from t2t_jax.experiment import Run
@@ -56,19 +53,8 @@ def _newest_step(workdir: Workdir) -> int:
 
     checkpoints = Checkpoints(workdir.checkpoints)
     newest = max(checkpoints.steps(), default=0)
+    if newest and not workdir.read_fingerprints():  # a run of an older version
+        before = checkpoints.meta(newest)["fingerprints"]
+        workdir.write_json("fingerprints.json", before)
     checkpoints.close()
     return newest
-
-
-@contextmanager
-def _locked(workdir: Workdir) -> Iterator[None]:
-    """Keeps a second trainer out; the lock goes with the process, however it ends."""
-    with (workdir.path / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(
-                f"--workdir={workdir.path} is being trained in by another process. "
-                "Wait for it, or name another --workdir."
-            ) from error
-        yield

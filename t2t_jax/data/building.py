@@ -91,14 +91,15 @@ def build_cache(
       vocabularies: what cuts them into subwords.
       config: filters and number of processes.
       meta: what the cache was made of; stored in `meta.json` with the counts by
-        reason, figures of every part, the dtype and the size of every file.
+        reason, figures of every part, the dtype, and the size and the CRC-32 of every
+        file.
       progress: where people are told of it.
 
     Returns:
-      The directory, inside `building`, that is the whole cache.
+      The directory, inside `building`, that is the whole cache, and on the disk.
 
     Raises:
-      DataError: the text is broken, or no pair is left.
+      DataError: the text is broken, or no pair is left of a part.
       StoppedError: a process that encodes has died.
     """
     largest = max(vocabulary.size for vocabulary in vocabularies)
@@ -111,8 +112,7 @@ def build_cache(
             Tally.total(shard.tally for shard in shards if shard.part == number)
             for number in range(len(parts_of(corpus)))
         ]
-        tally = Tally.total(parts)
-        _require_some(corpus, tally, config)
+        _require_some(corpus, parts, config)
     except DataError:
         shutil.rmtree(building, ignore_errors=True)
         deque(corpus, maxlen=0)  # so that what is wrong with later parts is told too
@@ -120,27 +120,33 @@ def build_cache(
     joined = building / "joined"
     shutil.rmtree(joined, ignore_errors=True)
     joined.mkdir()
-    sharding.join_shards(shards, joined)
-    told = {**meta, "dtype": dtype, **tally.to_dict()}
+    files = sharding.join_shards(shards, joined)
+    told = {**meta, "dtype": dtype, **Tally.total(parts).to_dict()}
     told["parts"] = [part.to_dict() for part in parts]
-    told["sizes"] = {
-        path.name: path.stat().st_size for path in sorted(joined.iterdir())
-    }
+    told["files"] = files
     text = json.dumps(told, ensure_ascii=False)
     (joined / META_FILE).write_text(text + "\n", encoding="utf-8")
+    sharding.sync(joined)
     return joined
 
 
-def _require_some(corpus: Corpus, tally: Tally, config: DataConfig) -> None:
-    counts = tally.counts
-    if not counts["kept"]:
-        raise DataError(
-            f"{corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
-            f"have an empty side, {counts['too_long']} are longer than data.max_length="
-            f"{config.max_length}, {counts['ratio'] + counts['copies']} are dropped by "
-            "data.max_length_ratio and data.drop_copies. Change the corpus or "
-            "config.data.max_length."
-        )
+def _require_some(corpus: Corpus, tallies: list[Tally], config: DataConfig) -> None:
+    """Checks that each part of a corpus has pairs, or its weight would say nothing."""
+    problems = []
+    for part, tally in zip(parts_of(corpus), tallies, strict=True):
+        counts = tally.counts
+        # Pairs that another part has had are there all the same.
+        if not counts["kept"] + counts["duplicates"]:
+            problems.append(
+                f"{part.corpus.spec}: no pair is left of {counts['read']}: "
+                f"{counts['empty']} have an empty side, {counts['too_long']} are "
+                f"longer than data.max_length={config.max_length}, "
+                f"{counts['ratio'] + counts['copies']} are dropped by "
+                "data.max_length_ratio and data.drop_copies. Change the corpus or "
+                "config.data.max_length."
+            )
+    if problems:
+        raise DataError(problems)
 
 
 def _all_shards(

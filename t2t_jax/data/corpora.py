@@ -15,13 +15,15 @@ Files are plain or .gz. All but `tfds:` may end in a slice: `text:all.en,all.de[
 leaves the first 1,000 pairs out, `[:1000]` is those, `[:1%]` the first hundredth. With
 `tfds:` a slice belongs to the split and is written as TFDS has it: `train[:1%]:en-de`.
 
-`++` joins corpora, and a number and `*` before one is its weight: how often each of its
-pairs is seen in an epoch. `text:a.en,a.de++2*tsv:b.tsv++0.5*phrasebook:train:1000` sees
-those of b.tsv twice, and half of the phrasebook's, drawn anew each epoch. Shells leave
-`++` and `+` alone; a `*` or `[` on a command line wants quotes.
+`++` joins corpora, and a number and `*` before one is its weight, from 0.001 to 1000:
+how often each of its pairs is seen in an epoch.
+`text:a.en,a.de++2*tsv:b.tsv++0.5*phrasebook:train:1000` sees those of b.tsv twice, and
+half of the phrasebook's, drawn anew each epoch. Shells leave `++` and `+` alone; a `*`
+or `[` on a command line wants quotes.
 
 Iterating over a corpus checks it: what is wrong with its text is raised at the end of
-the pass, all of it together, and nothing is yielded after the first broken line.
+the pass, all of it together, and nothing is yielded after the first broken line. That
+of a slice checks the whole that it is cut from.
 """
 
 from __future__ import annotations
@@ -40,8 +42,11 @@ from t2t_jax.errors import Attempts, ConfigError
 
 _KINDS = ("phrasebook", "text", "tfds", "tsv")
 # A ++ inside a path, as in c++/news.en, has no prefix and colon behind it.
-_JOINT = re.compile(r"\+\+(?=(?:[\d.]+\*)?[a-z]+:)")
-_WEIGHT = re.compile(r"(?P<weight>\d+(?:\.\d+)?)\*(?P<name>.*)")
+# What is no weight is let through before a prefix, to be told what a weight is.
+_JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
+_WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _SLICE = re.compile(r"(?P<whole>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
@@ -134,13 +139,16 @@ def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def _open_part(name: str, *, key: str, say: Callable[[str], None] | None) -> Part:
     weight = 1.0
-    if part := _WEIGHT.fullmatch(name):
-        name, weight = part["name"], float(part["weight"])
-    if not weight > 0:
-        raise ConfigError(
-            f"{key} gives {name!r} the weight 0, and it must be above 0. Remove the "
-            f"corpus from config.{key}."
-        )
+    if part := _WEIGHTED.fullmatch(name):
+        number = part["weight"]
+        weight = float(number) if _NUMBER.fullmatch(number) else 0.0
+        if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+            raise ConfigError(
+                f"{key}: {name!r} must be prefixed by a weight from {_LEAST_WEIGHT} to "
+                f"{_MOST_WEIGHT} and *, such as 0.5*{part['name']}. "
+                f"Change config.{key}."
+            )
+        name = part["name"]
     return Part(_open_one(name, key=key, say=say), weight)
 
 

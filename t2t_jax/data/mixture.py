@@ -6,7 +6,6 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from t2t_jax.data.lines import LineProblems
@@ -69,8 +68,10 @@ class SliceCorpus:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         number = -1
-        for number, pair in enumerate(islice(self.whole, self.stop)):
-            if number >= self.start:
+        # Past the slice too: only at its end does the whole tell what is wrong with
+        # it, as that its two sides are not equally long.
+        for number, pair in enumerate(self.whole):
+            if self.start <= number < self.stop:
                 yield pair
         if number < self.start:
             raise DataError(

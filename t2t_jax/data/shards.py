@@ -6,14 +6,15 @@ renamed, so after a kill all shards but the last are there, and need no encoding
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -121,13 +122,27 @@ def find_shards(building: Path) -> list[Shard]:
 def _read(place: Path) -> Shard | None:
     try:
         told = json.loads((place / _COUNTS).read_text(encoding="utf-8"))
-        whole = all(
-            [os.path.getsize(place / name), _checksum(place / name)] == expected
-            for name, expected in told["files"].items()
-        )
-        return Shard(place, told["part"], Tally(**told["tally"])) if whole else None
+        if not is_whole(place, told["files"]):
+            return None
+        return Shard(place, told["part"], Tally(**told["tally"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def is_whole(place: Path, files: Mapping[str, Sequence[int]]) -> bool:
+    """Tells whether files are as they were written, by reading them.
+
+    Args:
+      place: their directory.
+      files: size and CRC-32 of each, by name.
+
+    Raises:
+      OSError: one is not there or cannot be read.
+    """
+    return all(
+        (place / name).stat().st_size == size and _checksum(place / name) == checksum
+        for name, (size, checksum) in files.items()
+    )
 
 
 def _checksum(path: Path) -> int:
@@ -138,33 +153,60 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def join_shards(shards: Sequence[Shard], into: Path) -> None:
+def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
     """Makes the files of a cache from those of its shards, one shard at a time.
 
     Args:
       shards: all of them, in order.
       into: an empty directory.
+
+    Returns:
+      Size and CRC-32 of each file, by name, as `is_whole` takes them.
     """
+    files: dict[str, list[int]] = {}
     for side in SIDES:
         for kind in ("tokens", "hashes"):
-            _append(shards, f"{side}.{kind}", into)
-        with (into / f"{side}.offsets").open("wb") as file:
-            _write_offsets(shards, f"{side}.lengths", file)
-    _append(shards, _LINES, into)
+            name = f"{side}.{kind}"
+            files[name] = _write(into / name, _contents(shards, name))
+        offsets = _offsets(shards, f"{side}.lengths")
+        files[f"{side}.offsets"] = _write(into / f"{side}.offsets", offsets)
+    files[_LINES] = _write(into / _LINES, _contents(shards, _LINES))
+    return files
 
 
-def _append(shards: Sequence[Shard], name: str, into: Path) -> None:
-    with (into / name).open("wb") as whole:
-        for shard in shards:
-            with (shard.place / name).open("rb") as file:
-                shutil.copyfileobj(file, whole, 1 << 20)
+def _contents(
+    shards: Sequence[Shard], name: str
+) -> Iterator[npt.NDArray[np.unsignedinteger]]:
+    for shard in shards:
+        yield np.fromfile(shard.place / name, np.uint8)
 
 
-def _write_offsets(shards: Sequence[Shard], name: str, file: BinaryIO) -> None:
+def _offsets(
+    shards: Sequence[Shard], name: str
+) -> Iterator[npt.NDArray[np.signedinteger]]:
     end = 0
-    file.write(np.zeros(1, np.int64).tobytes())
+    yield np.zeros(1, np.int64)
     for shard in shards:
         lengths = np.fromfile(shard.place / name, np.int32)
         offsets = end + np.cumsum(lengths, dtype=np.int64)
-        file.write(offsets.tobytes())
+        yield offsets
         end = int(offsets[-1]) if len(offsets) else end
+
+
+def sync(directory: Path) -> None:
+    """Waits until the files of a directory, and their names, are on the disk.
+
+    What is renamed after that is whole after a power cut too.
+    """
+    for path in directory.iterdir():
+        _sync(path)
+    with contextlib.suppress(OSError):  # some network file systems refuse directories
+        _sync(directory)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

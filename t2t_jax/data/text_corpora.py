@@ -16,12 +16,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from t2t_jax.data.lines import (
-    LineProblems,
-    checked_lines,
-    open_bytes,
-    require_files,
-)
+from t2t_jax.data.lines import LineProblems, checked_lines, open_bytes, require_files
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
@@ -238,7 +233,14 @@ def _expand(path: str, spec: str, key: str) -> Path:
             )
         return os.environ[name]
 
-    return Path(_VARIABLE.sub(value, path)).expanduser()
+    named = Path(_VARIABLE.sub(value, path))
+    try:
+        return named.expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{key}={spec!r} names {named}, and {named.parts[0]} has no home "
+            f"directory. Change config.{key}."
+        ) from error
 
 
 def _digest(path: Path) -> bytes:

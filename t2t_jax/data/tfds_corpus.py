@@ -14,13 +14,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from t2t_jax.data.lines import LineProblems
 from t2t_jax.data.tfds_preparation import import_tfds, prepare_set
+from t2t_jax.data.tfds_reading import one_line, open_set, read_pairs
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
 
 _GRAMMAR = re.compile(
@@ -30,7 +31,6 @@ _GRAMMAR = re.compile(
 )
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _INFO_FILE = "dataset_info.json"
-_BREAK = re.compile(r"\r?\n|\0")
 _BATCH = 1_024
 _SAMPLED = 100
 
@@ -56,19 +56,18 @@ class TfdsCorpus:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         problems = LineProblems()
-        records = _builder(self.directory).as_data_source(split=self.split)
-        source, target = self.languages
+        records = open_set(self.directory).as_data_source(split=self.split)
         for start in range(0, len(records), _BATCH):
             numbers = range(start, min(start + _BATCH, len(records)))
-            batch = records.__getitems__(numbers)
-            for number, record in zip(numbers, batch, strict=True):
+            batch = self._read(records, numbers)
+            for number, texts in zip(numbers, batch, strict=True):
                 place = f"{self.spec}: example {number}"
-                pair = (
-                    _one_line(record[source], f"{place}, {source}", problems),
-                    _one_line(record[target], f"{place}, {target}", problems),
+                source, target = (
+                    one_line(text, f"{place}, {language}", problems)
+                    for text, language in zip(texts, self.languages, strict=True)
                 )
                 if not problems.count:
-                    yield pair
+                    yield source, target
         if not len(records):
             problems.add(f"{self.spec} is empty.")
         problems.raise_if_any()
@@ -76,7 +75,7 @@ class TfdsCorpus:
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
         """Returns the number that the set itself tells; no text is read."""
         del budget
-        return int(_builder(self.directory).info.splits[self.split].num_examples)
+        return int(open_set(self.directory).info.splits[self.split].num_examples)
 
     def fingerprint(self) -> str:
         """Returns a SHA-256 of the files' description and of a sample of the text.
@@ -84,7 +83,7 @@ class TfdsCorpus:
         Not of all the text: the version of a set, the bytes and examples of its
         splits and a hundred of its pairs tell it from any other in milliseconds.
         """
-        builder = _builder(self.directory)
+        builder = open_set(self.directory)
         splits = builder.info.splits
         pieces = [
             [Path(piece.filename).name, piece.examples_in_shard, piece.skip, piece.take]
@@ -94,13 +93,19 @@ class TfdsCorpus:
         records = builder.as_data_source(split=self.split)
         count = len(records)
         sample = sorted({count * part // _SAMPLED for part in range(_SAMPLED)})
+        sample = sample if count else []
         texts = hashlib.sha256()
-        for record in records.__getitems__(sample if count else []):
-            for side in self.languages:
-                texts.update(hashlib.sha256(record[side]).digest())
+        for pair in self._read(records, sample):
+            for text in pair:
+                texts.update(hashlib.sha256(text).digest())
         made_of = ["tfds", builder.info.full_name, *self.languages, pieces, sizes]
         made_of.append(texts.hexdigest())
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+    def _read(self, records: Any, numbers: Sequence[int]) -> list[tuple[bytes, bytes]]:
+        return read_pairs(
+            records, numbers, languages=self.languages, directory=self.directory
+        )
 
 
 def open_tfds(
@@ -129,13 +134,25 @@ def open_tfds(
             "tfds:wmt14_translate/de-en:train[:1%]:en-de: a slice belongs to the "
             f"split. Change config.{key}."
         )
-    home = Path(os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets").expanduser()
+    home = _home(spec, key=key)
     directory = _find(home, part["name"])
     if directory is None:
         directory = _prepare(part["name"], home, key=key, say=say)
     _require_split(directory, part["split"], spec=spec, key=key)
     languages = _languages(directory, part["direction"], spec=spec, key=key)
     return TfdsCorpus(spec, directory, part["split"], languages)
+
+
+def _home(spec: str, *, key: str) -> Path:
+    """Tells where TFDS keeps its sets."""
+    home = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    try:
+        return Path(home).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{key}={spec!r} is looked for in {home}, which has no home "
+            f"directory. Set TFDS_DATA_DIR or change config.{key}."
+        ) from error
 
 
 def _find(home: Path, name: str) -> Path | None:
@@ -178,9 +195,9 @@ def _prepare(
 
 def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
     """Opens a split, to find out whether it will open."""
-    builder = _builder(directory)
+    builder = open_set(directory)
     try:
-        builder.as_data_source(split=split)
+        len(builder.as_data_source(split=split))  # Not that of train[7:5], of -2.
     except NotImplementedError as error:
         raise DataError(
             f"{directory}: is in a format that only TensorFlow reads. Where that is "
@@ -188,10 +205,13 @@ def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
             f"--dataset_version_dir={directory}\nwrites one that is read at random."
         ) from error
     except ValueError as error:
-        known = ", ".join(sorted(builder.info.splits)) or "no split at all"
+        known = ", ".join(
+            f"{name} ({builder.info.splits[name].num_examples:,} examples)"
+            for name in sorted(builder.info.splits)
+        )
         raise ConfigError(
-            f"{key}={spec!r} asks for a split that cannot be had; the set has {known}."
-            f" Change config.{key}."
+            f"{key}={spec!r} asks for a split that cannot be had; the set has "
+            f"{known or 'no split at all'}. Change config.{key}."
         ) from error
     files = {piece.filename for piece in builder.info.splits[split].file_instructions}
     if lost := sorted(Path(name).name for name in files if not Path(name).is_file()):
@@ -205,7 +225,7 @@ def _languages(
     directory: Path, direction: str | None, *, spec: str, key: str
 ) -> tuple[str, str]:
     """Finds the two features of text that a direction names."""
-    info = _builder(directory).info
+    info = open_set(directory).info
     features = import_tfds().features
     # The order in which they are stored is another one each time.
     kinds = dict(sorted(info.features.items()))
@@ -225,22 +245,3 @@ def _languages(
             f"Change config.{key}."
         )
     return known[direction]
-
-
-def _builder(directory: Path) -> Any:
-    try:
-        return import_tfds().builder_from_directory(directory)
-    except Exception as error:  # TFDS trusts its files, and raises what comes.
-        raise DataError(
-            f"{directory}: is not what TFDS has written ({error}). Remove it, to have "
-            "it prepared again."
-        ) from error
-
-
-def _one_line(text: bytes | str, place: str, problems: LineProblems) -> str:
-    try:
-        decoded = text.decode() if isinstance(text, bytes) else str(text)
-    except UnicodeDecodeError as error:
-        problems.add(f"{place}: invalid UTF-8 ({error.reason}).")
-        return ""
-    return _BREAK.sub(" ", decoded)

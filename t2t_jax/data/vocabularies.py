@@ -73,7 +73,9 @@ class Vocabularies(NamedTuple):
         target = Vocabulary.load(Path(directory) / "vocab.model")
         source = target
         if config.source_size:
-            source = Vocabulary.load(Path(directory) / f"{_SOURCE}.model")
+            source = Vocabulary.load(
+                Path(directory) / f"{_SOURCE}.model", key="vocabulary.source_file"
+            )
         loaded = cls(source, target)
         loaded.require_sizes(config, name=str(directory))
         return loaded
@@ -101,7 +103,7 @@ class Vocabularies(NamedTuple):
         """
         if not config.source_size:
             lines = (line for pair in pairs for line in pair)
-            shared = _find(lines, config, key="vocabulary.size", seed=seed, say=say)
+            shared = _find(lines, config, side="", seed=seed, say=say)
             return cls(shared, shared)
         for_source = dataclasses.replace(
             config, size=config.source_size, file=config.source_file
@@ -110,14 +112,14 @@ class Vocabularies(NamedTuple):
             _find(
                 (source for source, _ in pairs),
                 for_source,
-                key="vocabulary.source_size",
+                side="source_",
                 seed=seed,
                 say=say,
             ),
             _find(
                 (target for _, target in pairs),
                 config,
-                key="vocabulary.size",
+                side="",
                 seed=seed,
                 say=say,
             ),
@@ -147,11 +149,12 @@ def _find(
     lines: Iterable[str],
     config: VocabularyConfig,
     *,
-    key: str,
+    side: str,
     seed: int,
     say: Callable[[str], None],
 ) -> Vocabulary:
     if config.file:
-        return Vocabulary.load(config.file)
+        return Vocabulary.load(config.file, key=f"vocabulary.{side}file")
     say(f"Training a vocabulary of {config.size:,} subwords …")
+    key = f"vocabulary.{side}size"
     return Vocabulary.train(lines, config=config, seed=seed, key=key)

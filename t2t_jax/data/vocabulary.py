@@ -12,7 +12,7 @@ import io
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class Vocabulary:
     Args:
       model: a serialised SentencePiece model with ids pad 0, bos 1, eos 2, unk 3.
       name: where the model comes from, for the messages.
+      key: the configuration key that names it, for the messages.
 
     Attributes:
       model: those bytes.
@@ -58,10 +59,16 @@ class Vocabulary:
       ['▁low', 'est']
     """
 
-    def __init__(self, model: bytes, *, name: str = "the vocabulary"):
+    def __init__(
+        self,
+        model: bytes,
+        *,
+        name: str = "the vocabulary",
+        key: str = "vocabulary.file",
+    ):
         self.model = model
         self.fingerprint = hashlib.sha256(model).hexdigest()
-        self._processor = _processor(model, name)
+        self._processor = _processor(model, name, key=key)
         self.size: int = self._processor.get_piece_size()
 
     @classmethod
@@ -96,7 +103,7 @@ class Vocabulary:
         written = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(sample),
+                sentence_iterator=_handed_over(sample),
                 model_writer=written,
                 model_type="bpe",
                 vocab_size=config.size,
@@ -114,15 +121,19 @@ class Vocabulary:
         return cls(written.getvalue())
 
     @classmethod
-    def load(cls, path: str | Path) -> Vocabulary:
+    def load(cls, path: str | Path, *, key: str = "vocabulary.file") -> Vocabulary:
         """Reads a SentencePiece model.
+
+        Args:
+          path: the file.
+          key: the configuration key that names it, for the messages.
 
         Raises:
           DataError: the file is no SentencePiece model, or has other special ids.
           InputMissingError: the file is not there or cannot be read.
         """
         require_files(path)
-        return cls(Path(path).read_bytes(), name=str(path))
+        return cls(Path(path).read_bytes(), name=str(path), key=key)
 
     def save(self, directory: str | Path, *, name: str = "vocab") -> None:
         """Writes `NAME.model`, and `NAME.json` for people, into `directory`.
@@ -174,10 +185,10 @@ class Vocabulary:
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
 
 
-def _processor(model: bytes, name: str) -> Any:
+def _processor(model: bytes, name: str, *, key: str) -> Any:
     import sentencepiece
 
-    refusal = f"{name}: is not a SentencePiece model. Change config.vocabulary.file."
+    refusal = f"{name}: is not a SentencePiece model. Change config.{key}."
     if not model:  # which SentencePiece takes for a model without pieces
         raise DataError(refusal)
     try:
@@ -193,7 +204,7 @@ def _processor(model: bytes, name: str) -> Any:
     if ids != (PAD, BOS, EOS, UNK):
         raise DataError(
             f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
-            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. Change config.vocabulary.file."
+            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. Change config.{key}."
         )
     return processor
 
@@ -209,6 +220,13 @@ def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
         elif (place := chance.randrange(seen + 1)) < most:
             kept[place] = line
     return kept
+
+
+def _handed_over(lines: list[str]) -> Iterator[str]:
+    """Yields lines in their order and lets go of each: the trainer has its own copy."""
+    lines.reverse()
+    while lines:
+        yield lines.pop()
 
 
 def _explain(complaint: str, config: VocabularyConfig, *, key: str) -> str:

@@ -25,6 +25,7 @@ from t2t_jax.errors import StoppedError
 CHUNK_PAIRS = 2_000
 """Pairs that go to a process at a time: a tenth of a second of work."""
 
+_MOST_UNASKED = 16
 _FEWEST_CHUNKS = 10
 _CHUNKS_AHEAD = 3
 
@@ -49,12 +50,19 @@ Result: TypeAlias = tuple[Chunk, Encoded]
 
 
 def count_workers(workers: int) -> int:
-    """Returns how many processes `data.workers` asks for: 0 is one for each core."""
+    """Returns how many processes `data.workers` asks for.
+
+    Args:
+      workers: the number, or 0 for one for each core, at most 16: more wait for the
+        one that reads and counts, and each takes memory.
+    """
     if workers:
         return workers
     if hasattr(os, "sched_getaffinity"):  # fewer than cpu_count under Slurm, say
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return min(cores, _MOST_UNASKED)
 
 
 def encode_chunks(

@@ -188,3 +188,38 @@ def test_what_is_wrong_with_all_parts_is_told_at_once(vocabularies, tmp_path):
     with pytest.raises(DataError, match=r"0\.en:2: invalid(.|\n)*1\.de:1: invalid"):
         build_or_open(corpus, vocabularies, config=config)
     assert list((tmp_path / "caches").iterdir()) == []
+
+
+def test_parts_of_which_nothing_is_left_are_told_each_by_its_name(
+    vocabularies, tmp_path
+):
+    first, second, third = mixture(
+        tmp_path,
+        (["a", "dog"], ["", "  "]),
+        (["a", "cat"], ["ein", "Kater"]),
+        (["cat", "", "a"], ["cat", "x", "a"]),
+    )
+    corpus = open_corpus(f"{first}++{second}++3*{third}")
+    config = DataConfig(
+        max_length=61, cache_dir=str(tmp_path / "caches"), drop_copies=True
+    )
+    with pytest.raises(DataError) as caught:
+        build_or_open(corpus, vocabularies, config=config)
+    assert [problem.partition(", ")[0] for problem in caught.value.problems] == [
+        f"{first}: no pair is left of 2: 2 have an empty side",
+        f"{third}: no pair is left of 3: 1 have an empty side",
+    ]
+    assert "2 are dropped by" in caught.value.problems[1]
+    assert list((tmp_path / "caches").iterdir()) == []
+
+
+def test_a_part_of_nothing_but_duplicates_is_no_mistake(vocabularies, tmp_path):
+    pairs = (["a", "cat"], ["ein", "Kater"])
+    first, second = mixture(tmp_path, pairs, pairs)
+    config = DataConfig(
+        max_length=61, cache_dir=str(tmp_path / "caches"), drop_duplicates=True
+    )
+    cache = build_or_open(
+        open_corpus(f"{first}++{second}"), vocabularies, config=config
+    )
+    assert cache.part_pairs == (2, 0)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from t2t_jax.data.corpora import open_corpus, parts_of
@@ -112,9 +114,43 @@ def test_a_weight_of_one_is_no_weight():
     assert parts_of(corpus) == ((corpus, 1.0),)
 
 
-def test_a_weight_of_nothing_is_refused():
-    with pytest.raises(ConfigError, match="the weight 0, and it must be above 0"):
-        open_corpus("phrasebook:dev:3++0*phrasebook:train:5")
+@pytest.mark.parametrize("weight", ["0.001", "0.5", "7", "1000"])
+def test_a_weight_may_be_from_a_thousandth_to_a_thousand(weight):
+    corpus = open_corpus(f"{weight}*phrasebook:dev:3")
+    assert [part.weight for part in parts_of(corpus)] == [float(weight)]
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        "0",
+        "0.0009",
+        "1000.5",
+        "9" * 400,
+        "-1",
+        "-2",
+        ".5",
+        "+2",
+        "1e+3",
+        "x",
+        "",
+        "2*3",
+    ],
+)
+def test_a_weight_that_is_none_is_told_what_a_weight_is(weight):
+    name = f"{weight}*phrasebook:train:5"
+    message = (
+        rf"^data\.dev: '{re.escape(name)}' must be prefixed by a weight from 0\.001 to "
+        r"1000 and \*, such as 0\.5\*phrasebook:train:5\. Change config\.data\.dev\.$"
+    )
+    for spec in (name, f"phrasebook:dev:3++{name}", f"{name}++phrasebook:dev:3"):
+        with pytest.raises(ConfigError, match=message):
+            open_corpus(spec, key="data.dev")
+
+
+def test_a_weight_without_its_star_is_no_part_of_the_corpus_before():
+    with pytest.raises(ConfigError, match="'2phrasebook:dev:5' must begin with one of"):
+        open_corpus("phrasebook:dev:3++2phrasebook:dev:5")
 
 
 def test_what_is_wrong_with_several_corpora_comes_together(tmp_path):

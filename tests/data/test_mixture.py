@@ -62,3 +62,20 @@ def test_a_slice_that_begins_after_the_end_says_how_long_the_corpus_is():
     assert corpus.num_pairs() == 0
     with pytest.raises(DataError, match="begins after the last of 7 pairs"):
         list(corpus)
+
+
+@pytest.mark.parametrize("part", ["[:3]", "[1:3]", "[2:]"])
+def test_a_slice_tells_that_the_sides_of_its_whole_are_not_equally_long(tmp_path, part):
+    (tmp_path / "a").write_text("s\n" * 7)
+    (tmp_path / "b").write_text("t\n" * 5)
+    pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b{part}")
+    with pytest.raises(DataError, match=r"a has 7 lines and .*b has 5"):
+        list(pairs)
+
+
+def test_a_slice_ends_where_it_is_to_though_all_is_read(tmp_path):
+    (tmp_path / "a").write_text("one\teins\ntwo\tzwei\nalone\n")
+    pairs = iter(open_corpus(f"tsv:{tmp_path}/a[:1]"))
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(DataError, match="a:3: has 1 of the 2 columns"):
+        next(pairs)

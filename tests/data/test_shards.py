@@ -8,6 +8,7 @@ from t2t_jax.data.encoding import Encoded, EncodedSide
 from t2t_jax.data.shards import (
     Piece,
     find_shards,
+    is_whole,
     join_shards,
     shard_place,
     write_shard,
@@ -48,7 +49,9 @@ def test_shards_are_found_as_they_were_written(shards, tmp_path):
 def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):
     into = tmp_path / "joined"
     into.mkdir()
-    join_shards(shards, into)
+    files = join_shards(shards, into)
+    assert files.keys() == set(os.listdir(into))
+    assert is_whole(into, files)
 
     def read(name, dtype):
         return np.fromfile(into / name, dtype).tolist()

@@ -207,3 +207,9 @@ def test_real_bitext_is_aligned():
     german = sorted(Path(folder, "multi30k").glob("train*.de*"))
     corpus = open_corpus(f"text:{english[0]},{german[0]}")
     assert _count(corpus) == corpus.num_pairs() == 29_000
+
+
+@pytest.mark.parametrize("spec", ["text:~no-such-user/a,b", "tsv:~no-such-user/a"])
+def test_the_home_of_nobody_is_named(spec):
+    with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user has no home"):
+        open_corpus(spec)

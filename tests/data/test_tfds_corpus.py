@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -118,9 +119,12 @@ def test_a_slice_belongs_to_the_split():
         open_corpus(f"{NAME}:train:en-de[:7]")
 
 
-@pytest.mark.parametrize("split", ["test", "train[:1%]+test", "train[1:x]"])
+@pytest.mark.parametrize(
+    "split", ["test", "train[:1%]+test", "train[1:x]", "train[101:]"]
+)
 def test_a_split_that_is_not_there_lists_those_that_are(split):
-    with pytest.raises(ConfigError, match="the set has train, validation"):
+    message = r"the set has train \(101 examples\), validation \(3 examples\)"
+    with pytest.raises(ConfigError, match=message):
         open_corpus(f"{NAME}:{split}")
 
 
@@ -163,6 +167,39 @@ def test_a_lost_file_is_named(copied):
     for path in copied.glob("*-train*"):
         path.unlink()
     with pytest.raises(DataError, match="1 of 1 files are lost, such as wmt14_tr"):
+        open_corpus(f"{NAME}:train")
+
+
+def _cut_short(records: bytes) -> bytes:
+    return records[: len(records) // 2]
+
+
+def _too_short(records: bytes) -> bytes:
+    return records[:7]
+
+
+def _flipped(records: bytes) -> bytes:
+    place = records.index(b"sentence")
+    return records[:place] + bytes([records[place] ^ 1]) + records[place + 1 :]
+
+
+@pytest.mark.parametrize("harm", [_cut_short, _too_short, _flipped])
+def test_a_damaged_file_of_records_is_told_by_all_who_read_it(copied, harm):
+    (path,) = copied.glob("*-train*")
+    path.write_bytes(harm(path.read_bytes()))
+    corpus = open_corpus(f"{NAME}:train")
+    message = (
+        rf"^{re.escape(str(copied))}: a file of records is damaged \(.+\)\. Remove the "
+        r"directory, to have the set prepared again\.$"
+    )
+    for read in (list, type(corpus).fingerprint):
+        with pytest.raises(DataError, match=message):
+            read(corpus)
+
+
+def test_the_home_of_nobody_is_no_place_for_sets(monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", "~no-such-user/sets")
+    with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user/sets, which"):
         open_corpus(f"{NAME}:train")
 
 

@@ -1,4 +1,6 @@
+import errno
 import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +97,59 @@ def test_a_damaged_cache_is_made_again(build, builds, caches, damage):
     assert second.source.tokens.tolist() == tokens.tolist()
     assert second.target.offsets.tolist() == offsets.tolist()
     assert list(caches.iterdir()) == [place]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{s}.{k}" for s in ("source", "target") for k in ("tokens", "offsets")),
+        "source.hashes",
+        "line_numbers",
+    ],
+)
+def test_a_cache_with_a_changed_byte_is_made_again(build, builds, caches, name):
+    build()
+    (place,) = caches.iterdir()
+    whole = {path.name: path.read_bytes() for path in place.iterdir()}
+    changed = bytearray(whole[name])
+    changed[len(changed) // 2] ^= 1
+    (place / name).write_bytes(changed)
+    build()
+    assert len(builds) == 2
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == whole
+
+
+def test_a_cache_is_on_the_disk_before_it_has_its_name(build, caches, monkeypatch):
+    events, sync, rename = [], os.fsync, os.rename
+
+    def synced(file):
+        events.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        sync(file)
+
+    def renamed(old, new):
+        events.append(f"{Path(old).name} renamed")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    build()
+    (place,) = caches.iterdir()
+    files = sorted(path.name for path in place.iterdir())
+    *before, directory, published = events[1:]  # after the shard is renamed
+    assert sorted(before) == files
+    assert (directory, published) == ("joined", "joined renamed")
+
+
+def test_a_file_system_that_cannot_sync_directories_does(build, monkeypatch):
+    sync = os.fsync
+
+    def refusing(file):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", refusing)
+    assert build().num_pairs == 3
 
 
 def test_what_a_kill_left_when_the_cache_was_in_place_is_removed(build, caches):

@@ -71,6 +71,23 @@ def test_files_are_loaded_instead_of_learning(tmp_path):
     assert said == []
 
 
+def test_a_file_that_is_no_vocabulary_names_its_key(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"garbage")
+    good = str(tmp_path / "vocab.model")
+    for key, files in (
+        ("source_file", {"source_file": str(garbage), "file": good}),
+        ("file", {"source_file": good, "file": str(garbage)}),
+    ):
+        with pytest.raises(DataError, match=rf"Change config\.vocabulary\.{key}\."):
+            find(size=71, source_size=53, **files)
+    garbage.rename(tmp_path / "vocab_source.model")
+    config = VocabularyConfig(size=71, source_size=53)
+    with pytest.raises(DataError, match=r"Change config\.vocabulary\.source_file\."):
+        Vocabularies.load(tmp_path, config=config)
+
+
 def test_a_size_that_is_not_the_configured_one_names_its_key():
     found = find(size=71, source_size=53)
     found.require_sizes(VocabularyConfig(size=71, source_size=53), name="w")

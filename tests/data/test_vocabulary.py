@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -88,6 +89,36 @@ def test_training_is_a_function_of_text_and_seed():
     fingerprint = train(40, lines, **sampled).fingerprint
     assert train(40, lines, **sampled).fingerprint == fingerprint
     assert train(40, lines, seed=1, **sampled).fingerprint != fingerprint
+
+
+def test_lines_are_learnt_from_in_their_order_and_let_go_of(monkeypatch):
+    class Text(str):  # a plain str cannot be watched
+        pass
+
+    texts = [Text(word) for word in WORDS]
+    watched = [weakref.ref(text) for text in texts]
+    given, alive = [], []
+    trainer = sentencepiece.SentencePieceTrainer.train
+
+    def train_watched(*, sentence_iterator, **keys):
+        def passed_on():
+            for text in sentence_iterator:
+                given.append(str(text))
+                yield given[-1]
+                del text
+                alive.append(sum(ref() is not None for ref in watched))
+
+        trainer(sentence_iterator=passed_on(), **keys)
+
+    expected = train(19).fingerprint
+    monkeypatch.setattr(
+        sentencepiece.SentencePieceTrainer, "train", staticmethod(train_watched)
+    )
+    lines = iter(texts)
+    del texts
+    assert train(19, lines).fingerprint == expected
+    assert given == WORDS
+    assert alive == list(range(len(WORDS) - 1, -1, -1))
 
 
 def test_a_sample_is_a_bound_and_blank_or_endless_lines_teach_nothing():

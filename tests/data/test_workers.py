@@ -109,3 +109,10 @@ def test_nought_workers_are_the_cores_that_this_process_may_use(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 11)
     assert count_workers(0) == 11
+
+
+def test_nought_workers_are_16_at_most_and_a_number_is_taken_at_its_word(monkeypatch):
+    cores = set(range(96))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores, raising=False)
+    assert count_workers(0) == 16
+    assert count_workers(17) == 17

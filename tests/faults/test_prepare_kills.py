@@ -51,7 +51,7 @@ def corpus(tmp_path_factory):
 class Preparing:
     """A prepare of the corpus, as a process."""
 
-    def __init__(self, corpus: Path, home: Path):
+    def __init__(self, corpus: Path, home: Path, run: str = "run"):
         keys = {
             "data.train": f"text:{corpus}/train.en,{corpus}/train.de",
             "data.dev": "phrasebook:dev:7",
@@ -67,7 +67,7 @@ class Preparing:
                 sys.executable,
                 str(corpus / "program.py"),
                 "--mode=prepare",
-                f"--workdir={home / 'run'}",
+                f"--workdir={home / run}",
                 *(f"--config.{key}={value}" for key, value in keys.items()),
             ],
             stderr=subprocess.PIPE,
@@ -169,7 +169,7 @@ def test_a_signal_ends_it_with_all_its_processes(corpus, undisturbed, tmp_path, 
 
 
 def test_two_at_once_succeed_and_make_one_cache(corpus, undisturbed, tmp_path):
-    both = [Preparing(corpus, tmp_path) for _ in range(2)]
+    both = [Preparing(corpus, tmp_path, run) for run in ("one", "other")]
     errors = "".join(preparing.finish() for preparing in both)
     assert errors.count("as --mode=prepare does") <= 3  # train once, dev once or twice
     assert content(tmp_path / "caches") == undisturbed

@@ -1,6 +1,7 @@
 """A run that was stopped goes on as if it had not been."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -154,7 +155,33 @@ def test_changed_text_under_a_run_is_refused(tmp_path):
     text = {"data__train": f"text:{source},{target}", "vocabulary__size": 40}
     run = tmp_path / "run"
     assert tiny.run(*tiny.arguments(run, steps=1, **text)).returncode == 0
+    records = ("config.json", "data.json", "fingerprints.json", "vocab.model")
+    before = {name: (run / name).read_bytes() for name in records}
     target.write_text(target.read_text().replace("98", "97"))
-    refused = tiny.run(*tiny.arguments(run, steps=2, **text))
+    for mode in ("train", "prepare"):
+        refused = tiny.run(*tiny.arguments(run, steps=2, **text), f"--mode={mode}")
+        assert refused.returncode == 65, refused.stderr.decode()
+        assert b"other content of: train" in refused.stderr
+        # What was refused has left the run as it was.
+        assert before == {name: (run / name).read_bytes() for name in records}
+
+
+def test_a_run_without_a_checkpoint_keeps_to_its_text_too(tmp_path):
+    run = tmp_path / "run"
+    assert tiny.run(*tiny.arguments(run, steps=1)).returncode == 0
+    shutil.rmtree(run / "checkpoints")
+    other = {"data__train": "phrasebook:train:301"}
+    refused = tiny.run(*tiny.arguments(run, steps=2, **other))
     assert refused.returncode == 65, refused.stderr.decode()
     assert b"other content of: train" in refused.stderr
+
+
+def test_a_run_of_before_there_were_fingerprints_gets_its_own(tmp_path):
+    run = tmp_path / "run"
+    assert tiny.run(*tiny.arguments(run, steps=1)).returncode == 0
+    made = (run / "fingerprints.json").read_bytes()
+    (run / "fingerprints.json").unlink()
+    other = {"data__train": "phrasebook:train:301"}
+    refused = tiny.run(*tiny.arguments(run, steps=2, **other))
+    assert refused.returncode == 65, refused.stderr.decode()
+    assert (run / "fingerprints.json").read_bytes() == made
