@@ -171,10 +171,14 @@ class Run:
         )
         for (rows, length), (full, _) in zip(shapes, planned, strict=True):
             if rows > full:
+                fills = (  # Another number would make other length groups.
+                    f" A data.tokens_per_batch of {rows * length:,} would fill them."
+                    if len(shapes) == 1
+                    else ""
+                )
                 self._console.say(
                     f"{rows - full} of {rows} rows x {length} slots are empty, so that "
-                    "the devices share the batch evenly. A data.tokens_per_batch of "
-                    f"{rows * length:,} would fill them."
+                    f"the devices share the batch evenly.{fills}"
                 )
 
     def _intervals(self) -> loop.Intervals:

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from t2t_jax.data.lines import LineProblems, checked_lines, open_bytes, require_files
+from t2t_jax.data.lines import (
+    LineProblems,
+    checked_lines,
+    digest,
+    open_bytes,
+    require_files,
+)
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
@@ -76,7 +82,7 @@ class TextCorpus:
         """Returns the SHA-256 of the two files' bytes."""
         both = hashlib.sha256(b"text")
         for path in (self.source, self.target):
-            both.update(_digest(path))
+            both.update(digest(path))
         return both.hexdigest()
 
 
@@ -120,7 +126,7 @@ class TsvCorpus:
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the columns' numbers and the file's bytes."""
         whole = hashlib.sha256(f"tsv {self.columns}".encode())
-        whole.update(_digest(self.path))
+        whole.update(digest(self.path))
         return whole.hexdigest()
 
 
@@ -241,8 +247,3 @@ def _expand(path: str, spec: str, key: str) -> Path:
             f"{key}={spec!r} names {named}, and {named.parts[0]} has no home "
             f"directory. Change config.{key}."
         ) from error
-
-
-def _digest(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
