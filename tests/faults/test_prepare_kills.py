@@ -14,6 +14,8 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.data.vocabulary import Vocabulary
 
+pytestmark = pytest.mark.slow
+
 PAIRS = 100_000
 
 PROGRAM = """

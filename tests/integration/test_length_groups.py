@@ -20,6 +20,8 @@ from t2t_jax.training.step import compile_evaluation
 from tests.integration import tiny
 from tests.integration.test_resume import StopAfter
 
+pytestmark = pytest.mark.slow
+
 _TIMED = ("seconds", "minutes", "target_tokens_per_second")
 
 CHANGED = {

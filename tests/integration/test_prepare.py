@@ -20,7 +20,13 @@ def prepared(tmp_path_factory):
 def test_it_leaves_vocabulary_and_reports_and_no_run(prepared):
     workdir, said = prepared
     names = {path.name for path in workdir.iterdir()}
-    assert names == {"vocab.model", "vocab.json", "data.json", "data_report.txt"}
+    assert names == {
+        "lock",
+        "vocab.model",
+        "vocab.json",
+        "data.json",
+        "data_report.txt",
+    }
     assert (workdir / "data_report.txt").read_text(encoding="utf-8") in said
     assert "300 pairs read" in said
     assert "--mode=train" in said

@@ -18,6 +18,8 @@ from t2t_jax.text import prepare_text
 from t2t_jax.training.reporting import Console
 from tests.integration import tiny
 
+pytestmark = pytest.mark.slow
+
 SLOW = pytest.mark.slow
 _TIMED = ("seconds", "minutes", "target_tokens_per_second")
 
