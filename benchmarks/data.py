@@ -12,8 +12,10 @@ plans epochs of them, without any text.
 cores. `plan_seconds`: a whole epoch, of which the first batch is there after
 `first_batch_seconds`. `assemble_tokens_per_second`: real tokens of both sides, on one
 core, median of rounds. `real_token_fraction`: real tokens among all the slots of an
-epoch. `peak_memory_mb`: of all processes together, from the text to the last batch.
-Those of the second layout are under `length_groups`.
+epoch, and `sharded_real_token_fraction` the same where each batch has empty rows added
+until `--row_shards` devices share it evenly. `peak_memory_mb`: of all processes
+together, from the text to the last batch. Those of the second layout are under
+`length_groups`.
 """
 
 from __future__ import annotations
@@ -27,14 +29,15 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from made_up_text import MAX_LENGTH, draw_lengths, learn_vocabulary, write_text
+from made_up_text import MAX_LENGTH, SPREAD, draw_lengths, learn_vocabulary, write_text
 from memory import PeakMemory
 
 from t2t_jax.data.assembling import assemble
@@ -131,20 +134,19 @@ def measure_layout(
     """Plans an epoch, and assembles the beginning of it if there is a cache."""
     config = DataConfig(layout=layout, tokens_per_batch=options.tokens)
     keys: dict[str, Any] = {"config": config, "seed": 0, "epoch": 1}
-    shapes, slots = set(), 0
+    shapes: Counter[tuple[int, int]] = Counter()
     began = time.perf_counter()
     plan = plan_epoch(*lengths, **keys)
     first = next(plan)
     first_seconds = time.perf_counter() - began
-    for planned in plan:
-        shapes.add(planned.shape)
-        slots += math.prod(planned.shape)
+    shapes.update(planned.shape for planned in chain([first], plan))
     seconds = time.perf_counter() - began
-    shapes.add(first.shape)
-    slots += math.prod(first.shape)
     real = sum(int(side.sum(dtype=np.int64)) for side in lengths)
     figures = {
-        "real_token_fraction": round(real / (2 * slots), 4),
+        "real_token_fraction": round(real / (2 * count_slots(shapes)), 4),
+        "sharded_real_token_fraction": round(
+            real / (2 * count_slots(shapes, row_multiple=options.row_shards)), 4
+        ),
         "num_shapes": len(shapes),
         "plan_seconds": round(seconds, 3),
         "first_batch_seconds": round(first_seconds, 3),
@@ -154,6 +156,14 @@ def measure_layout(
         rate = assembling_rate(cache, list(islice(plan, 200)), rounds=options.rounds)
         figures["assemble_tokens_per_second"] = round(rate)
     return figures
+
+
+def count_slots(shapes: Counter[tuple[int, int]], *, row_multiple: int = 1) -> int:
+    """Returns the slots a side of so many batches of each (rows, length)."""
+    return sum(
+        batches * math.ceil(rows / row_multiple) * row_multiple * length
+        for (rows, length), batches in shapes.items()
+    )
 
 
 def assembling_rate(
@@ -184,12 +194,17 @@ def show(report: dict[str, Any]) -> None:
             f"with {report['workers']} workers"
         )
     print(f"peak memory: {report['peak_memory_mb']:,} MB")
-    print("layout           real  shapes  plan s  first batch s  assembled tokens/s")
+    shards = f"{report['row_shards']} shards"
+    print(
+        f"layout           real {shards:>10}  shapes  plan s  first batch s"
+        "  assembled tokens/s"
+    )
     for layout in LAYOUTS:
         figures = report.get(layout, report)
         rate = figures.get("assemble_tokens_per_second")
         print(
             f"{layout:14}{figures['real_token_fraction']:7.3f}"
+            f"{figures['sharded_real_token_fraction']:11.3f}"
             f"{figures['num_shapes']:8}{figures['plan_seconds']:8.2f}"
             f"{figures['first_batch_seconds']:15.2f}"
             f"{f'{rate:,}' if rate else '':>20}"
@@ -201,11 +216,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--source", default="", help="a corpus, such as text:a.en,a.de")
     parser.add_argument("--pairs", default=200_000, type=int, help="of made-up text")
-    parser.add_argument("--spread", default=0.6, type=float, help="of log(length)")
+    parser.add_argument("--spread", default=SPREAD, type=float, help="of log(length)")
     parser.add_argument("--lengths_only", action="store_true", help="plan, no text")
     parser.add_argument("--tokens", default=24_576, type=int, help="a batch, a side")
     parser.add_argument("--vocabulary_size", default=3_000, type=int)
     parser.add_argument("--workers", default=0, type=int, help="0: one a core")
+    parser.add_argument("--row_shards", default=8, type=int, help="devices")
     parser.add_argument("--rounds", default=5, type=int)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -213,6 +229,7 @@ def main() -> None:
         report = measure_lengths(options)
     else:
         report = measure(options.source, options)
+    report["row_shards"] = options.row_shards
     report["versions"] = {
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "sentencepiece")},

@@ -55,5 +55,6 @@ def get_config(row="base"):
     config = default()
     config.data.train = "tfds:wmt14_translate/de-en:train:en-de"
     config.data.dev = "tfds:wmt14_translate/de-en:validation:en-de"
+    config.data.held_out = "tfds:wmt14_translate/de-en:test:en-de"
     config.update_from_flattened_dict(choose_row(ROWS, row))
     return config

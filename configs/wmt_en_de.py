@@ -22,4 +22,5 @@ def get_config():
     config = default()
     config.data.train = "tfds:wmt14_translate/de-en:train:en-de"
     config.data.dev = "tfds:wmt14_translate/de-en:validation:en-de"
+    config.data.held_out = "tfds:wmt14_translate/de-en:test:en-de"
     return config

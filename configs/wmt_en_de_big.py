@@ -18,6 +18,7 @@ def get_config():
     config = default()
     config.data.train = "tfds:wmt14_translate/de-en:train:en-de"
     config.data.dev = "tfds:wmt14_translate/de-en:validation:en-de"
+    config.data.held_out = "tfds:wmt14_translate/de-en:test:en-de"
     config.steps = 300_000
     config.checkpoint.keep = 20  # the last 20 are averaged, §6.1
     config.model.d_model = 1_024

@@ -18,6 +18,7 @@ def get_config():
     config = default()
     config.data.train = "tfds:wmt14_translate/fr-en:train:en-fr"
     config.data.dev = "tfds:wmt14_translate/fr-en:validation:en-fr"
+    config.data.held_out = "tfds:wmt14_translate/fr-en:test:en-fr"
     config.vocabulary.size = 32_000  # §5.1; word pieces there, BPE here
     config.steps = 300_000
     config.checkpoint.keep = 20  # the last 20 are averaged, §6.1

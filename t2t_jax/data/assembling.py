@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from t2t_jax.data.batching import PlannedBatch
 from t2t_jax.data.packing import Integers
-from t2t_jax.data.token_cache import TokenCache, TokenSide
+from t2t_jax.data.token_cache import TokenCache
+from t2t_jax.data.token_side import TokenSide
 from t2t_jax.data.vocabulary import BOS, PAD
 from t2t_jax.types import Batch
-
-
-@dataclass(frozen=True, kw_only=True)
-class Share:
-    """One of several equal parts of every batch, whose rows stand side by side.
-
-    Attributes:
-      index: which, from 0.
-      count: into how many parts a batch is split.
-    """
-
-    index: int = 0
-    count: int = 1
-
-    def rows_of(self, batch: PlannedBatch, *, row_multiple: int) -> slice:
-        """Returns its rows of a batch.
-
-        Raises:
-          ValueError: the parts would not be equal.
-
-        Example:
-          >>> batch = PlannedBatch(np.arange(5), np.arange(5), shape=(5, 7))
-          >>> Share(index=1, count=2).rows_of(batch, row_multiple=4)
-          slice(4, 8, None)
-        """
-        if row_multiple % self.count:
-            raise ValueError(
-                f"row_multiple={row_multiple} must be divisible by the {self.count} "
-                "parts of a batch. Change row_multiple."
-            )
-        rows = _whole_rows(batch, row_multiple) // self.count
-        return slice(self.index * rows, (self.index + 1) * rows)
 
 
 class _Side(NamedTuple):
@@ -83,7 +51,7 @@ def assemble(
             f"shape={planned.shape} must have at least the plan's {planned.num_rows} "
             "rows. Plan for this shape."
         )
-    first, stop, _ = rows.indices(_whole_rows(planned, row_multiple))
+    first, stop, _ = rows.indices(whole_rows(planned, row_multiple))
     begin, end = np.searchsorted(planned.rows, (first, stop))
     pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - first
     shape = (stop - first, planned.shape[1])
@@ -101,7 +69,17 @@ def assemble(
     )
 
 
-def _whole_rows(planned: PlannedBatch, row_multiple: int) -> int:
+def whole_rows(planned: PlannedBatch, row_multiple: int) -> int:
+    """Counts the rows of a batch, with those added to make them divide.
+
+    Args:
+      planned: the batch.
+      row_multiple: what they must be a multiple of.
+
+    Example:
+      >>> whole_rows(PlannedBatch(np.arange(5), np.arange(5), shape=(5, 7)), 4)
+      8
+    """
     return -(-planned.shape[0] // row_multiple) * row_multiple
 
 

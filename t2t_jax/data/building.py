@@ -16,11 +16,12 @@ from typing import IO, Any
 from t2t_jax.data import shards as sharding
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, Part, parts_of
+from t2t_jax.data.counting import about_pairs
 from t2t_jax.data.encoding import Encoder, most_characters
 from t2t_jax.data.filters import Seen, mark_duplicates, pair_hashes
 from t2t_jax.data.progress import Progress
 from t2t_jax.data.shards import Piece, Shard
-from t2t_jax.data.tally import SIDES, Tally
+from t2t_jax.data.tally import LONGEST_NAME, SIDES, Tally, clip
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.data.workers import (
     CHUNK_PAIRS,
@@ -32,8 +33,6 @@ from t2t_jax.data.workers import (
 from t2t_jax.errors import DataError, UserError
 
 META_FILE = "meta.json"
-
-_QUICKLY_READ = 2_000_000_000  # bytes, a second or two
 
 
 @contextlib.contextmanager
@@ -163,13 +162,14 @@ def _all_shards(
     for shard in shards:
         done[shard.part] += shard.tally.counts["read"]
     workers = count_workers(config.workers)
-    progress.say(f"Preparing {corpus.spec}, as --mode=prepare does …")
+    progress.say(f"Preparing {clip(corpus.spec, LONGEST_NAME)} …")
     if shards:
         progress.say(f"Going on after {sum(done):,} pairs that are encoded already.")
     chunks = _chunks(parts, done, most=most_characters(config))
+    total, is_exact = _count(corpus, progress)
     with (
         contextlib.closing(encode_chunks(chunks, encoder, workers=workers)) as results,
-        progress.start(total=_count(parts, progress), done=sum(done)),
+        progress.start(total=total, is_exact=is_exact, done=sum(done)),
     ):
         seen = _seen(shards) if config.drop_duplicates else None
         for _, pieces in groupby(_pieces(results, seen, progress), key=_shard_of):
@@ -178,14 +178,12 @@ def _all_shards(
     return shards
 
 
-def _count(parts: Sequence[Part], progress: Progress) -> int | None:
-    """Counts the pairs to come, if that is quickly done and of use to anybody."""
-    if not progress.is_heard:
-        return None
-    try:
-        return sum(part.corpus.num_pairs(budget=_QUICKLY_READ) for part in parts)
-    except UserError:  # what is wrong is told, with file and line, by reading it
-        return None
+def _count(corpus: Corpus, progress: Progress) -> tuple[int | None, bool]:
+    """Counts or foretells the pairs to come, if that is of use to anybody."""
+    if progress.is_heard:
+        with contextlib.suppress(UserError):  # what is wrong is told by reading it
+            return about_pairs(corpus)
+    return None, True
 
 
 def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Chunk]:

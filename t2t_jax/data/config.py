@@ -23,6 +23,8 @@ class DataConfig:
     Attributes:
       train: the corpus to learn from, such as "text:train.en,train.de".
       dev: the corpus to evaluate on while training.
+      held_out: test sets, named as corpora are, that are looked for in `train` as
+        `dev` is, and read for nothing else; empty names none.
       tokens_per_batch: token slots per side in a global batch, an upper bound.
       row_length: slots of a packed row, on each side.
       layout: "packed", several pairs in each row, one shape; or "length_groups", a row
@@ -40,6 +42,7 @@ class DataConfig:
 
     train: str = ""
     dev: str = ""
+    held_out: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
     layout: str = "packed"

@@ -118,7 +118,7 @@ def open_corpus(
       UserError: a set of TFDS cannot be prepared.
     """
     attempts = Attempts()
-    names = _JOINT.split(spec)
+    names = split_spec(spec) or [spec]
     parts: list[Part] = [
         attempts.attempt(_open_part, name, key=key, say=say) for name in names
     ]
@@ -126,6 +126,16 @@ def open_corpus(
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
     return MixtureCorpus(spec, _flat(parts))
+
+
+def split_spec(spec: str) -> list[str]:
+    """Returns the names between the ++ of a spec; none of an empty one.
+
+    Example:
+      >>> split_spec("text:c++/a.en,c++/a.de++2*tsv:b")
+      ['text:c++/a.en,c++/a.de', '2*tsv:b']
+    """
+    return _JOINT.split(spec) if spec else []
 
 
 def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:

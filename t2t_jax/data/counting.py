@@ -1,10 +1,13 @@
-"""Counts the pairs of a corpus without encoding it, within bounds."""
+"""Counts the pairs of a corpus without encoding it, or foretells their number."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.line_counts import Count, about_lines
+from t2t_jax.data.mixture import MixtureCorpus, SliceCorpus
+from t2t_jax.data.text_corpora import TextCorpus, TsvCorpus
 from t2t_jax.errors import DataError, InputMissingError
 
 _BUDGET = 2_000_000_000
@@ -52,3 +55,31 @@ def count_pairs(spec: str, *, key: str, budget: int = _BUDGET) -> PairCount:
     except (DataError, InputMissingError) as error:
         return PairCount(spec, None, "\n".join(error.problems))
     return PairCount(spec, pairs, "")
+
+
+def about_pairs(corpus: Corpus) -> Count:
+    """Counts the pairs of a corpus, or foretells them where that would take long.
+
+    Args:
+      corpus: any.
+
+    Raises:
+      DataError: a file is broken gzip.
+      InputMissingError: a file cannot be read.
+
+    Example:
+      >>> about_pairs(open_corpus("phrasebook:dev:500[7:]"))
+      Count(number=493, is_exact=True)
+    """
+    if isinstance(corpus, SliceCorpus):
+        number, is_exact = about_pairs(corpus.whole)
+        return Count(max(min(number, corpus.stop) - corpus.start, 0), is_exact)
+    if isinstance(corpus, MixtureCorpus):
+        counts = [about_pairs(part) for part, _ in corpus.parts]
+        numbers, are_exact = zip(*counts, strict=True)
+        return Count(sum(numbers), all(are_exact))
+    if isinstance(corpus, TextCorpus):
+        return about_lines(corpus.source)
+    if isinstance(corpus, TsvCorpus):
+        return about_lines(corpus.path)
+    return Count(corpus.num_pairs(), True)

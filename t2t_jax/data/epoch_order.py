@@ -52,4 +52,6 @@ def epoch_order(
             number = int((weight - times) * count + chance.random())
             drawn.append(chance.permutation(pairs)[:number])
         first += count
-    return chance.permutation(np.concatenate(drawn))
+    order = np.concatenate(drawn)
+    chance.shuffle(order)  # in place: of 36 million each copy is noticed
+    return order

@@ -1,26 +1,48 @@
-"""Development text that is in the training text too, and so measures memory.
+"""Held-out text that is in the training text too, and so measures memory.
 
 The training text is not read again: a token cache holds a hash of each sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from t2t_jax.data.corpora import Corpus, open_corpus, parts_of, split_spec
 from t2t_jax.data.filters import Flags, Hashes, pair_hashes, text_hashes
+from t2t_jax.data.mixture import place_of
 from t2t_jax.data.packing import Integers
-from t2t_jax.data.tally import clip
+from t2t_jax.data.tally import LONGEST_NAME, MOST_EXAMPLES, clip
 from t2t_jax.data.token_cache import TokenCache
+from t2t_jax.errors import Attempts, InputMissingError
 
-_MOST_EXAMPLES = 3
 _BLOCK = 1 << 20
 _BITS = (1 << 20) - 1
 
 
-def find_leaks(train: TokenCache, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def find_all_leaks(
+    train: TokenCache, held_out: Iterable[Corpus]
+) -> dict[str, dict[str, Any]]:
+    """Looks all held-out corpora up in the training text.
+
+    Args:
+      train: the training corpus.
+      held_out: the development text, the test sets; of one that is made of several
+        each is looked up by itself.
+
+    Returns:
+      What `find_leaks` finds of each, by its name.
+    """
+    return {
+        part.spec: find_leaks(train, part)
+        for corpus in held_out
+        for part, _ in parts_of(corpus)
+    }
+
+
+def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
     """Looks held-out pairs up in the training pairs that were kept.
 
     Lines are alike where they are the same but for blanks around them (by hashes of 64
@@ -28,26 +50,26 @@ def find_leaks(train: TokenCache, pairs: Sequence[tuple[str, str]]) -> dict[str,
 
     Args:
       train: the training corpus.
-      pairs: the held-out (source, target)s.
+      held_out: the pairs that are to be unknown; all of them are held in memory.
 
     Returns:
       How many `pairs` there are, and of how many the `source`, the `target`, or `both`
       as one pair are in the training text; `examples` of the last, or else of one
-      side, with both line numbers, from 1.
+      side, with the places where they stand.
     """
-    held_out = [text_hashes(lines) for lines in zip(*pairs, strict=True)]
+    pairs = list(held_out)
+    hashes = [text_hashes(lines) for lines in zip(*pairs, strict=True)]
     in_train = [
-        _rows_with(held, side)
-        for held, side in zip(held_out, train.hashes, strict=True)
+        _rows_with(held, side) for held, side in zip(hashes, train.hashes, strict=True)
     ]
     row_of = [
         _first_rows(held, side[rows], rows)
-        for held, side, rows in zip(held_out, train.hashes, in_train, strict=True)
+        for held, side, rows in zip(hashes, train.hashes, in_train, strict=True)
     ]
     rows = in_train[0]
     row_of.append(
         _first_rows(
-            pair_hashes(*held_out), pair_hashes(*(s[rows] for s in train.hashes)), rows
+            pair_hashes(*hashes), pair_hashes(*(s[rows] for s in train.hashes)), rows
         )
     )
     filled = np.array([bool(s.strip() and t.strip()) for s, t in pairs])
@@ -59,12 +81,12 @@ def find_leaks(train: TokenCache, pairs: Sequence[tuple[str, str]]) -> dict[str,
         **dict(zip(("source", "target", "both"), counts, strict=True)),
         "examples": [
             {
-                "line": int(line) + 1,
-                "train_line": int(train.line_numbers[row_of[best][line]]),
+                **place_of(held_out, int(line) + 1)._asdict(),
+                "train": train.place(int(row_of[best][line]))._asdict(),
                 "source": clip(pairs[line][0]),
                 "target": clip(pairs[line][1]),
             }
-            for line in np.flatnonzero(found[best])[:_MOST_EXAMPLES]
+            for line in np.flatnonzero(found[best])[:MOST_EXAMPLES]
         ],
     }
 
@@ -94,18 +116,49 @@ def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:
     return np.where(values[places] == held_out, rows[first[places]], -1)
 
 
-def leak_warning(leaks: dict[str, Any]) -> str:
-    """Words what `find_leaks` has found; "" where it is nothing.
+def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Words what `find_all_leaks` has found, a line for each corpus that is known.
 
     Example:
-      >>> leak_warning({"pairs": 9, "source": 2, "target": 1, "both": 1})
-      'warning: of 9 development pairs 1 are in the training text as they are (2 by
-      their source, 1 by their target). Scores on them measure memory.'
+      >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
+      ['warning: of the 9 pairs of tsv:a 1 are in the training text as they are (2 by
+      their source, 1 by their target). Scores on them measure memory.']
     """
-    if not leaks["source"] and not leaks["target"]:
-        return ""
-    return (
-        f"warning: of {leaks['pairs']:,} development pairs {leaks['both']:,} are in "
-        f"the training text as they are ({leaks['source']:,} by their source, "
-        f"{leaks['target']:,} by their target). Scores on them measure memory."
-    )
+    return [
+        f"warning: of the {found['pairs']:,} pairs of {clip(spec, LONGEST_NAME)} "
+        f"{found['both']:,} are in the training text as they are "
+        f"({found['source']:,} by their source, {found['target']:,} by their target). "
+        "Scores on them measure memory."
+        for spec, found in leaks.items()
+        if found["source"] or found["target"]
+    ]
+
+
+def open_held_out(spec: str, *, say: Callable[[str], None]) -> tuple[Corpus, ...]:
+    """Finds the test sets that `data.held_out` names.
+
+    Args:
+      spec: as for `open_corpus`; "" names none.
+      say: is told of sets of TFDS that are not prepared: to look a test set up is not
+        worth a download, and so such a set is left out.
+
+    Raises:
+      ConfigError: the spec cannot be understood.
+      InputMissingError: a file is not there or cannot be read.
+    """
+    attempts = Attempts()
+    found = [
+        attempts.attempt(_open_if_there, name, say=say) for name in split_spec(spec)
+    ]
+    attempts.raise_if_any_failed()
+    return tuple(corpus for corpus in found if corpus is not None)
+
+
+def _open_if_there(name: str, *, say: Callable[[str], None]) -> Corpus | None:
+    try:
+        return open_corpus(name, key="data.held_out")
+    except InputMissingError:
+        if not name.startswith("tfds:"):
+            raise
+        say(f"{name} is not prepared, and is not looked for in the training text.")
+        return None

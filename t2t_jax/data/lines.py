@@ -7,9 +7,7 @@ loses the alignment of everything that follows.
 
 from __future__ import annotations
 
-import functools
 import gzip
-import hashlib
 import sys
 import zlib
 from collections.abc import Iterator
@@ -132,22 +130,6 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
         raise InputMissingError(
             f"{name}:{number + 1}: cannot be read ({error.strerror})."
         ) from error
-
-
-def digest(path: Path) -> bytes:
-    """Returns the SHA-256 of a file's bytes, read once as long as it is not touched.
-
-    Training and development text may be slices of one file, and every start asks for
-    both: at the size of WMT each reading is seconds.
-    """
-    now = path.stat()
-    return _digest(path, now.st_ino, now.st_size, now.st_mtime_ns)
-
-
-@functools.cache
-def _digest(path: Path, *_version: int) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def open_bytes(path: str | Path) -> IO[bytes]:

@@ -6,7 +6,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_jax.data.lines import LineProblems
 from t2t_jax.errors import DataError
@@ -88,3 +88,35 @@ class SliceCorpus:
         """Returns the SHA-256 of the whole's fingerprint and the bounds."""
         name = f"slice {self.whole.fingerprint()} {self.start} {self.stop}"
         return hashlib.sha256(name.encode()).hexdigest()
+
+
+class Place(NamedTuple):
+    """Where a pair stands, as whoever looks for it finds it.
+
+    Attributes:
+      corpus: name of the corpus, or of the one of several files.
+      line: its line there, from 1.
+    """
+
+    corpus: str
+    line: int
+
+
+def place_of(corpus: Corpus, number: int) -> Place:
+    """Finds the place of a pair, whatever the corpus was cut from or joined of.
+
+    Args:
+      corpus: any.
+      number: of the pair, from 1.
+
+    Raises:
+      UserError: the corpus cannot be read any more.
+    """
+    if isinstance(corpus, SliceCorpus):
+        return place_of(corpus.whole, corpus.start + number)
+    if isinstance(corpus, MixtureCorpus):
+        for part, _ in corpus.parts:
+            if number <= (pairs := part.num_pairs()):
+                return place_of(part, number)
+            number -= pairs
+    return Place(corpus.spec, number)

@@ -7,13 +7,13 @@ from functools import partial
 from itertools import chain, count, pairwise
 from typing import TypeAlias
 
-from t2t_jax.data.assembling import Share, assemble
+from t2t_jax.data.assembling import assemble, whole_rows
 from t2t_jax.data.batching import PlannedBatch, plan_epoch, plan_pass
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.prefetch import Prefetched
 from t2t_jax.data.token_cache import TokenCache
 from t2t_jax.errors import DataError
-from t2t_jax.types import Batch, DataPosition
+from t2t_jax.types import Batch, DataPosition, Share
 
 Placed: TypeAlias = tuple[DataPosition, Batch]
 
@@ -89,7 +89,7 @@ def _share(
         cache,
         planned,
         row_multiple=row_multiple,
-        rows=share.rows_of(planned, row_multiple=row_multiple),
+        rows=share.rows_of(whole_rows(planned, row_multiple)),
     )
 
 

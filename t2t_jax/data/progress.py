@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TextIO, TypeAlias
 
@@ -34,6 +36,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._bar: Any = None
         self._total: int | None = None
+        self._is_exact = True
         self._done = self._first = 0
         self._began = self._shown = 0.0
 
@@ -47,17 +50,46 @@ class Progress:
         if self._say is not None:
             self._say(text)
 
-    def start(self, *, total: int | None, done: int = 0) -> Progress:
+    @contextlib.contextmanager
+    def under_way(self, what: str) -> Iterator[None]:
+        """Says at times that something goes on whose end cannot be foretold.
+
+        Args:
+          what: is done inside, such as "Learning".
+        """
+        if self._say is None:
+            yield
+            return
+        began, ended = time.monotonic(), threading.Event()
+
+        def tell() -> None:
+            while not ended.wait(self._every_seconds):
+                self.say(f"{what}: {_clock(time.monotonic() - began)} so far …")
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            teller.join()
+
+    def start(
+        self, *, total: int | None, is_exact: bool = True, done: int = 0
+    ) -> Progress:
         """Begins to count.
 
         Args:
           total: pairs in all; None where that is not known.
+          is_exact: whether they were counted, and not foretold.
           done: pairs that are done already, and took none of the time.
         """
         self._total, self._done, self._first = total, done, done
+        self._is_exact = is_exact
         self._began = self._shown = time.monotonic()
         if self._say is not None and self._stream.isatty():
-            self._bar = _bar(total, done, self._stream)
+            title = "encoded" if is_exact else "encoded, of about"
+            self._bar = _bar(title, total, done, self._stream)
         return self
 
     def advance(self, pairs: int) -> None:
@@ -68,7 +100,14 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self._done, rate=rate)
         elif time.monotonic() - self._shown >= self._every_seconds:
             self._shown = time.monotonic()
-            self.say(progress_line(self._done, self._total, rate=self._rate()))
+            self.say(
+                progress_line(
+                    self._done,
+                    self._total,
+                    rate=self._rate(),
+                    is_exact=self._is_exact,
+                )
+            )
 
     def _rate(self) -> float:
         seconds = max(time.monotonic() - self._began, 1e-3)
@@ -88,38 +127,49 @@ class Progress:
             self._bar = None
 
 
-def progress_line(done: int, total: int | None, *, rate: float) -> str:
+def progress_line(
+    done: int, total: int | None, *, rate: float, is_exact: bool = True
+) -> str:
     """Words a state of progress.
 
     Args:
       done: pairs so far.
       total: pairs in all; None where that is not known.
       rate: pairs a second.
+      is_exact: whether the total was counted, and not foretold.
 
     Example:
       >>> progress_line(150_000, 600_000, rate=20_000)
       'encoded 150,000/600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
       >>> progress_line(150_000, None, rate=20_000)
       'encoded 150,000 pairs  20,000 pairs/s'
+      >>> progress_line(150_000, 600_000, rate=20_000, is_exact=False)
+      'encoded 150,000/about 600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
     """
     pace = f"{rate:,.0f} pairs/s"
     if total is None:
         return f"encoded {done:,} pairs  {pace}"
-    seconds = max(total - done, 0) / max(rate, 1e-3)
-    minutes, second = divmod(int(seconds), 60)
-    hours, minute = divmod(minutes, 60)
+    if not is_exact:
+        total = max(total, done)
+    left = _clock(max(total - done, 0) / max(rate, 1e-3))
     return (
-        f"encoded {done:,}/{total:,} pairs ({100 * done / max(total, 1):.0f} %)  "
-        f"{pace}  ETA {hours}:{minute:02d}:{second:02d}"
+        f"encoded {done:,}/{'' if is_exact else 'about '}{total:,} pairs "
+        f"({100 * done / max(total, 1):.0f} %)  {pace}  ETA {left}"
     )
 
 
-def _bar(total: int | None, done: int, stream: TextIO) -> Any:
+def _clock(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}"
+
+
+def _bar(title: str, total: int | None, done: int, stream: TextIO) -> Any:
     from rich import progress as rich_progress
     from rich.console import Console
 
     bar = rich_progress.Progress(
-        rich_progress.TextColumn("encoded"),
+        rich_progress.TextColumn("{task.description}"),
         rich_progress.MofNCompleteColumn(),
         rich_progress.BarColumn(bar_width=20),
         rich_progress.TextColumn("{task.fields[rate]}"),
@@ -127,6 +177,6 @@ def _bar(total: int | None, done: int, stream: TextIO) -> Any:
         rich_progress.TimeRemainingColumn(),
         console=Console(file=stream),
     )
-    bar.add_task("", total=total, completed=done, rate="")
+    bar.add_task(title, total=total, completed=done, rate="")
     bar.start()
     return bar

@@ -17,7 +17,12 @@ from t2t_jax.data.workers import Chunk
 
 SIDES = ("source", "target")
 
-_MOST_EXAMPLES = 3
+MOST_EXAMPLES = 3
+"""Examples that are kept of anything that is counted."""
+
+LONGEST_NAME = 300
+"""Characters of a corpus's name in a line for people: one may be of many files."""
+
 _CLIPPED = 80
 
 
@@ -59,7 +64,7 @@ class Tally:
             tally.lengths[name] = np.bincount(side.lengths).tolist()
         for number, reason in enumerate(REASONS):
             if found[number]:
-                pairs = np.flatnonzero(encoded.reasons == number)[:_MOST_EXAMPLES]
+                pairs = np.flatnonzero(encoded.reasons == number)[:MOST_EXAMPLES]
                 tally.examples[reason] = [_example(chunk, pair) for pair in pairs]
         return tally
 
@@ -83,7 +88,7 @@ class Tally:
                 ]
             for reason, pairs in tally.examples.items():
                 known = total.examples[reason]
-                total.examples[reason] = [*known, *pairs][:_MOST_EXAMPLES]
+                total.examples[reason] = [*known, *pairs][:MOST_EXAMPLES]
         return total
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,11 +108,11 @@ def _example(chunk: Chunk, pair: int) -> dict[str, Any]:
     }
 
 
-def clip(text: str) -> str:
-    """Shortens text for an example.
+def clip(text: str, most: int = _CLIPPED) -> str:
+    """Shortens text for an example, or a name for a line.
 
     Example:
       >>> clip("a" * 100)[75:]
       'aaaa…'
     """
-    return text if len(text) <= _CLIPPED else f"{text[: _CLIPPED - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -10,24 +10,18 @@ import hashlib
 import os
 import re
 import sys
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from t2t_jax.data.lines import (
-    LineProblems,
-    checked_lines,
-    digest,
-    open_bytes,
-    require_files,
-)
-from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from t2t_jax.data.file_facts import digest
+from t2t_jax.data.line_counts import count_lines
+from t2t_jax.data.lines import LineProblems, checked_lines, require_files
+from t2t_jax.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
-_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -187,33 +181,6 @@ def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
         return (TsvCorpus(spec, paths[0], columns),)
     end = "#{},{}".format(*columns) if part else ""
     return tuple(TsvCorpus(f"tsv:{path}{end}", path, columns) for path in paths)
-
-
-def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
-    """Counts the lines of a file without decoding them.
-
-    Args:
-      path: a plain or .gz file.
-      budget: bytes, unpacked, that may be read.
-
-    Raises:
-      DataError: it holds more than the budget.
-      InputMissingError: it cannot be read.
-    """
-    lines, read, last = 0, path.stat().st_size, b"\n"
-    if read <= budget:
-        read = 0
-        try:
-            with open_bytes(path) as file:
-                while read <= budget and (block := file.read(_BLOCK)):
-                    read += len(block)
-                    lines += block.count(b"\n")
-                    last = block[-1:]
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputMissingError(f"{path}: cannot be read ({error}).") from error
-    if read > budget:
-        raise DataError(f"{path} holds over {budget:,} bytes, and is not counted.")
-    return lines + (last != b"\n")  # The last line may have no end.
 
 
 def _files(side: str, spec: str, key: str) -> tuple[Path, ...]:

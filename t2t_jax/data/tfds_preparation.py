@@ -16,7 +16,8 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
+from t2t_jax.data.refusals import refusal
+from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 _EXTRA = "pip install 't2t-jax[tfds-prepare]'"
@@ -40,6 +41,7 @@ def prepare_set(name: str, home: Path, *, key: str, say: Callable[[str], None]) 
     Raises:
       ConfigError: TFDS has no such set or config.
       InputMissingError: something cannot be downloaded, or is to be by hand.
+      OSError: the disk is full.
       OutputError: the set cannot be written.
       UserError: TensorFlow is needed and not installed.
     """
@@ -87,11 +89,14 @@ def _told(name: str, home: Path) -> Iterator[None]:
                 f"TFDS needs TensorFlow to prepare {name} ({reason}). It is not needed "
                 f"afterwards.\n{_EXTRA}"
             ) from error
-        if any(isinstance(c, OSError) and c.errno in _NO_ROOM for c in causes):
-            raise OutputError(
-                f"{home}: TFDS cannot write {name} there ({reason}). Make room, or set "
-                "TFDS_DATA_DIR to another directory."
-            ) from error
+        for cause in causes:
+            if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+                raise refusal(
+                    home,
+                    cause,
+                    told=f"TFDS cannot write {name} there",
+                    change="set TFDS_DATA_DIR to another directory",
+                ) from error
         raise InputMissingError(
             f"TFDS cannot prepare {name} ({type(error).__name__}: {reason}).\nThe same "
             f"command goes on with what is in {home / 'downloads'}; or prepare "

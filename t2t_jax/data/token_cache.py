@@ -7,43 +7,39 @@ else writes or dies; whoever asks for it while it is built waits for it.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from t2t_jax.data.building import META_FILE, alone_in, build_cache
+from t2t_jax.data.cache_places import (
+    building_place,
+    publish,
+    remove_forgotten,
+    remove_remains,
+    token_caches,
+)
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, parts_of
 from t2t_jax.data.filters import Hashes
+from t2t_jax.data.mixture import Place, place_of
 from t2t_jax.data.packing import Integers
 from t2t_jax.data.progress import Progress
+from t2t_jax.data.refusals import refusal
 from t2t_jax.data.shards import is_whole
+from t2t_jax.data.tally import LONGEST_NAME, clip
+from t2t_jax.data.token_side import TokenSide, mapped
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import OutputError
 
 FORMAT = 3
-
-
-class TokenSide(NamedTuple):
-    """One language of an encoded corpus.
-
-    Attributes:
-      tokens: all sentences on end, each followed by eos.
-      offsets: [N + 1] where each sentence begins in `tokens`, and the end; int64.
-    """
-
-    tokens: Integers
-    offsets: Integers
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,7 @@ class TokenCache:
       meta: what it was made of, and the figures of the text, as stored.
       hashes: of each side's sentences, [N] both.
       weights: how often the pairs of each part are seen in an epoch.
+      corpora: the parts themselves, as whoever opened this has named them.
     """
 
     source: TokenSide
@@ -65,21 +62,22 @@ class TokenCache:
     meta: dict[str, Any]
     hashes: tuple[Hashes, ...] = ()
     weights: tuple[float, ...] = (1.0,)
+    corpora: tuple[Corpus, ...] = ()
 
     @property
     def num_pairs(self) -> int:
         """Pairs kept, N."""
         return len(self.line_numbers)
 
-    @property
+    @cached_property
     def source_lengths(self) -> Integers:
         """[N] tokens of each source sentence, eos included."""
-        return np.diff(self.source.offsets).astype(np.int32)
+        return self.source.lengths
 
-    @property
+    @cached_property
     def target_lengths(self) -> Integers:
         """[N] tokens of each target sentence, eos included."""
-        return np.diff(self.target.offsets).astype(np.int32)
+        return self.target.lengths
 
     @property
     def part_pairs(self) -> tuple[int, ...]:
@@ -88,6 +86,12 @@ class TokenCache:
         if parts is None:
             return (self.num_pairs,)
         return tuple(part["counts"]["kept"] for part in parts)
+
+    def place(self, pair: int) -> Place:
+        """Finds where a pair stands in the text, by its number here, from 0."""
+        ends = np.cumsum(self.part_pairs)
+        part = int(np.searchsorted(ends, pair, side="right"))
+        return place_of(self.corpora[part], int(self.line_numbers[pair]))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -120,21 +124,27 @@ def build_or_open(
       has begun is gone on with.
 
     Raises:
+      ConfigError: there is no such home directory as `data.cache_dir` names.
       DataError: the text is broken, or no pair is left of a part.
+      OSError: the disk is full or fails.
       OutputError: the cache cannot be written.
       StoppedError: a process that encodes has died.
     """
     progress = progress or Progress()
-    made_of = _made_of(corpus, vocabularies, config)
-    fingerprint = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
-    home = Path(config.cache_dir).expanduser() if config.cache_dir else cache_home()
-    place = home / f"tokens-{fingerprint[:24]}"
-    building = place.with_suffix(".building")
-    if (cache := _open(place, corpus, fingerprint)) is not None:
-        _remove_remains(building)
+    home = token_caches(config)
+    name = clip(corpus.spec, LONGEST_NAME)
+    with progress.under_way(f"Looking whether {name} is encoded"):
+        made_of = _made_of(corpus, vocabularies, config)
+        fingerprint = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+        place = home / f"tokens-{fingerprint[:24]}"
+        cache = _open(place, corpus, fingerprint)
+    building = building_place(place)
+    if cache is not None:
+        remove_remains(building)
         return cache
     meta = {"fingerprint": fingerprint, "spec": corpus.spec, **made_of}
     try:
+        remove_forgotten(home)
         with alone_in(building, progress):
             if _open(place, corpus, fingerprint) is None:  # nobody else was quicker
                 whole = build_cache(
@@ -145,12 +155,14 @@ def build_or_open(
                     meta=meta,
                     progress=progress,
                 )
-                _publish(whole, place)
+                publish(whole, place)
             shutil.rmtree(building, ignore_errors=True)
     except OSError as error:
-        raise OutputError(
-            f"{home}: the token cache cannot be written ({error.strerror}). "
-            "Change config.data.cache_dir."
+        raise refusal(
+            home,
+            error,
+            told="the token cache cannot be written",
+            change="change config.data.cache_dir",
         ) from error
     if (cache := _open(place, corpus, fingerprint)) is None:
         raise OutputError(
@@ -175,12 +187,6 @@ def _made_of(
     }
 
 
-def cache_home() -> Path:
-    """Returns t2t_jax in XDG_CACHE_HOME, or in ~/.cache where that is not set."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "t2t_jax"
-
-
 def _open(place: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
     """Maps a cache, or returns None where there is none that is whole."""
     try:
@@ -192,18 +198,18 @@ def _open(place: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
         dtype = meta["dtype"]
         source, target = (
             TokenSide(
-                _map(place / f"{side}.tokens", dtype),
-                _map(place / f"{side}.offsets", np.int64),
+                mapped(place / f"{side}.tokens", dtype),
+                mapped(place / f"{side}.offsets", np.int64),
             )
             for side in ("source", "target")
         )
         cache = TokenCache(
             source,
             target,
-            _map(place / "line_numbers", np.int64),
+            mapped(place / "line_numbers", np.int64),
             meta,
             tuple(
-                _map(place / f"{side}.hashes", np.uint64)
+                mapped(place / f"{side}.hashes", np.uint64)
                 for side in ("source", "target")
             ),
         )
@@ -223,24 +229,5 @@ def _as_named(cache: TokenCache, corpus: Corpus) -> TokenCache:
         cache,
         meta={**cache.meta, "spec": corpus.spec, "parts": named},
         weights=tuple(part.weight for part in parts),
+        corpora=tuple(part.corpus for part in parts),
     )
-
-
-def _map(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    # A plain view: numpy indexes its memmap subclass several times more slowly.
-    return np.asarray(np.memmap(path, dtype, "r"))
-
-
-def _publish(whole: Path, place: Path) -> None:
-    """Renames a finished cache to its place, where a damaged one may be."""
-    if place.exists():
-        os.rename(place, whole.with_name("damaged"))
-    os.rename(whole, place)
-
-
-def _remove_remains(building: Path) -> None:
-    """Removes what a process has left that died when its cache was in place."""
-    with contextlib.suppress(OSError):  # whoever holds the lock is about to do it
-        with (building / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(building, ignore_errors=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.progress import Progress
 from t2t_jax.data.vocabulary import Vocabulary
 from t2t_jax.errors import DataError
 
@@ -156,5 +158,8 @@ def _find(
     if config.file:
         return Vocabulary.load(config.file, key=f"vocabulary.{side}file")
     say(f"Training a vocabulary of {config.size:,} subwords …")
-    key = f"vocabulary.{side}size"
-    return Vocabulary.train(lines, config=config, seed=seed, key=key)
+    key, began = f"vocabulary.{side}size", time.monotonic()
+    with Progress(say).under_way("Training the vocabulary"):
+        learnt = Vocabulary.train(lines, config=config, seed=seed, key=key)
+    say(f"The vocabulary is learnt, in {time.monotonic() - began:,.1f} s.")
+    return learnt

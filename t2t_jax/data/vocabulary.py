@@ -18,7 +18,8 @@ from typing import Any
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.lines import require_files
-from t2t_jax.errors import DataError, OutputError
+from t2t_jax.data.refusals import refusal
+from t2t_jax.errors import DataError
 from t2t_jax.files import write_whole
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
@@ -139,6 +140,7 @@ class Vocabulary:
         """Writes `NAME.model`, and `NAME.json` for people, into `directory`.
 
         Raises:
+          OSError: the disk is full or fails.
           OutputError: the directory cannot be written.
         """
         told = {
@@ -153,8 +155,11 @@ class Vocabulary:
             write_whole(Path(directory) / f"{name}.json", text)
             write_whole(Path(directory) / f"{name}.model", self.model)
         except OSError as error:
-            raise OutputError(
-                f"{directory}: the vocabulary cannot be written ({error.strerror})."
+            raise refusal(
+                directory,
+                error,
+                told="the vocabulary cannot be written",
+                change="name another --workdir",
             ) from error
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:

@@ -139,19 +139,21 @@ def test_a_row_changes_what_it_names_and_no_more(row, changed):
     assert differences(_config("table3"), _config("table3", row)) == changed
 
 
+TEXT = {"data.train", "data.dev", "data.held_out"}
+
+
 def test_base_and_big_are_the_same_experiments_wherever_they_stand():
     assert _config("table3", "base") == _config("wmt_en_de")
     assert _config("table3", "big") == _config("wmt_en_de_big")
-    paths = {"data.train", "data.dev"}
     from_default = differences(Config(), _config("wmt_en_de"))
-    assert {key for key, _, _ in from_default} == paths
+    assert {key for key, _, _ in from_default} == TEXT
 
 
 def test_english_to_french_differs_in_text_and_vocabulary():
     keys = {
         key for key, _, _ in differences(_config("wmt_en_de"), _config("wmt_en_fr"))
     }
-    assert keys == {"data.train", "data.dev", "vocabulary.size"}
+    assert keys == {*TEXT, "vocabulary.size"}
     assert _config("wmt_en_fr").vocabulary.size == 32_000
     big = differences(_config("wmt_en_de_big"), _config("wmt_en_fr_big"))
     assert {key for key, _, _ in big} == {*keys, "model.dropout"}

@@ -23,6 +23,13 @@ def sentences(words: list[str], count: int, *, seed: int) -> list[str]:
     ]
 
 
+@pytest.fixture(autouse=True)
+def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keeps tests out of the cache directory of whoever runs them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    return tmp_path / "xdg"
+
+
 @pytest.fixture
 def text_corpus(tmp_path: Path) -> Callable[..., Corpus]:
     """Writes two sides, given as bytes or lines, and opens them."""

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from t2t_jax.data.assembling import Share, assemble
+from t2t_jax.data.assembling import assemble
 from t2t_jax.data.batching import PlannedBatch
-from t2t_jax.data.token_cache import TokenCache, TokenSide
+from t2t_jax.data.token_cache import TokenCache
+from t2t_jax.data.token_side import TokenSide
+from t2t_jax.types import Share
 
 
 def hand_made(*pairs):
@@ -74,6 +76,5 @@ def test_a_plan_that_does_not_fit_is_refused():
 
 
 def test_unequal_shares_are_refused():
-    batch = PlannedBatch(np.arange(5), np.arange(5), shape=(5, 7))
-    with pytest.raises(ValueError, match="row_multiple=4 must be divisible by the 3"):
-        Share(index=0, count=3).rows_of(batch, row_multiple=4)
+    with pytest.raises(ValueError, match="rows=4 must be divisible by the 3"):
+        Share(index=0, count=3).rows_of(4)

@@ -2,7 +2,9 @@ import gzip
 
 import pytest
 
-from t2t_jax.data.counting import count_pairs
+from t2t_jax.data import line_counts
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.counting import about_pairs, count_pairs
 from t2t_jax.errors import ConfigError
 
 
@@ -69,10 +71,31 @@ def test_files_that_are_not_there_are_named(tmp_path):
 def test_a_broken_file_is_no_crash(corpus, tmp_path):
     spec = corpus(b"a\n", b"b\n")
     (tmp_path / "a.de.gz").write_bytes(b"no gzip at all")
-    assert "cannot be read" in count_pairs(spec, key="data.train").note
+    assert "broken gzip" in count_pairs(spec, key="data.train").note
 
 
 def test_no_corpus_is_no_mistake_and_an_unknown_kind_is_one():
     assert "data.train names no corpus" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
         count_pairs("txt:a,b", key="data.train")
+
+
+def test_a_number_is_foretold_of_every_kind_of_corpus(tmp_path, monkeypatch):
+    foretold = {"a.en": (1000, False), "b.tsv": (7, True)}
+    monkeypatch.setattr(
+        "t2t_jax.data.counting.about_lines",
+        lambda path: line_counts.Count(*foretold[path.name]),
+    )
+    for name in ("a.en", "a.de", "b.tsv"):
+        (tmp_path / name).write_text("x\ty\n")
+    text, tsv = f"text:{tmp_path}/a.en,{tmp_path}/a.de", f"tsv:{tmp_path}/b.tsv"
+    found = {
+        text: (1000, False),
+        f"{text}[3:]": (997, False),
+        f"{text}[:20]": (20, False),
+        tsv: (7, True),
+        f"{tsv}[9:]": (0, True),
+        f"{tsv}++3*{text}[500:]": (507, False),
+        "phrasebook:dev:5": (5, True),
+    }
+    assert {spec: about_pairs(open_corpus(spec)) for spec in found} == found

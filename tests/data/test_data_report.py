@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,8 @@ from t2t_jax.data.data_report import (
     describe_data,
     histogram,
     least_batches,
-    report_text,
     summary,
 )
-from t2t_jax.data.leaks import find_leaks
 from t2t_jax.data.token_cache import build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from tests.data.conftest import ENGLISH, GERMAN, sentences
@@ -20,7 +20,7 @@ CONFIG = DataConfig(tokens_per_batch=101, row_length=61, max_length=61)
 
 @pytest.fixture
 def told(cache, vocabularies):
-    leaks = find_leaks(cache, [("nowhere", "nirgends")])
+    leaks = {"tsv:a": {"pairs": 1, "source": 0, "target": 0, "both": 0}}
     return describe_data(
         vocabularies, config=CONFIG, train=cache, dev=cache, leaks=leaks
     )
@@ -37,7 +37,7 @@ def test_the_data_are_described_for_the_record(told, cache, vocabulary):
     assert train["tokens"]["source"] == len(cache.source.tokens)
     assert train["unknown_rate"] == {"source": 0, "target": 0}
     assert "parts" not in train
-    assert told["leaks"]["both"] == 0
+    assert told["leaks"]["tsv:a"]["pairs"] == 1
 
 
 def test_a_histogram_counts_every_sentence_once(told, cache):
@@ -55,32 +55,6 @@ def test_there_are_never_more_than_sixteen_bins(longest):
     assert len(bins["source"]) == len(bins["target"]) <= 16
     assert sum(bins["source"]) == 1
     assert bins["target"][0] == 3
-
-
-def test_the_page_tells_what_people_ask(told, cache):
-    page = report_text(told)
-    for words in ("97 subwords", "211 pairs read", "mean length", "at least"):
-        assert words in page
-    assert f"{len(cache.source.tokens):,}" in page
-    assert "No development sentence is in the training text." in page
-    assert max(map(len, page.splitlines())) < 200
-
-
-def test_the_page_quotes_what_was_dropped(text_corpus, vocabularies, tmp_path):
-    corpus = text_corpus(["a", "", "the cat"], ["ein", "leer", "Kater"])
-    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
-    cache = build_or_open(corpus, vocabularies, config=config)
-    leaks = find_leaks(cache, [("the cat", "Kater")])
-    told = describe_data(
-        vocabularies, config=config, train=cache, dev=cache, leaks=leaks
-    )
-    page = report_text(told)
-    assert "1 with an empty side" in page
-    assert "line 2: ''" in page
-    assert "'leer'" in page
-    assert "of 1 development pairs 1 are in the training text" in page
-    assert "line 1, training line 3" in page
-    assert "3 pairs read, 2 kept, 1 empty, 0 longer than 61 subwords" in summary(cache)
 
 
 def test_the_parts_of_a_mixture_are_described_with_their_weights(
@@ -101,7 +75,7 @@ def test_the_parts_of_a_mixture_are_described_with_their_weights(
         config=config,
         train=cache,
         dev=cache,
-        leaks=find_leaks(cache, [("a", "b")]),
+        leaks={},
     )
     assert {"source_vocabulary", "target_vocabulary"} < set(told)
     first, second = told["train"]["parts"]
@@ -112,4 +86,37 @@ def test_the_parts_of_a_mixture_are_described_with_their_weights(
         for side in ("source", "target")
     )
     assert least_batches(cache, config) == -(-most // 64)
-    assert "weight 2.5" in report_text(told)
+
+
+def test_a_summary_says_what_was_dropped_and_why(text_corpus, vocabularies, tmp_path):
+    corpus = text_corpus(["a", "", "the cat"], ["ein", "leer", "Kater"])
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    cache = build_or_open(corpus, vocabularies, config=config)
+    assert "3 pairs read, 2 kept, 1 empty, 0 longer than 61 subwords" in summary(cache)
+    many = replace(cache, meta=cache.meta | {"spec": "x" * 999})
+    assert len(summary(many).partition(":")[0]) == 300
+
+
+def test_examples_are_of_as_many_parts_as_there_are_and_say_where_they_stand(
+    vocabularies, text_corpus, tmp_path
+):
+    kept = [("a", "ein")]
+    empty = [("", "leer")]
+    texts = [kept + 5 * empty, kept, kept + 2 * empty]
+    a, b, c = (
+        text_corpus(*map(list, zip(*pairs, strict=True)), suffix=f".{number}").spec
+        for number, pairs in enumerate(texts)
+    )
+    cut = text_corpus([*"xyz", "", "a"], [*"xyz", "leer", "ein"], suffix=".cut").spec
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "c"))
+    cache = build_or_open(
+        open_corpus(f"{a}++{b}++{c}++{cut}[2:]"), vocabularies, config=config
+    )
+    told = describe_data(vocabularies, config=config, train=cache, dev=cache, leaks={})
+    examples = told["train"]["examples"]["empty"]
+    assert [(e["corpus"], e["line"]) for e in examples] == [(a, 2), (c, 2), (cut, 4)]
+    places = [
+        [(e["corpus"], e["line"]) for e in part["examples"]["empty"]]
+        for part in told["train"]["parts"]
+    ]
+    assert places == [[(a, 2), (a, 3), (a, 4)], [], [(c, 2), (c, 3)], [(cut, 4)]]

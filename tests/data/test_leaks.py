@@ -3,8 +3,15 @@ import pytest
 
 from t2t_jax.data import leaks
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.leaks import find_leaks, leak_warning
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.leaks import (
+    find_all_leaks,
+    find_leaks,
+    leak_warnings,
+    open_held_out,
+)
 from t2t_jax.data.token_cache import build_or_open
+from t2t_jax.errors import ConfigError, InputMissingError
 
 TRAIN = [
     ("the cat", "der Kater"),
@@ -16,19 +23,36 @@ TRAIN = [
 
 
 @pytest.fixture
+def write(tmp_path):
+    """Writes pairs as a file of columns, and returns its name."""
+
+    def write(name: str, pairs) -> str:
+        text = "".join(f"{source} \t{target}\n" for source, target in pairs)
+        (tmp_path / name).write_text(text)
+        return f"tsv:{tmp_path / name}"
+
+    return write
+
+
+@pytest.fixture
 def train(text_corpus, vocabularies, tmp_path):
     corpus = text_corpus(*map(list, zip(*TRAIN, strict=True)))
     config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
     return build_or_open(corpus, vocabularies, config=config)
 
 
-def test_each_side_and_both_are_counted(train):
-    found = find_leaks(
-        train,
+@pytest.fixture
+def find(train, write):
+    """Looks pairs up."""
+    return lambda pairs: find_leaks(train, open_corpus(write("held_out", pairs)))
+
+
+def test_each_side_and_both_are_counted(find):
+    found = find(
         [
             ("the cat", "Kater"),  # both, in line 3
             ("a cat", "der Baum"),  # its target, in line 4
-            (" the cat\t", "Hund"),  # its source, but for blanks
+            (" the cat", "Hund"),  # its source, but for blanks
             ("a dog", "der Kater"),  # both sides, of two pairs
             ("the Cat", "der  Kater"),  # neither
             ("a bird", "Vogel"),  # in a pair that was dropped
@@ -36,27 +60,27 @@ def test_each_side_and_both_are_counted(train):
     )
     assert (found["source"], found["target"], found["both"]) == (3, 3, 1)
     (example,) = found["examples"]
-    assert (example["line"], example["train_line"]) == (1, 3)
+    assert (example["line"], example["train"]["line"]) == (1, 3)
 
 
-def test_without_a_whole_pair_lines_are_the_examples(train):
-    found = find_leaks(train, [("a", "der Baum"), ("b", "Hund"), ("c", "ein Hund")])
+def test_without_a_whole_pair_lines_are_the_examples(find):
+    found = find([("a", "der Baum"), ("b", "Hund"), ("c", "ein Hund")])
     assert (found["source"], found["target"], found["both"]) == (0, 2, 0)
-    lines = [(pair["line"], pair["train_line"]) for pair in found["examples"]]
+    lines = [(pair["line"], pair["train"]["line"]) for pair in found["examples"]]
     assert lines == [(1, 4), (3, 2)]
-    assert found["examples"][0]["source"] == "a"
+    assert found["examples"][0]["target"] == "der Baum"
 
 
-def test_at_most_three_examples_are_told(train):
-    assert len(find_leaks(train, TRAIN[:1] * 7)["examples"]) == 3
-    assert find_leaks(train, TRAIN[:1] * 7)["both"] == 7
+def test_at_most_three_examples_are_told(find):
+    assert len(find(TRAIN[:1] * 7)["examples"]) == 3
+    assert find(TRAIN[:1] * 7)["both"] == 7
 
 
-def test_empty_lines_are_no_leak(train):
-    assert find_leaks(train, [("", ""), (" ", "der Kater")])["target"] == 0
+def test_empty_lines_are_no_leak(find):
+    assert find([("", ""), (" ", "der Kater")])["target"] == 0
 
 
-def test_it_is_what_sets_say_of_many_lines(train, monkeypatch):
+def test_it_is_what_sets_say_of_many_lines(monkeypatch):
     monkeypatch.setattr(leaks, "_BLOCK", 13)
     chance = np.random.default_rng(3)
     values = chance.integers(0, 1 << 63, 97, np.uint64)
@@ -67,8 +91,65 @@ def test_it_is_what_sets_say_of_many_lines(train, monkeypatch):
     assert leaks._rows_with(held_out, hashes).tolist() == expected.tolist()
 
 
-def test_no_leak_is_no_warning_and_any_is_one(train):
-    clean = find_leaks(train, [("a tree", "Vogel")])
+def test_no_leak_is_no_warning_and_any_is_one(find):
+    clean = find([("a tree", "Vogel")])
     assert (clean["source"], clean["target"], clean["examples"]) == (0, 0, [])
-    assert leak_warning(clean) == ""
-    assert "of 5 development pairs 4 are" in leak_warning(find_leaks(train, TRAIN))
+    assert leak_warnings({"tsv:a": clean}) == []
+    (warning,) = leak_warnings({"tsv:a": clean, "tsv:b": find(TRAIN)})
+    assert "of the 5 pairs of tsv:b 4 are" in warning
+
+
+def test_every_held_out_corpus_is_told_of_by_its_own_name(train, write):
+    dev = open_corpus(write("dev", [("a tree", "Vogel")]))
+    first, second = write("2013", TRAIN[1:2]), write("2014", [("a", "x"), *TRAIN[:1]])
+    tests = open_held_out(f"{first}++2*{second}", say=print)
+    found = find_all_leaks(train, [dev, *tests])
+    assert {spec: leak["both"] for spec, leak in found.items()} == {
+        dev.spec: 0,
+        first: 1,
+        second: 1,
+    }
+
+
+def test_examples_have_the_lines_of_their_files(
+    text_corpus, vocabularies, write, tmp_path
+):
+    sides = list(map(list, zip(*TRAIN, strict=True)))
+    whole = text_corpus(*sides).spec
+    other = text_corpus(["house"], ["Haus"], suffix=".2").spec
+    corpus = open_corpus(f"{other}++{whole}[2:]")
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    train = build_or_open(corpus, vocabularies, config=config)
+    spec = write("test", [("x", "y"), ("x", "y"), TRAIN[3], ("house", "Haus")])
+    found = find_leaks(train, open_corpus(f"{spec}[1:]"))
+    assert found["pairs"] == 3
+    places = [(e["corpus"], e["line"], e["train"]) for e in found["examples"]]
+    assert places == [
+        (spec, 3, {"corpus": whole, "line": 4}),
+        (spec, 4, {"corpus": other, "line": 1}),
+    ]
+
+
+def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_said(
+    tmp_path, monkeypatch, write
+):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    said, there = [], write("a", TRAIN)
+    spec = f"tfds:wmt14_translate/de-en:test:en-de++{there}"
+    (corpus,) = open_held_out(spec, say=said.append)
+    assert corpus.spec == there
+    assert said == [
+        "tfds:wmt14_translate/de-en:test:en-de is not prepared, and is not looked for "
+        "in the training text."
+    ]
+
+
+def test_files_that_are_not_there_and_names_that_are_none_are_told():
+    with pytest.raises(InputMissingError, match=r"Change config\.data\.held_out"):
+        open_held_out("tsv:/absent/a.tsv", say=print)
+    with pytest.raises(ConfigError, match=r"data\.held_out='cvs:x' must begin"):
+        open_held_out("cvs:x", say=print)
+
+
+def test_no_test_sets_are_no_mistake():
+    assert open_held_out("", say=print) == ()

@@ -1,12 +1,10 @@
 import gzip
-import hashlib
-import os
 import subprocess
 import sys
 
 import pytest
 
-from t2t_jax.data.lines import digest, read_lines
+from t2t_jax.data.lines import read_lines
 from t2t_jax.errors import DataError, InputMissingError
 
 
@@ -82,7 +80,7 @@ def test_a_file_that_fails_while_it_is_read_is_told(tmp_path, monkeypatch):
 
 def test_standard_input_stops_at_the_first_broken_line():
     program = (
-        "from t2t_jax.data.lines import digest, read_lines\n"
+        "from t2t_jax.data.lines import read_lines\n"
         "try:\n"
         "    for line in read_lines('-'): print(ascii(line))\n"
         "except ValueError as error: print(error)\n"
@@ -97,21 +95,3 @@ def test_standard_input_stops_at_the_first_broken_line():
     assert lines[0] == r"'a\u2028b'"
     assert lines[1].startswith("standard input:2: invalid UTF-8")
     assert len(lines) == 2
-
-
-def test_a_file_is_read_for_its_digest_again_only_when_it_was_touched(
-    tmp_path, monkeypatch
-):
-    read = []
-    plain = hashlib.file_digest
-    monkeypatch.setattr(
-        hashlib, "file_digest", lambda *a: (read.append(a), plain(*a))[1]
-    )
-    path = tmp_path / "a.en"
-    path.write_bytes(b"one\n")
-    first = digest(path)
-    assert first == digest(path) == hashlib.sha256(b"one\n").digest()
-    assert len(read) == 1
-    path.write_bytes(b"two\n")
-    os.utime(path, ns=(1, 1))  # the clock may not have moved on
-    assert digest(path) == hashlib.sha256(b"two\n").digest()

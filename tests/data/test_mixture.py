@@ -1,6 +1,7 @@
 import pytest
 
 from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.mixture import Place, place_of
 from t2t_jax.errors import DataError
 
 
@@ -79,3 +80,13 @@ def test_a_slice_ends_where_it_is_to_though_all_is_read(tmp_path):
     assert next(pairs) == ("one", "eins")
     with pytest.raises(DataError, match="a:3: has 1 of the 2 columns"):
         next(pairs)
+
+
+def test_a_pair_of_slices_of_slices_is_found_in_its_file(tmp_path):
+    for name, count in (("a", 3), ("b", 5)):
+        (tmp_path / name).write_text("x\ty\n" * count)
+    a, b = (f"tsv:{tmp_path}/{name}" for name in "ab")
+    corpus = open_corpus(f"tsv:{tmp_path}/a+{tmp_path}/b[1:7][1:]")
+    places = [place_of(corpus, number) for number in range(1, 6)]
+    assert places == [Place(a, 3), *(Place(b, line) for line in range(1, 5))]
+    assert place_of(open_corpus("phrasebook:dev:7"), 5) == ("phrasebook:dev:7", 5)

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from t2t_jax.data import batching
-from t2t_jax.data.assembling import Share
 from t2t_jax.data.batching import batch_shapes, plan_epoch
 from t2t_jax.data.config import LAYOUTS, DataConfig
 from t2t_jax.data.pipeline import one_pass, stream
 from t2t_jax.errors import DataError
-from t2t_jax.types import DataPosition
+from t2t_jax.types import DataPosition, Share
 
 CONFIG = DataConfig(tokens_per_batch=7 * 61, row_length=61, max_length=61)
 GROUPS = dataclasses.replace(CONFIG, layout="length_groups")

@@ -57,3 +57,47 @@ def test_of_an_unknown_number_there_is_no_end_to_foretell():
     assert "ETA" not in progress_line(7, None, rate=3.0)
     assert "ETA 1:02:03" in progress_line(0, 3723, rate=1.0)
     assert "ETA 0:00:00" in progress_line(12, 10, rate=0.0)  # more than was counted
+
+
+def test_a_number_that_is_foretold_is_marked_and_never_exceeded(clock):
+    said = []
+    progress = Progress(said.append, every_seconds=0, stream=io.StringIO())
+    with progress.start(total=100, is_exact=False):
+        clock[0] += 1
+        progress.advance(50)
+        progress.advance(70)
+    assert said == [
+        "encoded 50/about 100 pairs (50 %)  50 pairs/s  ETA 0:00:01",
+        "encoded 120/about 120 pairs (100 %)  120 pairs/s  ETA 0:00:00",
+    ]
+    screen = Terminal()
+    with Progress(said.append, stream=screen).start(total=9, is_exact=False) as bar:
+        bar._bar.refresh()
+    assert "of about" in screen.getvalue()
+
+
+def test_what_has_no_end_to_foretell_is_said_to_go_on():
+    said = []
+    progress = Progress(said.append, every_seconds=0.02)
+
+    def fail() -> None:
+        with progress.under_way("Learning"):
+            time.sleep(0.2)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert said
+    assert set(said) == {"Learning: 0:00:00 so far …"}
+    before = len(said)
+    time.sleep(0.1)
+    assert len(said) == before
+
+
+def test_what_is_done_at_once_is_not_said(clock):
+    said = []
+    with Progress(said.append, every_seconds=10).under_way("Learning"):
+        pass
+    with Progress().under_way("Learning"):
+        pass
+    assert said == []

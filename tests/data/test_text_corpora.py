@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.data.corpora import open_corpus, parts_of
-from t2t_jax.data.text_corpora import count_lines
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 
 
@@ -190,13 +189,6 @@ def test_an_empty_file_of_columns_is_told(write):
 def test_a_file_of_columns_and_two_of_them_are_named(spec):
     with pytest.raises(ConfigError, match="must be tsv:FILE"):
         open_corpus(spec)
-
-
-def test_lines_are_counted_within_a_budget(write):
-    path = write("lines.gz", b"a\n" * 23 + b"end")
-    assert count_lines(path, budget=49) == 24
-    with pytest.raises(DataError, match="over 48 bytes"):
-        count_lines(path, budget=48)
 
 
 def test_real_bitext_is_aligned():

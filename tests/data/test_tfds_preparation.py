@@ -76,7 +76,15 @@ def test_a_builder_that_wants_tensorflow_names_the_extra(downloads):
 
 def test_a_full_disk_names_the_directory(downloads, home):
     downloads.side_effect = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(OutputError, match=f"{home}: TFDS cannot write.*No space left"):
+    with pytest.raises(OSError, match=r"No space left.*TFDS cannot write") as caught:
+        open_corpus(NAME, say=lambda text: None)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(home))
+
+
+def test_a_directory_that_cannot_be_written_is_named(downloads, home):
+    downloads.side_effect = OSError(errno.EROFS, "Read-only file system")
+    expected = rf"{home}: TFDS cannot write.*Read-only.*Set TFDS_DATA_DIR"
+    with pytest.raises(OutputError, match=expected):
         open_corpus(NAME, say=lambda text: None)
 
 

@@ -9,8 +9,9 @@ import pytest
 from t2t_jax.data import token_cache
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.token_cache import TokenCache, TokenSide, build_or_open, cache_home
-from t2t_jax.errors import DataError, OutputError
+from t2t_jax.data.token_cache import TokenCache, build_or_open
+from t2t_jax.data.token_side import TokenSide
+from t2t_jax.errors import ConfigError, DataError, OutputError
 
 
 @pytest.fixture
@@ -175,12 +176,27 @@ def test_a_place_that_cannot_be_written_is_told(build, tmp_path):
         build(cache_dir=str(tmp_path / "file"))
 
 
-def test_caches_live_in_the_users_cache_home(build, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+def test_caches_live_in_the_users_cache_home(build, cache_home):
     build(cache_dir="")
-    assert len(list((tmp_path / "xdg" / "t2t_jax").iterdir())) == 1
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_home() == Path.home() / ".cache" / "t2t_jax"
+    (place,) = (cache_home / "t2t_jax").iterdir()
+    assert place.name.startswith("tokens-")
+
+
+def test_a_home_of_nobody_is_told(build):
+    with pytest.raises(ConfigError, match=r"'~nosuchuser/c' is under ~nosuchuser, "):
+        build(cache_dir="~nosuchuser/c")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_full_disk_is_told_as_what_it_is(build, caches, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, "the disk is full")
+
+    monkeypatch.setattr("t2t_jax.data.shards.join_shards", fail)
+    with pytest.raises(OSError, match=r"the disk is full\. Make room, or") as caught:
+        build()
+    assert not isinstance(caught.value, OutputError)
+    assert (caught.value.errno, caught.value.filename) == (number, str(caches))
 
 
 def test_a_cache_is_named_as_whoever_opens_it_names_the_corpus(
@@ -201,3 +217,16 @@ def test_a_cache_made_by_hand_is_one_part():
     side = TokenSide(np.array([7, 2, 9, 2], np.uint16), np.array([0, 2, 4]))
     cache = TokenCache(side, side, np.array([1, 2]), {})
     assert (cache.part_pairs, cache.weights) == ((2,), (1.0,))
+
+
+def test_a_pair_is_found_where_it_stands_in_the_files(vocabularies, caches, tmp_path):
+    for name, lines in (("a", ["cat", "", "dog"]), ("b", ["tree", "house", "bird"])):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{x}\n" for x in lines))
+    a, b = (f"text:{tmp_path}/{n}.en,{tmp_path}/{n}.de" for n in "ab")
+    both = f"text:{tmp_path}/a.en+{tmp_path}/b.en,{tmp_path}/a.de+{tmp_path}/b.de"
+    config = DataConfig(max_length=13, cache_dir=str(caches))
+    corpus = open_corpus(f"{b}[1:]++2*{both}[2:5][:2]++{a}")
+    cache = build_or_open(corpus, vocabularies, config=config)
+    places = [cache.place(pair) for pair in range(cache.num_pairs)]
+    assert places == [(b, 2), (b, 3), (a, 3), (b, 1), (a, 1), (a, 3)]

@@ -1,7 +1,12 @@
+import re
+import time
+
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.progress import Progress
 from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
@@ -25,7 +30,9 @@ def test_both_sides_share_one_vocabulary_unless_told_otherwise():
     assert found.shared
     assert found.source.size == found.target.size == 89
     assert found.fingerprint == found.target.fingerprint
-    assert said == ["Training a vocabulary of 89 subwords …"]
+    begun, done = said
+    assert begun == "Training a vocabulary of 89 subwords …"
+    assert re.fullmatch(r"The vocabulary is learnt, in \d+\.\d s\.", done)
 
 
 def test_a_source_of_its_own_learns_from_its_side_alone():
@@ -123,3 +130,25 @@ def test_the_configuration_decides_whether_the_source_has_its_own(tmp_path):
     assert loaded.shared
     with pytest.raises(DataError, match=r"has 53 .*vocabulary\.source_size=54"):
         Vocabularies.load(tmp_path, config=VocabularyConfig(size=71, source_size=54))
+
+
+def test_while_a_vocabulary_is_learnt_people_are_told_that_it_is(monkeypatch):
+    learn, every = Vocabulary.train, Progress.under_way
+    started = []
+
+    def slow(lines, **keys):
+        time.sleep(0.2)
+        return learn(lines, **keys)
+
+    def often(progress, what):
+        started.append(what)
+        progress._every_seconds = 0.02
+        return every(progress, what)
+
+    monkeypatch.setattr(Vocabulary, "train", slow)
+    monkeypatch.setattr(Progress, "under_way", often)
+    said = []
+    find(said, size=89)
+    assert started == ["Training the vocabulary"]
+    assert said[1:-1]
+    assert set(said[1:-1]) == {"Training the vocabulary: 0:00:00 so far …"}

@@ -129,7 +129,7 @@ def undisturbed(corpus, tmp_path_factory):
     preparing = Preparing(corpus, tmp_path_factory.mktemp("undisturbed"))
     errors = preparing.finish()
     assert "100,000 pairs read" in errors
-    assert "as --mode=prepare does" in errors
+    assert "Preparing text:" in errors
     return content(preparing.caches)
 
 
@@ -173,5 +173,5 @@ def test_a_signal_ends_it_with_all_its_processes(corpus, undisturbed, tmp_path, 
 def test_two_at_once_succeed_and_make_one_cache(corpus, undisturbed, tmp_path):
     both = [Preparing(corpus, tmp_path, run) for run in ("one", "other")]
     errors = "".join(preparing.finish() for preparing in both)
-    assert errors.count("as --mode=prepare does") <= 3  # train once, dev once or twice
+    assert errors.count("Preparing text:") <= 3  # train once, dev once or twice
     assert content(tmp_path / "caches") == undisturbed
