@@ -1,10 +1,42 @@
+import re
+import shlex
+import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
+from t2t_jax.cli.options import FLAGS
+from t2t_jax.config import defaults
 from tests.integration.tiny import ROOT
+from tests.launch.programs import LAUNCH, command, environment, launch
 
-SCRIPTS = [*sorted((ROOT / "launch").glob("*.sh")), ROOT / ".ci/run"]
+SCRIPTS = sorted([*LAUNCH.rglob("*.sh"), *LAUNCH.rglob("*.sbatch"), ROOT / ".ci/run"])
+# Each script that runs the program or a tool, with --print and arguments in place.
+PRINTED = {
+    "local/processes.sh": ["2", "--devices=4", "--print", "--", "--workdir=a b"],
+    "local/eight_devices.sh": ["--print", "--workdir=a b"],
+    "slurm/train.sbatch": ["--print", "--workdir=a b"],
+    "slurm/translate.sbatch": ["--workdir=a b", "--print"],
+    "slurm/task.sh": ["--print", "code", "9", "python", "-m", "t2t_jax.main"],
+    "tpu/create.sh": ["--print", "--zone=z", "--nfs=10.0.0.2:/share"],
+    "tpu/run.sh": ["--print", "--zone=z", "--", "--workdir=a b"],
+    "tpu/delete.sh": ["--print", "--zone=z"],
+}
+_TOOLS = "gcloud srun sbatch scontrol kubectl docker tar ssh nvidia-smi pkill".split()
+
+
+def shellcheck():
+    beside = Path(sys.executable).with_name("shellcheck")
+    return str(beside) if beside.exists() else shutil.which("shellcheck")
+
+
+def printed(name):
+    done = launch(name, *PRINTED[name], env=environment(PYTHON="python"))
+    assert done.returncode == 0, done.stderr
+    return [shlex.split(line) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
@@ -13,21 +45,88 @@ def test_a_script_is_valid_bash_and_stops_at_the_first_error(path):
     assert "set -euo pipefail" in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["demo.sh", "test.sh"])
-def test_a_wrong_argument_is_refused_before_anything_is_done(name, tmp_path):
+@pytest.mark.skipif(not shellcheck(), reason="there is no shellcheck here")
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_shellcheck_has_nothing_to_say(path):
+    options = ["--shell=bash", "--external-sources", "--source-path=SCRIPTDIR"]
     done = subprocess.run(
-        ["bash", ROOT / "launch" / name, "--wrong"],
+        [shellcheck(), *options, path],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
+        cwd=ROOT,
         check=False,
-        timeout=10,
     )
+    assert done.stdout == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["demo.sh", "test.sh"])
+def test_a_wrong_argument_is_refused_before_anything_is_done(name, tmp_path):
+    done = launch(name, "--wrong", env=environment(), cwd=tmp_path)
     assert done.returncode == 64
     assert "usage:" in done.stderr
 
 
+def test_every_script_of_a_platform_can_be_printed():
+    sourced = {"slurm/job.sh", "tpu/settings.sh"}
+    found = {
+        str(path.relative_to(LAUNCH)) for path in SCRIPTS if LAUNCH in path.parents
+    }
+    of_platforms = {name for name in found if "/" in name}
+    assert of_platforms - sourced == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_print_shows_and_runs_nothing(name, tmp_path):
+    tools = tmp_path / "bin"
+    for tool in [*_TOOLS, "python"]:
+        command(tools, tool, f"echo {tool} >> {tmp_path}/ran")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/launch").symlink_to(LAUNCH)
+    env = environment(path=tools, PYTHON="python", TMPDIR=tmp_path / "here")
+    done = launch(name, *PRINTED[name], env=env, cwd=tmp_path / "here")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert not (tmp_path / "ran").exists()
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["launch"]
+
+
+def program_flags():
+    """Yields (where, flag) for each flag that a launcher gives to the program."""
+    for name in PRINTED:
+        for line in printed(name):
+            words = " ".join(line)
+            if "t2t_jax.main" in words:
+                for word in words.partition("t2t_jax.main")[2].split():
+                    if word.startswith("--"):
+                        yield name, word
+    train = yaml.safe_load((LAUNCH / "kubernetes/train.yaml").read_text("utf-8"))
+    pod = train["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    for word in pod["containers"][0]["args"]:
+        yield "kubernetes/train.yaml", word
+    for path in LAUNCH.rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            for word in re.findall(r"--(?:config|workdir|mode|input|output)\S*", text):
+                yield str(path.relative_to(LAUNCH)), word
+
+
+def test_every_flag_that_a_launcher_passes_exists():
+    known = {"config", *FLAGS, *(f"config.{key}" for key in defaults())}
+    found = list(program_flags())
+    names = {re.match(r"--([\w.]*\w)", flag).group(1) for _, flag in found}
+    assert {"coordinator_address", "num_processes", "process_id", "mode"} <= names
+    assert names <= known, names - known
+
+
+def test_the_readme_of_launch_names_every_file():
+    text = (LAUNCH / "README.md").read_text(encoding="utf-8")
+    files = [path for path in LAUNCH.rglob("*") if path.is_file()]
+    missing = [path.name for path in files if path.name not in text]
+    assert [name for name in missing if name != "README.md"] == []
+
+
 def test_the_readme_names_the_command_that_continuous_integration_runs():
-    command = "bash launch/test.sh"
-    assert command in (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+    text = "bash launch/test.sh"
+    assert text in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert text in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,247 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.launch.programs import LAUNCH, environment, fake_python, launch
+
+SCRIPT = "local/processes.sh"
+
+
+def wait_for(condition, *, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Harness:
+    """N fake processes, and what each of them saw."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.env = environment(PYTHON=fake_python(folder))
+
+    def arguments(self, do, *options):
+        number = len(do.split(","))
+        program = [f"--do={do}", f"--notes={self.folder}"]
+        return [str(number), *options, "--", *program]
+
+    def run(self, do, *options, **more):
+        return launch(SCRIPT, *self.arguments(do, *options), env=self.env, **more)
+
+    def start(self, do, *options):
+        """Starts the script and returns it when all its processes run."""
+        script = subprocess.Popen(
+            ["bash", LAUNCH / SCRIPT, *self.arguments(do, *options)],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        count = len(do.split(","))
+        wait_for(lambda: all(self.note(f"seen-{i}").exists() for i in range(count)))
+        return script
+
+    def note(self, name):
+        return self.folder / name
+
+    def seen(self, index):
+        return json.loads(self.note(f"seen-{index}").read_text(encoding="utf-8"))
+
+    def alive(self, count):
+        return [
+            pid for i in range(count) for pid in self.seen(i)["pids"] if is_alive(pid)
+        ]
+
+
+@pytest.fixture
+def harness(tmp_path):
+    return Harness(tmp_path)
+
+
+def test_each_process_gets_the_arguments_the_address_and_its_number(harness):
+    spaces = "--config.data.train=text:a b,c 'd' $HOME"
+    done = launch(SCRIPT, *harness.arguments("0,0,0"), spaces, "", env=harness.env)
+    assert done.returncode == 0, done.stderr
+    lines = [harness.seen(i)["argv"] for i in range(3)]
+    addresses = {line[-3] for line in lines}
+    assert len(addresses) == 1
+    assert addresses.pop().startswith("--coordinator_address=127.0.0.1:")
+    for i, line in enumerate(lines):
+        assert line[:2] == ["-m", "t2t_jax.main"]
+        assert line[4:6] == [spaces, ""]
+        assert line[-2:] == ["--num_processes=3", f"--process_id={i}"]
+
+
+def test_stdin_and_stdout_are_those_of_process_0_and_stderr_of_all(harness):
+    done = harness.run("echo,echo,0", input="good\nmorning\n")
+    assert done.returncode == 0
+    assert done.stdout == "process 0 speaks\nGOOD\nMORNING\n"
+    assert "process 1 complains" in done.stderr
+    assert "process 2 complains" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("do", "code"),
+    [
+        ("0,75", 75),
+        ("75,75", 75),
+        ("abort,65", 65),
+        ("70,abort", 70),
+        ("69,abort", 69),
+        ("75,abort", 75),
+        ("75,66", 66),
+        ("abort,69,78", 78),
+        ("1,abort", 1),
+        ("0,abort", 134),
+    ],
+)
+def test_the_code_is_that_of_the_cause(harness, do, code):
+    assert harness.run(do).returncode == code
+
+
+def test_when_one_fails_the_others_are_ended_and_do_not_change_the_code(harness):
+    done = harness.run("sleep,65,deaf+sleep+worker", "--failure-grace=1")
+    assert done.returncode == 65
+    assert "process 1 ended with code 65" in done.stderr
+    assert "Killed" not in done.stderr
+    assert harness.note("signal-0").read_text(encoding="utf-8") == "SIGTERM"
+    assert harness.alive(3) == []
+
+
+def test_what_ends_by_our_hand_does_not_speak_for_the_cause(harness):
+    # Process 0 answers the SIGTERM that it gets for the sake of process 1 with 75.
+    assert harness.run("sleep,abort", "--failure-grace=1").returncode == 134
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])
+def test_a_signal_reaches_every_process_and_ends_in_75(harness, name):
+    script = harness.start("sleep,sleep,sleep")
+    script.send_signal(signal.Signals[name])
+    assert script.wait(timeout=20) == 75
+    signals = {harness.note(f"signal-{i}").read_text() for i in range(3)}
+    assert signals == {name}
+
+
+def test_a_lost_terminal_stops_the_run_in_order(harness):
+    script = harness.start("sleep,sleep")
+    script.send_signal(signal.SIGHUP)
+    assert script.wait(timeout=20) == 75
+    assert harness.note("signal-1").read_text(encoding="utf-8") == "SIGTERM"
+
+
+def test_ctrl_c_in_the_group_of_the_script_is_one_signal_to_each(harness, tmp_path):
+    # A terminal signals its whole foreground group; the processes must not be in it.
+    script = harness.start("sleep,sleep")
+    assert all(os.getpgid(harness.seen(i)["pids"][0]) != script.pid for i in range(2))
+    script.send_signal(signal.SIGINT)
+    assert script.wait(timeout=20) == 75
+
+
+def test_a_process_without_handlers_has_nothing_unsaved_when_stopped(harness):
+    script = harness.start("raw+sleep,raw+sleep")
+    script.send_signal(signal.SIGTERM)
+    assert script.wait(timeout=20) == 75
+
+
+def test_a_stop_is_not_hurried_by_the_first_process_that_ends(harness):
+    script = harness.start("slow+sleep,sleep", "--failure-grace=1")
+    script.send_signal(signal.SIGTERM)
+    assert script.wait(timeout=20) == 75
+    assert harness.note("saved-0").exists()
+
+
+def test_a_stop_that_one_process_began_is_not_hurried_either(harness):
+    assert harness.run("slow75,75", "--failure-grace=1").returncode == 75
+    assert harness.note("saved-0").exists()
+
+
+def test_what_does_not_stop_is_killed(harness):
+    script = harness.start("deaf+sleep+worker,deaf+sleep", "--stop-grace=1")
+    script.send_signal(signal.SIGTERM)
+    assert script.wait(timeout=20) == 137
+    assert harness.alive(2) == []
+
+
+def test_no_worker_outlives_its_process(harness):
+    assert harness.run("worker+0,0").returncode == 0
+    wait_for(lambda: harness.alive(2) == [])
+
+
+def test_no_worker_outlives_a_script_that_a_signal_ends(harness):
+    script = harness.start("worker+sleep,sleep")
+    script.send_signal(signal.SIGUSR2)  # which the script does not know
+    assert script.wait(timeout=20) == -signal.SIGUSR2
+    wait_for(lambda: harness.alive(2) == [])
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is of Linux")
+def test_no_process_outlives_a_script_that_is_killed(harness):
+    script = harness.start("deaf+sleep,deaf+sleep")
+    script.kill()
+    script.wait(timeout=20)
+    wait_for(lambda: harness.alive(2) == [])
+
+
+def test_devices_are_simulated_beside_the_flags_that_are_set(harness):
+    harness.env["XLA_FLAGS"] = "--xla_dump_to=/tmp/a"
+    assert harness.run("0,0", "--devices=4").returncode == 0
+    count = "--xla_force_host_platform_device_count=4"
+    for i in range(2):
+        assert harness.seen(i)["env"] == {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": f"--xla_dump_to=/tmp/a {count}",
+            "CUDA_VISIBLE_DEVICES": None,
+        }
+
+
+@pytest.mark.parametrize("way", ["flag", "environment"])
+def test_gpus_are_split_evenly(harness, way):
+    option = "--gpus=4,5,6,7" if way == "flag" else "--gpus"
+    if way == "environment":
+        harness.env["CUDA_VISIBLE_DEVICES"] = "4,5,6,7"
+    assert harness.run("0,0", option).returncode == 0
+    seen = [harness.seen(i)["env"]["CUDA_VISIBLE_DEVICES"] for i in range(2)]
+    assert seen == ["4,5", "6,7"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "N must be a whole number from 1, got ''"),
+        (["two"], "got 'two'"),
+        (["0"], "got '0'"),
+        (["-1"], "got '-1'"),
+        (["2", "--devices=x"], "--devices must be a whole number from 1, got 'x'"),
+        (["2", "--device=4"], "unknown option '--device=4'"),
+        (["2", "--config=x.py"], "what is for the program comes after --"),
+        (["2", "--devices=4", "--gpus"], "give one of them"),
+        (["3", "--gpus=0,1,2,3"], "4 GPUs cannot be split evenly over N=3"),
+    ],
+)
+def test_a_wrong_option_is_refused_and_nothing_runs(harness, arguments, message):
+    done = launch(SCRIPT, *arguments, env=harness.env)
+    assert done.returncode == 64
+    assert message in done.stderr
+    assert "usage:" in done.stderr
+    assert not list(harness.folder.glob("seen-*"))
+
+
+def test_a_missing_interpreter_is_one_clear_line(harness):
+    harness.env["PYTHON"] = "/nowhere/python"
+    done = launch(SCRIPT, "2", env=harness.env)
+    assert done.returncode == 69
+    assert "no Python at '/nowhere/python'" in done.stderr

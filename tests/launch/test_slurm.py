@@ -1,0 +1,132 @@
+import pytest
+
+from tests.launch.programs import LAUNCH, command, environment, fake_python, launch
+
+# srun, as far as it matters here: it starts the tasks and returns the highest code.
+_SRUN = """\
+shift
+pids=() worst=0
+for i in 0 1 2; do SLURM_PROCID=$i "$@" & pids+=($!); done
+for pid in "${pids[@]}"; do
+  code=0 && wait "$pid" || code=$?
+  [ "$code" -le "$worst" ] || worst=$code
+done
+exit "$worst"
+"""
+
+
+class Cluster:
+    """A stand-in for Slurm with one job of three tasks."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        tools = folder / "bin"
+        command(tools, "srun", _SRUN)
+        command(tools, "scontrol", f'echo "$@" >> {folder}/scontrol')
+        # The grace of a task that failed.
+        command(tools, "sleep", "exec /bin/sleep 0.2")
+        (folder / "launch").symlink_to(LAUNCH)
+        self.env = environment(
+            path=tools,
+            PYTHON=fake_python(folder),
+            SLURM_JOB_ID="7",
+            SLURM_JOB_NAME="name",
+            SLURM_SUBMIT_DIR=folder,
+        )
+
+    def run(self, do, script="train.sbatch"):
+        return launch(
+            f"slurm/{script}", f"--do={do}", f"--notes={self.folder}", env=self.env
+        )
+
+    def requeued(self):
+        path = self.folder / "scontrol"
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        path.unlink(missing_ok=True)
+        return text
+
+    def files(self):
+        return sorted(path.name for path in self.folder.glob("name-7.*"))
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    return Cluster(tmp_path)
+
+
+def directives(script):
+    """Returns the options that sbatch reads: the comments before the first command."""
+    lines = (LAUNCH / "slurm" / script).read_text(encoding="utf-8").splitlines()
+    header = lines[: next(i for i, line in enumerate(lines) if line[:1] not in "#")]
+    return [line.removeprefix("#SBATCH ") for line in header if "#SBATCH " in line]
+
+
+def test_a_finished_run_is_not_queued_again(cluster):
+    done = cluster.run("0,0,0")
+    assert done.returncode == 0, done.stderr
+    assert (cluster.requeued(), cluster.files()) == ("", [])
+
+
+def test_a_stopped_run_is_queued_again_however_often(cluster):
+    for _ in range(5):
+        assert cluster.run("75,75,75").returncode == 75
+        assert cluster.requeued() == "requeue 7\n"
+    assert cluster.files() == []
+
+
+def test_a_translation_that_is_stopped_is_queued_again_a_few_times(cluster):
+    requeued = []
+    for _ in range(4):
+        assert cluster.run("75,75,75", "translate.sbatch").returncode == 75
+        requeued.append(bool(cluster.requeued()))
+    assert requeued == [True, True, True, False]
+
+
+@pytest.mark.parametrize("code", ["69", "70", "abort"])
+def test_a_failure_that_a_new_start_may_mend_is_bounded(cluster, code):
+    requeued = []
+    for _ in range(4):
+        assert cluster.run(f"0,{code},0").returncode == int(
+            code.replace("abort", "134")
+        )
+        requeued.append(bool(cluster.requeued()))
+    assert requeued == [True, True, True, False]
+    assert cluster.files() == ["name-7.failures"]
+
+
+def test_a_good_stop_forgives_the_failures_before_it(cluster):
+    for _ in range(3):
+        cluster.run("0,70,0")
+    cluster.run("75,75,75")
+    cluster.requeued()
+    assert cluster.run("0,70,0").returncode == 70
+    assert cluster.requeued() == "requeue 7\n"
+
+
+@pytest.mark.parametrize("code", [1, 64, 65, 66, 73, 74, 76, 78])
+def test_a_mistake_is_not_queued_again(cluster, code):
+    assert cluster.run(f"0,{code},0").returncode == code
+    assert (cluster.requeued(), cluster.files()) == ("", [])
+
+
+def test_the_first_code_counts_and_not_the_highest(cluster):
+    # srun returns the 75 of the slow task; the run failed with 65.
+    assert cluster.run("65,slow75,slow75").returncode == 65
+    assert cluster.requeued() == ""
+
+
+def test_outside_of_a_job_nothing_runs(cluster):
+    del cluster.env["SLURM_JOB_ID"]
+    done = cluster.run("0,0,0")
+    assert done.returncode == 64
+    assert "usage: sbatch launch/slurm/train.sbatch" in done.stderr
+    assert not list(cluster.folder.glob("seen-*"))
+
+
+@pytest.mark.parametrize("script", ["train.sbatch", "translate.sbatch"])
+def test_the_tasks_are_told_before_the_time_is_up_and_have_a_gpu_each(script):
+    found = directives(script)
+    assert "--signal=USR1@180" in found  # with B: the shell would be told instead
+    assert {"--requeue", "--open-mode=append", "--output=%x-%j.out"} <= set(found)
+    values = dict(line.removeprefix("--").split("=") for line in found if "=" in line)
+    assert values["ntasks-per-node"] == values["gpus-per-node"]

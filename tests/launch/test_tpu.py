@@ -1,0 +1,92 @@
+import shlex
+
+import pytest
+
+from tests.launch.programs import command, environment, launch
+
+ZONE = "--zone=us-west4-a"
+
+
+def printed(script, *arguments, **variables):
+    done = launch(f"tpu/{script}", *arguments, "--print", env=environment(**variables))
+    assert done.returncode == 0, done.stderr
+    return [shlex.split(line) for line in done.stdout.splitlines()]
+
+
+def command_of(line):
+    return next(word for word in line if word.startswith("--command=")).split("=", 1)[1]
+
+
+def test_arguments_arrive_on_the_workers_as_they_were_given(tmp_path):
+    arguments = ["--config=a b.py", "--workdir=/mnt/it's $HOME;", ""]
+    # A worker's shell reads the command; here it is ssh's last word, run by bash.
+    command(tmp_path / "bin", "gcloud", 'for word; do true; done; bash -c "${word#*=}"')
+    home = tmp_path / "t2t_jax"
+    command(home, "python", 'printf "%s\\n" "$@"')
+    (home / ".venv/bin").mkdir(parents=True)
+    (home / "python").rename(home / ".venv/bin/python")
+    done = launch(
+        "tpu/run.sh",
+        ZONE,
+        "--",
+        *arguments,
+        env=environment(path=tmp_path / "bin"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["-m", "t2t_jax.main", *arguments]
+
+
+def test_run_asks_all_workers():
+    (line,) = launch_line("run.sh", ZONE, "--print", "--", "--workdir=/mnt/run")
+    assert line[:6] == ["gcloud", "compute", "tpus", "tpu-vm", "ssh", "t2t-jax"]
+    assert {"--worker=all", ZONE} <= set(line)
+    assert command_of(line).endswith("python -m t2t_jax.main --workdir=/mnt/run")
+
+
+def test_stop_does_not_end_the_shell_that_says_it():
+    (line,) = launch_line("run.sh", ZONE, "--print", "--stop")
+    words = shlex.split(command_of(line))
+    assert words[:2] == ["pkill", "-TERM"]
+    assert words[-1] == "[p]ython -m t2t_jax.main"
+
+
+def launch_line(script, *arguments):
+    done = launch(f"tpu/{script}", *arguments, env=environment())
+    assert done.returncode == 0, done.stderr
+    return [shlex.split(line) for line in done.stdout.splitlines()]
+
+
+def test_create_asks_copies_installs_and_mounts():
+    lines = printed("create.sh", ZONE, "--type=v6e-16", "--spot", "--nfs=10.0.0.2:/a b")
+    request, _, pack, copy, install, mount = lines
+    assert request[:5] == ["gcloud", "compute", "tpus", "queued-resources", "create"]
+    assert {"--accelerator-type=v6e-16", "--spot", "--node-id=t2t-jax"} <= set(request)
+    assert pack[0] == "tar"
+    assert copy[4] == "scp"
+    assert "--worker=all" in copy
+    assert "'.[tpu]'" in command_of(install)
+    assert "10.0.0.2:/a b" in shlex.split(command_of(mount).replace(";", " ; "))
+
+
+def test_delete_takes_the_request_and_the_tpu():
+    (line,) = printed("delete.sh", ZONE, "--name=mine", "--project=ours")
+    assert line[4:6] == ["delete", "mine"]
+    assert {"--force", "--project=ours"} <= set(line)
+
+
+def test_flags_go_before_the_environment():
+    variables = {"T2T_JAX_TPU_NAME": "a", "T2T_JAX_TPU_ZONE": "z"}
+    (line,) = printed("delete.sh", "--name=b", **variables)
+    assert line[5:7] == ["b", "--zone=z"]
+
+
+@pytest.mark.parametrize("script", ["create.sh", "run.sh", "delete.sh"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "which zone?"), ([ZONE, "--wrong"], "unknown option '--wrong'")],
+)
+def test_a_wrong_option_is_refused(script, arguments, message):
+    done = launch(f"tpu/{script}", *arguments, env=environment())
+    assert done.returncode == 64
+    assert message in done.stderr
