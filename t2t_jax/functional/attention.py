@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t_jax.functional.products import product
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
@@ -85,9 +86,13 @@ def attention_weights(
       [[0.25, 0.25, 0.25, 0.25]]
     """
     sizes = check_axes(q=(q_xQxDk, "...xQxDk"), k=(k_xKxDk, "...xKxDk"))
+    leading = jnp.broadcast_shapes(q_xQxDk.shape[:-2], k_xKxDk.shape[:-2])
     # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
-    scores_xQxK = jnp.einsum(
-        "...qd,...kd->...qk", q_xQxDk, k_xKxDk, preferred_element_type=jnp.float32
+    scores_xQxK = product(
+        "...qd,...kd->...qk",
+        jnp.broadcast_to(q_xQxDk, (*leading, *q_xQxDk.shape[-2:])),
+        jnp.broadcast_to(k_xKxDk, (*leading, *k_xKxDk.shape[-2:])),
+        dtype=jnp.float32,
     ) / math.sqrt(sizes["Dk"])
     if mask_xQxK is None:
         return jax.nn.softmax(scores_xQxK)

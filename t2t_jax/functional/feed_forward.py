@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.functional.products import product
 from t2t_jax.types import Array
 
 
@@ -44,14 +45,14 @@ def feed_forward(
       >>> feed_forward(x, w1_DxF=eye, b1_F=zero, w2_FxD=-eye, b2_D=zero + 1).tolist()
       [-2.0, 1.0]
     """
-    dtype = x_xD.dtype
-    inner_xF = jax.nn.relu(_affine(x_xD, w1_DxF.astype(dtype), b1_F.astype(dtype)))
+    inner_xF = jax.nn.relu(_affine(x_xD, w1_DxF, b1_F))
     if dropout is not None:
         inner_xF = dropout(inner_xF)
-    return _affine(inner_xF, w2_FxD.astype(dtype), b2_D.astype(dtype))
+    return _affine(inner_xF, w2_FxD, b2_D)
 
 
 def _affine(x_xD: Array, w_DxE: Array, b_E: Array) -> jax.Array:
     """Computes x W + b over the last axis."""
-    y_xE = jnp.einsum("...d,de->...e", x_xD, w_DxE)
-    return y_xE + jnp.expand_dims(b_E, tuple(range(y_xE.ndim - 1)))
+    y_xE = product("...d,de->...e", x_xD, w_DxE)
+    # Cast after it is spread out: its gradient sums over all tokens, in its own dtype.
+    return y_xE + jnp.broadcast_to(b_E, y_xE.shape).astype(y_xE.dtype)

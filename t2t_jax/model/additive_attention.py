@@ -79,7 +79,7 @@ class AdditiveAttention(nn.Module):
         weights_BxWxS = compute(
             self.query(output_BxWxDh.astype(memory.keys.dtype)),
             memory.keys,
-            score_Dk=self.score.astype(memory.keys.dtype),
+            score_Dk=self.score,
             mask_xQxK=mask_BxWxS,
         )
         context_BxWxDh = jnp.einsum(

@@ -6,10 +6,16 @@ knows which of them it holds.
 
 from __future__ import annotations
 
+import dataclasses
+
 from flax import linen as nn
 
 from t2t_jax.model import counting, rnn_counting
-from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.model.config import (
+    ModelConfig,
+    TransformerConfig,
+    resolve_compute_dtype,
+)
 from t2t_jax.model.rnn import RNN
 from t2t_jax.model.rnn_step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
@@ -17,11 +23,13 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Params, StepModel
 
 
-def make_module(config: ModelConfig) -> nn.Module:
+def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Module:
     """Builds the module that a configuration describes.
 
     Args:
       config: of the Transformer or of the recurrent baseline.
+      platform: of the devices that it will run on, cpu, gpu or tpu, which decides what
+        `compute_dtype="auto"` is; None: JAX's default device, whenever it is traced.
 
     Returns:
       A module that takes the arguments of `Transformer.__call__`.
@@ -30,6 +38,9 @@ def make_module(config: ModelConfig) -> nn.Module:
       >>> type(make_module(TransformerConfig())).__name__
       'Transformer'
     """
+    if platform:
+        dtype = resolve_compute_dtype(config, platform)
+        config = dataclasses.replace(config, compute_dtype=dtype)
     if isinstance(config, TransformerConfig):
         return Transformer(config)
     return RNN(config)

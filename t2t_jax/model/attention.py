@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.attention import attention, attention_weights
+from t2t_jax.functional.products import product
 from t2t_jax.model.cache import KeysValues
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.sublayer import Dropout
@@ -21,7 +22,7 @@ class Projection(nn.Module):
     Attributes:
       shape: of the kernel, inputs first.
       num_inputs: how many of its axes are inputs; the rest are outputs.
-      equation: the product, for einsum. Heads come out as [B, H, L, Dk]: batched matrix
+      equation: of the product. Heads come out as [B, H, L, Dk]: batched matrix
         products over the two last axes are 5 times as fast on a CPU as [B, L, H, Dk].
     """
 
@@ -39,7 +40,7 @@ class Projection(nn.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Multiplies by the kernel, in the dtype of `x`."""
-        return jnp.einsum(self.equation, x, self.kernel.astype(x.dtype))
+        return product(self.equation, x, self.kernel)
 
 
 class MultiHeadAttention(nn.Module):

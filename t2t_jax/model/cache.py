@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.rows import check_length
 
 
@@ -68,10 +69,11 @@ def empty_past(
     """
     check_length(config, length)
     room = (batch, config.num_heads, num_beams, length)
+    dtype = compute_dtype(config)
     return tuple(
         KeysValues(
-            jnp.zeros((*room, config.d_k), config.compute_dtype),
-            jnp.zeros((*room, config.d_v), config.compute_dtype),
+            jnp.zeros((*room, config.d_k), dtype),
+            jnp.zeros((*room, config.d_v), dtype),
         )
         for _ in range(config.num_layers)
     )

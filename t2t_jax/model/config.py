@@ -13,9 +13,10 @@ CHOICES = {
     "norm_position": ("post", "pre"),
     "positions": ("sinusoidal", "learned"),
     "tying": ("all", "decoder", "none"),
-    "compute_dtype": ("float32", "bfloat16"),
+    "compute_dtype": ("auto", "float32", "bfloat16"),
+    "remat": (False, True),
 }
-"""The words that a key may hold."""
+"""What a key may hold, where it is neither a number nor free text."""
 
 _LARGEST = 1_000_000
 """Of every size: what is beyond is a slip of the finger, and no machine holds it."""
@@ -47,8 +48,12 @@ class TransformerConfig:
       tying: which of the three vocabulary matrices are one: "all" of source, target and
         pre-softmax; "decoder", target and pre-softmax; "none".
       layer_norm_epsilon: added to the variance.
-      compute_dtype: "float32" or "bfloat16", of activations. Parameters, softmax,
-        statistics and logits are float32 always.
+      compute_dtype: of activations and of what matrix products multiply: "float32",
+        "bfloat16", or "auto", which is bfloat16 on GPUs and TPUs and float32 on CPUs.
+        Parameters, their gradients, sums, softmax, statistics and logits are float32
+        always.
+      remat: whether layers are computed a second time in the backward pass instead of
+        being kept: the same numbers for less memory (not on CPUs) and more time.
 
     Raises:
       ConfigError: rules are broken; it names them all.
@@ -78,7 +83,8 @@ class TransformerConfig:
     max_positions: int = 512
     tying: str = "all"
     layer_norm_epsilon: float = 1e-6
-    compute_dtype: str = "float32"
+    compute_dtype: str = "auto"
+    remat: bool = False
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -122,7 +128,8 @@ class RNNConfig:
       d_attention: width in which the decoder's state and the memory are compared.
       dropout: on embeddings, between layers, and before the logits.
       tying: which of the three vocabulary matrices are one.
-      compute_dtype: of activations; the states of the LSTMs are float32.
+      compute_dtype: of activations, as in `TransformerConfig`; the states of the LSTMs
+        are float32.
 
     Raises:
       ConfigError: rules are broken; it names them all.
@@ -139,7 +146,7 @@ class RNNConfig:
     d_attention: int = 512
     dropout: float = 0.1
     tying: str = "all"
-    compute_dtype: str = "float32"
+    compute_dtype: str = "auto"
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -158,6 +165,24 @@ class RNNConfig:
 
 ModelConfig: TypeAlias = TransformerConfig | RNNConfig
 """Whatever `t2t_jax.model.architectures` can build."""
+
+
+def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:
+    """Names the dtype of activations on a platform, "float32" or "bfloat16".
+
+    Args:
+      config: of either model.
+      platform: of the devices, as JAX names it: `jax.Device.platform`.
+
+    Example:
+      >>> config = TransformerConfig(compute_dtype="auto")
+      >>> [resolve_compute_dtype(config, name) for name in ("cpu", "gpu", "tpu")]
+      ['float32', 'bfloat16', 'bfloat16']
+    """
+    if config.compute_dtype != "auto":
+        return config.compute_dtype
+    accelerators = ("gpu", "cuda", "rocm", "tpu")
+    return "bfloat16" if platform in accelerators else "float32"
 
 
 def _check_sizes(

@@ -150,7 +150,8 @@ class Decoder(nn.Module):
         config = self.config
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
-        self.layer = [DecoderLayer(config) for _ in range(config.num_layers)]
+        layer = nn.remat(DecoderLayer) if config.remat else DecoderLayer
+        self.layer = [layer(config) for _ in range(config.num_layers)]
         if config.norm_position == "pre":
             self.final_norm = LayerNorm(config)
 

@@ -9,6 +9,7 @@ from flax import linen as nn
 from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.precision import compute_dtype
 from t2t_jax.types import Array
 
 
@@ -62,7 +63,7 @@ class Positions(nn.Module):
         config = self.config
         if config.positions == "learned":
             self.learned = Embedding(
-                config.max_positions, config.d_model, config.compute_dtype
+                config.max_positions, config.d_model, compute_dtype(config)
             )
 
     def __call__(self, x_BxLxD: jax.Array, positions_BxL: Array) -> jax.Array:

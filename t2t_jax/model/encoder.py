@@ -71,7 +71,8 @@ class Encoder(nn.Module):
         config = self.config
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
-        self.layer = [EncoderLayer(config) for _ in range(config.num_layers)]
+        layer = nn.remat(EncoderLayer) if config.remat else EncoderLayer
+        self.layer = [layer(config) for _ in range(config.num_layers)]
         if config.norm_position == "pre":
             self.final_norm = LayerNorm(config)
 

@@ -11,6 +11,7 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.additive_attention import AttendedMemory
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.embedding import Embedding
+from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.rnn_decoder import RNNDecoder, States
 from t2t_jax.model.rnn_layers import RNNEncoder, empty_state
 from t2t_jax.model.rows import dropout_rows
@@ -51,7 +52,7 @@ class RNN(nn.Module):
     def setup(self) -> None:
         """Declares encoder, decoder and the vocabulary's matrices."""
         config = self.config
-        new = (config.vocab_size, config.d_model, config.compute_dtype)
+        new = (config.vocab_size, config.d_model, compute_dtype(config))
         if config.tying == "all":
             self.embedding = Embedding(*new)
             self.source_embedding = self.target_embedding = self.embedding

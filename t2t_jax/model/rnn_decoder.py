@@ -12,6 +12,7 @@ from t2t_jax.functional.masks import segment_mask
 from t2t_jax.model.additive_attention import AdditiveAttention, AttendedMemory
 from t2t_jax.model.attention import Projection
 from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.rnn_layers import (
     LSTM,
     State,
@@ -52,7 +53,7 @@ class AttentiveLSTM(nn.Module):
     def setup(self) -> None:
         """Declares the attention and the LSTM."""
         self.attention = AdditiveAttention(self.config)
-        self.lstm = LSTM(self.config.d_hidden, self.config.compute_dtype)
+        self.lstm = LSTM(self.config.d_hidden, compute_dtype(self.config))
 
     def __call__(
         self, words_BxTxD: jax.Array, memory: AttendedMemory, segments_BxT: Array
@@ -112,7 +113,7 @@ class RNNDecoder(nn.Module):
         """Declares the attentive layer, the LSTMs above it, and the readout."""
         config = self.config
         above = range(config.num_layers - 1)
-        new = (config.d_hidden, config.compute_dtype)
+        new = (config.d_hidden, compute_dtype(config))
         self.attentive_layer = AttentiveLSTM(config)
         self.layer = [LSTM(*new) for _ in above]
         self.readout = Projection(

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array, PyTree
 
@@ -150,7 +151,7 @@ class RNNEncoder(nn.Module):
     def setup(self) -> None:
         """Declares two LSTMs of half the width for each layer."""
         config = self.config
-        new = (config.d_hidden // 2, config.compute_dtype)
+        new = (config.d_hidden // 2, compute_dtype(config))
         layers = range(config.num_layers)
         self.forwards = [LSTM(*new) for _ in layers]
         self.backwards = [LSTM(*new, reverse=True) for _ in layers]

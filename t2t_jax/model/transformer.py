@@ -13,6 +13,7 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.model.encoder import Encoder
+from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.rows import dropout_rows, fill_in
 from t2t_jax.types import Array
 
@@ -43,7 +44,7 @@ class Transformer(nn.Module):
     def setup(self) -> None:
         """Declares both stacks and one, two or three matrices of the vocabulary."""
         config = self.config
-        new = (config.vocab_size, config.d_model, config.compute_dtype)
+        new = (config.vocab_size, config.d_model, compute_dtype(config))
         if config.tying == "all":
             self.embedding = Embedding(*new)
             self.source_embedding = self.target_embedding = self.embedding

@@ -90,3 +90,15 @@ def test_depths_that_differ_are_refused_by_name():
         attention_weights(jnp.zeros((2, 5)), jnp.zeros((3, 7)))
     with pytest.raises(ValueError, match=r"v must be .* K=3 \(as in k\)"):
         attention(jnp.zeros((2, 5)), jnp.zeros((3, 5)), jnp.zeros((2, 7)))
+
+
+def test_leading_axes_are_broadcast_and_their_gradients_added_up():
+    q, k = _random((2, 3, 5, 7), (1, 3, 11, 7))
+
+    def squares(q, k):
+        return jnp.square(attention_weights(q, k)).sum()
+
+    spread = jnp.broadcast_to(k, (2, 3, 11, 7))
+    assert_allclose(squares(q, k), squares(q, spread), rtol=1e-6)  # float32
+    of_spread = jax.grad(squares, argnums=1)(q, spread).sum(axis=0, keepdims=True)
+    assert_allclose(jax.grad(squares, argnums=1)(q, k), of_spread, atol=1e-6)

@@ -34,3 +34,12 @@ def test_dropout_comes_after_the_relu():
 
 def test_it_computes_in_the_dtype_of_its_input():
     assert feed_forward(jnp.ones((1, 2), jnp.bfloat16), **WEIGHTS).dtype == jnp.bfloat16
+
+
+def test_the_gradient_of_a_bias_is_summed_beyond_bfloat16():
+    # bfloat16 has no 1,009: its neighbours there are 1,008 and 1,012.
+    def total(bias):
+        weights = WEIGHTS | {"b2_D": bias}
+        return feed_forward(jnp.ones((1009, 2), jnp.bfloat16), **weights).sum()
+
+    assert_array_equal(jax.grad(total)(WEIGHTS["b2_D"]), [1009, 1009])

@@ -5,6 +5,7 @@ import numpy as np
 
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn import RNN
+from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.metrics import summarise
 from t2t_jax.training.optimizer import make_optimizer
@@ -33,7 +34,13 @@ def test_a_reversal_is_learned_to_99_percent():
     )
     state = jax.jit(partial(init_state, MODULE, optimizer))(KEY)
     step = jax.jit(
-        partial(train_step, module=MODULE, optimizer=optimizer, label_smoothing=0.1)
+        partial(
+            train_step,
+            module=MODULE,
+            optimizer=optimizer,
+            label_smoothing=0.1,
+            mesh=make_mesh(jax.devices()[:1]),
+        )
     )
     for number in range(500):
         state, _ = step(state, reversed_pairs(100 + number, 32), KEY)

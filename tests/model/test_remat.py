@@ -1,0 +1,110 @@
+"""Layers computed twice: the same numbers for less memory."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from t2t_jax.errors import ConfigError
+from t2t_jax.functional.masks import segments_of
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.transformer import Transformer
+from tests.jaxprs import dtypes
+from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
+
+KEPT = dataclasses.replace(TINY, attention_dropout=0.2, relu_dropout=0.1, dropout=0.3)
+TWICE = dataclasses.replace(KEPT, remat=True)
+KEY = jax.random.key(5)
+
+
+def total(params, config):
+    logits = tiny_apply(
+        SOURCE,
+        TARGET,
+        config=config,
+        params=params,
+        deterministic=False,
+        rngs={"dropout": KEY},
+    )
+    return jnp.sin(logits).sum()
+
+
+def test_it_is_off_unless_asked_for_and_is_said_by_a_bool():
+    assert TransformerConfig().remat is False
+    with pytest.raises(ConfigError, match=r"model\.remat='yes' is not known"):
+        TransformerConfig(remat="yes")
+
+
+def test_the_recurrent_model_has_no_layers_to_compute_twice():
+    assert "remat" not in {field.name for field in dataclasses.fields(RNNConfig)}
+
+
+def test_parameters_are_the_same_under_the_same_paths():
+    drawn = [
+        jax.jit(Transformer(config).init)(KEY, SOURCE, TARGET)
+        for config in (KEPT, TWICE)
+    ]
+    jax.tree.map(assert_array_equal, *drawn)
+
+
+def test_values_masks_and_gradients_are_the_same():
+    params = tiny_params()
+    (kept, gradient), (twice, again) = (
+        jax.jit(jax.value_and_grad(functools.partial(total, config=config)))(params)
+        for config in (KEPT, TWICE)
+    )
+    assert_array_equal(kept, twice)
+    # float32 sums that the compiler fuses in another order
+    close = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
+    jax.tree.map(close, again, gradient)
+
+
+def kept_bytes(config):
+    """Adds up what is kept of the forward pass, the parameters apart."""
+    params = tiny_params(dataclasses.replace(config, remat=False))
+    _, backwards = jax.eval_shape(
+        lambda p: jax.vjp(functools.partial(total, config=config), p), params
+    )
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(backwards))
+    return size - sum(x.nbytes for x in jax.tree.leaves(params))
+
+
+def test_of_six_layers_little_more_is_kept_than_what_enters_them():
+    deep = dataclasses.replace(KEPT, num_layers=6)
+    assert kept_bytes(dataclasses.replace(deep, remat=True)) < 0.3 * kept_bytes(deep)
+
+
+def test_the_compiler_does_compute_twice():
+    def flops(config):
+        program = jax.jit(jax.grad(total), static_argnums=1)
+        return program.lower(tiny_params(), config).compile().cost_analysis()["flops"]
+
+    # A third forward pass beside one forward and two backward ones, without logits.
+    assert 1.1 < flops(TWICE) / flops(KEPT) < 1.4
+
+
+def test_decoding_computes_nothing_twice():
+    programs = []
+    for config in (KEPT, TWICE):
+        apply = functools.partial(tiny_apply, config=config, params=tiny_params())
+        memory = apply(SOURCE, method="encode")
+        cache = apply(memory, segments_of(SOURCE), length=3, method="init_cache")
+        step = functools.partial(apply, method="step")
+        programs.append(jax.make_jaxpr(step)(TARGET[:, :1], cache, jnp.int32(0)))
+    one, other = (dtypes(program, "dot_general") for program in programs)
+    assert len(one) == len(other) > 0
+    assert "checkpoint" not in str(programs[1])
+
+
+def test_attention_weights_can_still_be_had():
+    look = functools.partial(Transformer(TWICE).apply, mutable=["intermediates"])
+    _, state = jax.jit(look)({"params": tiny_params()}, SOURCE, TARGET)
+    (weights,) = state["intermediates"]["decoder"]["layer_1"]["self_attention"][
+        "weights"
+    ]
+    assert weights.shape == (3, 3, 7, 7)
+    assert (np.triu(weights, 1) == 0).all()
