@@ -21,6 +21,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, Problems
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
+from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parsing import check, construct, flatten, nearest
 from t2t_jax.training.config import LoggingConfig, OptimizerConfig, TrainingConfig
 
@@ -52,7 +53,8 @@ class Config:
       model: the Transformer; its `vocab_size` always equals `vocabulary.size`.
       rnn: the recurrent baseline, likewise.
       optimizer: Adam and its schedule.
-      training: the loss.
+      training: the loss, and the parts in which it is computed.
+      mesh: how the devices are arranged.
       evaluation: scoring during training.
       decoding: beam search.
       checkpoint: what is saved when.
@@ -68,6 +70,7 @@ class Config:
     rnn: RNNConfig = field(default_factory=RNNConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    mesh: MeshConfig = field(default_factory=MeshConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -88,6 +91,9 @@ class Config:
             f"architecture={self.architecture!r} is not known; known are "
             f"{', '.join(map(repr, ARCHITECTURES))}. Change config.architecture.",
         )
+        if self.architecture in ARCHITECTURES:
+            section = ARCHITECTURES[self.architecture]
+            self.mesh.require_division(problems, self.network, section=section)
         if self.architecture == "transformer" and self.model.positions == "learned":
             self._check_positions(problems)
         problems.raise_if_any()

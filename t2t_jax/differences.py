@@ -17,8 +17,10 @@ CHANGEABLE_ON_RESUME = (
     "evaluation",
     "decoding",
     "checkpoint",
+    # Where and in which order the same sums are computed.
+    *("mesh", "training.micro_batches"),
     # Where the text lies; that it is the same text is seen by its fingerprint.
-    *("data.cache_dir", "data.train", "data.dev", "data.workers"),
+    *("data.cache_dir", "data.train", "data.dev", "data.held_out", "data.workers"),
 )
 
 

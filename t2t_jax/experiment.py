@@ -6,29 +6,30 @@ is given what it calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
 import jax
-from jax.sharding import Mesh
 
 from t2t_jax.config import Config
-from t2t_jax.decoding.translator import Translator
-from t2t_jax.evaluation.evaluator import Evaluator
-from t2t_jax.model.architectures import make_module, make_step_model
-from t2t_jax.parallelism.arrays import to_devices
-from t2t_jax.parallelism.mesh import make_mesh, rows_for
+from t2t_jax.development import make_evaluator
+from t2t_jax.model.architectures import make_module
+from t2t_jax.parallelism.agreement import least, of_first
+from t2t_jax.parallelism.distributed import ALONE, Processes
+from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.snapshots import Snapshots
 from t2t_jax.text import Text
 from t2t_jax.training import loop
+from t2t_jax.training.accumulation import Split
+from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_steps import CompiledSteps
 from t2t_jax.training.guard import StopRequest
+from t2t_jax.training.memory import bytes_usable
 from t2t_jax.training.optimizer import learning_rate, make_optimizer
-from t2t_jax.training.reporting import Console, Reporter
+from t2t_jax.training.reporting import Console, NoReporter, Reporter
 from t2t_jax.training.state import TrainState, init_state
-from t2t_jax.training.step import compile_evaluation, train_step
-from t2t_jax.types import Batch, Params
+from t2t_jax.training.step import train_step
 from t2t_jax.workdir import Workdir
 
 
@@ -40,7 +41,11 @@ class Run:
       workdir: the run's directory, which exists.
       text: the corpora, ready.
       console: where people are told.
-      mesh: the devices; None means all of this process's.
+      processes: those that run the experiment together.
+      devices: to train on; None means all of all processes.
+
+    Raises:
+      ConfigError: the devices cannot be arranged as `config.mesh` says.
     """
 
     def __init__(
@@ -50,14 +55,14 @@ class Run:
         workdir: Workdir,
         text: Text,
         console: Console,
-        mesh: Mesh | None = None,
+        processes: Processes = ALONE,
+        devices: Sequence[jax.Device] | None = None,
     ):
         self._config, self._workdir, self._text = config, workdir, text
-        self._console = console
-        self._mesh = mesh or make_mesh()
-        self._shards = rows_for(self._mesh, 1)
-        self._shapes = text.batch_shapes
-        self._module = make_module(config.network)
+        self._console, self._processes = console, processes
+        self._mesh = make_mesh(devices, config=config.mesh)
+        platform = self._mesh.devices.flat[0].platform
+        self._module = make_module(config.network, platform=platform)
         self._optimizer = make_optimizer(
             config.optimizer, d_model=config.network.d_model
         )
@@ -69,7 +74,9 @@ class Run:
             mesh=self._mesh,
             fingerprints=text.fingerprints,
         )
-        self._evaluator = self._make_evaluator()
+        self._evaluator = make_evaluator(
+            config, text, module=self._module, mesh=self._mesh, processes=processes
+        )
         self._bleu: dict[int, float] = {}
 
     def train(self, stop: StopRequest) -> loop.Progress:
@@ -82,21 +89,25 @@ class Run:
         Returns:
           Where the run stands; before `config.steps` only if a stop was requested.
         """
-        newest = self._snapshots.newest()
+        newest = self._snapshots.newest(self._processes)
         if newest:
             self._console.say(f"Going on from step {newest:,} in {self._workdir.path}.")
             state, progress = self._snapshots.restore(newest)
         else:
             state, progress = self._snapshots.begin()
-        self._describe()
+        self._console.say(self._model_text())
         step = self._make_step()
         with ExitStack() as stack:
             stack.callback(self._console.close)
-            self._reporter = Reporter(self._workdir.path, step=newest)
+            self._reporter = self._make_reporter(newest)
             stack.callback(self._reporter.close)
             stack.callback(self._snapshots.close)
             batches = stack.enter_context(
-                self._text.train_batches(progress.position, row_multiple=self._shards)
+                self._text.train_batches(
+                    progress.position,
+                    row_multiple=step.layout.row_multiple,
+                    share=step.layout.share,
+                )
             )
             self._console.start(newest)
             stack.enter_context(stop)
@@ -130,9 +141,18 @@ class Run:
         samples = self._evaluator.samples(
             hypotheses, self._config.evaluation.num_samples
         )
-        self._workdir.write_samples(step, samples + "\n")
+        if self._processes.is_first:
+            self._workdir.write_samples(step, samples + "\n")
         self._console.say_evaluation(record, samples)
         return record
+
+    def is_time(self, step: int, due: bool) -> bool:
+        """Lets the first process's clock decide for all, where it is asked."""
+        if self._processes.count == 1:
+            return due
+        if step % self._config.logging.every_steps:
+            return False
+        return of_first(self._processes, f"time at {step}", str(due)) == str(True)
 
     def save(
         self, state: TrainState, progress: loop.Progress, kinds: tuple[str, ...]
@@ -154,32 +174,11 @@ class Run:
         )
         return {**record, "learning_rate": float(rate)}
 
-    def _describe(self) -> None:
-        """Says how large the model is, and how its batches lie on the devices."""
-        parameters = sum(
-            leaf.size for leaf in jax.tree.leaves(self._snapshots.shapes.params)
-        )
-        devices, planned = self._mesh.size, self._shapes
-        shapes = [(rows_for(self._mesh, rows), length) for rows, length in planned]
-        named = ", or ".join(
-            f"{rows // devices} rows x {length} slots" for rows, length in shapes
-        )
-        slots = max(rows * length for rows, length in shapes)
-        self._console.say(
-            f"{parameters:,} parameters; {devices} device(s) x {named} = "
-            f"{'at most ' * (len(shapes) > 1)}{slots:,} token slots a side"
-        )
-        for (rows, length), (full, _) in zip(shapes, planned, strict=True):
-            if rows > full:
-                fills = (  # Another number would make other length groups.
-                    f" A data.tokens_per_batch of {rows * length:,} would fill them."
-                    if len(shapes) == 1
-                    else ""
-                )
-                self._console.say(
-                    f"{rows - full} of {rows} rows x {length} slots are empty, so that "
-                    f"the devices share the batch evenly.{fills}"
-                )
+    def _model_text(self) -> str:
+        """Says how large the model is, and in which numbers it computes."""
+        parameters = jax.tree.leaves(self._snapshots.shapes.params)
+        dtype = self._module.config.compute_dtype
+        return f"{sum(x.size for x in parameters):,} parameters, computing in {dtype}"
 
     def _intervals(self) -> loop.Intervals:
         every = self._config.checkpoint
@@ -193,49 +192,57 @@ class Run:
             save_epochs=every.every_epochs,
         )
 
+    def _make_reporter(self, step: int) -> Reporter | NoReporter:
+        """Opens what programs read, which the first process writes for all."""
+        if not self._processes.is_first:
+            return NoReporter()
+        return Reporter(self._workdir.path, step=step)
+
     def _make_step(self) -> CompiledSteps:
         """Compiles the step for the longest rows; for others when they first come."""
+        config = self._config
         # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
-        seconds = 2 * self._config.network.num_layers
+        seconds = 2 * config.network.num_layers
+        micro_batches = config.training.micro_batches
         steps = CompiledSteps(
             partial(
                 train_step,
                 module=self._module,
                 optimizer=self._optimizer,
-                label_smoothing=self._config.training.label_smoothing,
+                label_smoothing=config.training.label_smoothing,
             ),
             self._snapshots.shapes,
-            mesh=self._mesh,
+            layout=BatchLayout(
+                planned=self._text.batch_shapes,
+                mesh=self._mesh,
+                micro_batches=micro_batches or 1,
+            ),
+            split=Split(micro_batches or 1, config.training.gradient_dtype),
+            shard_optimizer=config.mesh.shard_optimizer,
             key=self._dropout_key,
             say=self._console.say,
             about=f"about {seconds} s on a CPU",
-            name_shapes=len(self._shapes) > 1,
         )
-        rows, length = self._shapes[-1]
-        steps.compile_for((rows_for(self._mesh, rows), length))
+        memory = 0 if micro_batches else self._agreed_memory()
+        if memory:
+            steps.fit(memory)
+            self._console.say(steps.layout.text())
+        else:
+            self._console.say(steps.layout.text())
+            steps.compile_for(steps.layout.shapes[-1])
         return steps
 
-    def _make_evaluator(self) -> Evaluator:
-        config, text = self._config, self._text
-        lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
-
-        def batches() -> Iterator[Batch]:
-            for batch in text.dev_batches(row_multiple=self._shards):
-                yield to_devices(batch, self._mesh)
-
-        def translate(params: Params, sources: Sequence[str]) -> list[str]:
-            model = make_step_model(self._module, params)
-            translator = Translator(model, text.vocabularies, config.decoding)
-            return translator.translate(sources)
-
-        return Evaluator(
-            sums=compile_evaluation(
-                self._module,
-                label_smoothing=config.training.label_smoothing,
-                mesh=self._mesh,
-            ),
-            batches=batches,
-            translate=translate,
-            sources=[source for source, _ in lines],
-            references=[reference for _, reference in lines],
-        )
+    def _agreed_memory(self) -> int:
+        """Asks for the memory that a step may take; 0 where nobody knows."""
+        # To translate, each device holds all of the parameters beside its state.
+        split = self._mesh.size > self._mesh.shape["data"]
+        parameters = jax.tree.leaves(self._snapshots.shapes.params)
+        kept = split * sum(x.size * x.dtype.itemsize for x in parameters)
+        found = max(0, bytes_usable(self._mesh) - kept)
+        memory = least(self._processes, "memory of a device", found)
+        if not memory:
+            self._console.say(
+                "training.micro_batches=auto: this device does not tell how much "
+                "memory it has. There is 1 micro-batch."
+            )
+        return memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from importlib import metadata
 
@@ -12,12 +13,16 @@ from jax.sharding import Mesh
 from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
 from t2t_jax.config import Config, to_dict
 from t2t_jax.differences import require_same
-from t2t_jax.parallelism.sharding import shardings_for
+from t2t_jax.errors import InputMissingError
+from t2t_jax.parallelism.agreement import of_first
+from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.training.loop import Progress
-from t2t_jax.training.state import TrainState
+from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import DataPosition
 from t2t_jax.workdir import Workdir
 
+# How long a network file system may go on showing a directory as it was.
+_VISIBLE_SECONDS = 60.0
 _VERSIONS_OF = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
 
@@ -47,14 +52,35 @@ class Snapshots:
         self._config, self._fingerprints = config, fingerprints
         self._init = init
         self.shapes: TrainState = jax.eval_shape(init)
-        self._places = shardings_for(self.shapes, mesh)
+        self._places = state_shardings(
+            self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
+        )
         self._checkpoints = Checkpoints(
             workdir.checkpoints, keep=config.checkpoint.keep
         )
 
-    def newest(self) -> int:
-        """Returns the last step that is saved; 0 if none is."""
-        return max(self._checkpoints.steps(), default=0)
+    def newest(self, processes: Processes = ALONE) -> int:
+        """Returns the last step that is saved; 0 if none is.
+
+        Args:
+          processes: that go on together, and so from the step that the first one sees.
+
+        Raises:
+          InputMissingError: this one sees another last step, and goes on doing so.
+        """
+        found = max(self._checkpoints.steps(), default=0)
+        newest = int(of_first(processes, "newest step", str(found)))
+        deadline = time.monotonic() + _VISIBLE_SECONDS
+        while found != newest:
+            if time.monotonic() > deadline:
+                raise InputMissingError(
+                    f"Process {processes.index} sees step {found} as the last one in "
+                    f"{self._checkpoints.directory}, and process 0 sees {newest}. All "
+                    "processes must see the same --workdir."
+                )
+            time.sleep(1)
+            found = max(self._checkpoints.steps(), default=0)
+        return newest
 
     def begin(self) -> tuple[TrainState, Progress]:
         """Draws the state of a new run, on the devices where it belongs."""
@@ -79,7 +105,9 @@ class Snapshots:
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])
-        number = jax.device_put(jnp.asarray(step, jnp.int32), self._places.step)
+        number = jax.jit(
+            lambda: jnp.asarray(step, jnp.int32), out_shardings=self._places.step
+        )()
         return TrainState(number, params, optimizer), Progress(**saved)
 
     def save(

@@ -26,6 +26,7 @@ JAX is imported only for type checking, so this file costs nothing to import.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -81,6 +82,37 @@ class DataPosition(NamedTuple):
 
     epoch: int
     batch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One of several equal parts of every batch, whose rows stand side by side.
+
+    Attributes:
+      index: which, from 0.
+      count: into how many parts a batch is split.
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def rows_of(self, rows: int) -> slice:
+        """Returns its part of so many rows.
+
+        Raises:
+          ValueError: the parts would not be equal.
+
+        Example:
+          >>> Share(index=1, count=2).rows_of(8)
+          slice(4, 8, None)
+        """
+        if rows % self.count:
+            raise ValueError(
+                f"rows={rows} must be divisible by the {self.count} parts of a batch. "
+                "Add empty rows."
+            )
+        part = rows // self.count
+        return slice(self.index * part, (self.index + 1) * part)
 
 
 class StepModel(Protocol):

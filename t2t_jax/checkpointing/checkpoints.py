@@ -53,9 +53,13 @@ class Checkpoints:
     Args:
       directory: holds one folder a step; made at the first save.
       keep: periodic checkpoints kept; None opens the directory for reading only.
+      alone: whether only the first of several processes opens it, to look at it; all
+        of them have to, and at each call they wait for one another, where it is False.
     """
 
-    def __init__(self, directory: Path, *, keep: int | None = None):
+    def __init__(
+        self, directory: Path, *, keep: int | None = None, alone: bool = False
+    ):
         self.directory = directory.absolute()
         writing = keep is not None
         self._manager = ocp.CheckpointManager(
@@ -68,6 +72,10 @@ class Checkpoints:
                 read_only=not writing,
                 # What a killed save leaves would hold its space for ever.
                 cleanup_tmp_directories=writing,
+                multiprocessing_options=ocp.options.MultiprocessingOptions(
+                    active_processes={0} if alone else None,
+                    barrier_sync_key_prefix="alone" if alone else None,
+                ),
             ),
         )
 

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import jax
 from jax.sharding import Mesh
 
+from t2t_jax.errors import ConfigError
 from t2t_jax.parallelism.arrays import to_devices
+from t2t_jax.parallelism.mesh import row_shards
 from t2t_jax.parallelism.sharding import replicated
+from t2t_jax.training.accumulation import Split
+from t2t_jax.training.batch_layout import BatchLayout, counted
+from t2t_jax.training.memory import bytes_needed
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput, compile_step
 from t2t_jax.types import Batch
 
-Step = Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]]
+Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
+
+_GIGABYTE = 1e9
 
 
 class CompiledSteps:
     """Runs a step on batches from the host; `loop.Step` for the loop.
 
     Args:
-      step: `train_step` with everything but state, batch and key bound.
+      step: `train_step` with everything but state, batch, key and split bound.
       state: the shapes of the state.
-      mesh: the devices.
+      layout: the batches, and the devices.
+      split: how the step takes a batch apart.
+      shard_optimizer: as in `state_shardings`.
       key: the run's dropout key.
       say: tells people what is being done.
       about: how long compiling takes, in words.
-      name_shapes: whether there are several, so that people are told which.
+
+    Attributes:
+      layout: the batches, with as many micro-batches as the step reads.
     """
 
     def __init__(
@@ -35,43 +49,104 @@ class CompiledSteps:
         step: Step,
         state: TrainState,
         *,
-        mesh: Mesh,
+        layout: BatchLayout,
+        split: Split,
+        shard_optimizer: bool,
         key: jax.Array,
         say: Callable[[str], None],
         about: str,
-        name_shapes: bool,
     ):
-        self._step, self._state, self._mesh = step, state, mesh
-        self._key = jax.device_put(key, replicated(mesh))
-        self._say, self._about, self._name_shapes = say, about, name_shapes
-        self._compiled: dict[tuple[int, int], Step] = {}
+        self._step, self._state, self.layout = step, state, layout
+        self._split, self._shard_optimizer = split, shard_optimizer
+        self._key = jax.jit(lambda: key, out_shardings=replicated(layout.mesh))()
+        self._say, self._about = say, about
+        self._compiled: dict[tuple[int, int], Any] = {}
+
+    @property
+    def _mesh(self) -> Mesh:
+        return self.layout.mesh
 
     def __call__(
         self, state: TrainState, batch: Batch
     ) -> tuple[TrainState, StepOutput]:
-        """Makes a step, whose state is donated, on a batch that it is ready for."""
-        compiled = self._compiled[_shape_of(batch)]
-        return compiled(state, to_devices(batch, self._mesh), self._key)
+        """Makes a step, whose state is donated, on a batch that it is ready for.
+
+        Args:
+          state: before the step.
+          batch: this process's rows.
+        """
+        compiled = self._compiled[self._shape_of(batch)]
+        made: tuple[TrainState, StepOutput] = compiled(
+            state, to_devices(batch, self._mesh), self._key
+        )
+        return made
 
     def is_ready(self, batch: Batch) -> bool:
         """Tells whether the step has been compiled for batches of this shape."""
-        return _shape_of(batch) in self._compiled
+        return self._shape_of(batch) in self._compiled
 
     def make_ready(self, batch: Batch) -> None:
         """Compiles the step for batches of this shape."""
-        self.compile_for(_shape_of(batch))
+        self.compile_for(self._shape_of(batch))
 
     def compile_for(self, shape: tuple[int, int]) -> None:
-        """Compiles the step for batches of so many rows and slots, and says so."""
-        of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * self._name_shapes
+        """Compiles the step for global batches of so many rows and slots."""
+        several = len(self.layout.planned) > 1
+        of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * several
         self._say(f"Compiling the training step{of_shape}, {self._about} …")
         began = time.perf_counter()
         self._compiled[shape] = compile_step(
-            self._step, self._state, batch_shape=shape, mesh=self._mesh
+            partial(self._step, mesh=self._mesh, split=self._split),
+            self._state,
+            batch_shape=shape,
+            mesh=self._mesh,
+            shard_optimizer=self._shard_optimizer,
         )
         self._say(f"Compiled in {time.perf_counter() - began:.0f} s.")
 
+    def fit(self, memory: int) -> None:
+        """Compiles for the longest rows, in the fewest micro-batches that fit.
 
-def _shape_of(batch: Batch) -> tuple[int, int]:
-    rows, length = batch.source.shape
-    return rows, length
+        Args:
+          memory: bytes that the step may take on a device.
+
+        Raises:
+          ConfigError: it does not fit even row by row.
+        """
+        rows_of_a_device = self.layout.shapes[-1][0] // row_shards(self._mesh)
+        micro_batches = 1
+        while True:
+            self._compiled.clear()  # Of another number of micro-batches.
+            self._split = self._split._replace(micro_batches=micro_batches)
+            self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
+            told = self._excess(memory)
+            if not told:
+                return
+            self._say(f"{told} in {counted(micro_batches, 'micro-batch')}.")
+            if micro_batches >= rows_of_a_device:
+                raise ConfigError(
+                    f"A training step must fit a device, and {told} with one row at a "
+                    "time. Raise config.mesh.fsdp, set config.model.remat=True, or "
+                    "lower config.data.row_length."
+                )
+            micro_batches = min(2 * micro_batches, rows_of_a_device)
+
+    def _excess(self, memory: int) -> str:
+        """Compiles, and says by how much the step is too large; "" if it fits."""
+        shape = self.layout.shapes[-1]
+        try:
+            self.compile_for(shape)
+        except jax.errors.JaxRuntimeError as error:
+            # Some compilers refuse what does not fit.
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            return "it takes more than there is"
+        needed = bytes_needed(self._compiled[shape])
+        if needed <= memory:
+            return ""
+        return f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
+
+    def _shape_of(self, batch: Batch) -> tuple[int, int]:
+        """The shape of the global batch of which these are this process's rows."""
+        rows, length = batch.source.shape
+        return rows * self.layout.share.count, length

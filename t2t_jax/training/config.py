@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import Problems
 
+GRADIENT_DTYPES = ("float32", "bfloat16")
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
@@ -59,14 +61,22 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """What the training step computes.
+    """What the training step computes, and in how many parts.
 
     Attributes:
       label_smoothing: probability mass spread evenly over the whole vocabulary.
         Paper: §5.4, 0.1.
+      micro_batches: parts of its rows that each device reads one after the other, so
+        that a large batch fits a small memory; 0 finds the fewest that do (`auto` on
+        the command line). It changes nothing but the order of sums.
+      gradient_dtype: of the gradients as devices exchange them over the mesh's axis
+        `data`, and no other: "float32", or "bfloat16", which halves the bytes.
+        Departs: "bfloat16" rounds the gradient of each part of the devices to 8 bits.
     """
 
     label_smoothing: float = 0.1
+    micro_batches: int = 1
+    gradient_dtype: str = "float32"
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -74,6 +84,16 @@ class TrainingConfig:
             0 <= self.label_smoothing < 1,
             f"training.label_smoothing={self.label_smoothing} must lie in [0, 1) "
             "(§5.4). Change config.training.label_smoothing.",
+        )
+        problems.require(
+            self.micro_batches >= 0,
+            f"training.micro_batches={self.micro_batches} must be at least 1, or 0 "
+            "for as many as memory asks for. Change config.training.micro_batches.",
+        )
+        problems.require(
+            self.gradient_dtype in GRADIENT_DTYPES,
+            f"training.gradient_dtype={self.gradient_dtype!r} must be one of "
+            f"{', '.join(GRADIENT_DTYPES)}. Change config.training.gradient_dtype.",
         )
         problems.raise_if_any()
 

@@ -90,6 +90,9 @@ class Callbacks(Protocol):
     def evaluate(self, state: TrainState, step: int) -> Record:
         """Scores the development set; the record holds `bleu` if it was decoded."""
 
+    def is_time(self, step: int, due: bool) -> bool:
+        """Tells whether to save, `due` by this process's clock; alike on all."""
+
     def save(
         self, state: TrainState, progress: Progress, kinds: tuple[str, ...]
     ) -> None:
@@ -142,9 +145,11 @@ def train(
             meter.settle(number)
             with meter.paused():
                 bleu = callbacks.evaluate(state, number).get("bleu", bleu)
-        kinds = _kinds_due(before, progress, intervals=intervals, bleu=bleu)
+        kinds = _kinds_due(
+            before, progress, intervals=intervals, bleu=bleu, callbacks=callbacks
+        )
         # Read once: a signal between here and the end would leave without saving.
-        stopping = bool(stop.requested) and not last
+        stopping = stop.reached(number) and not last
         if stopping:
             kinds += ("stopped",)
         progress = progress._replace(best_bleu=max(bleu, progress.best_bleu))
@@ -179,13 +184,19 @@ def _report(
 
 
 def _kinds_due(
-    before: Progress, now: Progress, *, intervals: Intervals, bleu: float
+    before: Progress,
+    now: Progress,
+    *,
+    intervals: Intervals,
+    bleu: float,
+    callbacks: Callbacks,
 ) -> tuple[str, ...]:
     """Says which checkpoints are due after the step from `before` to `now`."""
     minutes, epochs = intervals.save_minutes, intervals.save_epochs
+    is_late = now.minutes - now.saved_minutes >= minutes
     periodic = (
         (intervals.save_steps and now.step % intervals.save_steps == 0)
-        or (minutes and now.minutes - now.saved_minutes >= minutes)
+        or (minutes and callbacks.is_time(now.step, is_late))
         or (epochs and now.position.epoch // epochs > before.position.epoch // epochs)
     )
     due = {

@@ -79,6 +79,7 @@ class Meter:
         self._lap()
         record: dict[str, Any] = {"step": step, "kind": "train"}
         record.update(summarise(Sums(*self.window)))
+        record["target_tokens"] = int(Sums(*self.window).target_tokens)
         record["gradient_norm"] = self._gradient_norm
         record["target_tokens_per_second"] = self._timed_tokens / self._timed_seconds
         return record

@@ -221,3 +221,16 @@ class Reporter:
         """Writes out what is still held back."""
         self._metrics.close()
         self._events.close()
+
+
+class NoReporter:
+    """Writes nothing: of several processes only the first one reports."""
+
+    def write(self, record: Record) -> None:
+        """Leaves the figures to the first process."""
+
+    def write_final(self, progress: Progress) -> None:
+        """Leaves the end of the run to the first process."""
+
+    def close(self) -> None:
+        """Has nothing to write out."""

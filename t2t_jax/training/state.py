@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import linen as nn
+from jax.sharding import Mesh
 
+from t2t_jax.parallelism.sharding import shardings_for
 from t2t_jax.types import Params, PyTree
 
 
@@ -41,3 +43,27 @@ def init_state(
     token = jnp.ones((1, 1), jnp.int32)
     params = module.init(key, token, token)["params"]
     return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
+
+
+def state_shardings(
+    state: TrainState, mesh: Mesh, *, shard_optimizer: bool = False
+) -> TrainState:
+    """Says on which devices each array of a state lives.
+
+    Args:
+      state: arrays, or their shapes.
+      mesh: the devices.
+      shard_optimizer: whether the moments are split over the axis `data` too, while
+        the parameters are not ("ZeRO-1").
+
+    Returns:
+      The same tree, of `NamedSharding`.
+
+    Raises:
+      ConfigError: the model's axes do not divide by those of the mesh.
+    """
+    places: TrainState = shardings_for(state, mesh)
+    if not shard_optimizer:
+        return places
+    moments = shardings_for(state.optimizer, mesh, over_data=True)
+    return places._replace(optimizer=moments)

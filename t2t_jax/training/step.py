@@ -13,15 +13,10 @@ from flax import linen as nn
 from jax.sharding import Mesh
 
 from t2t_jax.functional.losses import label_smoothed_nll
-from t2t_jax.parallelism.sharding import (
-    REPLICATED,
-    Rules,
-    batch_sharding,
-    replicated,
-    shardings_for,
-)
+from t2t_jax.parallelism.sharding import batch_sharding, replicated
+from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
 from t2t_jax.training.metrics import Sums
-from t2t_jax.training.state import TrainState
+from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import Batch, Params
 
 
@@ -96,6 +91,8 @@ def train_step(
     module: nn.Module,
     optimizer: optax.GradientTransformation,
     label_smoothing: float,
+    mesh: Mesh,
+    split: Split = WHOLE,
 ) -> tuple[TrainState, StepOutput]:
     """Updates the parameters once.
 
@@ -106,6 +103,8 @@ def train_step(
       module: the model.
       optimizer: the Optax transformation whose state `state.optimizer` is.
       label_smoothing: mass spread over the vocabulary.
+      mesh: the devices.
+      split: how the batch is taken apart; it changes nothing but the order of sums.
 
     Returns:
       The state after the update, and what to report. The loss is the sum over the
@@ -115,18 +114,22 @@ def train_step(
     """
     dropout_key = jax.random.fold_in(key, state.step)
 
-    def mean_loss(params: Params) -> tuple[jax.Array, Sums]:
+    def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
         sums = batch_sums(
             module,
             params,
-            batch,
+            rows,
             label_smoothing=label_smoothing,
             dropout_key=dropout_key,
         )
-        # A batch of nothing but padding must not divide by zero.
-        return sums.loss / jnp.maximum(sums.target_tokens, 1), sums
+        return jnp.asarray(sums.loss), sums
 
-    (_, sums), gradient = jax.value_and_grad(mean_loss, has_aux=True)(state.params)
+    gradient, sums = gradient_of_sums(
+        loss_and_sums, state.params, batch, mesh=mesh, split=split
+    )
+    # A batch of nothing but padding must not divide by zero.
+    count = jnp.maximum(jnp.asarray(sums.target_tokens), 1)
+    gradient = jax.tree.map(lambda g: g / count, gradient)
     updates, moments = optimizer.update(gradient, state.optimizer, state.params)
     params = optax.apply_updates(state.params, updates)
     output = StepOutput(sums, optax.tree.norm(gradient))
@@ -139,7 +142,7 @@ def compile_step(
     *,
     batch_shape: tuple[int, int],
     mesh: Mesh,
-    rules: Rules = REPLICATED,
+    shard_optimizer: bool = False,
 ) -> Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]]:
     """Compiles `step(state, batch, key)` ahead, once, for all the mesh's devices.
 
@@ -147,14 +150,19 @@ def compile_step(
       step: `train_step` with everything but state, batch and key bound.
       state: the shapes of the state.
       batch_shape: (B, L) of the global batch, alike on both sides.
-      mesh: the devices; the batch is split over its data axis.
-      rules: where parameters and moments live.
+      mesh: the devices; the batch is split over its row axes.
+      shard_optimizer: as in `state_shardings`.
 
     Returns:
       The compiled function; its state argument is donated.
     """
-    lowered = lower_step(step, state, batch_shape=batch_shape, mesh=mesh, rules=rules)
-    return lowered.compile()
+    return lower_step(
+        step,
+        state,
+        batch_shape=batch_shape,
+        mesh=mesh,
+        shard_optimizer=shard_optimizer,
+    ).compile()
 
 
 def lower_step(
@@ -163,7 +171,7 @@ def lower_step(
     *,
     batch_shape: tuple[int, int],
     mesh: Mesh,
-    rules: Rules = REPLICATED,
+    shard_optimizer: bool = False,
 ) -> jax.stages.Lowered:
     """Traces `step` for the compiler, which can then say what it costs.
 
@@ -174,9 +182,9 @@ def lower_step(
       state: the shapes of the state.
       batch_shape: (B, L) of the global batch.
       mesh: the devices.
-      rules: where parameters and moments live.
+      shard_optimizer: as in `state_shardings`.
     """
-    places = shardings_for(state, mesh, rules=rules)
+    places = state_shardings(state, mesh, shard_optimizer=shard_optimizer)
     everywhere = replicated(mesh)
     jitted = jax.jit(
         step,

@@ -10,8 +10,9 @@ from jax.sharding import PartitionSpec as P
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.errors import DataError
+from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.parallelism.sharding import shardings_for
+from t2t_jax.parallelism.sharding import REPLICATED, shardings_for
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 
-RULES = (("kernel", P("data")), (".*", P()))
+RULES = (("kernel", ("d_model", "")), (".*", ()))
 
 
 def params_of(seed):
@@ -41,12 +42,12 @@ def trained(seed):
     return params, state
 
 
-def like(tree, mesh, **rules):
+def like(tree, mesh, *, rules=REPLICATED):
     """Describes `tree` as it shall lie on `mesh`."""
     return jax.tree.map(
         lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
         tree,
-        shardings_for(tree, mesh, **rules),
+        shardings_for(tree, mesh, rules=rules),
     )
 
 
@@ -76,7 +77,7 @@ def one():
 
 def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
     params, state = trained(0)
-    seven = make_mesh(jax.devices()[:7])
+    seven = make_mesh(jax.devices()[:7], config=MeshConfig(fsdp=7))
     scattered = jax.device_put(
         (params, state), shardings_for((params, state), seven, rules=RULES)
     )
@@ -94,7 +95,7 @@ def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
     scattered_again, _ = checkpoints.training(
         3, params=like(params, seven, rules=RULES), optimizer=like(state, seven)
     )
-    assert scattered_again["encoder"]["layer_0"]["kernel"].sharding.spec == P("data")
+    assert scattered_again["encoder"]["layer_0"]["kernel"].sharding.spec == P("fsdp")
     jax.tree.map(np.testing.assert_array_equal, scattered_again, params)
 
 

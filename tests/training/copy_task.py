@@ -88,6 +88,7 @@ class Trainer:
                 module=self.module,
                 optimizer=optimizer,
                 label_smoothing=0.1,
+                mesh=self.mesh,
             ),
             shapes,
             batch_shape=(rows, LENGTH),

@@ -3,7 +3,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t_jax.errors import ConfigError
 from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.training import compiled_steps
+from t2t_jax.training.accumulation import Split
+from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_steps import CompiledSteps
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput
@@ -24,26 +28,28 @@ def said():
 def make(said):
     """Makes steps that add up a batch and a key, on 2 devices."""
 
-    def step(state, batch, key):
+    def step(state, batch, key, *, mesh, split):
         total = batch.source.sum() + jax.random.key_data(key).sum().astype(jnp.int32)
         return state._replace(step=state.step + 1), StepOutput(total, total)
 
     def made(*, name_shapes):
+        planned = [(6, 5), (2, 13)] if name_shapes else [(6, 5)]
         return CompiledSteps(
             step,
             jax.eval_shape(start),
-            mesh=make_mesh(jax.devices()[:2]),
+            layout=BatchLayout(planned=planned, mesh=make_mesh(jax.devices()[:2])),
+            split=Split(),
+            shard_optimizer=False,
             key=jax.random.key(3),
             say=said.append,
             about="a while",
-            name_shapes=name_shapes,
         )
 
     return made
 
 
 def start():
-    return TrainState(jnp.int32(0), {"w": jnp.zeros(2)}, ())
+    return TrainState(jnp.int32(0), {"scale": jnp.zeros(2)}, ())
 
 
 def test_each_shape_is_compiled_once_and_runs(make, said):
@@ -72,3 +78,60 @@ def test_people_are_told_and_of_several_shapes_which(make, said):
     assert said[0] == "Compiling the training step, a while …"
     assert said[1].startswith("Compiled in ")
     assert said[2] == "Compiling the training step for 6 rows of 5 slots, a while …"
+
+
+@pytest.fixture
+def fitting(make, monkeypatch):
+    """Makes steps that need 70 bytes a row that a device reads at once."""
+    reads = []
+
+    def needed(compiled):
+        layout = steps.layout
+        reads.append(layout.micro_batches)
+        return 70 * layout.shapes[-1][0] // (2 * layout.micro_batches)
+
+    monkeypatch.setattr(compiled_steps, "bytes_needed", needed)
+    steps = make(name_shapes=False)
+    steps.reads = reads
+    return steps
+
+
+@pytest.mark.parametrize(("memory", "wanted"), [(210, 1), (140, 2), (70, 3)])
+def test_the_fewest_micro_batches_that_fit_are_found(fitting, said, memory, wanted):
+    fitting.fit(memory)
+    assert fitting.layout.micro_batches == wanted
+    assert fitting.reads == list(range(1, wanted + 1))
+    # Two devices have three rows each; in two parts there is an empty one.
+    rows = 8 if wanted == 2 else 6
+    assert fitting.layout.shapes == [(rows, 5)]
+    assert fitting.is_ready(batch_of(rows, 5))
+    too_large = [line for line in said if line.startswith("it takes ")]
+    assert len(too_large) == wanted - 1
+
+
+def test_what_a_compiler_refuses_for_its_size_does_not_fit(fitting, monkeypatch):
+    refused = [RuntimeError, jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 9G of 8G")]
+    compile_step = compiled_steps.compile_step
+
+    def compile_or_refuse(*arguments, **keys):
+        if len(refused) > 1:
+            raise refused.pop()
+        return compile_step(*arguments, **keys)
+
+    monkeypatch.setattr(compiled_steps, "compile_step", compile_or_refuse)
+    fitting.fit(210)
+    assert fitting.layout.micro_batches == 2
+
+
+def test_other_failures_of_the_compiler_are_not_taken_for_it(fitting, monkeypatch):
+    def fail(*arguments, **keys):
+        raise jax.errors.JaxRuntimeError("INTERNAL: no")
+
+    monkeypatch.setattr(compiled_steps, "compile_step", fail)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
+        fitting.fit(210)
+
+
+def test_what_does_not_fit_row_by_row_is_refused_with_what_would_help(fitting):
+    with pytest.raises(ConfigError, match=r"one row .*config.mesh.fsdp.*model.remat"):
+        fitting.fit(69)

@@ -22,9 +22,10 @@ class Run:
         self.timeline, self.records, self.saved = [], [], []
         self.shown = []
         self.bleus, self.losses, self.stop_at = {}, {}, ()
-        self.stop = SimpleNamespace(requested="")
+        self.stop = SimpleNamespace(reached=lambda step: step in self.stop_at)
         self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
         self.shapes, self.ready = [], {None}
+        self.asked_every = 1
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
 
     def is_ready(self, batch):
@@ -39,8 +40,6 @@ class Run:
         assert self.is_ready(batch)
         self.steps += 1
         self.clock += self._pace
-        if state + 1 in self.stop_at:
-            self.stop.requested = "SIGTERM"
         loss = self.losses.get(state + 1, 2.0)
         sums = Sums(np.float32(loss), np.float32(1.0), 0, 1, 1, 4)
         return state + 1, StepOutput(sums, np.float32(0.5))
@@ -57,6 +56,9 @@ class Run:
         self.timeline.append(f"evaluate {step}")
         assert state == step
         return {"bleu": self.bleus[step]} if step in self.bleus else {}
+
+    def is_time(self, step, due):
+        return due and step % self.asked_every == 0
 
     def save(self, state, progress, kinds):
         self.clock += 500.0  # is not training time
@@ -185,6 +187,13 @@ def test_a_stop_where_a_checkpoint_is_due_anyway_saves_once(run):
     assert run.timeline == ["save 2: periodic", "save 4: periodic stopped"]
 
 
+def test_a_save_by_minutes_waits_until_all_processes_can_agree(run):
+    run.asked_every = 5
+    run.train(steps=12, save_minutes=1 / 60)
+    periodic = [line for line in run.timeline if "periodic" in line]
+    assert periodic == ["save 5: periodic", "save 10: periodic"]
+
+
 def test_a_stop_at_the_last_step_is_no_stop(run):
     run.stop_at = {4}
     _, progress = run.train(steps=4)
@@ -199,10 +208,9 @@ def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
         def __init__(self, asked):
             self._asked = asked
 
-        @property
-        def requested(self):
+        def reached(self, step):
             self._asked -= 1
-            return "SIGTERM" if self._asked <= 0 else ""
+            return self._asked <= 0
 
     for asked in range(1, 9):
         run.stop, run.saved = Sudden(asked), []

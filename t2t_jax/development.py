@@ -1,0 +1,66 @@
+"""How a run is judged while it trains: loss and BLEU on the development set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+from flax import linen as nn
+from jax.sharding import Mesh
+
+from t2t_jax.config import Config
+from t2t_jax.decoding.translator import make_translate
+from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.model.architectures import make_step_model
+from t2t_jax.parallelism.arrays import to_devices
+from t2t_jax.parallelism.distributed import ALONE, Processes
+from t2t_jax.parallelism.mesh import row_shards, row_share
+from t2t_jax.text import Text
+from t2t_jax.training.step import compile_evaluation
+from t2t_jax.types import Batch
+
+
+def make_evaluator(
+    config: Config,
+    text: Text,
+    *,
+    module: nn.Module,
+    mesh: Mesh,
+    processes: Processes = ALONE,
+) -> Evaluator:
+    """Wires the evaluation of a run.
+
+    The loss is that of global batches on the whole mesh. To translate, each process
+    takes a share of the lines and all of the parameters; every process then has all
+    translations, and so the same BLEU.
+
+    Args:
+      config: of the run.
+      text: its corpora.
+      module: its model.
+      mesh: its devices.
+      processes: those that run it.
+    """
+    lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
+    share = row_share(mesh, process=jax.process_index())
+
+    def batches() -> Iterator[Batch]:
+        multiple = row_shards(mesh)
+        for batch in text.dev_batches(row_multiple=multiple, share=share):
+            yield to_devices(batch, mesh)
+
+    return Evaluator(
+        sums=compile_evaluation(
+            module, label_smoothing=config.training.label_smoothing, mesh=mesh
+        ),
+        batches=batches,
+        translate=make_translate(
+            partial(make_step_model, module),
+            vocabularies=text.vocabularies,
+            config=config.decoding,
+            processes=processes,
+        ),
+        sources=[source for source, _ in lines],
+        references=[reference for _, reference in lines],
+    )

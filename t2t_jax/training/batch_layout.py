@@ -1,0 +1,99 @@
+"""How the rows of a batch lie on devices and in micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+from jax.sharding import Mesh
+
+from t2t_jax.parallelism.mesh import row_shards, row_share, rows_for
+from t2t_jax.types import Share
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchLayout:
+    """The global batches of a run, and the equal parts into which they are split.
+
+    Attributes:
+      planned: (rows, slots of a row on each side) of the batches, short rows first.
+      mesh: the devices.
+      micro_batches: parts that each device reads one after the other.
+    """
+
+    planned: Sequence[tuple[int, int]]
+    mesh: Mesh
+    micro_batches: int = 1
+
+    @property
+    def share(self) -> Share:
+        """The part of every batch that this process holds."""
+        return row_share(self.mesh, process=jax.process_index())
+
+    @property
+    def row_multiple(self) -> int:
+        """What the rows of every batch are a multiple of."""
+        return rows_for(self.mesh, 1, micro_batches=self.micro_batches)
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """The shapes of the batches, with the empty rows that make them divide."""
+        return [
+            (rows_for(self.mesh, rows, micro_batches=self.micro_batches), length)
+            for rows, length in self.planned
+        ]
+
+    def text(self) -> str:
+        """Says what is split into what, and what that costs.
+
+        Example:
+          >>> import jax
+          >>> from t2t_jax.parallelism.mesh import make_mesh
+          >>> mesh = make_mesh(jax.devices()[:1])
+          >>> print(BatchLayout(planned=[(9, 8)], mesh=mesh, micro_batches=2).text())
+          1 device x 2 micro-batches x 40 = 80 tokens a side
+          1 of 10 rows x 8 slots are empty, so that all parts are alike. A
+          data.tokens_per_batch of 80 would fill them.
+        """
+        rows, length = max(self.shapes, key=lambda shape: shape[0] * shape[1])
+        most = "at most " * (len(self.planned) > 1)
+        parts = row_shards(self.mesh)
+        micro = counted(self.micro_batches, "micro-batch")
+        lines = [
+            f"{_devices(self.mesh)} x {micro} x "
+            f"{rows * length // (parts * self.micro_batches):,} = "
+            f"{most}{rows * length:,} tokens a side"
+        ]
+        for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
+            if rows > wanted:
+                fills = (  # Another number would make other length groups.
+                    f" A data.tokens_per_batch of {rows * length:,} would fill them."
+                    if len(self.planned) == 1
+                    else ""
+                )
+                lines.append(
+                    f"{rows - wanted} of {rows} rows x {length} slots are empty, so "
+                    f"that all parts are alike.{fills}"
+                )
+        return "\n".join(lines)
+
+
+def counted(number: int, thing: str) -> str:
+    """Counts things, in words.
+
+    Example:
+      >>> counted(1, "device"), counted(2, "micro-batch")
+      ('1 device', '2 micro-batches')
+    """
+    ending = "" if number == 1 else "es" if thing.endswith("ch") else "s"
+    return f"{number} {thing}{ending}"
+
+
+def _devices(mesh: Mesh) -> str:
+    """Names the parts of the devices that read rows of their own."""
+    named = counted(mesh.size, "device")
+    if row_shards(mesh) == mesh.shape["data"] == mesh.size:
+        return named
+    sizes = ", ".join(f"{axis} {size}" for axis, size in mesh.shape.items())
+    return f"{named} ({sizes}): {counted(row_shards(mesh), 'part')}"
