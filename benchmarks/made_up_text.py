@@ -15,11 +15,21 @@ from t2t_jax.data.corpora import open_corpus
 from t2t_jax.data.vocabularies import Vocabularies
 
 MEAN_LENGTH = 28
+
+# Measured in subwords of BPE and eos, of text that WMT trains or tests on: the standard
+# deviation of a length's logarithm is 0.61 and 0.63 in newstest2012 (3,003 pairs of
+# English and French), 0.60 in newstest2013 (3,000 lines of English), 0.55 and 0.56 in
+# 20,000 pairs of Europarl (English and French, without the longest). The logarithms of
+# a pair's two lengths differ by 0.20 and 0.24. Vocabularies of 8,000 and 32,000 agree
+# within 0.02. Text of other kinds, English and German: 0.67 in Debian's descriptions
+# and manuals, 0.33 in Tatoeba's sentences, 0.32 in Multi30k's.
+SPREAD = 0.6
+_OF_A_SIDE = 0.14  # so that the two sides differ by 0.2
 MAX_LENGTH = 256
 _NUM_WORDS = 2_000
 
 
-def draw_lengths(pairs: int, *, spread: float) -> npt.NDArray[Any]:
+def draw_lengths(pairs: int, *, spread: float = SPREAD) -> npt.NDArray[Any]:
     """Draws lengths in subwords, eos included.
 
     Args:
@@ -37,7 +47,7 @@ def draw_lengths(pairs: int, *, spread: float) -> npt.NDArray[Any]:
     while done < pairs:
         count = min(pairs - done, 1_000_000)
         middle = chance.normal(np.log(MEAN_LENGTH) - spread**2 / 2, spread, count)
-        sides = np.exp(middle + chance.normal(0, 0.14, (2, count)))
+        sides = np.exp(middle + chance.normal(0, _OF_A_SIDE, (2, count)))
         drawn = np.maximum(np.rint(sides), 1).astype(np.int32) + 1
         drawn = drawn[:, drawn.max(axis=0) <= MAX_LENGTH]
         lengths[:, done : done + drawn.shape[1]] = drawn

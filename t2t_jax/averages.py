@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from t2t_jax.checkpointing.averaging import average
-from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
+from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.spacing import (
     Mark,
     Selection,
@@ -27,6 +27,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.loading import Model, abstract_params
 from t2t_jax.model.architectures import make_module
+from t2t_jax.parallelism.gathering import replicate
 from t2t_jax.workdir import Workdir
 
 
@@ -35,17 +36,17 @@ class Averager:
 
     Args:
       workdir: the run.
+      alone: whether only the first of several processes makes this, to select; all of
+        them have to, and do the same with it, where it is False.
 
     Attributes:
       last: how many checkpoints the run averages: `checkpoint.keep`.
 
     Raises:
       UserError: the directory is no run, but a model or neither.
-
-    Paper: §6.1.
     """
 
-    def __init__(self, workdir: Workdir):
+    def __init__(self, workdir: Workdir, *, alone: bool = False):
         if workdir.is_model:
             raise UserError(
                 f"--workdir={workdir.path} must be a run, whose checkpoints can be "
@@ -54,9 +55,10 @@ class Averager:
             )
         self._config = workdir.read_config()
         self.last = self._config.checkpoint.keep
-        self._checkpoints = Checkpoints(workdir.checkpoints)
+        self._checkpoints = Checkpoints(workdir.checkpoints, alone=alone)
         self._units = units_of(self._config.checkpoint)
-        self._module = make_module(self._config.network)
+        platform = jax.local_devices()[0].platform
+        self._module = make_module(self._config.network, platform=platform)
         self._vocabularies = Vocabularies.load(
             workdir.path, config=self._config.vocabulary
         )
@@ -113,7 +115,7 @@ class Averager:
     def model(
         self, steps: Sequence[int], *, decoding: DecodingConfig | None = None
     ) -> Model:
-        """Makes the mean of checkpoints, on the first device.
+        """Makes the mean of checkpoints, on each device of this process.
 
         Args:
           steps: of the checkpoints, oldest first; one that comes twice weighs twice.
@@ -124,10 +126,9 @@ class Averager:
         """
         like = abstract_params(self._module)
         mean = average(self._checkpoints.params(step, like=like) for step in steps)
-        places = jax.tree.map(lambda leaf: leaf.sharding, like)
         return Model(
             self._module,
-            jax.device_put(mean, places),
+            replicate(mean),
             self._vocabularies,
             decoding or self._config.decoding,
             steps[-1],
@@ -223,7 +224,7 @@ def average_checkpoints(
     target.create()
     model.vocabularies.save(to)
     written = Checkpoints(target.checkpoints, keep=1)
-    meta: Meta = {**origin, "kinds": ["average"]}
+    meta = {**origin, "kinds": ["average"]}
     written.save(model.step, params=model.params, optimizer=None, meta=meta)
     written.close()
     target.write_json("model.json", origin)

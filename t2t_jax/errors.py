@@ -45,6 +45,12 @@ class InputMissingError(UserError):
     exit_code = 66
 
 
+class UnavailableError(UserError):
+    """A device, or another process of the run, is not there."""
+
+    exit_code = 69
+
+
 class OutputError(UserError):
     """A file or directory cannot be written."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from t2t_jax.decoding.scoring import PairScore, Scorer
 from t2t_jax.decoding.translator import Translator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.parallelism.gathering import replicate
 from t2t_jax.types import Params, PyTree
 from t2t_jax.workdir import Workdir
 
@@ -32,7 +34,7 @@ class Model:
 
     Attributes:
       module: the Linen module, for `module.apply({"params": params}, …)`.
-      params: nested dict of float32 arrays.
+      params: nested dict of float32 arrays; each device that translates holds all.
       vocabularies: from text to subwords and back.
       decoding: how `translate` searches.
       step: optimizer steps behind the parameters.
@@ -77,6 +79,7 @@ def load(
     *,
     checkpoint: str | int = "best",
     decoding: DecodingConfig | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Model:
     """Loads a model.
 
@@ -84,6 +87,8 @@ def load(
       directory: a run's workdir, or a directory that `--mode=average` has written.
       checkpoint: `best` (highest development BLEU), `last`, or a step.
       decoding: how to search; None means as the run was configured.
+      devices: those that translate and score together; None means all of this
+        process's. Each holds all parameters.
 
     Raises:
       InputMissingError: the directory is no run and no model.
@@ -92,20 +97,39 @@ def load(
     workdir = Workdir(Path(directory))
     config = workdir.read_config()
     vocabularies = Vocabularies.load(workdir.path, config=config.vocabulary)
-    module = make_module(config.network)
+    devices = list(devices or jax.local_devices())
+    module = make_module(config.network, platform=devices[0].platform)
     checkpoints = Checkpoints(workdir.checkpoints)
     step = checkpoints.choose(checkpoint)
     params = checkpoints.params(step, like=abstract_params(module))
     meta = checkpoints.meta(step)
     return Model(
         module,
-        params,
+        replicate(params, devices),
         vocabularies,
         decoding or config.decoding,
         step,
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING if name in meta},
     )
+
+
+def choose(directory: str | Path, *, checkpoint: str | int = "best") -> int:
+    """Finds the step that `load` would load.
+
+    Of several processes only the first may ask, so that all load what it has found.
+
+    Args:
+      directory: as for `load`.
+      checkpoint: as for `load`.
+
+    Raises:
+      DataError: there is no such checkpoint.
+    """
+    with closing(
+        Checkpoints(Workdir(Path(directory)).checkpoints, alone=True)
+    ) as checkpoints:
+        return checkpoints.choose(checkpoint)
 
 
 def translate(directory: str | Path, lines: Sequence[str]) -> list[str]:

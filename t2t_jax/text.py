@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +23,9 @@ from t2t_jax.config import Config
 from t2t_jax.data.batching import batch_shapes
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
-from t2t_jax.data.data_report import describe_data, report_text, summary
-from t2t_jax.data.leaks import find_leaks, leak_warning
+from t2t_jax.data.data_page import report_text
+from t2t_jax.data.data_report import describe_data, summary
+from t2t_jax.data.leaks import find_all_leaks, leak_warnings, open_held_out
 from t2t_jax.data.pipeline import one_pass, stream
 from t2t_jax.data.progress import Progress, Say
 from t2t_jax.data.token_cache import TokenCache, build_or_open
@@ -31,7 +33,7 @@ from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.differences import require_same
 from t2t_jax.errors import Attempts
 from t2t_jax.files import write_whole
-from t2t_jax.types import Batch, DataPosition
+from t2t_jax.types import Batch, DataPosition, Share
 from t2t_jax.workdir import Workdir
 
 REPORT = "data_report.txt"
@@ -75,20 +77,21 @@ class Text(NamedTuple):
         return batch_shapes(self.config, lengths)
 
     def train_batches(
-        self, start: DataPosition, *, row_multiple: int
+        self, start: DataPosition, *, row_multiple: int, share: Share
     ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
-        """Streams batches from `start` on, each with the position after it."""
+        """Streams a share of batches from `start` on, with the position after each."""
         return stream(
             self.train,
             self.config,
             seed=self.seed,
             start=start,
             row_multiple=row_multiple,
+            share=share,
         )
 
-    def dev_batches(self, *, row_multiple: int) -> Iterator[Batch]:
-        """Yields every development pair once."""
-        return one_pass(self.dev, self.config, row_multiple=row_multiple)
+    def dev_batches(self, *, row_multiple: int, share: Share) -> Iterator[Batch]:
+        """Yields every development pair once, and of each batch a share."""
+        return one_pass(self.dev, self.config, row_multiple=row_multiple, share=share)
 
 
 def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
@@ -104,12 +107,47 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
         wrong with both corpora comes together.
     """
     attempts = Attempts()
+    held_out = attempts.attempt(open_held_out, config.data.held_out, say=say)
+    find = partial(_vocabularies, config=config, workdir=workdir, say=say)
+    text = _read(config, attempts, find=find, say=say)
+    if workdir.has_config:  # Nothing of a run may be written over by another text.
+        require_same(workdir.read_fingerprints(), text.fingerprints)
+    else:
+        text.vocabularies.save(workdir.path)
+    _report(text, held_out, config=config, workdir=workdir, say=say)
+    return text
+
+
+def open_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
+    """Opens the text of a run that another process has prepared.
+
+    Args:
+      config: names the corpora, which may lie elsewhere for this process.
+      workdir: holds the vocabulary; nothing is written there.
+      say: tells people what is being done: on another host there may be no cache yet.
+
+    Raises:
+      UserError: a corpus or the vocabulary is not what it must be.
+    """
+
+    def find(train: Corpus) -> Vocabularies:
+        return Vocabularies.load(workdir.path, config=config.vocabulary)
+
+    return _read(config, Attempts(), find=find, say=say)
+
+
+def _read(
+    config: Config,
+    attempts: Attempts,
+    *,
+    find: Callable[[Corpus], Vocabularies],
+    say: Say,
+) -> Text:
+    """Reads and encodes both corpora; what was attempted before fails here too."""
     train = attempts.attempt(open_corpus, config.data.train, key="data.train", say=say)
     dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev", say=say)
     dev_lines = attempts.attempt(list, dev)
-    vocabularies = attempts.attempt(
-        _vocabularies, train, config=config, workdir=workdir, say=say
-    )
+    vocabularies = attempts.attempt(find, train)
     progress = Progress(say, every_seconds=config.logging.every_seconds)
     caches = {
         name: attempts.attempt(
@@ -126,13 +164,7 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
         if vocabularies is not None
     }
     attempts.raise_if_any_failed()
-    text = Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
-    if workdir.has_config:  # Nothing of a run may be written over by another text.
-        require_same(workdir.read_fingerprints(), text.fingerprints)
-    else:
-        vocabularies.save(workdir.path)
-    _report(text, config=config, workdir=workdir, say=say)
-    return text
+    return Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
 
 
 def _unfiltered(config: DataConfig) -> DataConfig:
@@ -142,9 +174,16 @@ def _unfiltered(config: DataConfig) -> DataConfig:
     )
 
 
-def _report(text: Text, *, config: Config, workdir: Workdir, say: Say) -> None:
+def _report(
+    text: Text,
+    held_out: Sequence[Corpus],
+    *,
+    config: Config,
+    workdir: Workdir,
+    say: Say,
+) -> None:
     """Says what the text is, and writes it down for people and for programs."""
-    leaks = find_leaks(text.train, text.dev_lines)
+    leaks = find_all_leaks(text.train, [*text.dev.corpora, *held_out])
     told = describe_data(
         text.vocabularies,
         config=config.data,
@@ -154,7 +193,7 @@ def _report(text: Text, *, config: Config, workdir: Workdir, say: Say) -> None:
     )
     for cache in (text.train, text.dev):
         say(summary(cache))
-    if warning := leak_warning(leaks):
+    for warning in leak_warnings(leaks):
         say(f"{warning} See {workdir.path / REPORT}.")
     write_whole(workdir.path / REPORT, report_text(told))
     lesson = _lesson(config, train=str(text.train.meta["corpus"]))

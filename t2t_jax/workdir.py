@@ -2,8 +2,9 @@
 
 ``config.json overrides.json fingerprints.json vocab.model vocab.json data.json
 data_report.txt metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt
-averages/``. A model directory has the same layout, with one checkpoint that holds
-parameters only, and ``model.json``, which says where they come from. No JAX is needed.
+averages/ logs/rank-<k>.log``. A model directory has the same layout, with one
+checkpoint that holds parameters only, and ``model.json``, which says where they come
+from. No JAX is needed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +23,8 @@ from typing import Any
 from t2t_jax.config import Config, keys, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, OutputError
 from t2t_jax.files import write_whole
+
+_LOCK = "lock"
 
 
 @dataclass(frozen=True)
@@ -79,13 +84,17 @@ class Workdir:
             )
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[str]:
         """Keeps other trainers out; the lock goes with the process, however it ends.
+
+        Yields:
+          What is written into the lock: who holds it, and since when.
 
         Raises:
           OutputError: another process holds it.
         """
-        with (self.path / "lock").open("w") as lock:
+        owner = f"process {os.getpid()} on {socket.gethostname()}, {time.time()}"
+        with (self.path / _LOCK).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -93,7 +102,24 @@ class Workdir:
                     f"--workdir={self.path} is being trained in, or its text prepared, "
                     "by another process. Wait for it, or name another --workdir."
                 ) from error
-            yield
+            lock.truncate(0)
+            lock.write(owner)
+            lock.flush()
+            os.fsync(lock.fileno())
+            yield owner
+
+    def owner(self) -> str:
+        """Reads who holds the lock, or has held it last; "" if nobody ever has."""
+        try:
+            return (self.path / _LOCK).read_text(encoding="utf-8")
+        except OSError:
+            return ""
+
+    def log_of(self, index: int) -> Path:
+        """Names the file where a process tells people of its work; makes its folder."""
+        folder = self.path / "logs"
+        folder.mkdir(exist_ok=True)
+        return folder / f"rank-{index}.log"
 
     def read_fingerprints(self) -> dict[str, str]:
         """Reads what the run's text was when it began; nothing of an older run."""

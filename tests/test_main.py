@@ -8,8 +8,9 @@ import pytest
 
 from t2t_jax import errors
 from t2t_jax import main as program
-from t2t_jax.cli import flags
+from t2t_jax.cli import endings, flags
 from t2t_jax.main import main
+from t2t_jax.parallelism.distributed import Processes
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +126,52 @@ def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, num
     fake_mode(lambda options: signal.raise_signal(number))
     assert main([]) == 75
     assert f"Stopped by {number.name}" in capsys.readouterr().err
+
+
+@pytest.fixture
+def of_two(monkeypatch):
+    """Makes this the second process of two; lists how it ends."""
+    ends = []
+
+    class Second(Processes):
+        def leave(self, code):
+            ends.append(("left", code))
+
+    second = Second(index=1, count=2)
+    for module in (program, endings):
+        monkeypatch.setattr(module, "joined", lambda: second)
+    monkeypatch.setattr(program, "end_now", lambda code: ends.append(("ended", code)))
+    return ends
+
+
+@pytest.mark.parametrize("code", [0, 65, 75])
+def test_a_mode_that_returns_leaves_the_other_processes(fake_mode, of_two, code):
+    fake_mode(lambda options: code)
+    assert main([]) == code
+    assert of_two == [("left", code)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(errors.DataError("x"), 65), (KeyError("x"), 70), (KeyboardInterrupt(), 75)],
+)
+def test_a_mode_that_raises_waits_for_nobody(fake_mode, of_two, capsys, error, code):
+    fake_mode(raising(error))
+    main([])
+    assert of_two == [("ended", code)]
+    assert capsys.readouterr().err.startswith("[rank 1] ")
+
+
+def test_a_mode_of_one_process_is_refused_to_several_tasks(
+    fake_mode, monkeypatch, capsys
+):
+    fake_mode(lambda options: 0)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    for name in ("STEP_NODELIST", "NTASKS", "PROCID", "LOCALID"):
+        monkeypatch.setenv(f"SLURM_{name}", "1")
+    assert main([]) == 64
+    assert "srun --ntasks=1" in capsys.readouterr().err
 
 
 def run_program(program, **kwargs):

@@ -6,7 +6,7 @@ import pytest
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import ConfigError, DataError, UserError
-from t2t_jax.text import prepare_text
+from t2t_jax.text import open_text, prepare_text
 from tests.integration import tiny
 
 
@@ -103,6 +103,38 @@ def test_a_damaged_preparation_is_made_again(tmp_path, damage):
     assert again.fingerprints == first.fingerprints
 
 
+def test_what_one_process_has_prepared_another_opens(tmp_path):
+    run = tmp_path / "run"
+    prepared, _ = _prepare(run)
+    options = parse_argv(tiny.arguments(run))
+    before = {path: path.stat().st_mtime_ns for path in run.iterdir()}
+    said: list[str] = []
+    opened = open_text(options.config, workdir=options.workdir, say=said.append)
+    assert opened.fingerprints == prepared.fingerprints
+    assert opened.batch_shapes == prepared.batch_shapes
+    assert opened.dev_lines == prepared.dev_lines
+    assert {path: path.stat().st_mtime_ns for path in run.iterdir()} == before
+    assert said == []
+
+
+def test_on_another_host_the_cache_is_made_again(tmp_path):
+    run = tmp_path / "run"
+    prepared, _ = _prepare(run)
+    options = parse_argv(tiny.arguments(run, data__cache_dir=str(tmp_path / "there")))
+    said: list[str] = []
+    opened = open_text(options.config, workdir=options.workdir, say=said.append)
+    assert opened.fingerprints == prepared.fingerprints
+    assert any("Preparing phrasebook:train:300" in line for line in said)
+
+
+def test_no_text_is_opened_that_is_not_there(tmp_path):
+    run = tmp_path / "run"
+    _prepare(run)
+    options = parse_argv(tiny.arguments(run, data__dev="text:no.en,no.de"))
+    with pytest.raises(UserError, match=r"no\.en: no such file"):
+        open_text(options.config, workdir=options.workdir, say=print)
+
+
 def test_filters_are_for_the_training_text_alone(tmp_path):
     text, said = _prepare(
         tmp_path / "run",
@@ -120,10 +152,31 @@ def test_development_text_in_the_training_text_is_a_warning(tmp_path):
     run = tmp_path / "run"
     _, said = _prepare(run, data__dev="phrasebook:train:300[7:30]")
     (warning,) = [line for line in said if line.startswith("warning:")]
-    assert "of 23 development pairs" in warning
+    assert "of the 23 pairs of phrasebook:train:300[7:30]" in warning
     told = json.loads((run / "data.json").read_text(encoding="utf-8"))
-    assert told["leaks"]["both"] > 15
-    assert len(told["leaks"]["examples"]) == 3
+    (found,) = told["leaks"].values()
+    assert found["both"] > 15
+    assert len(found["examples"]) == 3
+
+
+def test_held_out_text_is_looked_for_and_changes_nothing_else(tmp_path):
+    plain, _ = _prepare(tmp_path / "plain")
+    test_sets = "phrasebook:train:300[7:30]++phrasebook:test:11"
+    text, said = _prepare(tmp_path / "run", data__held_out=test_sets)
+    assert text.fingerprints == plain.fingerprints
+    (warning,) = [line for line in said if line.startswith("warning:")]
+    assert "phrasebook:train:300[7:30]" in warning
+    told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    dev, *others = told["leaks"]
+    assert dev == told["dev"]["spec"]
+    assert others == test_sets.split("++")
+
+
+def test_a_test_set_that_is_not_there_is_told_with_everything_else(tmp_path):
+    with pytest.raises(UserError) as caught:
+        _prepare(tmp_path / "run", data__held_out="text:no.en,no.de", data__dev="cvs:y")
+    assert any("no.en: no such file" in problem for problem in caught.value.problems)
+    assert any("data.dev='cvs:y'" in problem for problem in caught.value.problems)
 
 
 def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):

@@ -88,6 +88,22 @@ def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
         workdir.create()
 
 
+def test_who_holds_the_lock_is_written_into_it(workdir):
+    assert workdir.owner() == ""
+    with workdir.locked() as first:
+        assert workdir.owner() == first
+        with pytest.raises(OutputError, match="by another process"):
+            workdir.locked().__enter__()
+        assert workdir.owner() == first
+    with workdir.locked() as second:
+        assert workdir.owner() == second != first
+
+
+def test_each_process_has_a_log_of_its_own(workdir):
+    assert workdir.log_of(3) == workdir.path / "logs" / "rank-3.log"
+    assert workdir.log_of(0).parent.is_dir()
+
+
 def test_samples_are_kept_by_step(workdir):
     workdir.write_samples(5, "ä\n")
     workdir.write_samples(7, "b\n")

@@ -76,7 +76,7 @@ def run(options: Options) -> int:
     """
     options.workdir.require()
     _check(options)
-    to = Path(options.to).expanduser()
+    to = Path(options.to)
     steps = options.average_steps
     from t2t_jax.averages import average_checkpoints, require_new
 
@@ -151,7 +151,7 @@ def _read(options: Options) -> _Text:
     """Reads the given pairs, or those that the run scores while it trains."""
     corpus: Corpus
     if options.source:
-        paths = [Path(n).expanduser() for n in (options.source, options.reference)]
+        paths = [Path(options.source), Path(options.reference)]
         require_files(*paths, change="--source or --reference")
         spec = f"text:{options.source},{options.reference}"
         corpus, most = TextCorpus(spec, *paths), 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.options import Options
 from t2t_jax.description.pair_counts import count_pairs_of
+from t2t_jax.errors import ConfigError
+from t2t_jax.parallelism.config import MeshConfig
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
@@ -17,11 +20,14 @@ def run(options: Options) -> int:
     """Prints a report on stdout: for people, or one JSON object; returns 0.
 
     Raises:
-      UserError: a corpus cannot be understood.
+      UserError: a corpus cannot be understood, or the devices cannot be arranged.
     """
+    require_arrangement(options.config.mesh, devices=options.devices)
     data = count_pairs_of(options.config, workdir=options.workdir)
+    mesh, note = _mesh(options.config.mesh, devices=options.devices)
+    if note:
+        print(note, file=sys.stderr)
     print("Compiling the training step, to ask what it takes …", file=sys.stderr)
-    mesh = _mesh(options.devices)
     from t2t_jax.description.summary import describe
 
     description = describe(
@@ -41,13 +47,78 @@ def run(options: Options) -> int:
     return 0
 
 
-def _mesh(devices: int) -> Mesh:
-    """Takes this machine's devices, or simulates as many as are asked for."""
+def require_arrangement(config: MeshConfig, *, devices: int) -> None:
+    """Checks that `--devices` can be arranged as a mesh.
+
+    Args:
+      config: sizes of the mesh's axes.
+      devices: how many were asked for; 0 where none were.
+
+    Raises:
+      ConfigError: they cannot.
+    """
+    if devices and not _fits(config, devices):
+        wanted = "a multiple of " if _is_open(config) else ""
+        raise ConfigError(
+            f"--devices={devices} contradicts {_named(config)}, which takes {wanted}"
+            f"{_fewest(config)}. Leave --devices out, or change config.mesh."
+        )
+
+
+def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
+    """Takes this machine's devices, or simulates those that the mesh is meant for.
+
+    Returns:
+      The mesh, and what to say of it if nobody has asked for so many devices.
+    """
     import jax
 
     from t2t_jax.parallelism.mesh import make_mesh
 
     if devices:
-        jax.config.update("jax_platforms", "cpu")
-        jax.config.update("jax_num_cpu_devices", devices)
-    return make_mesh()
+        _simulate(devices)
+        return make_mesh(config=config), ""
+    here, fewest = jax.device_count(), _fewest(config)
+    if _fits(config, here):
+        return make_mesh(config=config), ""
+    if here < fewest:
+        _simulate(fewest)
+    note = (
+        f"{_named(config)} does not arrange the {here} "
+        f"{'devices' if here > 1 else 'device'} of this machine: described for {fewest}"
+        f"{' simulated ones' if here < fewest else ''}."
+    )
+    return make_mesh(jax.devices()[:fewest], config=config), note
+
+
+def _simulate(devices: int) -> None:
+    """Makes JAX see so many CPUs, whatever it has seen before."""
+    import jax
+    from jax.extend.backend import clear_backends
+
+    clear_backends()
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", devices)
+
+
+def _sizes(config: MeshConfig) -> dict[str, int]:
+    return {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
+
+
+def _is_open(config: MeshConfig) -> bool:
+    """Whether an axis takes the rest of the devices, however many there are."""
+    return -1 in _sizes(config).values()
+
+
+def _fewest(config: MeshConfig) -> int:
+    """Counts the devices of the smallest mesh that is as configured."""
+    return math.prod(max(size, 1) for size in _sizes(config).values())
+
+
+def _fits(config: MeshConfig, devices: int) -> bool:
+    fewest = _fewest(config)
+    return devices % fewest == 0 if _is_open(config) else devices == fewest
+
+
+def _named(config: MeshConfig) -> str:
+    return "mesh " + " x ".join(f"{axis}={n}" for axis, n in _sizes(config).items())

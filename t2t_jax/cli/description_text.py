@@ -142,7 +142,8 @@ def _flops(told: _Told) -> Section:
         f"{pair['flops'] / 1e6:,.1f} MFLOP.",
         whole,
     ]
-    if told["config"]["architecture"] != "transformer":
+    recurrent = told["config"]["architecture"] != "transformer"
+    if recurrent or told["batch"]["micro_batches"] > 1:
         notes.append("The compiler counts what is repeated over time only once.")
     header = ("by formula", f"{prefix}FLOP", "share")
     return Section("Operations of a step", rows, header, right=(1, 2), notes=notes)
@@ -158,17 +159,29 @@ def _batch(told: _Told) -> Section:
     rows = [
         ("token slots", f"{batch['slots_per_side']:,} on each side"),
         ("shape", shape),
-        ("devices", f"{batch['devices']:,}, each with {_rows(batch)}"),
-        ("micro-batches", f"{batch['micro_batches']}: a batch is one step's"),
-        ("activations", batch["compute_dtype"]),
+        ("devices", f"{_mesh(batch)}, rows of each: {batch['rows_per_device']:,}"),
+        ("micro-batches", _micro_batches(batch)),
+        (
+            "activations",
+            batch["compute_dtype"] + ", computed twice (model.remat)" * batch["remat"],
+        ),
         ("peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"),
     ]
     return Section("Batch and learning rate", rows)
 
 
-def _rows(batch: _Told) -> str:
-    rows = batch["rows_per_device"]
-    return f"{rows:,} row{'s' if rows > 1 else ''}"
+def _mesh(batch: _Told) -> str:
+    """Writes how many devices there are, and their mesh if it is more than a row."""
+    sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
+    plain = batch["mesh"]["data"] == batch["devices"]
+    return f"{batch['devices']:,}{'' if plain else f' ({sizes})'}"
+
+
+def _micro_batches(batch: _Told) -> str:
+    number = batch["micro_batches"]
+    if not number:
+        return "auto: as few as fit the devices; the figures below are of 1"
+    return f"{number}{': all rows of a device at once' if number == 1 else ''}"
 
 
 def _memory(told: _Told) -> Section:
@@ -176,8 +189,8 @@ def _memory(told: _Told) -> Section:
     keep = told["config"]["checkpoint"]["keep"]
     xla = f"XLA for {memory['platform']}:"
     rows = [
-        ("parameters", memory["parameters"], "float32"),
-        ("optimizer", memory["optimizer"], "Adam's two moments"),
+        ("parameters", memory["parameters"], "float32, what the device holds"),
+        ("optimizer", memory["optimizer"], "Adam's two moments, likewise"),
         ("gradients", memory["gradients"], "during the step"),
         ("batch", memory["batch"], "this device's rows"),
         ("arguments", compiler["arguments"], f"{xla} parameters, optimizer, batch"),

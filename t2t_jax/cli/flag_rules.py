@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from t2t_jax.parallelism.clusters import split_address
 
 PROTOCOLS = ("vaswani2017",)
 
@@ -40,6 +43,25 @@ def _count(value: str) -> int:
     return int(value or 0)
 
 
+def _index(value: str) -> int | None:
+    if value and not (value.isascii() and value.isdecimal()):
+        raise ValueError
+    return int(value) if value else None
+
+
+def _path(value: str) -> str:
+    try:
+        return str(Path(value).expanduser()) if value[:1] == "~" else value
+    except RuntimeError as error:
+        raise ValueError from error
+
+
+def _address(value: str) -> str:
+    if value:
+        split_address(value)
+    return value
+
+
 def _steps(value: str) -> tuple[int, ...]:
     steps = [step.strip() for step in value.split(",") if step.strip()]
     if not all(step.isdecimal() for step in steps) or bool(value) != bool(steps):
@@ -69,6 +91,9 @@ def _protocol(value: str) -> str:
 
 RULES: dict[str, tuple[Callable[[str], Any], str]] = {
     "count": (_count, "a whole number from 1"),
+    "index": (_index, "a whole number from 0"),
+    "path": (_path, "a path whose ~user is a user of this machine"),
+    "address": (_address, "host:port, such as node-0:1234 or [::1]:1234"),
     "steps": (_steps, "whole numbers with commas between, such as 1000,2000"),
     "positive": (_positive, "a number above 0"),
     "share": (_share, "a number above 0 and at most 1"),

@@ -17,6 +17,9 @@ from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.parsing import nearest
 from t2t_jax.workdir import Workdir
 
+WORDS = {"config.training.micro_batches": {"auto": "0"}}
+"""The words that some flags take in the place of a number."""
+
 _MOST_DIFFERENCES = 5
 
 
@@ -26,7 +29,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
     Raises:
       UserError: whatever the user must mend, all of it at once.
     """
-    argv, config_given = _config_first(argv)
+    argv, config_given = _config_first(spelled_out(argv))
     broken: UserError | None = None
     try:
         values, rest = _read(argv)
@@ -39,7 +42,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
         raise UserError([*(broken.problems if broken else ()), *problems])
     if broken:
         raise broken
-    workdir = Workdir(Path(values.workdir or _default_workdir(argv)).expanduser())
+    workdir = Workdir(Path(_value("workdir", values) or _default_workdir(argv)))
     overrides = config_flags.get_override_values(values["config"])
     from_file = values.config.to_dict() if config_given else None
     if workdir.has_config:
@@ -81,6 +84,24 @@ def _read(argv: Sequence[str]) -> tuple[flags.FlagValues, list[str]]:
     rest = values(line, known_only=True)[1:]
     values.config.lock()  # A file that could not be loaded raises only when used.
     return values, rest
+
+
+def spelled_out(argv: Sequence[str]) -> list[str]:
+    """Puts numbers in the place of the words that stand for them in `WORDS`.
+
+    Example:
+      >>> spelled_out(["--config.training.micro_batches=auto", "--mode=train"])
+      ['--config.training.micro_batches=0', '--mode=train']
+    """
+    argv = list(argv)
+    for i, argument in enumerate(argv):
+        name, equals, value = argument.partition("=")
+        words = WORDS.get(name.lstrip("-"), {}) if name.startswith("-") else {}
+        if value in words:
+            argv[i] = f"{name}={words[value]}"
+        elif not equals and i + 1 < len(argv):
+            argv[i + 1] = words.get(argv[i + 1], argv[i + 1])
+    return argv
 
 
 def _config_first(argv: Sequence[str]) -> tuple[list[str], bool]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from t2t_jax.config import Config, defaults
+from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.workdir import Workdir
 
 MODES = {
@@ -20,6 +21,10 @@ MODES = {
     "figures": "draws equation 3 and the positional encoding into --to",
 }
 """What the program can do, and what each of it is."""
+
+
+TOGETHER = ("train", "translate", "evaluate")
+"""The modes that several processes do together."""
 
 
 class Flag(NamedTuple):
@@ -43,6 +48,7 @@ class Flag(NamedTuple):
 
 
 _PAIRS = ("evaluate", "score")
+_TEXT = (*_PAIRS, "average")
 
 COMPANIONS = {
     ("evaluate", "last"): "protocol",
@@ -61,21 +67,24 @@ FORMATS = {"describe": ("text", "json"), "score": ("tsv", "jsonl")}
 FLAGS = {
     "mode": Flag("train", tuple(MODES), f"One of {', '.join(MODES)}."),
     "workdir": Flag(
-        "", tuple(MODES), "Directory of the run; runs/<config> if not given."
+        "",
+        tuple(MODES),
+        "Directory of the run; runs/<config> if not given.",
+        rule="path",
     ),
     "checkpoint": Flag(
         "best",
         ("evaluate", "translate", "score", "attention"),
         "Which to use: best, last, or a step.",
     ),
-    "source": Flag(
-        "", (*_PAIRS, "average"), "Source lines, plain or .gz.", needed=_PAIRS
-    ),
+    "source": Flag("", _TEXT, "Source lines, plain or .gz.", _PAIRS, rule="path"),
     "reference": Flag(
-        "", (*_PAIRS, "average"), "Raw reference lines, plain or .gz.", needed=_PAIRS
+        "", _TEXT, "Raw reference lines, plain or .gz.", _PAIRS, rule="path"
     ),
-    "input": Flag("-", ("translate",), "File to translate; - is stdin."),
-    "output": Flag("-", ("translate", "score"), "Where results go; - is stdout."),
+    "input": Flag("-", ("translate",), "File to translate; - is stdin.", rule="path"),
+    "output": Flag(
+        "-", ("translate", "score"), "Where results go; - is stdout.", rule="path"
+    ),
     "format": Flag(
         "", ("describe", "score"), "describe: text or json; score: tsv or jsonl."
     ),
@@ -85,8 +94,12 @@ FLAGS = {
         "vaswani2017: average, beam, bootstrap and scores of the paper.",
         rule="protocol",
     ),
-    "baseline": Flag("", ("evaluate",), "Translations to test against, a file."),
-    "hypotheses": Flag("", ("evaluate",), "Where the translations go, a file."),
+    "baseline": Flag(
+        "", ("evaluate",), "Translations to test against, a file.", rule="path"
+    ),
+    "hypotheses": Flag(
+        "", ("evaluate",), "Where the translations go, a file.", rule="path"
+    ),
     "target_language": Flag(
         "de", ("evaluate",), "Language code for the paper's tokenisation."
     ),
@@ -96,6 +109,7 @@ FLAGS = {
         "Directory of the averaged model, or of the pictures.",
         needed=("average", "attention", "figures"),
         unless="sliding",
+        rule="path",
     ),
     "last": Flag(
         "",
@@ -130,6 +144,14 @@ FLAGS = {
     "target": Flag("", ("attention",), "Its translation; the model's if not given."),
     "layer": Flag("all", ("attention",), "Layers to draw, from 0: 0,5 or all."),
     "head": Flag("all", ("attention",), "Heads to draw, from 0: 0,5 or all."),
+    "coordinator_address": Flag(
+        "",
+        TOGETHER,
+        "host:port of process 0; not with SLURM or a TPU pod.",
+        rule="address",
+    ),
+    "num_processes": Flag("", TOGETHER, "How many run together.", rule="count"),
+    "process_id": Flag("", TOGETHER, "Which this is, from 0.", rule="index"),
 }
 
 
@@ -164,6 +186,10 @@ class Options:
       target: its translation, or "".
       layer: numbers with commas between, or `all`.
       head: likewise.
+      coordinator_address: host:port of process 0, or "".
+      num_processes: how many run together; 0 where it was not given.
+      process_id: which this is; None where it was not given.
+      processes: all of them, once they have met.
     """
 
     mode: str
@@ -192,6 +218,10 @@ class Options:
     target: str
     layer: str
     head: str
+    coordinator_address: str
+    num_processes: int
+    process_id: int | None
+    processes: Processes = ALONE
 
 
 _USAGE = """\
@@ -207,10 +237,10 @@ With no argument it trains the embedded English-German experiment. Modes:
 def usage() -> str:
     """Returns what `--help` prints."""
     modes = "\n".join(f"  {name:<10} {does}" for name, does in MODES.items())
-    described = "\n".join(f"  --{name:<16} {flag.help}" for name, flag in FLAGS.items())
+    described = "\n".join(f"  --{name:<20} {flag.help}" for name, flag in FLAGS.items())
     names = "\n".join(f"  --config.{key}={v!r}" for key, v in defaults().items())
     return (
-        f"{_USAGE}{modes}\n\nFlags:\n  --config           The experiment, a Python "
+        f"{_USAGE}{modes}\n\nFlags:\n  --config               The experiment, a Python "
         f"file; FILE.py:ROW where it has rows.\n{described}\n\nKeys of the "
         f"configuration, with the paper's base model as default:\n{names}\n"
     )

@@ -25,7 +25,7 @@ class OutputDirectory:
     """
 
     def __init__(self, name: str):
-        self.path = Path(name).expanduser()
+        self.path = Path(name)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

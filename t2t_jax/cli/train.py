@@ -2,48 +2,128 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from t2t_jax.cli.announcement import Announcement
+from t2t_jax.cli.endings import report
 from t2t_jax.cli.options import Options
 from t2t_jax.errors import StoppedError, UserError
-from t2t_jax.text import prepare_text
+from t2t_jax.parallelism.config import MeshConfig
+from t2t_jax.text import Text, open_text, prepare_text
 from t2t_jax.training.reporting import Console
 from t2t_jax.workdir import Workdir
+
+
+class _Ready(NamedTuple):
+    """What training needs.
+
+    Attributes:
+      text: of the run; None if the run is complete.
+      console: where people are told.
+    """
+
+    text: Text | None
+    console: Console
 
 
 def run(options: Options) -> int:
     """Trains to the configured step; returns 0, or 75 after a signal.
 
     The text is read and checked before a new run imports JAX, so that what is wrong
-    with it is said at once.
+    with it is said at once. Of several processes the first does that, and the others
+    open what it has made; whichever of them fails, all end with its exit code.
 
     Raises:
       UserError: text, configuration or workdir are not what they must be.
     """
-    config, workdir = options.config, options.workdir
-    if workdir.is_model:
+    if options.workdir.is_model:
         raise UserError(
-            f"--workdir={workdir.path} is a model that --mode=average has written, and "
-            "has no optimizer to go on with. Name the run that it comes from."
+            f"--workdir={options.workdir.path} is a model that --mode=average has "
+            "written, and has no optimizer to go on with. Name the run that it comes "
+            "from."
         )
+    processes = options.processes
+    with ExitStack() as held:
+        ready, code = None, 0
+        try:
+            ready = (_prepare if processes.is_first else _open)(options, held)
+        except (Exception, KeyboardInterrupt) as error:
+            if processes.count == 1:
+                raise
+            # Within seconds this process ends; a signal would only change its code.
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+                signal.signal(number, signal.SIG_IGN)
+            code = report(error)
+            if processes.is_first:
+                Announcement.failure(code).tell(processes)
+        code = processes.agree("opened", code)
+        if code or ready is None or ready.text is None:
+            return code
+        return _train(options, ready.text, ready.console)
+
+
+def _prepare(options: Options, held: ExitStack) -> _Ready:
+    """Makes the workdir and what is in it, and tells the other processes."""
+    config, workdir, processes = options.config, options.workdir, options.processes
+    if processes.count > 1 or config.mesh != MeshConfig():
+        from t2t_jax.parallelism.mesh import make_mesh
+
+        # What the devices refuse is said before text is prepared for long.
+        make_mesh(config=config.mesh)
     workdir.create()
-    with workdir.locked():
-        console = Console(config.steps, every_seconds=config.logging.every_seconds)
-        newest = _newest_step(workdir)
-        if newest >= config.steps:
-            console.say(
-                f"This run is complete: {workdir.path} holds step {newest:,}. "
-                "Set --config.steps above that to go on."
-            )
-            return 0
+    owner = held.enter_context(workdir.locked())
+    console = Console(config.steps, every_seconds=config.logging.every_seconds)
+    newest = _newest_step(workdir)
+    text = None
+    if newest >= config.steps:
+        console.say(
+            f"This run is complete: {workdir.path} holds step {newest:,}. "
+            "Set --config.steps above that to go on."
+        )
+    else:
         text = prepare_text(config, workdir=workdir, say=console.say)
         workdir.write_json("fingerprints.json", text.fingerprints)
         workdir.write_config(config, options.overrides)
+    Announcement.of_run(
+        config, owner=owner, fingerprints=text and text.fingerprints
+    ).tell(processes)
+    return _Ready(text, console)
 
-        from t2t_jax.experiment import Run
-        from t2t_jax.training.guard import StopRequest
 
-        run = Run(config, workdir=workdir, text=text, console=console)
-        progress = run.train(StopRequest())
-    return 0 if progress.step >= config.steps else StoppedError.exit_code
+def _open(options: Options, held: ExitStack) -> _Ready:
+    """Waits for the first process, and opens the text that it has prepared."""
+    config, workdir, index = options.config, options.workdir, options.processes.index
+    news = Announcement.hear(options.processes)
+    news.require_same_config(config, index=index)
+    news.require_same_workdir(workdir, index=index)
+    log = held.enter_context(workdir.log_of(index).open("a", encoding="utf-8"))
+    console = Console(
+        config.steps, every_seconds=config.logging.every_seconds, stream=log
+    )
+    if news.complete:
+        return _Ready(None, console)
+    text = open_text(config, workdir=workdir, say=console.say)
+    news.require_same_text(text.fingerprints, index=index)
+    return _Ready(text, console)
+
+
+def _train(options: Options, text: Text, console: Console) -> int:
+    from t2t_jax.experiment import Run
+    from t2t_jax.training.guard import SharedStopRequest, StopRequest
+
+    processes = options.processes
+    run = Run(
+        options.config,
+        workdir=options.workdir,
+        text=text,
+        console=console,
+        processes=processes,
+    )
+    alone = processes.count == 1
+    progress = run.train(StopRequest() if alone else SharedStopRequest())
+    return 0 if progress.step >= options.config.steps else StoppedError.exit_code
 
 
 def _newest_step(workdir: Workdir) -> int:
@@ -51,7 +131,7 @@ def _newest_step(workdir: Workdir) -> int:
         return 0
     from t2t_jax.checkpointing.checkpoints import Checkpoints
 
-    checkpoints = Checkpoints(workdir.checkpoints)
+    checkpoints = Checkpoints(workdir.checkpoints, alone=True)
     newest = max(checkpoints.steps(), default=0)
     if newest and not workdir.read_fingerprints():  # a run of an older version
         before = checkpoints.meta(newest)["fingerprints"]

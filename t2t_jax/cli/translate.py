@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack
+from typing import Any, BinaryIO
+
 from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
 from t2t_jax.cli.options import Options
+from t2t_jax.cli.same_model import load_one
+from t2t_jax.cli.together import (
+    Ended,
+    refuse_stdin,
+    require_same,
+    require_same_settings,
+    reserve_stdout,
+    settings_of,
+    stage,
+    translated,
+)
 
 
 def run(options: Options) -> int:
-    """Translates `options.input` to `options.output`; n lines become n lines."""
-    options.workdir.require()
-    lines = read_stdin_or_file(options.input)
-    with opened_output(options.output, inputs=(options.input,)) as out:
-        from t2t_jax.loading import load
+    """Translates `options.input` to `options.output`; n lines become n lines.
 
-        model = load(
-            options.workdir.path,
-            checkpoint=options.checkpoint,
-            decoding=options.config.decoding,
-        )
-        write_lines(out, model.translate(lines))
+    Of several processes each translates a share, and the first writes all of them.
+    """
+    reserve_stdout(options.processes)
+    try:
+        with ExitStack() as files:
+            _translate(options, files)
+    except Ended as ended:
+        return ended.code
     return 0
+
+
+def _translate(options: Options, files: ExitStack) -> None:
+    processes = options.processes
+    lines, out, settings = stage(processes, "opened", lambda: _opened(options, files))
+
+    def compare() -> None:
+        require_same_settings(processes, settings)
+        require_same(processes, f"--input={options.input}", lines)
+
+    stage(processes, "compared", compare)
+    model = load_one(
+        options, checkpoint=options.checkpoint, decoding=options.config.decoding
+    )
+    translations = translated(processes, model, lines)
+
+    def write() -> None:
+        with files:  # The file appears here, or fails to.
+            write_lines(out, translations)
+
+    stage(processes, "written", write)
+
+
+def _opened(
+    options: Options, files: ExitStack
+) -> tuple[list[str], BinaryIO, dict[str, Any]]:
+    """Reads the input, opens the output of the process that writes, and looks about."""
+    options.workdir.require()
+    settings = settings_of(options)
+    refuse_stdin(options.processes, "input", options.input)
+    lines = read_stdin_or_file(options.input)
+    output = options.output if options.processes.is_first else os.devnull
+    opened = opened_output(output, inputs=(options.input,))
+    return lines, files.enter_context(opened), settings

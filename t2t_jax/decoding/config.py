@@ -20,9 +20,10 @@ class DecodingConfig:
         `((5 + n) / 6) ** alpha`. 0 compares bare log-probabilities.
       max_extra_tokens: a translation holds at most this many tokens more than its
         source holds subwords.
-      tokens_per_batch: bound on a batch's rows times the longest output they may
-        reach (source slots + `max_extra_tokens`). Each slot is kept once per beam, so
-        this bounds the decoder's cache whatever the lengths of the sentences.
+      tokens_per_batch: bound, on each device, on its rows of a batch times the longest
+        output they may reach (source slots + `max_extra_tokens`). Each slot is kept
+        once per beam, so this bounds the decoder's cache on a device whatever the
+        lengths of the sentences; n devices decode n times as many rows at once.
       max_source_length: longest source, in subwords and with its eos; what is longer
         is cut there.
 

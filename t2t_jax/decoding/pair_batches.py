@@ -16,7 +16,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds
 
 LOGITS_BYTES = 256 * 2**20
-"""Bound on a batch's float32 logits [B, T, V], 256 MiB."""
+"""Bound on a device's float32 logits [B, T, V], 256 MiB."""
 
 # 16, 32, … 1,024: with the length of all that is longer, 8 shapes.
 _LENGTHS = tuple(16 << doublings for doublings in range(7))
@@ -71,20 +71,23 @@ def pair_batches(
     *,
     vocab_size: int,
     max_length: int | None = None,
+    devices: int = 1,
     ids: SpecialIds = OUR_IDS,
 ) -> Iterator[PairBatch]:
     """Puts pairs of like length together, the longest first.
 
-    A pair is as long as its longer side. A batch takes as many rows as
+    A pair is as long as its longer side. A batch takes as many rows on each device as
     `config.tokens_per_batch` and `LOGITS_BYTES` allow at its length, but at least one,
     and is filled with the next pairs, shorter ones included: only the last batch has
-    empty rows. Where there are fewer pairs than rows, the rows are the next power of 2.
+    empty rows. Where there are fewer pairs than rows, a device's rows are the next
+    power of 2 that holds them.
 
     Args:
       pairs: subwords of source and target, without eos.
-      config: bounds the slots of a batch.
+      config: bounds the slots of a device's rows.
       vocab_size: V, logits of each slot.
       max_length: slots that the model can read; no side with its eos may be longer.
+      devices: how many share the rows of a batch evenly.
       ids: what fills the rows and ends the sentences.
 
     Yields:
@@ -99,11 +102,12 @@ def pair_batches(
     longest_first = np.argsort(-needed, kind="stable")
     lengths = pair_lengths(int(needed.max(initial=1)), max_length=max_length)
     slots = min(config.tokens_per_batch, LOGITS_BYTES // (_LOGIT_BYTES * vocab_size))
-    most_rows = 1 << max(0, len(pairs) - 1).bit_length()
+    share = -(-len(pairs) // devices)
+    most_rows = 1 << max(0, share - 1).bit_length()
     start = 0
     while start < len(pairs):
         length = next(n for n in lengths if n >= needed[longest_first[start]])
-        rows = min(max(1, slots // length), most_rows)
+        rows = devices * min(max(1, slots // length), most_rows)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         sides = np.full((2, rows, length), ids.pad, np.int32)
         for row, index in enumerate(indices):

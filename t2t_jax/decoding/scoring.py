@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Iterator, Sequence
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from t2t_jax.data.lines import LineProblems
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.devices import fetch_rows, mesh_of, on_each_device, split_rows
 from t2t_jax.decoding.lengths import OUR_IDS, length_penalty
 from t2t_jax.decoding.pair_batches import pair_batches
 from t2t_jax.decoding.teacher_forcing import Apply, token_log_probabilities
 from t2t_jax.errors import DataError, UserError
-from t2t_jax.types import PyTree
+from t2t_jax.types import Array, PyTree
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabularies import Vocabularies
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _Subwords: TypeAlias = tuple[Sequence[int], Sequence[int]]
-
-_compiled = jax.jit(token_log_probabilities, static_argnames=("apply", "ids"))
 
 
 class PairScore(NamedTuple):
@@ -60,8 +61,9 @@ class Scorer:
 
     Pairs of like length are scored together, in at most 8 shapes, each of which is
     compiled once for an `apply`. A pair's score does not depend on the pairs around it,
-    but for its last bits. The logits of a batch take 256 MiB at most, unless those of a
-    single pair take more.
+    but for its last bits. Where several devices hold the variables, the rows of a batch
+    are split over them; the logits of a device's rows take 256 MiB at most, unless
+    those of a single pair take more.
 
     Text is scored as the vocabulary cuts it. Where a model has spelt a translation with
     other pieces, the beam's score was that of another sequence.
@@ -71,7 +73,8 @@ class Scorer:
 
     Attributes:
       apply: the model, such as a Linen module's `apply`.
-      variables: what it takes first, such as `{"params": params}`.
+      variables: what it takes first, such as `{"params": params}`; each of their
+        devices holds all of them.
       vocabularies: turn text into subwords.
       config: `length_penalty`, `max_source_length` and `tokens_per_batch`.
       max_length: positions that the model knows; None: any number.
@@ -122,19 +125,20 @@ class Scorer:
         pairs, were_cut = self._encode(sources, targets)
         lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(length_penalty(lengths, self.config.length_penalty))
+        mesh = mesh_of(self.variables)
         for batch in pair_batches(
             pairs,
             self.config,
             vocab_size=self.vocabularies.target.size,
             max_length=self.max_length,
+            devices=mesh.size,
         ):
-            logs_BxT = _compiled(
-                self.apply,
-                self.variables,
-                source_BxS=batch.source_BxS,
-                target_outputs_BxT=batch.target_outputs_BxT,
+            sides = (batch.source_BxS, batch.target_outputs_BxT)
+            parts = tuple(split_rows(side, mesh) for side in sides)
+            logs = _log_probabilities(
+                self.variables, parts, apply=self.apply, mesh=mesh
             )
-            for number, row in zip(batch.indices, np.asarray(logs_BxT), strict=False):
+            for number, row in zip(batch.indices, fetch_rows(logs), strict=False):
                 score = self._pair_score(
                     row[: lengths[number]].tolist(),
                     pairs[number][1],
@@ -183,6 +187,25 @@ class Scorer:
             token_log_probabilities=tuple(logs),
             source_cut=False,
         )
+
+
+@functools.partial(jax.jit, static_argnames=("apply", "mesh"))
+def _log_probabilities(
+    variables: PyTree, parts: tuple[Array, ...], *, apply: Apply, mesh: Mesh
+) -> jax.Array:
+    """Scores the tokens of each device's rows: all axes begin with `devices`."""
+
+    def score(variables: PyTree, sides: tuple[Array, ...]) -> jax.Array:
+        source_BxS, target_outputs_BxT = sides
+        return token_log_probabilities(
+            apply,
+            variables,
+            source_BxS=source_BxS,
+            target_outputs_BxT=target_outputs_BxT,
+        )
+
+    logs: jax.Array = on_each_device(score, mesh)(variables, parts)
+    return logs
 
 
 def _require_room(pairs: Sequence[_Subwords], max_length: int) -> None:

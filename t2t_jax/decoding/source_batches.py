@@ -50,14 +50,20 @@ def source_lengths(max_source_length: int) -> tuple[int, ...]:
 
 
 def source_batches(
-    sources: Sequence[Sequence[int]], config: DecodingConfig, *, pad: int, eos: int
+    sources: Sequence[Sequence[int]],
+    config: DecodingConfig,
+    *,
+    pad: int,
+    eos: int,
+    devices: int = 1,
 ) -> Iterator[SourceBatch]:
     """Puts sentences of like length together, the longest first.
 
-    A batch takes as many rows as `config.tokens_per_batch` allows at its length, so its
-    shape depends on nothing else. It begins with the longest sentence that is left and
-    is filled with the next ones, shorter ones included: only the last batch has empty
-    rows. Where there are fewer sentences than rows, the rows are the next power of two.
+    A batch takes as many rows on each device as `config.tokens_per_batch` allows at its
+    length, so its shape depends on nothing else. It begins with the longest sentence
+    that is left and is filled with the next ones, shorter ones included: only the last
+    batch has empty rows. Where there are fewer sentences than rows, a device's rows are
+    the next power of two that holds them.
 
     Args:
       sources: sentences as subwords, without eos, each of at most
@@ -65,6 +71,7 @@ def source_batches(
       config: gives the bounds.
       pad: fills the rows.
       eos: ends each sentence.
+      devices: how many share the rows of a batch evenly.
 
     Yields:
       Batches that hold every sentence once.
@@ -78,12 +85,13 @@ def source_batches(
     lengths = source_lengths(config.max_source_length)
     needed = np.array([len(source) + 1 for source in sources], np.int64)
     longest_first = np.argsort(-needed, kind="stable")
-    most_rows = 1 << max(0, len(sources) - 1).bit_length()
+    share = -(-len(sources) // devices)
+    most_rows = 1 << max(0, share - 1).bit_length()
     start = 0
     while start < len(sources):
         length = next(s for s in lengths if s >= needed[longest_first[start]])
         fitting_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
-        rows = min(fitting_rows, most_rows)
+        rows = devices * min(fitting_rows, most_rows)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         source_BxS = np.full((rows, length), pad, np.int32)
         for row, index in enumerate(indices):

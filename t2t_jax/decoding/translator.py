@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,13 +14,19 @@ from t2t_jax.decoding.beam_search import BeamResult
 from t2t_jax.decoding.beam_step import BeamRules
 from t2t_jax.decoding.chunked_search import chunked_beam_search
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.devices import mesh_of
 from t2t_jax.decoding.lengths import OUR_IDS
 from t2t_jax.decoding.source_batches import source_batches
 from t2t_jax.errors import DataError
-from t2t_jax.types import StepModel
+from t2t_jax.parallelism.distributed import ALONE, Processes
+from t2t_jax.parallelism.gathering import on_local_devices, translate_together
+from t2t_jax.types import Params, StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabularies import Vocabularies
+
+Translate: TypeAlias = Callable[[Params, Sequence[str]], list[str]]
+"""(params, lines) -> as many lines, in the same order."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -58,10 +64,13 @@ class Translator:
     have the same structure: new weights compile nothing. A line's translation does not
     depend on the lines around it, but for the last bits of its score.
 
+    Where several devices hold the model, the rows of a batch are split over them.
+
     Paper: section 6.1.
 
     Attributes:
-      model: a `StepModel` that is a pytree, its arrays at the leaves.
+      model: a `StepModel` that is a pytree, its arrays at the leaves; each of its
+        devices holds all of it.
       vocabularies: turn text into subwords and back.
       config: how to search.
     """
@@ -123,7 +132,11 @@ class Translator:
                 yield number, _NOTHING
         sources = [subwords[number][:longest] for number in numbers]
         for batch in source_batches(
-            sources, self.config, pad=OUR_IDS.pad, eos=OUR_IDS.eos
+            sources,
+            self.config,
+            pad=OUR_IDS.pad,
+            eos=OUR_IDS.eos,
+            devices=mesh_of(self.model).size,
         ):
             result = chunked_beam_search(
                 self.model,
@@ -177,6 +190,34 @@ class Translator:
             )
             for row in range(num_sentences)
         ]
+
+
+def make_translate(
+    make_model: Callable[[Params], StepModel],
+    *,
+    vocabularies: Vocabularies,
+    config: DecodingConfig,
+    processes: Processes = ALONE,
+) -> Translate:
+    """Makes what translates with the parameters of a run, wherever they lie.
+
+    Args:
+      make_model: binds parameters to the model that they are of.
+      vocabularies: turn text into subwords and back.
+      config: how to search.
+      processes: all that hold the parameters. Each translates a share of the lines on
+        its own devices, so all must call what is returned, with the same lines.
+
+    Returns:
+      A function that gives every process all translations.
+    """
+
+    def translate(params: Params, lines: Sequence[str]) -> list[str]:
+        model = make_model(on_local_devices(params))
+        translator = Translator(model, vocabularies, config)
+        return translate_together(translator.translate, lines, processes)
+
+    return translate
 
 
 def _require_finite(score: float, number: int) -> None:

@@ -76,9 +76,9 @@ CHOICES = (
     ),
     Choice(
         "network.compute_dtype",
-        "float32",
+        "auto",
         "precision",
-        "not said; float32 here by default",
+        "not said; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
         "activations in {0}; parameters, softmax and norms in float32",
     ),
     Choice(
@@ -104,6 +104,13 @@ CHOICES = (
     ),
     Choice("data.drop_copies", False, "copies", "not said", "left out"),
     Choice("data.drop_duplicates", False, "duplicates", "not said", "left out"),
+    Choice(
+        "training.gradient_dtype",
+        "float32",
+        "gradients between devices",
+        "not said (§5.2)",
+        "rounded to {0} before they are added up",
+    ),
     Choice("optimizer.warmup_steps", 4000, "warm-up", "4,000 steps (§5.3)", "{0:,}"),
     Choice("optimizer.beta1", 0.9, "Adam's beta1", "0.9 (§5.3)", "{0:g}"),
     Choice("optimizer.beta2", 0.98, "Adam's beta2", "0.98 (§5.3)", "{0:g}"),

@@ -19,8 +19,9 @@ from t2t_jax.data.batching import batch_shapes
 from t2t_jax.model.architectures import make_module, training_flops
 from t2t_jax.parallelism.mesh import rows_for
 from t2t_jax.parallelism.sharding import path_of
+from t2t_jax.training.accumulation import Split
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import TrainState, init_state
+from t2t_jax.training.state import TrainState, init_state, state_shardings
 from t2t_jax.training.step import lower_step, train_step
 from t2t_jax.types import Params, PyTree
 
@@ -105,6 +106,39 @@ def bytes_of(shapes: PyTree) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
 
 
+def share_of_a_device(config: Config, *, state: TrainState, mesh: Mesh) -> TrainState:
+    """Returns the shapes of what one device holds of the state.
+
+    Args:
+      config: of the experiment.
+      state: its shapes, of `state_shapes`.
+      mesh: the devices.
+
+    Raises:
+      ConfigError: the model's axes do not divide by those of the mesh.
+    """
+    places = state_shardings(state, mesh, shard_optimizer=config.mesh.shard_optimizer)
+    share: TrainState = jax.tree.map(
+        lambda leaf, place: jax.ShapeDtypeStruct(
+            place.shard_shape(leaf.shape), leaf.dtype
+        ),
+        state,
+        places,
+    )
+    return share
+
+
+def micro_batches(config: Config) -> int:
+    """Returns how many there are, 1 where as many are asked for as memory needs."""
+    return config.training.micro_batches or 1
+
+
+def rows_of_a_batch(config: Config, mesh: Mesh) -> int:
+    """Counts the rows of the global batches of `longest_shape`, empty ones included."""
+    rows, _ = longest_shape(config)
+    return rows_for(mesh, rows, micro_batches=micro_batches(config))
+
+
 def parameter_table(params: Params) -> dict[str, dict[str, int]]:
     """Counts parameters by part and by kind of sub-layer.
 
@@ -186,16 +220,22 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
       state: its shapes, of `state_shapes`.
       mesh: the devices, real or simulated.
     """
+    platform = mesh.devices.flat[0].platform
     step = partial(
         train_step,
-        module=make_module(config.network),
+        module=make_module(config.network, platform=platform),
         optimizer=make_optimizer(config.optimizer, d_model=config.network.d_model),
         label_smoothing=config.training.label_smoothing,
+        mesh=mesh,
+        split=Split(micro_batches(config), config.training.gradient_dtype),
     )
-    rows, length = longest_shape(config)
-    batch_shape = (rows_for(mesh, rows), length)
-    lowered = lower_step(step, state, batch_shape=batch_shape, mesh=mesh)
-    platform = mesh.devices.flat[0].platform
+    lowered = lower_step(
+        step,
+        state,
+        batch_shape=(rows_of_a_batch(config, mesh), longest_shape(config)[1]),
+        mesh=mesh,
+        shard_optimizer=config.mesh.shard_optimizer,
+    )
     compiled = lowered.compile(compiler_options=_HASTE if platform == "cpu" else None)
     of_a_device: Any = compiled.cost_analysis()
     found: Any = compiled.memory_analysis()

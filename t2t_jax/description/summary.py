@@ -15,6 +15,8 @@ from t2t_jax.description.costs import (
     compile_costs,
     longest_shape,
     parameter_table,
+    rows_of_a_batch,
+    share_of_a_device,
     state_shapes,
     step_flops,
 )
@@ -22,7 +24,8 @@ from t2t_jax.description.departures import departures
 from t2t_jax.description.variations import row_of, variations
 from t2t_jax.differences import differences
 from t2t_jax.model.architectures import count_parameters, training_flops
-from t2t_jax.parallelism.mesh import rows_for
+from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
+from t2t_jax.parallelism.mesh import row_shards
 from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
@@ -64,11 +67,18 @@ def describe(
       compiler's own; `estimate` is None without `peak_tflops`.
     """
     state = state_shapes(config)
-    rows = rows_for(mesh, longest_shape(config)[0])
+    rows = rows_of_a_batch(config, mesh)
     compiled = compile_costs(config, state=state, mesh=mesh)
     by_part = step_flops(config, rows=rows)
     flops = sum(by_part.values())
     parameters = count_parameters(config.network)
+    in_time = estimate(
+        flops,
+        steps=config.steps,
+        devices=mesh.size,
+        peak_tflops=peak_tflops or 1,
+        mfu=mfu,
+    )
     return {
         **_beside_the_paper(config),
         "parameters": {**parameters._asdict(), "total": parameters.total},
@@ -78,8 +88,13 @@ def describe(
         "compiler_flops_per_step": compiled.flops,
         "flops_per_token_pair": _flops_of_a_pair(config),
         "learning_rate": _learning_rate(config),
-        "batch": _batch(config, rows=rows, devices=mesh.size),
-        "memory": _memory(config, state, compiled=compiled, rows=rows // mesh.size),
+        "batch": _batch(config, rows=rows, mesh=mesh),
+        "memory": _memory(
+            config,
+            share_of_a_device(config, state=state, mesh=mesh),
+            compiled=compiled,
+            rows=rows // row_shards(mesh),
+        ),
         **_checkpoints(config, state),
         "steps": config.steps,
         "epochs": _epochs(config, data, rows=rows),
@@ -87,16 +102,7 @@ def describe(
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
         "paper_costs": _paper_costs(config),
-        "estimate": {
-            **estimate(
-                flops,
-                steps=config.steps,
-                devices=mesh.size,
-                peak_tflops=peak_tflops,
-                mfu=mfu,
-            ),
-            "compute_dtype": config.network.compute_dtype,
-        }
+        "estimate": {**in_time, "compute_dtype": _compute_dtype(config, mesh)}
         if peak_tflops
         else None,
     }
@@ -168,32 +174,39 @@ def _learning_rate(config: Config) -> dict[str, float]:
     return {"peak": float(rate), "step": step}
 
 
-def _batch(config: Config, *, rows: int, devices: int) -> dict[str, Any]:
+def _compute_dtype(config: Config, mesh: Mesh) -> str:
+    return resolve_compute_dtype(config.network, mesh.devices.flat[0].platform)
+
+
+def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
     filled, length = longest_shape(config)
+    network = config.network
     return {
         "slots_per_side": rows * length,
         "rows": rows,
         "row_length": length,
-        "devices": devices,
-        "rows_per_device": rows // devices,
+        "devices": mesh.size,
+        "mesh": dict(mesh.shape),
+        "rows_per_device": rows // row_shards(mesh),
         "empty_rows": rows - filled,
         "layout": config.data.layout,
-        "micro_batches": 1,
-        "compute_dtype": config.network.compute_dtype,
+        "micro_batches": config.training.micro_batches,  # 0 is for auto
+        "compute_dtype": _compute_dtype(config, mesh),
+        "remat": isinstance(network, TransformerConfig) and network.remat,
     }
 
 
 def _memory(
-    config: Config, state: TrainState, *, compiled: Compiled, rows: int
+    config: Config, share: TrainState, *, compiled: Compiled, rows: int
 ) -> dict[str, Any]:
-    """Sets what the arrays take beside what the compiler says, on one device."""
+    """Sets what the arrays of one device take beside what the compiler says."""
     # All arrays of a batch but `rows` have a slot for each position of a row.
     slots = (len(Batch._fields) - 1) * longest_shape(config)[1] + 1
     return {
         "platform": compiled.platform,
-        "parameters": bytes_of(state.params),
-        "optimizer": bytes_of(state.optimizer),
-        "gradients": bytes_of(state.params),
+        "parameters": bytes_of(share.params),
+        "optimizer": bytes_of(share.optimizer),
+        "gradients": bytes_of(share.params),
         "batch": rows * slots * _INT32_BYTES,
         "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
     }

@@ -35,11 +35,13 @@ TOLD = {
         "rows": 60,
         "row_length": 17,
         "devices": 3,
+        "mesh": {"data": 3, "fsdp": 1, "tensor": 1},
         "rows_per_device": 20,
         "empty_rows": 1,
         "layout": "packed",
         "micro_batches": 1,
         "compute_dtype": "bfloat16",
+        "remat": False,
     },
     "memory": {
         "platform": "tpu",
@@ -92,7 +94,7 @@ def report(**changed):
         "7 steps: 2.80e+10 FLOP.",
         "token slots 1,020 on each side",
         "shape 60 rows of 17, 1 of them empty to share them evenly",
-        "devices 3, each with 20 rows",
+        "devices 3, rows of each: 20",
         "activations bfloat16",
         "peak learning rate 7.000e-04 at step 4,000",
         "batch 17 B this device's rows",
@@ -159,3 +161,17 @@ def test_text_that_is_not_there_is_said():
 )
 def test_numbers_have_a_prefix_that_keeps_them_short(number, text):
     assert with_prefix(number, "B") == text
+
+
+def test_the_mesh_micro_batches_and_remat_are_said():
+    assert "devices 3, rows of each: 20" in report()
+    assert "micro-batches 1: all rows of a device at once" in report()
+    mesh = {"data": 2, "fsdp": 3, "tensor": 5}
+    batch = TOLD["batch"] | {"devices": 30, "mesh": mesh, "remat": True}
+    lines = report(batch=batch | {"micro_batches": 4})
+    assert "devices 30 (data 2 x fsdp 3 x tensor 5), rows of each: 20" in lines
+    assert "micro-batches 4" in lines
+    assert "activations bfloat16, computed twice (model.remat)" in lines
+    assert "The compiler counts what is repeated over time only once." in lines
+    auto = report(batch=batch | {"micro_batches": 0})
+    assert any(line.startswith("micro-batches auto: as few as fit") for line in auto)

@@ -8,6 +8,7 @@ from t2t_jax.cli.flags import default_config, parse_argv
 from t2t_jax.cli.options import MODES, usage
 from t2t_jax.config import Config, keys, parse
 from t2t_jax.errors import ConfigError, UserError
+from t2t_jax.parallelism.distributed import ALONE
 from t2t_jax.workdir import Workdir
 
 OWN_TEXT = default_config().with_name("own_text.py")
@@ -260,3 +261,67 @@ def test_overrides_of_earlier_commands_still_hold(tmp_path):
     again = parse_argv([*given, "--config.steps=20"])
     assert (again.config.seed, again.config.steps) == (3, 20)
     assert again.overrides == {"seed": 3, "steps": 20}
+
+
+def test_processes_are_known_by_three_flags():
+    options = parse_argv(
+        ["--coordinator_address=node:1234", "--num_processes=3", "--process_id=0"]
+    )
+    assert options.coordinator_address == "node:1234"
+    assert (options.num_processes, options.process_id) == (3, 0)
+
+
+def test_without_the_flags_nothing_is_said_of_processes():
+    options = parse_argv([])
+    assert options.coordinator_address == ""
+    assert (options.num_processes, options.process_id) == (0, None)
+    assert options.processes is ALONE
+
+
+@pytest.mark.parametrize(
+    ("argument", "rule"),
+    [
+        ("--coordinator_address=node", "must be host:port"),
+        ("--coordinator_address=node:99999", "must be host:port"),
+        ("--num_processes=0", "must be a whole number from 1"),
+        ("--num_processes=two", "must be a whole number from 1"),
+        ("--process_id=-1", "must be a whole number from 0"),
+        ("--workdir=~nobody_of_that_name/run", "~user is a user of this machine"),
+    ],
+)
+def test_the_value_of_a_flag_has_a_rule(argument, rule):
+    with pytest.raises(UserError, match=rule) as raised:
+        parse_argv([argument])
+    assert raised.value.exit_code == 64
+
+
+@pytest.mark.parametrize("mode", ["describe", "prepare", "score"])
+def test_processes_mean_nothing_to_other_modes(mode):
+    pair = ["--source=a", "--reference=b"] if mode == "score" else []
+    with pytest.raises(UserError, match="--process_id belongs to --mode=train, tran"):
+        parse_argv([f"--mode={mode}", *pair, "--process_id=0"])
+
+
+def test_paths_may_begin_with_the_home_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    options = parse_argv(["--mode=average", "--to=~/mean", "--workdir=~/run"])
+    assert options.to == str(tmp_path / "mean")
+    assert options.workdir.path == tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--config.training.micro_batches=auto"],
+        ["-config.training.micro_batches", "auto"],
+    ],
+)
+def test_the_command_line_spells_as_many_micro_batches_as_memory_asks_for(argv):
+    assert parse_argv(argv).config.training.micro_batches == 0
+
+
+def test_the_word_auto_is_for_that_key_alone():
+    with pytest.raises(ConfigError, match=r"config\.steps=auto has the wrong type"):
+        parse_argv(["--config.steps=auto"])
+    with pytest.raises(ConfigError, match="micro_batches=many has the wrong type"):
+        parse_argv(["--config.training.micro_batches=many"])

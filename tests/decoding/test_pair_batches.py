@@ -11,8 +11,16 @@ CONFIG = DecodingConfig(max_source_length=61, max_extra_tokens=3, tokens_per_bat
 V = 11
 
 
-def batches(pairs, *, config=CONFIG, vocab_size=V, max_length=None):
-    return [*pair_batches(pairs, config, vocab_size=vocab_size, max_length=max_length)]
+def batches(pairs, *, config=CONFIG, vocab_size=V, max_length=None, devices=1):
+    return [
+        *pair_batches(
+            pairs,
+            config,
+            vocab_size=vocab_size,
+            max_length=max_length,
+            devices=devices,
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -76,17 +84,33 @@ def test_the_bound_is_256_mib_of_float32():
     assert batch.source_BxS.shape == (14, 128)
 
 
+def test_the_rows_are_a_multiple_of_the_devices_each_within_the_bound():
+    # On each device 5 rows at length 64, 20 at 16.
+    pairs = [([7], [7] * 40)] * 13 + [([9], [9])] * 60
+    first, second = batches(pairs, devices=3)
+    assert first.source_BxS.shape == (15, 64)
+    assert first.indices == tuple(range(15))
+    assert second.source_BxS.shape == (3 * 20, 16)
+    assert second.indices == tuple(range(15, 73))
+    assert [b.source_BxS.shape for b in batches(pairs[13:15], devices=7)] == [(7, 16)]
+    assert [b.source_BxS.shape for b in batches(pairs[13:30], devices=7)] == [(28, 16)]
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=90))
-def test_every_pair_comes_once_within_the_bound(counts):
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=90),
+    st.integers(1, 8),
+)
+def test_every_pair_comes_once_within_the_bound(counts, devices):
     pairs = [([4 + n] * a, [5 + n] * b) for n, (a, b) in enumerate(counts)]
-    found = batches(pairs, max_length=61)
+    found = batches(pairs, max_length=61, devices=devices)
     assert sorted(index for b in found for index in b.indices) == [*range(len(pairs))]
     assert len({b.source_BxS.shape for b in found}) <= 3
     for number, batch in enumerate(found):
         rows, length = batch.source_BxS.shape
         assert batch.target_outputs_BxT.shape == (rows, length)
-        assert rows * length <= CONFIG.tokens_per_batch
+        assert rows % devices == 0
+        assert rows // devices * length <= CONFIG.tokens_per_batch
         assert len(batch.indices) == rows or number == len(found) - 1
         for row, index in enumerate(batch.indices):
             for side, tokens in zip(batch[:2], pairs[index], strict=True):

@@ -11,8 +11,8 @@ CONFIG = DecodingConfig(
 )
 
 
-def batches(sources, config=CONFIG):
-    return list(source_batches(sources, config, pad=0, eos=2))
+def batches(sources, config=CONFIG, devices=1):
+    return list(source_batches(sources, config, pad=0, eos=2, devices=devices))
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,31 @@ def test_few_sentences_get_few_rows():
     assert batches([]) == []
 
 
+def test_the_rows_are_a_multiple_of_the_devices_each_within_the_bound():
+    # On each device 5 rows at length 61, 16 at 16.
+    sources = [[7] * 40] * 13 + [[9] * 5] * 20
+    first, second = batches(sources, devices=3)
+    assert first.source_BxS.shape == (15, 61)
+    assert first.indices == tuple(range(15))
+    assert second.source_BxS.shape == (3 * 16, 16)
+    assert second.indices == tuple(range(15, 33))
+    # Fewer sentences than devices, and a few more.
+    assert [b.source_BxS.shape for b in batches([[5]] * 2, devices=7)] == [(7, 16)]
+    assert [b.source_BxS.shape for b in batches([[5]] * 17, devices=7)] == [(28, 16)]
+    assert batches([], devices=7) == []
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(1, 60), max_size=90))
-def test_every_sentence_comes_once_within_the_bound(counts):
+@given(st.lists(st.integers(1, 60), max_size=90), st.integers(1, 8))
+def test_every_sentence_comes_once_within_the_bound(counts, devices):
     sources = [[4 + number] * count for number, count in enumerate(counts)]
-    found = batches(sources)
+    found = batches(sources, devices=devices)
     assert sorted(index for b in found for index in b.indices) == [*range(len(counts))]
     assert len({b.source_BxS.shape for b in found}) <= 8
     for number, batch in enumerate(found):
         rows, length = batch.source_BxS.shape
-        assert rows * (length + 3) <= CONFIG.tokens_per_batch
+        assert rows % devices == 0
+        assert rows // devices * (length + 3) <= CONFIG.tokens_per_batch
         assert len(batch.indices) == rows or number == len(found) - 1
         for row, index in enumerate(batch.indices):
             real = batch.source_BxS[row][batch.source_BxS[row] != 0]

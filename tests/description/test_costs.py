@@ -12,11 +12,14 @@ from t2t_jax.description.costs import (
     bytes_of,
     compile_costs,
     parameter_table,
+    rows_of_a_batch,
+    share_of_a_device,
     state_shapes,
     step_flops,
 )
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parallelism.mesh import make_mesh
 from tests.model.tiny import TINY
 
@@ -30,8 +33,8 @@ SMALL = dataclasses.replace(
 )
 
 
-def mesh(devices):
-    return make_mesh(jax.devices()[:devices])
+def mesh(devices, **config):
+    return make_mesh(jax.devices()[:devices], config=MeshConfig(**config))
 
 
 def table_of(network):
@@ -141,3 +144,34 @@ def test_the_new_state_takes_the_place_of_the_old(compiled):
 
 def test_more_devices_take_less_memory_each():
     assert costs_on(7).memory.temporaries < costs_on(1).memory.temporaries
+
+
+def of_mesh(**config):
+    return dataclasses.replace(SMALL, mesh=MeshConfig(**config))
+
+
+def test_a_device_holds_its_part_of_parameters_and_moments():
+    state = state_shapes(SMALL)
+    whole = share_of_a_device(SMALL, state=state, mesh=mesh(2))
+    assert bytes_of(whole) == bytes_of(state)
+    config = of_mesh(fsdp=2)
+    share = share_of_a_device(config, state=state, mesh=mesh(2, fsdp=2))
+    # Biases and norms are not split, and the vocabulary of 2,003 does not divide.
+    table, vectors = 2003 * 254, 1021 * 2 + 254 * 2 + 5 * 2 * 254
+    parameters = count_parameters(SMALL.model).total
+    expected = table + vectors + (parameters - table - vectors) // 2
+    assert bytes_of(share.params) == 4 * expected
+    moments = share_of_a_device(
+        of_mesh(shard_optimizer=True), state=state, mesh=mesh(2)
+    )
+    assert bytes_of(moments.params) == bytes_of(state.params)
+    assert bytes_of(moments.optimizer) < 0.8 * bytes_of(state.optimizer)
+
+
+def test_rows_divide_by_shards_and_micro_batches():
+    training = dataclasses.replace(SMALL.training, micro_batches=5)
+    config = dataclasses.replace(SMALL, training=training)
+    assert rows_of_a_batch(config, mesh(3)) == 15
+    auto = dataclasses.replace(training, micro_batches=0)
+    assert rows_of_a_batch(dataclasses.replace(SMALL, training=auto), mesh(3)) == 15
+    assert rows_of_a_batch(SMALL, mesh(7)) == 14

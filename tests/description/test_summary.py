@@ -87,11 +87,13 @@ def test_the_batch_is_shared_evenly_with_an_empty_row(description):
         "rows": 6,
         "row_length": 17,
         "devices": 3,
+        "mesh": {"data": 3, "fsdp": 1, "tensor": 1},
         "rows_per_device": 2,
         "empty_rows": 1,
         "layout": "packed",
         "micro_batches": 1,
-        "compute_dtype": "float32",
+        "compute_dtype": "float32",  # auto, on the CPUs of this mesh
+        "remat": False,
     }
 
 

@@ -35,6 +35,36 @@ def test_a_table_for_people_on_this_machine_s_devices(tmp_path):
     assert max(map(len, text.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("sizes", "here", "described_for"),
+    [
+        ({"data": 2, "fsdp": 2, "tensor": 2}, 1, 8),
+        ({"fsdp": 2}, 3, 2),
+    ],
+)
+def test_a_mesh_for_other_devices_is_described_all_the_same(
+    tmp_path, sizes, here, described_for
+):
+    mesh = {f"mesh__{axis}": size for axis, size in sizes.items()}
+    argv = tiny.arguments(tmp_path / "none", **mesh)
+    done = tiny.run("--mode=describe", *argv, "--format=json", devices=here)
+    assert done.returncode == 0, done.stderr.decode()
+    batch = json.loads(done.stdout)["batch"]
+    assert batch["devices"] == described_for
+    assert sizes.items() <= batch["mesh"].items()
+    said = done.stderr.decode().splitlines()
+    assert f"described for {described_for}" in said[0]
+    assert len(said) == 2
+
+
+def test_devices_that_contradict_the_mesh_are_refused_before_anything_is_said(tmp_path):
+    argv = tiny.arguments(tmp_path / "none", mesh__data=2)
+    done = tiny.run("--mode=describe", *argv, "--devices=3")
+    assert done.returncode == 78
+    assert done.stderr.startswith(b"error: --devices=3 contradicts mesh data=2 x")
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_another_format_is_refused_before_anything_is_done(tmp_path):
     done = tiny.run(
         "--mode=describe", *tiny.arguments(tmp_path / "none"), "--format=tsv"

@@ -17,6 +17,7 @@ from t2t_jax.text import prepare_text
 from t2t_jax.training.metrics import summarise, total
 from t2t_jax.training.reporting import Console
 from t2t_jax.training.step import compile_evaluation
+from t2t_jax.types import Share
 from tests.integration import tiny
 from tests.integration.test_resume import StopAfter
 
@@ -49,7 +50,7 @@ class Trained:
             workdir=options.workdir,
             text=text,
             console=console,
-            mesh=make_mesh(jax.devices()[:devices]),
+            devices=jax.devices()[:devices],
         )
         save = run.save
         run.save = lambda *a: (save(*a), setattr(self, "state", jax.device_get(a[0])))
@@ -91,7 +92,9 @@ def test_the_layout_of_the_development_set_does_not_change_its_loss(whole):
         label_smoothing=whole.config.training.label_smoothing,
         mesh=make_mesh(jax.devices()[:1]),
     )
-    batches = whole.text._replace(config=packed).dev_batches(row_multiple=1)
+    batches = whole.text._replace(config=packed).dev_batches(
+        row_multiple=1, share=Share()
+    )
     figures = summarise(total([sums(whole.state.params, b) for b in batches]))
     (evaluation,) = (r for r in whole.records if r["kind"] == "eval")
     for name in ("loss", "nll", "accuracy"):

@@ -13,7 +13,6 @@ import pytest
 
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.experiment import Run
-from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.text import prepare_text
 from t2t_jax.training.reporting import Console
 from tests.integration import tiny
@@ -36,10 +35,9 @@ class StopAfter:
     def __exit__(self, *_):
         pass
 
-    @property
-    def requested(self):
+    def reached(self, step):
         self._left -= 1
-        return "SIGTERM" if self._left == 0 else ""
+        return self._left == 0
 
 
 def _train(workdir, *, stop, devices):
@@ -52,7 +50,7 @@ def _train(workdir, *, stop, devices):
         workdir=options.workdir,
         text=text,
         console=console,
-        mesh=make_mesh(jax.devices()[:devices]),
+        devices=jax.devices()[:devices],
     )
     state = {}
     save = run.save

@@ -1,0 +1,145 @@
+"""The program's own training step on some of the devices, for `scaling.py`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.counting import training_flops
+from t2t_jax.parallelism.arrays import to_devices
+from t2t_jax.parallelism.config import MeshConfig
+from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.training.accumulation import Split
+from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.optimizer import make_optimizer
+from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.step import compile_step, train_step
+from t2t_jax.types import Batch
+
+SIZES = {
+    "small": TransformerConfig(
+        vocab_size=1_000,
+        num_layers=2,
+        d_model=128,
+        d_ff=512,
+        num_heads=8,
+        d_k=16,
+        d_v=16,
+    ),
+    "base": TransformerConfig(),
+    "big": TransformerConfig(d_model=1024, d_ff=4096, num_heads=16),
+}
+
+
+class Trainee:
+    """The training step on some devices.
+
+    It is compiled here and can be run where the devices are real.
+
+    Args:
+      size: a name of `SIZES`.
+      devices: real, simulated, or of a topology that is not there.
+      mesh: which axis they lie on; `optimizer` is data, with the moments split.
+      batch: (rows, slots of a row).
+      split: how the step takes the batch apart.
+    """
+
+    def __init__(
+        self,
+        size: str,
+        *,
+        devices: Sequence[jax.Device],
+        mesh: str,
+        batch: tuple[int, int],
+        split: Split,
+    ):
+        self.config, self.devices, self.batch_shape = SIZES[size], len(devices), batch
+        axis = "data" if mesh == "optimizer" else mesh
+        sizes = {"data": 1, axis: len(devices)}
+        self.mesh = make_mesh(devices, config=MeshConfig(**sizes))
+        optimizer = make_optimizer(OptimizerConfig(), d_model=self.config.d_model)
+        module = make_module(self.config, platform=devices[0].platform)
+        self._init = partial(init_state, module, optimizer, jax.random.key(0))
+        self._shapes = jax.eval_shape(self._init)
+        sharded = mesh == "optimizer"
+        self._places = state_shardings(self._shapes, self.mesh, shard_optimizer=sharded)
+        self.compiled = compile_step(
+            partial(
+                train_step,
+                module=module,
+                optimizer=optimizer,
+                label_smoothing=0.1,
+                mesh=self.mesh,
+                split=split,
+            ),
+            self._shapes,
+            batch_shape=batch,
+            mesh=self.mesh,
+            shard_optimizer=sharded,
+        )
+
+    def begin(self) -> None:
+        """Draws the state, on the devices."""
+        self._key = jax.random.key(1)
+        self._state = jax.jit(self._init, out_shardings=self._places)()
+
+    def step(self, number: int) -> Any:
+        """Makes a step on a batch that is the same on any number of devices."""
+        batch = to_devices(self._batch(number), self.mesh)
+        self._state, output = self.compiled(self._state, batch, self._key)
+        return output
+
+    def seconds(self, steps: int) -> float:
+        """Times so many steps, batches ready."""
+        batch = to_devices(self._batch(0), self.mesh)
+        jax.block_until_ready(batch)
+        began = time.perf_counter()
+        for _ in range(steps):
+            self._state, output = self.compiled(self._state, batch, self._key)
+        jax.block_until_ready((self._state, output))
+        return time.perf_counter() - began
+
+    def bytes_of_state(self) -> int:
+        """Counts the bytes of parameters and optimizer on one device."""
+        pairs = zip(
+            jax.tree.leaves(self._shapes), jax.tree.leaves(self._places), strict=True
+        )
+        return sum(
+            math.prod(place.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+            for leaf, place in pairs
+        )
+
+    def flops(self) -> float:
+        """Counts the operations of a step by formula, padding included."""
+        rows, length = self.batch_shape
+        of_a_row = training_flops(
+            self.config, source_length=length, target_length=length
+        )
+        return rows * of_a_row.total
+
+    def _batch(self, number: int) -> Batch:
+        random = np.random.default_rng(number)
+        lengths = random.integers(1, self.batch_shape[1] + 1, self.batch_shape[0])
+        place = np.arange(self.batch_shape[1], dtype=np.int32)
+        segments = (place[None] < lengths[:, None]).astype(np.int32)
+        tokens = random.integers(4, self.config.vocab_size, (3, *self.batch_shape))
+        source, inputs, outputs = tokens.astype(np.int32) * segments
+        positions = place[None] * segments
+        return Batch(
+            source=source,
+            target_inputs=inputs,
+            target_outputs=outputs,
+            source_segments=segments,
+            target_segments=segments,
+            source_positions=positions,
+            target_positions=positions,
+            rows=np.arange(self.batch_shape[0], dtype=np.int32),
+        )

@@ -1,0 +1,70 @@
+"""What people are told when a mode fails, and the exit code that goes with it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+
+from t2t_jax.errors import StoppedError, UserError
+from t2t_jax.parallelism.distributed import joined
+
+_SHOWN_PROBLEMS = 20
+_INTERNAL_ERROR = 70
+# What the system refuses, to sysexits: 73 cannot create output, 74 I/O error.
+_CODES = {
+    errno.EACCES: 73,
+    errno.EROFS: 73,
+    errno.ENOSPC: 74,
+    errno.EDQUOT: 74,
+    errno.EIO: 74,
+}
+
+
+def report(error: BaseException) -> int:
+    """Says on stderr what went wrong; with a traceback if it is the program's mistake.
+
+    Each line bears the mark of this process, if there are several.
+
+    Args:
+      error: what a mode has raised.
+
+    Returns:
+      The exit code (see `t2t_jax.errors`; 70 for an internal error, 74 for a full
+      disk or a failing one).
+    """
+    if isinstance(error, KeyboardInterrupt):
+        name = error.args[0] if error.args else "SIGINT"
+        return _told(StoppedError(f"Stopped by {name}. Give the same command again."))
+    if isinstance(error, UserError):
+        return _told(error)
+    if isinstance(error, BrokenPipeError):
+        # The reader of our stdout has had enough, as `head` has. Nothing more may be
+        # written there, not even when Python closes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, OSError) and error.errno in _CODES:
+        where = f": {error.filename}" if error.filename else ""
+        _write([f"error: {error.strerror}{where}"])
+        return _CODES[error.errno]
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    _write([f"FATAL {lines[0]}" if joined().mark else lines[0], *lines[1:]])
+    return _INTERNAL_ERROR
+
+
+def _told(error: UserError) -> int:
+    shown = error.problems[:_SHOWN_PROBLEMS]
+    lines = [f"error: {problem}" for problem in shown]
+    hidden = len(error.problems) - len(shown) + error.unlisted
+    if hidden:
+        lines.append(f"error: and {hidden} more.")
+    _write(lines)
+    return error.exit_code
+
+
+def _write(lines: list[str]) -> None:
+    """Writes lines at once, so that those of other processes do not come between."""
+    mark = joined().mark
+    sys.stderr.write("".join(f"{mark}{line}\n" for line in lines))
+    sys.stderr.flush()

@@ -1,0 +1,212 @@
+"""What several processes do side by side in a mode, and end alike.
+
+A process that fails while the others wait for its share would leave them waiting. So a
+mode goes in stages, after each of which all processes know whether all are well. For
+one alone a stage is what is done in it, and nothing more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from t2t_jax.cli.endings import report
+from t2t_jax.cli.options import Options
+from t2t_jax.config import to_dict
+from t2t_jax.differences import CHANGEABLE_ON_RESUME
+from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.parallelism.agreement import of_first
+from t2t_jax.parallelism.distributed import Processes
+from t2t_jax.parsing import flatten
+
+if TYPE_CHECKING:
+    from t2t_jax.loading import Model
+
+Done = TypeVar("Done")
+
+_FLAGS = ("mode", "checkpoint", "protocol", "last", "force")
+_FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
+
+
+class Ended(Exception):
+    """One of several processes has failed, and all have agreed to end.
+
+    Args:
+      code: the exit code of all.
+    """
+
+    def __init__(self, code: int):
+        super().__init__(code)
+        self.code = code
+
+
+def stage(processes: Processes, name: str, act: Callable[[], Done]) -> Done:
+    """Does something on every process, and goes on where it went well on all.
+
+    Args:
+      processes: all of them come here.
+      name: of the stage; another one each time.
+      act: what this process does.
+
+    Returns:
+      What `act` has returned.
+
+    Raises:
+      Ended: some process has failed; its message has been shown there. One process
+        alone lets its error pass as it is.
+
+    Example:
+      >>> stage(Processes(), "opened", lambda: 7)
+      7
+    """
+    if processes.count == 1:
+        return act()
+    code, done = 0, []
+    try:
+        done.append(act())
+    except (Exception, KeyboardInterrupt) as error:
+        code = report(error)
+    code = processes.agree(name, code)
+    if code or not done:
+        raise Ended(code)
+    return done[0]
+
+
+def reserve_stdout(processes: Processes) -> None:
+    """Keeps stdout for results, to be called before anything else is done.
+
+    Gloo and NCCL, through which processes speak, tell of their connections on the
+    descriptor of stdout: from here on it is that of stderr, and `sys.stdout` another.
+
+    Args:
+      processes: one alone leaves everything as it is.
+    """
+    if processes.count > 1:
+        sys.stdout.flush()
+        sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+        os.dup2(2, 1)
+
+
+def settings_of(options: Options) -> dict[str, Any]:
+    """Collects what the processes must have alike, for their shares to be of a kind.
+
+    Args:
+      options: of this process; its workdir is there.
+
+    Returns:
+      JSON values by name: flags, how the search is configured, what the experiment is,
+      and a digest of the files of the workdir that do not change under a run.
+
+    Raises:
+      DataError: a file of the workdir cannot be read.
+    """
+    path, digest = options.workdir.path, hashlib.sha256()
+    for name in _FILES:
+        try:
+            digest.update((path / name).read_bytes())
+        except FileNotFoundError:
+            digest.update(b"\0")
+        except OSError as error:
+            raise DataError(
+                f"{path / name} cannot be read: {error.strerror}. Change that."
+            ) from error
+    settings: dict[str, Any] = {f"--{name}": getattr(options, name) for name in _FLAGS}
+    for key, value in flatten(to_dict(options.config)):
+        section = key.partition(".")[0]
+        if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
+            settings[f"config.{key}"] = value
+    return {**settings, "the content of --workdir": digest.hexdigest()[:12]}
+
+
+def require_same_settings(processes: Processes, settings: Mapping[str, Any]) -> None:
+    """Checks that every process was started alike. Once in a run.
+
+    Args:
+      processes: all of them come here.
+      settings: JSON values by name, from `settings_of`.
+
+    Raises:
+      ConfigError: they are not those of process 0; it names all that differ.
+    """
+    mine = {name: json.dumps(value) for name, value in settings.items()}
+    told = json.loads(of_first(processes, "the settings", json.dumps(mine)))
+    different = [
+        f"{name} is {mine.get(name)} and not {told.get(name)}"
+        for name in {**told, **mine}
+        if mine.get(name) != told.get(name)
+    ]
+    if different:
+        raise ConfigError(
+            f"Process {processes.index} was started otherwise than process 0: "
+            f"{', '.join(different)}. Give all of them the same command line, and a "
+            "--workdir that they share."
+        )
+
+
+def require_same(processes: Processes, flag: str, lines: Sequence[str]) -> None:
+    """Checks that every process has read the same lines, which are to be shared out.
+
+    Once in a run: all of it shares one text.
+
+    Args:
+      processes: all of them come here.
+      flag: that names the file, and its value: `--input=news.en`; it may be spelt
+        otherwise on other processes.
+      lines: of the file.
+
+    Raises:
+      DataError: they are not those of process 0.
+    """
+    digest = hashlib.sha256(json.dumps(lines).encode("ascii")).hexdigest()
+    mine = f"{len(lines):,} {digest}"
+    told = of_first(processes, "the lines to share", mine)
+    if told != mine:
+        raise DataError(
+            f"{flag} must hold the same lines on every process: here are "
+            f"{len(lines):,}, on process 0 {told.split(' ')[0]}, or others. Put the "
+            "file where all of them see it."
+        )
+
+
+def refuse_stdin(processes: Processes, flag: str, name: str) -> None:
+    """Checks that several processes do not share one standard input.
+
+    Args:
+      processes: all of them.
+      flag: that names the file.
+      name: of the file, or `-`.
+
+    Raises:
+      UserError: it is standard input, which only one process can read.
+    """
+    if processes.count > 1 and name == "-":
+        raise UserError(
+            f"--{flag}=- is standard input, which {processes.count} processes cannot "
+            f"all read. Name a file with --{flag}, on a file system that they share."
+        )
+
+
+def translated(processes: Processes, model: Model, lines: Sequence[str]) -> list[str]:
+    """Translates a share of the lines on each process, and gives all of them to all.
+
+    Args:
+      processes: all of them come here, with the same lines.
+      model: of this process, on its own devices.
+      lines: all that are to be translated.
+
+    Returns:
+      One translation for each line, in the same order.
+
+    Raises:
+      Ended: some process could not translate its share.
+    """
+    from t2t_jax.parallelism.gathering import translate_together
+
+    def translate(share: list[str]) -> list[str]:
+        return stage(processes, "translated", lambda: model.translate(share))
+
+    return translate_together(translate, lines, processes)

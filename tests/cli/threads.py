@@ -1,0 +1,46 @@
+"""Processes that are the threads of a test, and meet without a network."""
+
+import threading
+
+from t2t_jax.parallelism.distributed import Processes
+
+TOLD = {}
+CHANGED = threading.Condition()
+
+
+class Threads(Processes):
+    """Processes that are threads, and tell one another through a dict."""
+
+    def tell(self, name, text):
+        with CHANGED:
+            TOLD[name] = text
+            CHANGED.notify_all()
+
+    def hear(self, name, *, seconds=None):
+        with CHANGED:
+            assert CHANGED.wait_for(lambda: name in TOLD, timeout=20)
+            return TOLD[name]
+
+    def agree(self, name, code):
+        self.tell(f"{name}/{self.index}", str(code))
+        codes = [int(self.hear(f"{name}/{index}")) for index in range(self.count)]
+        return next(filter(None, codes), 0)
+
+
+def on_all(act, count=3):
+    """Lists what `act(processes)` returns, or raises, in each of the processes."""
+    TOLD.clear()
+    found = [None] * count
+
+    def enter(index):
+        try:
+            found[index] = act(Threads(index=index, count=count))
+        except Exception as error:
+            found[index] = error
+
+    threads = [threading.Thread(target=enter, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found

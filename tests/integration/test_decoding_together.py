@@ -1,0 +1,111 @@
+"""Translating and evaluating by two processes of four devices each."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
+
+LINES = [
+    "The old teacher reads a book.",
+    "",
+    "Two men.",
+    "The old teacher reads a red book, and a child helps the famous men.",
+    "\u2028 a\u0085b 🙂",
+] * 3
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    place = tmp_path_factory.mktemp("together")
+    done = tiny.run(*tiny.arguments(place / "run", steps=6))
+    assert done.returncode == 0, done.stderr.decode()
+    (place / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    (place / "other.en").write_text("a\nb\n", encoding="utf-8")
+    return place
+
+
+def together(*argv, each=((), ()), stdin=b""):
+    """Runs two processes: exit code of all, stdout of each, all that was said."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    met = (f"--coordinator_address={address}", "--num_processes=2")
+    started = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "t2t_jax.main", *met),
+                *(f"--process_id={index}", *argv, *each[index]),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**tiny.environment(4), "T2T_JAX_INITIALIZATION_TIMEOUT": "60"},
+            cwd=tiny.ROOT,
+        )
+        for index in range(2)
+    ]
+    try:
+        told = [process.communicate(stdin, timeout=200) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    said = "".join(errors.decode() for _, errors in told)
+    (code,) = {process.returncode for process in started}
+    return code, [out for out, _ in told], said
+
+
+def test_two_processes_translate_and_evaluate_as_one_does(run):
+    workdir, source = f"--workdir={run / 'run'}", run / "in.en"
+    alone = tiny.run("--mode=translate", workdir, f"--input={source}")
+    assert alone.stdout.count(b"\n") == len(LINES)
+
+    code, outs, said = together("--mode=translate", workdir, f"--input={source}")
+    assert code == 0, said
+    assert outs == [alone.stdout, b""]
+
+    (run / "ref.de").write_bytes(b"\n".join([b"Zwei Leute."] * len(LINES)) + b"\n")
+    pair = (f"--source={source}", f"--reference={run / 'ref.de'}")
+    scored = tiny.run("--mode=evaluate", workdir, *pair)
+    code, outs, said = together(
+        "--mode=evaluate", workdir, *pair, f"--hypotheses={run / 'hyp.de'}"
+    )
+    assert code == 0, said
+    assert (run / "hyp.de").read_bytes() == alone.stdout
+    assert outs[1] == b""
+    ours, theirs = json.loads(outs[0]), json.loads(scored.stdout)
+    del ours["seconds"], theirs["seconds"]
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("each", "code", "message"),
+    [
+        (((), ()), 64, "--input=- is standard input, which 2 processes cannot all"),
+        ((["in.en"], ["no.en"]), 66, "no.en must be a file that can be read"),
+        ((["in.en"], ["other.en"]), 65, "other.en must hold the same lines on every"),
+        (
+            (["in.en"], ["in.en", "--checkpoint=5", "--config.decoding.beam_size=1"]),
+            78,
+            '--checkpoint is "5" and not "best", config.decoding.beam_size is 1',
+        ),
+        (
+            (["in.en", "--checkpoint=7"], ["in.en", "--checkpoint=7"]),
+            65,
+            "[rank 0] error: --checkpoint=7 must be best, last, or one of",
+        ),
+    ],
+)
+def test_a_mistake_of_one_ends_both_with_its_code(run, each, code, message):
+    flags = [[f"--input={run / name}", *more] for name, *more in filter(None, each)]
+    argv = ("--mode=translate", f"--workdir={run / 'run'}")
+    found, outs, said = together(*argv, each=flags or each)
+    assert found == code, said
+    assert message in said
+    assert "Traceback" not in said
+    assert outs == [b"", b""]

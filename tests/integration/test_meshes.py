@@ -1,0 +1,170 @@
+"""One experiment on any devices: the same batches, the same masks, the same curve.
+
+Twenty steps with dropout, in float32, through the command line. Of every step the
+tokens must be the same and the loss equal but for the order of floating-point sums.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from t2t_jax.data.assembling import assemble, whole_rows
+from t2t_jax.data.batching import plan_epoch
+from t2t_jax.text import open_text
+from t2t_jax.types import Share
+from t2t_jax.workdir import Workdir
+from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
+
+CHANGED = {
+    "steps": 20,
+    "logging__every_steps": 1,
+    "evaluation__every_steps": 0,
+    "evaluation__bleu_sentences": 5,
+    "checkpoint__every_steps": 10,
+    "data__tokens_per_batch": 16 * 64,
+    "model__dropout": 0.3,
+}
+PROCESSES = tiny.ROOT / "launch" / "local" / "processes.sh"
+
+
+def train(workdir, *, processes=1, devices, timeout=240, **changed):
+    """Runs the real command line; devices are those of each process."""
+    argv = tiny.arguments(workdir, **CHANGED | changed)
+    if processes == 1:
+        done = tiny.run(*argv, devices=devices, timeout=timeout)
+    else:
+        command = ["bash", PROCESSES, str(processes), f"--devices={devices}", "--"]
+        done = subprocess.run(
+            [*command, *argv],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr.decode()[-3_000:]
+    return done.stderr.decode()
+
+
+def records_of(workdir, kind):
+    with (workdir / "metrics.jsonl").open(encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    return [record for record in records if record["kind"] == kind]
+
+
+def require_same_steps(workdir, other, *, steps=20):
+    ours, theirs = records_of(workdir, "train"), records_of(other, "train")
+    assert [r["step"] for r in ours] == [r["step"] for r in theirs]
+    assert len(ours) == steps
+    for one, two in zip(ours, theirs, strict=True):
+        assert one["target_tokens"] == two["target_tokens"]
+        # float32 sums in another order, carried by 20 steps of Adam
+        assert two["loss"] == pytest.approx(one["loss"], rel=1e-4)
+
+
+def require_same_curve(workdir, other):
+    require_same_steps(workdir, other)
+    (one,), (two,) = records_of(workdir, "eval"), records_of(other, "eval")
+    assert two["loss"] == pytest.approx(one["loss"], rel=1e-4)
+    assert two["sentences"] == one["sentences"] == 5
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The run on one device, with which all others are compared."""
+    workdir = tmp_path_factory.mktemp("alone") / "run"
+    train(workdir, devices=1)
+    return workdir
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "8 devices x 1 micro-batch x 128 = 1,024 tokens a side"),
+        ({"mesh__fsdp": 2, "training__micro_batches": 2}, "8 parts x 2 micro-batches"),
+        (
+            {"mesh__fsdp": 2, "mesh__tensor": 2},
+            "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 256",
+        ),
+    ],
+    ids=["data", "data-fsdp-micro", "data-fsdp-tensor"],
+)
+def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
+    alone, tmp_path, changed, said
+):
+    stderr = train(tmp_path / "run", devices=8, **changed)
+    assert said in stderr
+    require_same_curve(alone, tmp_path / "run")
+
+
+def test_micro_batches_take_the_same_steps(alone, tmp_path):
+    stderr = train(tmp_path / "run", devices=1, training__micro_batches="4")
+    assert "1 device x 4 micro-batches x 256 = 1,024 tokens a side" in stderr
+    require_same_curve(alone, tmp_path / "run")
+
+
+def test_two_processes_of_four_devices_take_the_same_steps_and_serve_one_device(
+    alone, tmp_path
+):
+    together, alone_first = tmp_path / "together", tmp_path / "alone_first"
+    train(together, processes=2, devices=4)
+    require_same_curve(together, alone)
+    assert not (together / "logs" / "rank-0.log").exists()
+    assert "Saved step 20" in (together / "logs" / "rank-1.log").read_text("utf-8")
+    assert len(list((together / "samples").iterdir())) == 1
+    # One device goes on from the checkpoint of eight, and eight from that of one.
+    shutil.copytree(alone, alone_first)
+    assert "Going on from step 20" in train(together, devices=1, steps=22)
+    train(alone_first, processes=2, devices=4, steps=22)
+    require_same_steps(together, alone_first, steps=22)
+    line = b"The old teacher reads a book.\n"
+    said = [
+        tiny.run("--mode=translate", f"--workdir={workdir}", stdin=line).stdout
+        for workdir in (together, alone_first)
+    ]
+    assert said[0] == said[1]
+    assert said[0].count(b"\n") == 1
+
+
+def test_the_shares_of_processes_are_the_examples_of_one(alone):
+    workdir = Workdir(alone)
+    config = workdir.read_config()
+    cache = open_text(config, workdir=workdir, say=print).train
+    lengths = (cache.source_lengths, cache.target_lengths)
+    for planned in plan_epoch(*lengths, config=config.data, seed=0, epoch=0):
+        whole = assemble(cache, planned, row_multiple=8)
+        shares = [Share(index=index, count=2) for index in (0, 1)]
+        rows = whole_rows(planned, 8)
+        parts = [
+            assemble(cache, planned, row_multiple=8, rows=share.rows_of(rows))
+            for share in shares
+        ]
+        for name, array in whole._asdict().items():
+            joined = [row for part in parts for row in getattr(part, name).tolist()]
+            assert joined == array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"mesh__fsdp": 16}, "mesh data=-1 x fsdp=16 x tensor=1 must arrange the 8"),
+        ({"mesh__tensor": 4}, "model.num_heads=2 must be divisible by mesh.tensor=4"),
+        ({"mesh__data": 2}, "Set config.mesh.data=-1"),
+        ({"training__micro_batches": -1}, "training.micro_batches=-1 must be at least"),
+    ],
+    ids=str,
+)
+def test_a_mesh_that_cannot_be_is_one_line_before_anything_is_compiled(
+    tmp_path, changed, message
+):
+    done = tiny.run(*tiny.arguments(tmp_path / "run", **changed), devices=8)
+    assert done.returncode == 78
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert "Compiling" not in line
+    assert os.listdir(tmp_path) in ([], ["run"])

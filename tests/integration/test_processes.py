@@ -1,0 +1,207 @@
+"""Several processes on this machine, started as a user would start them."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
+
+LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
+# For what is over before a step is compiled.
+SECONDS = 60
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**tiny.environment(), "PYTHON": sys.executable, **more}
+
+
+def start(*argv: str, number: int = 2, **more: str) -> subprocess.Popen[bytes]:
+    """Starts so many processes of one run."""
+    return subprocess.Popen(
+        ["bash", str(LAUNCHER), str(number), "--devices=1", "--", *argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(**more),
+        cwd=tiny.ROOT,
+    )
+
+
+def end(started: subprocess.Popen[bytes], seconds: float = SECONDS) -> tuple[int, str]:
+    """Waits for the end, and returns the exit code and what was said."""
+    try:
+        _, said = started.communicate(timeout=seconds)
+    finally:
+        if started.poll() is None:
+            started.terminate()
+            started.communicate(timeout=SECONDS)
+    return started.returncode, said.decode()
+
+
+def codes(said: str) -> dict[int, int]:
+    """Reads from the launcher's words what each process that failed ended with."""
+    lines = [
+        line.split() for line in said.splitlines() if line.startswith("processes.sh")
+    ]
+    return {
+        int(words[2]): int(words[6].rstrip("."))
+        for words in lines
+        if words[1] == "process"
+    }
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_a_failure_in_preparing_is_everybody_s(tmp_path):
+    run = start(*tiny.arguments(tmp_path / "run", data__dev="text:no.en,no.de"))
+    code, said = end(run)
+    assert code == 66, said
+    assert codes(said) == {0: 66, 1: 66}
+    assert "[rank 0] error: no.en: no such file." in said
+    assert "[rank 1] error: Process 0 ends with code 66" in said
+    assert "Traceback" not in said
+
+
+def test_text_is_prepared_once_and_training_stops_together(tmp_path):
+    """The second process waits while the first prepares; a signal stops both."""
+    workdir = tmp_path / "run"
+    argv = tiny.arguments(
+        workdir, steps=100_000, evaluation__every_steps=100_000, logging__every_steps=1
+    )
+    started = start(*argv)
+    metrics, log = workdir / "metrics.jsonl", workdir / "logs" / "rank-1.log"
+    deadline = time.monotonic() + 2 * SECONDS
+    while time.monotonic() < deadline and started.poll() is None:
+        if metrics.exists() and metrics.stat().st_size:
+            break
+        time.sleep(0.1)
+    started.send_signal(signal.SIGTERM)
+    code, said = end(started)
+    assert code == 75, said
+    assert codes(said) == {0: 75, 1: 75}
+    assert said.count("Training a vocabulary") == 1
+    assert "[rank 0] process 0 of 2, coordinator 127.0.0.1:" in said
+    assert "[rank 1] process 1 of 2, coordinator 127.0.0.1:" in said
+    assert "1 local devices of 2" in said
+    assert "Preparing" not in log.read_text(encoding="utf-8")
+    assert "parameters" in log.read_text(encoding="utf-8")
+    told = [json.loads(line) for line in metrics.read_text().splitlines()]
+    steps = [record["step"] for record in told if record["kind"] == "train"]
+    assert steps == sorted(set(steps))
+    saved = [path.name for path in (workdir / "checkpoints").iterdir()]
+    assert str(steps[-1]) in saved
+
+
+def test_a_complete_run_is_complete_for_all(tmp_path):
+    workdir = tmp_path / "run"
+    argv = tiny.arguments(workdir, steps=3)
+    assert tiny.run(*argv).returncode == 0
+    code, said = end(start(*argv))
+    assert code == 0, said
+    assert said.count("This run is complete") == 1
+
+
+def test_other_text_of_another_process_is_refused(tmp_path):
+    """Each process finds the files under its own home: those of the second differ."""
+    homes = []
+    for k, last in enumerate(["cat", "dog"]):
+        home = tmp_path / str(k)
+        home.mkdir()
+        for side in ("a.en", "a.de"):
+            (home / side).write_text("".join(f"the {n} {last}\n" for n in range(300)))
+        homes.append(home)
+    argv = tiny.arguments(tmp_path / "run", data__train="text:~/a.en,~/a.de")
+    address = f"127.0.0.1:{free_port()}"
+    started = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "t2t_jax.main", *argv),
+                f"--coordinator_address={address}",
+                "--num_processes=2",
+                f"--process_id={k}",
+            ],
+            stderr=subprocess.PIPE,
+            env=environment(HOME=str(home)),
+            cwd=tiny.ROOT,
+        )
+        for k, home in enumerate(homes)
+    ]
+    (first, _), (second, said) = [end(process) for process in started]
+    assert (first, second) == (65, 65)
+    assert (
+        "[rank 1] error: Process 1 has other content than process 0 of: train" in said
+    )
+
+
+def test_a_signal_while_text_is_prepared_stops_all_at_once(tmp_path):
+    argv = tiny.arguments(tmp_path / "run", data__train="phrasebook:train:2000000")
+    started = start(*argv)
+    said = b""
+    while b"Training a vocabulary" not in said:
+        line = started.stderr.readline()
+        assert line, said
+        said += line
+    began = time.monotonic()
+    started.send_signal(signal.SIGTERM)
+    code, _ = end(started)
+    assert code == 75
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_process_whose_peers_never_come_ends_with_69(tmp_path, index):
+    began = time.monotonic()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "t2t_jax.main"),
+            *tiny.arguments(tmp_path / "run"),
+            f"--coordinator_address=127.0.0.1:{free_port()}",
+            "--num_processes=2",
+            f"--process_id={index}",
+        ],
+        capture_output=True,
+        env=environment(T2T_JAX_INITIALIZATION_TIMEOUT="2"),
+        cwd=tiny.ROOT,
+        timeout=SECONDS,
+        check=False,
+    )
+    said = done.stderr.decode()
+    assert done.returncode == 69, said
+    assert f"Process {index} has waited 2 s at 127.0.0.1:" in said
+    assert not (tmp_path / "run").exists()
+    assert time.monotonic() - began < 30
+
+
+def test_slurm_s_promise_of_peers_that_never_come_ends_with_69(tmp_path):
+    step = {
+        "SLURM_JOB_ID": "4099",
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_STEP_NUM_TASKS": "3",
+        "SLURM_STEP_TASKS_PER_NODE": "3",
+        "SLURM_NTASKS": "3",
+        "SLURM_PROCID": "2",
+        "SLURM_LOCALID": "2",
+        "T2T_JAX_INITIALIZATION_TIMEOUT": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(tmp_path / "run")],
+        capture_output=True,
+        env=environment(**step),
+        cwd=tiny.ROOT,
+        timeout=SECONDS,
+        check=False,
+    )
+    said = done.stderr.decode()
+    assert done.returncode == 69, said
+    assert "SLURM_STEP_NUM_TASKS=3 promises 3 processes. Process 2 has waited" in said
+    assert "at localhost:61443:" in said  # 61,440 + 4,099 mod 4,096

@@ -1,0 +1,32 @@
+"""A coordinator without a network: what is told is kept in a dict."""
+
+import threading
+import time
+
+
+class Coordinator:
+    """Does what JAX's client of its coordinator does, for the threads of a test."""
+
+    def __init__(self):
+        self.texts = {}
+        self._changed = threading.Condition()
+
+    def key_value_set(self, key, text):
+        with self._changed:
+            if key in self.texts:
+                raise RuntimeError(f"ALREADY_EXISTS: {key}")
+            self.texts[key] = text
+            self._changed.notify_all()
+
+    def blocking_key_value_get(self, key, milliseconds):
+        deadline = time.monotonic() + milliseconds / 1000
+        with self._changed:
+            while key not in self.texts:
+                if not self._changed.wait(deadline - time.monotonic()):
+                    raise RuntimeError(f"DEADLINE_EXCEEDED: {key}")
+            return self.texts[key]
+
+    def key_value_dir_get(self, prefix):
+        with self._changed:
+            found = self.texts.items()
+            return [(key, text) for key, text in found if key.startswith(prefix)]

@@ -1,0 +1,182 @@
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from t2t_jax.errors import DataError
+from t2t_jax.parallelism import gathering
+from t2t_jax.parallelism.distributed import Processes
+from t2t_jax.parallelism.gathering import (
+    gather_texts,
+    on_local_devices,
+    replicate,
+    translate_together,
+)
+from tests.parallelism import two_processes
+
+# --- texts
+
+
+def test_one_process_gathers_its_own_lines():
+    assert gather_texts(["a", "\n", "ü"]) == [["a", "\n", "ü"]]
+    assert gather_texts([]) == [[]]
+
+
+class Meeting:
+    """Runs processes as threads, which lay down their lines and read those of all."""
+
+    def __init__(self, count, monkeypatch):
+        self.count, self.laid = count, {}
+        self.barrier = threading.Barrier(count, timeout=20)
+        monkeypatch.setattr(gathering, "gather_texts", self.gather)
+
+    def gather(self, lines, processes):
+        self.laid[processes.index] = list(lines)
+        self.barrier.wait()
+        return [self.laid[index] for index in range(self.count)]
+
+    def run(self, act):
+        """Lists what `act(processes)` returns, or raises, in each process."""
+        found = [None] * self.count
+
+        def enter(index):
+            try:
+                found[index] = act(Processes(index=index, count=self.count))
+            except DataError as error:
+                found[index] = error
+
+        threads = [threading.Thread(target=enter, args=(i,)) for i in range(self.count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+
+def upper(lines):
+    return [line.upper() for line in lines]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(max_size=30), max_size=20), st.integers(2, 5))
+def test_shares_come_back_in_order_and_nothing_is_lost(lines, count):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        meeting = Meeting(count, monkeypatch)
+        found = meeting.run(lambda ps: translate_together(upper, lines, ps))
+        assert found == [upper(lines)] * count
+
+
+def test_shares_are_alike_in_number_and_length(monkeypatch):
+    shares = []
+
+    def translate(lines):
+        shares.append(lines)
+        return lines
+
+    lines = ["x" * (7 * n % 23) for n in range(23)]
+    Meeting(3, monkeypatch).run(lambda ps: translate_together(translate, lines, ps))
+    assert sorted(map(len, shares)) == [7, 8, 8]
+    assert sorted(line for share in shares for line in share) == sorted(lines)
+    sizes = [sum(map(len, share)) for share in shares]
+    assert max(sizes) - min(sizes) < 23
+
+
+def test_one_process_translates_all_lines_at_once():
+    calls = []
+
+    def translate(lines):
+        calls.append(lines)
+        return upper(lines)
+
+    assert translate_together(translate, ("b", "a"), Processes()) == ["B", "A"]
+    assert calls == [["b", "a"]]
+
+
+def test_a_share_with_too_few_translations_is_an_error_everywhere(monkeypatch):
+    def act(processes):
+        cut = 1 if processes.index == 1 else 0
+        return translate_together(lambda lines: lines[cut:], ["a", "b", "c"], processes)
+
+    for error in Meeting(2, monkeypatch).run(act):
+        assert isinstance(error, DataError)
+        assert "process 1 has made 0" in str(error)
+
+
+# --- parameters
+
+HOST = np.arange(8 * 6.0).reshape(8, 6)
+
+
+def mesh_of(*shape):
+    names = ("data", "fsdp", "tensor")[: len(shape)]
+    devices = np.asarray(jax.devices()[: np.prod(shape)]).reshape(shape)
+    return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(shape))
+
+
+@pytest.mark.parametrize("spec", [P(), P("fsdp"), P(("data", "fsdp"), "tensor")])
+def test_parameters_of_a_mesh_come_whole_to_each_of_its_devices(spec):
+    mesh = mesh_of(2, 1, 3)
+    split = {"a": jax.device_put(HOST, NamedSharding(mesh, spec)), "b": {}}
+    whole = on_local_devices(split)
+    assert whole["a"].is_fully_replicated
+    assert list(whole["a"].sharding.mesh.devices.flat) == jax.devices()[:6]
+    for shard in whole["a"].addressable_shards:
+        np.testing.assert_array_equal(shard.data, HOST)
+
+
+def test_what_is_whole_already_is_not_copied():
+    held = jax.device_put(HOST, NamedSharding(mesh_of(2, 2), P()))
+
+    def places(array):
+        return [s.data.unsafe_buffer_pointer() for s in array.addressable_shards]
+
+    assert places(on_local_devices(held)) == places(held)
+
+
+def test_parameters_of_no_mesh_stay_where_they_are():
+    held = {"a": jax.device_put(HOST, jax.devices()[3]), "b": np.ones(2)}
+    assert on_local_devices(held) is held
+
+
+@pytest.mark.parametrize("devices", [None, [2], [5, 3]])
+def test_arrays_are_copied_to_the_devices_that_are_asked_for(devices):
+    chosen = devices and [jax.devices()[number] for number in devices]
+    (array,) = replicate([HOST], chosen)
+    assert list(array.sharding.mesh.devices.flat) == (chosen or jax.local_devices())
+    assert array.is_fully_replicated
+
+
+# --- processes
+
+
+@pytest.mark.slow
+def test_two_processes_of_four_devices_gather_texts_and_parameters():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", two_processes.__name__, str(index), str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            text=True,
+        )
+        for index in range(2)
+    ]
+    try:
+        for process in started:
+            out, errors = process.communicate(timeout=120)
+            assert process.returncode == 0, errors
+            assert "all is well" in out.splitlines()
+    finally:
+        for process in started:
+            process.kill()
