@@ -131,8 +131,7 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
 
     opened, tokenize = stage(options.processes, "opened", open_all)
     corpus = opened.corpus
-    asked = options.config.decoding
-    used = protocol.protocol_decoding(asked)
+    used = protocol.protocol_decoding(options.config.decoding)
     found = _translate(options, opened, lambda: _averaged(options, used))
 
     def score() -> dict[str, Any]:
@@ -143,9 +142,6 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
             tokenize=tokenize,
             baseline=corpus.baseline,
         )
-        overruled = protocol.overruled(asked, used)
-        if options.checkpoint != "best":
-            overruled["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
         return {
             "protocol": options.protocol,
             **scores,
@@ -154,12 +150,22 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
             "seconds": found.seconds,
             **_described_model(found.model),
             "decoding": dataclasses.asdict(used),
-            "overruled": overruled,
+            "overruled": _overruled(options, used),
             "files": described(options, corpus, found.hypotheses),
             "versions": protocol.versions(),
         }
 
     _print(options, score, show=_show)
+
+
+def _overruled(options: Options, used: DecodingConfig) -> dict[str, Any]:
+    """Lists what was asked for and is otherwise in the paper."""
+    from t2t_jax.evaluation import protocol
+
+    overruled: dict[str, Any] = {**protocol.overruled(options.config.decoding, used)}
+    if options.checkpoint != "best":
+        overruled["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
+    return overruled
 
 
 def _described_model(model: Model) -> dict[str, Any]:

@@ -127,7 +127,10 @@ FLAGS = {
         "false", ("average",), "Scores the mean of every --last checkpoints in a row."
     ),
     "devices": Flag(
-        "", ("describe",), "How many, if not this machine's.", rule="count"
+        "",
+        ("describe",),
+        "How many; if not given, this machine's, or those that the mesh needs.",
+        rule="count",
     ),
     "peak_tflops": Flag(
         "",

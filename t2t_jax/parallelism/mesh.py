@@ -6,7 +6,7 @@ Paper: §5.2 trains on 8 GPUs of one machine, each with a part of every batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
@@ -108,19 +108,25 @@ def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
             data, fsdp, tensor = sizes
             return data, fsdp, tensor
     product = " x ".join(f"{axis}={size}" for axis, size in asked.items())
-    free = [axis for axis, size in asked.items() if size == -1]
-    given = ", ".join(
-        f"config.mesh.{axis}" for axis, n in asked.items() if n not in (1, -1)
-    )
     raise ConfigError(
-        f"mesh {product} must arrange {_count(devices)}: "
-        + (
-            f"{devices} is not divisible by {fixed}. Change {given}."
-            if free
-            else f"the product is {fixed}. Set config.mesh.data=-1 for all, or change "
-            f"{given}."
-        )
+        f"mesh {product} must arrange {_count(devices)}: {_advice(asked, devices)}"
     )
+
+
+def _advice(asked: Mapping[str, int], devices: int) -> str:
+    """Says why sizes do not arrange devices, and what would."""
+    fixed = math.prod(size for size in asked.values() if size != -1)
+    changed = [axis for axis, size in asked.items() if size not in (1, -1)]
+    if -1 in asked.values():
+        return f"{devices} is not divisible by {fixed}. Change {_keys(changed)}."
+    others = [axis for axis in changed if axis != "data"]
+    rest = math.prod(asked[axis] for axis in others)
+    also = f", and change {_keys(others)}" if devices % rest else " for all of them"
+    return f"the product is {fixed}. Set config.mesh.data=-1{also}."
+
+
+def _keys(axes: Sequence[str]) -> str:
+    return ", ".join(f"config.mesh.{axis}" for axis in axes)
 
 
 def _count(devices: int) -> str:

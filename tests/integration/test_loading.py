@@ -4,6 +4,7 @@ import pytest
 
 import t2t_jax
 from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.loading import choose
 from tests.integration import tiny
 
 
@@ -33,10 +34,18 @@ def test_its_module_and_params_are_ordinary_linen(workdir):
     assert logits.shape == (2, 3, model.vocabularies.target.size)
 
 
+@pytest.mark.parametrize("checkpoint", ["best", "last", "5", 5])
+def test_what_is_chosen_is_what_is_loaded(workdir, checkpoint):
+    step = choose(workdir, checkpoint=checkpoint)
+    assert step == t2t_jax.load(workdir, checkpoint=checkpoint).step
+    assert step == (5 if str(checkpoint) == "5" else 6)
+
+
+@pytest.mark.parametrize("find", [t2t_jax.load, choose])
 @pytest.mark.parametrize("checkpoint", [7, "7", "newest"])
-def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint):
+def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint, find):
     with pytest.raises(DataError, match=r"best, last, or one of .*: 5, 6"):
-        t2t_jax.load(workdir, checkpoint=checkpoint)
+        find(workdir, checkpoint=checkpoint)
 
 
 def test_what_is_no_model_is_named(tmp_path):

@@ -55,7 +55,8 @@ def test_minus_one_is_the_rest(sizes, wanted):
             r"fsdp=3.* 8 devices.* not divisible by 3. .*config.mesh.fsdp",
         ),
         (8, {"data": 3}, r"the product is 3. Set config.mesh.data=-1"),
-        (8, {"data": 8, "tensor": 2}, r"product is 16. .*config.mesh.tensor"),
+        (8, {"data": 8, "tensor": 2}, r"product is 16. .*data=-1 for all of them"),
+        (1, {"data": 4, "tensor": 2}, r"data=-1, and change config.mesh.tensor"),
         (1, {"tensor": 2}, r"tensor=2 must arrange 1 device: 1 is not divisible by 2"),
     ],
 )
