@@ -22,9 +22,9 @@ _ENTRY = "ENTRY "
 _EXCHANGE = re.compile(rf" = (.*?) ({'|'.join(KINDS)})(-start)?\(")
 _LOOP = re.compile(r" while\(.*body=%?([\w.\-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
-_CALLED = re.compile(
-    r" (?:call|conditional)\(.*?(?:to_apply|branch_computations)=(\S+)"
-)
+# Fusions too: a TPU's compiler fuses an all-reduce with the slice that follows it.
+_CALLED = re.compile(r"\b(?:calls|to_apply|branch_computations)=(\{.*?\}|\S+)")
+_DONE = re.compile(r"-(?:done|update)\(")  # of what was counted where it started
 
 
 def exchanged_bytes(program: str) -> dict[str, int]:
@@ -76,7 +76,7 @@ def _of(name: str, computations: Mapping[str, list[str]]) -> Counter[str]:
             inside = _of(found[1], computations)
             for kind, size in inside.items():
                 total[kind] += size * (int(trips[1]) if trips else 1)
-        elif found := _CALLED.search(line):
+        elif (found := _CALLED.search(line)) and not _DONE.search(line):
             for called in re.findall(r"[\w.\-]+", found[1]):
                 total += _of(called, computations)
     return total

@@ -63,3 +63,24 @@ def test_a_loop_counts_as_often_as_it_runs():
 def test_a_line_of_a_program_is_read_as_xla_writes_it(line, wanted):
     program = f"ENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n"
     assert exchanged_bytes(program) == wanted
+
+
+def test_what_is_called_is_counted_once_for_each_call():
+    program = """
+%inside (x: f32[8]) -> f32[2] {
+  %sum = f32[8]{0} all-reduce(%x), to_apply=%add
+  ROOT %part = f32[2]{0} dynamic-slice(%sum, %i), dynamic_slice_sizes={2}
+}
+
+%other (x: f32[8]) -> f32[3] {
+  ROOT %all = f32[3]{0} all-gather(%x)
+}
+
+ENTRY %main (x: f32[8]) -> f32[2] {
+  %a = f32[2]{0} fusion(%x), kind=kCustom, calls=%inside
+  %b = ((f32[8]), f32[2]) async-start(%x), calls=%inside
+  %c = f32[2]{0} async-done(%b), calls=%inside
+  ROOT %d = f32[2]{0} conditional(%p, %x, %x), branch_computations={%other, %other}
+}
+"""
+    assert exchanged_bytes(program) == {"all-reduce": 2 * 32, "all-gather": 2 * 12}
