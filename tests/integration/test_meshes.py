@@ -85,13 +85,14 @@ def alone(tmp_path_factory):
     ("changed", "said"),
     [
         ({}, "8 devices x 1 micro-batch x 128 = 1,024 tokens a side"),
-        ({"mesh__fsdp": 2, "training__micro_batches": 2}, "8 parts x 2 micro-batches"),
+        ({"mesh__fsdp": 2}, "8 devices (data 4, fsdp 2, tensor 1): 8 parts x 1 micro"),
+        ({"mesh__fsdp": 4, "training__micro_batches": 2}, "8 parts x 2 micro-batches"),
         (
             {"mesh__fsdp": 2, "mesh__tensor": 2},
             "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 256",
         ),
     ],
-    ids=["data", "data-fsdp-micro", "data-fsdp-tensor"],
+    ids=["data", "data-fsdp", "data-fsdp-micro", "data-fsdp-tensor"],
 )
 def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
     alone, tmp_path, changed, said
@@ -102,7 +103,7 @@ def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
 
 
 def test_micro_batches_take_the_same_steps(alone, tmp_path):
-    stderr = train(tmp_path / "run", devices=1, training__micro_batches="4")
+    stderr = train(tmp_path / "run", devices=1, training__micro_batches=4)
     assert "1 device x 4 micro-batches x 256 = 1,024 tokens a side" in stderr
     require_same_curve(alone, tmp_path / "run")
 
