@@ -22,9 +22,10 @@ _ENTRY = "ENTRY "
 _EXCHANGE = re.compile(rf" = (.*?) ({'|'.join(KINDS)})(-start)?\(")
 _LOOP = re.compile(r" while\(.*body=%?([\w.\-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
-# Fusions too: a TPU's compiler fuses an all-reduce with the slice that follows it.
-_CALLED = re.compile(r"\b(?:calls|to_apply|branch_computations)=(\{.*?\}|\S+)")
-_DONE = re.compile(r"-(?:done|update)\(")  # of what was counted where it started
+_CALLED = re.compile(
+    r" (?:call|conditional|async-start)\(.*?"
+    r"(?:calls|to_apply|branch_computations)=(\{.*?\}|\S+)"
+)
 
 
 def exchanged_bytes(program: str) -> dict[str, int]:
@@ -35,7 +36,9 @@ def exchanged_bytes(program: str) -> dict[str, int]:
 
     Returns:
       Bytes by kind, of what a device has after the exchange; kinds that do not occur
-      are left out. The body of a loop counts as often as it runs, where XLA knows.
+      are left out. The body of a loop counts as often as it runs, where XLA knows. What
+      a TPU's compiler fuses with other operations, as it does on split parameters, is
+      not found.
 
     Example:
       >>> program = '''
@@ -76,7 +79,7 @@ def _of(name: str, computations: Mapping[str, list[str]]) -> Counter[str]:
             inside = _of(found[1], computations)
             for kind, size in inside.items():
                 total[kind] += size * (int(trips[1]) if trips else 1)
-        elif (found := _CALLED.search(line)) and not _DONE.search(line):
+        elif found := _CALLED.search(line):
             for called in re.findall(r"[\w.\-]+", found[1]):
                 total += _of(called, computations)
     return total

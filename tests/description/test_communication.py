@@ -77,7 +77,7 @@ def test_what_is_called_is_counted_once_for_each_call():
 }
 
 ENTRY %main (x: f32[8]) -> f32[2] {
-  %a = f32[2]{0} fusion(%x), kind=kCustom, calls=%inside
+  %a = f32[2]{0} call(%x), to_apply=%inside
   %b = ((f32[8]), f32[2]) async-start(%x), calls=%inside
   %c = f32[2]{0} async-done(%b), calls=%inside
   ROOT %d = f32[2]{0} conditional(%p, %x, %x), branch_computations={%other, %other}
