@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+VISIBLE_SECONDS = 60.0
+"""How long a network file system may go on showing a directory as it was."""
+
 
 def write_whole(path: Path, content: bytes | str) -> None:
     """Writes a file beside its place and renames it there.

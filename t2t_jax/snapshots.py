@@ -14,6 +14,7 @@ from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
 from t2t_jax.config import Config, to_dict
 from t2t_jax.differences import require_same
 from t2t_jax.errors import InputMissingError
+from t2t_jax.files import VISIBLE_SECONDS
 from t2t_jax.parallelism.agreement import of_first
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.training.loop import Progress
@@ -21,8 +22,6 @@ from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import DataPosition
 from t2t_jax.workdir import Workdir
 
-# How long a network file system may go on showing a directory as it was.
-_VISIBLE_SECONDS = 60.0
 _VERSIONS_OF = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
 
@@ -70,7 +69,7 @@ class Snapshots:
         """
         found = max(self._checkpoints.steps(), default=0)
         newest = int(of_first(processes, "newest step", str(found)))
-        deadline = time.monotonic() + _VISIBLE_SECONDS
+        deadline = time.monotonic() + VISIBLE_SECONDS
         while found != newest:
             if time.monotonic() > deadline:
                 raise InputMissingError(

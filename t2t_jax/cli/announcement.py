@@ -15,13 +15,12 @@ from typing import Any, Self
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.differences import differences
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.files import VISIBLE_SECONDS
 from t2t_jax.parallelism.distributed import Processes
 from t2t_jax.workdir import Workdir
 
 # Each process may find the same text elsewhere, and encode it as its host can.
 _OF_A_HOST = ("data.train", "data.dev", "data.cache_dir", "data.workers")
-# How long a network file system may go on showing a directory as it was.
-_VISIBLE_SECONDS = 60.0
 _NAME = "text"
 
 
@@ -102,7 +101,7 @@ class Announcement:
             raise ConfigError(different)
 
     def require_same_workdir(
-        self, workdir: Workdir, *, index: int, seconds: float = _VISIBLE_SECONDS
+        self, workdir: Workdir, *, index: int, seconds: float = VISIBLE_SECONDS
     ) -> None:
         """Checks that a process sees the directory that the first one has locked.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.together import stage
 from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.files import VISIBLE_SECONDS
 from t2t_jax.parallelism.agreement import of_first
 from t2t_jax.parallelism.distributed import Processes
 from t2t_jax.workdir import Workdir
@@ -21,9 +22,6 @@ from t2t_jax.workdir import Workdir
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
     from t2t_jax.loading import Model
-
-# How long a network file system may go on showing a directory as it was.
-_VISIBLE_SECONDS = 60.0
 
 
 def require_run_of(options: Options) -> None:
@@ -97,7 +95,7 @@ def choose_steps(
     workdir: Workdir,
     choose: Callable[[], Iterable[int]],
     *,
-    seconds: float = _VISIBLE_SECONDS,
+    seconds: float = VISIBLE_SECONDS,
 ) -> tuple[int, ...]:
     """Lets the first process choose checkpoints, and waits until all see them.
 

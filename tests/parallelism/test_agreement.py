@@ -1,4 +1,4 @@
-from t2t_jax.parallelism.agreement import of_first
+from t2t_jax.parallelism.agreement import least, of_first
 from t2t_jax.parallelism.distributed import ALONE
 
 
@@ -27,3 +27,11 @@ def test_the_first_process_decides_for_all():
 
 def test_one_process_decides_for_itself():
     assert of_first(ALONE, "time at 100", "no") == "no"
+
+
+def test_the_least_of_all_numbers_is_everybody_s():
+    told = {"memory/1": "3"}
+    assert least(Told(0, told), "memory", 5) == 3
+    assert least(Told(1, told), "memory", 3) == 3
+    assert told == {"memory/0": "5", "memory/1": "3", "memory": "3"}
+    assert least(ALONE, "memory", 5) == 5
