@@ -19,6 +19,9 @@ CHANGEABLE_ON_RESUME = (
     "checkpoint",
     # Where and in which order the same sums are computed.
     *("mesh", "training.micro_batches"),
+    # When to give up.
+    *("training.on_nonfinite", "training.max_bad_steps"),
+    *("training.step_timeout", "training.pause_timeout"),
     # Where the text lies; that it is the same text is seen by its fingerprint.
     *("data.cache_dir", "data.train", "data.dev", "data.held_out", "data.workers"),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from t2t_jax.errors import Problems
 
 GRADIENT_DTYPES = ("float32", "bfloat16")
+ON_NONFINITE = ("skip", "stop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +73,26 @@ class TrainingConfig:
       gradient_dtype: of the gradients as devices exchange them over the mesh's axis
         `data`, and no other: "float32", or "bfloat16", which halves the bytes.
         Departs: "bfloat16" rounds the gradient of each part of the devices to 8 bits.
+      on_nonfinite: what follows where the loss or the gradient of a step is infinite
+        or NaN, and the update is not applied: "skip" goes on, "stop" ends the run.
+      max_bad_steps: after so many steps in a row without an update the run ends.
+      skip_gradient_norm: an update is not applied either where the gradient's global
+        L2 norm is above this; 0 means however large it is.
+        Departs: above 0, some updates of the paper's optimizer are left out.
+      step_timeout: seconds without a new step after which a run counts as stuck; each
+        process then shows what its threads do, and ends. 0 waits for ever.
+      pause_timeout: likewise while a run compiles, evaluates or saves, and until its
+        first step.
     """
 
     label_smoothing: float = 0.1
     micro_batches: int = 1
     gradient_dtype: str = "float32"
+    on_nonfinite: str = "skip"
+    max_bad_steps: int = 10
+    skip_gradient_norm: float = 0.0
+    step_timeout: float = 600.0
+    pause_timeout: float = 3600.0
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -95,6 +111,23 @@ class TrainingConfig:
             f"training.gradient_dtype={self.gradient_dtype!r} must be one of "
             f"{', '.join(GRADIENT_DTYPES)}. Change config.training.gradient_dtype.",
         )
+        problems.require(
+            self.on_nonfinite in ON_NONFINITE,
+            f"training.on_nonfinite={self.on_nonfinite!r} must be one of "
+            f"{', '.join(ON_NONFINITE)}. Change config.training.on_nonfinite.",
+        )
+        problems.require(
+            self.max_bad_steps >= 1,
+            f"training.max_bad_steps={self.max_bad_steps} must be at least 1. "
+            "Change config.training.max_bad_steps.",
+        )
+        for name in ("skip_gradient_norm", "step_timeout", "pause_timeout"):
+            value = getattr(self, name)
+            problems.require(
+                0 <= value < math.inf,
+                f"training.{name}={value} must be 0 (off) or more. "
+                f"Change config.training.{name}.",
+            )
         problems.raise_if_any()
 
 
