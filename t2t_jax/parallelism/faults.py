@@ -2,8 +2,8 @@
 
 The kind is what happens (`raise`, `sleep`, `kill`, `stop`, `term`), alone for after a
 training step, or with the place where it is to happen: `kill_saving`,
-`term_evaluating`, `term_compiling`. `nan@7` makes the loss of step 7 no number, and `nan@7-26` that of
-twenty steps. Without a rank it happens on every process.
+`term_evaluating`, `term_compiling`. `nan@7` makes the loss of step 7 no number, and
+`nan@7-26` that of twenty steps. Without a rank it happens on every process.
 """
 
 from __future__ import annotations
