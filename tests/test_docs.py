@@ -1,0 +1,120 @@
+"""What the documents say of the program is true of it: files, keys, messages."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import t2t_jax
+from t2t_jax.differences import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
+from tests.integration.tiny import ROOT
+
+PAGES = ["SECURITY.md", "docs/reliability.md", "docs/troubleshooting.md"]
+TEXT = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+RELIABILITY = TEXT["docs/reliability.md"]
+TROUBLE = TEXT["docs/troubleshooting.md"]
+MESSAGES = re.findall(r"\*\*`(.+?)`\*\*", TROUBLE)
+LINKS = [
+    (page, target)
+    for page in PAGES
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", TEXT[page])
+]
+
+
+def table(heading):
+    """Returns the cells of the first table below a heading of the page."""
+    below = RELIABILITY[RELIABILITY.index(f"## {heading}\n") :]
+    rows = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)[0].splitlines()
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def printed():
+    """Collects the strings of the package, … in the place of what is filled in."""
+    for path in Path(t2t_jax.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (getattr(part, "value", None) for part in node.values)
+                yield "".join(p if isinstance(p, str) else "…" for p in parts)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+@pytest.mark.parametrize(("page", "target"), LINKS)
+def test_every_link_leads_somewhere(page, target):
+    path, _, anchor = target.partition("#")
+    place = (ROOT / page).parent / path
+    assert place.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
+        assert anchor in [h.lower().replace(" ", "-") for h in headings]
+
+
+def test_what_may_change_under_a_run_is_said_as_the_code_has_it():
+    said = {
+        key.strip("`"): (answer, why)
+        for key, answer, why in table("What may change under a run")
+    }
+    known = {key: ("yes", why) for key, why in CHANGEABLE_ON_RESUME.items()}
+    assert said == known | {key: ("no", why) for key, why in FIXED_ON_RESUME.items()}
+
+
+def test_the_exit_codes_are_those_of_the_program():
+    from t2t_jax import errors
+
+    codes = {
+        getattr(kind, "exit_code", 0)
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.UserError)
+    }
+    told = {int(code) for code, *_ in table("Exit codes") if code.isdecimal()}
+    assert told == codes | {0, 70}
+    headings = re.findall(r"^## (\d+):", TROUBLE, re.MULTILINE)
+    assert {int(code) for code in headings} == told - {0}
+
+
+def test_the_restore_order_is_said_as_the_code_has_it():
+    from t2t_jax.checkpointing import recovery
+
+    order = re.findall(r"^\d\. .*$", recovery.__doc__, re.MULTILINE)
+    below = RELIABILITY[RELIABILITY.index("## From which checkpoint") :]
+    said = re.findall(r"^\d\. .*$", below, re.MULTILINE)
+    assert len(said) == 4
+    assert said[:3] == order[:3]
+
+
+def test_every_fault_has_a_row_and_a_proof():
+    rows = table("What was done to it")
+    assert [row[0] for row in rows] == [str(number) for number in range(1, 19)]
+    for row in rows:
+        assert re.findall(r"\((\.\./tests/[\w/.]+)\)", row[-1])
+
+
+def test_the_contract_is_said_in_full():
+    assert re.findall(r"^\*\*(R\d+) ", RELIABILITY, re.MULTILINE) == [
+        f"R{number}" for number in range(1, 14)
+    ]
+
+
+def test_there_are_enough_messages_to_look_for_one():
+    assert 25 <= len(MESSAGES) <= 45
+    assert len(set(MESSAGES)) == len(MESSAGES)
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_every_message_is_one_that_the_program_prints(message):
+    wanted = message.replace("\\n", "\n")
+    assert any(wanted in text for text in printed())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_flag_and_key_exists(page):
+    from t2t_jax.cli.options import FLAGS, MODES
+    from t2t_jax.config import keys
+
+    for mode in re.findall(r"--mode=([a-z_]+)", TEXT[page]):
+        assert mode in MODES
+    for key in re.findall(r"config\.([a-z]+\.[a-z_]+)", TEXT[page]):
+        assert key in [*keys(), "json"] or key.endswith(".json")
+    for flag in re.findall(r"`--([a-z_]+)[=`]", TEXT[page]):
+        assert flag in [*FLAGS, "config", "signal"]
