@@ -1,0 +1,173 @@
+"""Runs of the tiny experiment that are hurt: starting, watching, ending, comparing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from t2t_jax.parallelism import faults
+from tests.integration import tiny
+
+LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
+# What a record says of the clock, and not of the run.
+TIMED = ("seconds", "minutes", "target_tokens_per_second")
+
+Process = subprocess.Popen[bytes]
+
+
+def launch(
+    argv: list[str],
+    *,
+    fault: str = "",
+    devices: int = 1,
+    processes: int = 1,
+    environment: dict[str, str] | None = None,
+) -> Process:
+    """Starts the real command line; `devices` are those of each process."""
+    command = [sys.executable, "-m", "t2t_jax.main", *argv]
+    if processes > 1:
+        options = [str(processes), f"--devices={devices}"]
+        command = ["bash", str(LAUNCHER), *options, "--", *argv]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={
+            **tiny.environment(devices),
+            "PYTHON": sys.executable,
+            faults.VARIABLE: fault,
+            **(environment or {}),
+        },
+        cwd=tiny.ROOT,
+    )
+
+
+def start(
+    workdir: Path,
+    *,
+    fault: str = "",
+    devices: int = 1,
+    processes: int = 1,
+    flags: tuple[str, ...] = (),
+    environment: dict[str, str] | None = None,
+    **changed: object,
+) -> Process:
+    """Starts the tiny experiment.
+
+    `flags` are further ones (`--mode=…`), and `changed` are keys of its configuration,
+    with `__` for a dot.
+    """
+    return launch(
+        [*tiny.arguments(workdir, **changed), *flags],
+        fault=fault,
+        devices=devices,
+        processes=processes,
+        environment=environment,
+    )
+
+
+def end(process: Process, seconds: float = 120) -> tuple[int, str]:
+    """Waits for the end, and returns the exit code and what was said on stderr."""
+    try:
+        _, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        # Its launcher's processes go with it, and the pipe closes.
+        process.send_signal(signal.SIGKILL)
+        _, said = process.communicate()
+        raise AssertionError(f"no end in {seconds} s:\n{said.decode()}") from None
+    return process.returncode, said.decode()
+
+
+@contextmanager
+def running(workdir: Path, **how: object) -> Iterator[Process]:
+    """Starts as `start` does, and leaves nothing running, whatever the test meets."""
+    process = start(workdir, **how)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def finish(workdir: Path, *, code: int = 0, seconds: float = 120, **how: object) -> str:
+    """Runs as `start` does to the end, which must be `code`; returns its stderr."""
+    found, said = end(start(workdir, **how), seconds)
+    assert found == code, said
+    return said
+
+
+def wait_for(
+    there: Path | Callable[[], object], process: Process, *, seconds: float = 120
+) -> None:
+    """Waits until a file is there, or a predicate holds, while the process runs."""
+    holds = there.exists if isinstance(there, Path) else there
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if process.poll() is not None:
+            said = process.stderr.read().decode()
+            raise AssertionError(f"it ended with {process.returncode}:\n{said}")
+        assert time.monotonic() < deadline, f"nothing of {there} in {seconds} s"
+        time.sleep(0.02)
+
+
+def metrics(workdir: Path) -> list[dict[str, object]]:
+    """Reads every whole line of metrics.jsonl, without what depends on the clock."""
+    path = workdir / "metrics.jsonl"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    whole = text[: text.rfind("\n") + 1]
+    records = [json.loads(line) for line in whole.splitlines()]
+    return [{k: v for k, v in r.items() if k not in TIMED} for r in records]
+
+
+def last_step(workdir: Path) -> int:
+    """Returns the newest step that metrics.jsonl speaks of; 0 if there is none."""
+    return max((record["step"] for record in metrics(workdir)), default=0)
+
+
+def saved(workdir: Path) -> list[int]:
+    """Lists the steps whose folders bear their own name, oldest first."""
+    folder = workdir / "checkpoints"
+    names = os.listdir(folder) if folder.exists() else []
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def parameters(workdir: Path, step: int) -> dict[str, np.ndarray]:
+    """Reads every leaf of a checkpoint, of parameters and optimizer, by its path.
+
+    Without the package's own reader, and on no device.
+    """
+    leaves = {}
+    for item in ("params", "optimizer"):
+        folder = workdir / "checkpoints" / str(step) / item
+        with ocp.PyTreeCheckpointer() as reader:
+            shapes = reader.metadata(folder).item_metadata.tree
+            plain = ocp.RestoreArgs(restore_type=np.ndarray)
+            tree = reader.restore(
+                folder, restore_args=jax.tree.map(lambda _, one=plain: one, shapes)
+            )
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            leaves[item + jax.tree_util.keystr(path)] = np.asarray(leaf)
+    return leaves
+
+
+def require_bit_equal(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]):
+    """Compares every bit of every leaf, so that -0 is not 0 and NaN is NaN."""
+    assert ours.keys() == theirs.keys()
+    assert len(ours) > 30
+    other = [
+        path
+        for path, leaf in ours.items()
+        if (leaf.dtype, leaf.shape) != (theirs[path].dtype, theirs[path].shape)
+        or leaf.tobytes() != theirs[path].tobytes()
+    ]
+    assert other == []

@@ -1,0 +1,231 @@
+"""Checkpoints that are damaged: never used, named, set aside, and the one before used.
+
+Seen to fail: where what was in the way of a save went with what it had replaced; the
+guards themselves are taken out in tests/checkpointing/.
+"""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.faults import running
+from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
+
+SAVED = (4, 8, 12)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """Makes a complete run of twelve steps, with three checkpoints."""
+    workdir = tmp_path_factory.mktemp("sound") / "run"
+    running.finish(workdir, checkpoint__every_steps=4)
+    assert running.saved(workdir) == list(SAVED)
+    return workdir
+
+
+@pytest.fixture
+def workdir(sound, tmp_path):
+    """Copies the run, for it to be damaged; its token cache stays where it is."""
+    copy = tmp_path / "run"
+    shutil.copytree(sound, copy)
+    return copy
+
+
+def go_on(workdir, sound, *, code=0, **changed):
+    """Gives the command of the run again; returns what it says."""
+    changed = {"checkpoint__every_steps": 4, **changed}
+    cache = {"data__cache_dir": sound.parent / "cache"}
+    return running.finish(workdir, code=code, **cache, **changed)
+
+
+def largest(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return max(files, key=lambda path: path.stat().st_size)
+
+
+def flipped_in(item):
+    """Makes what flips one byte, at a place where that is not without effect.
+
+    Some bytes of a data file are read by nobody; and many of the others make other
+    numbers of the array without an error, which is the damage to be feared most.
+    """
+
+    def flip(folder):
+        workdir, step = folder.parents[1], int(folder.name)
+        path, before = largest(folder / item), running.parameters(workdir, step)
+        sound = path.read_bytes()
+        for place in range(len(sound) // 2, len(sound)):
+            changed = bytes([sound[place] ^ 1])
+            path.write_bytes(sound[:place] + changed + sound[place + 1 :])
+            try:
+                running.require_bit_equal(running.parameters(workdir, step), before)
+            except (AssertionError, ValueError):
+                return
+        raise AssertionError(f"no byte of {path} matters")
+
+    return flip
+
+
+def truncated(folder):
+    path = largest(folder / "params")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def without_manifest(folder):
+    (folder / "params" / "manifest.ocdbt").unlink()
+
+
+def garbage(folder):
+    (folder / "meta" / "metadata").write_bytes(b'{"step": 12, \xff')
+
+
+def another_number(folder):
+    path = folder / "meta" / "metadata"
+    meta = json.loads(path.read_text())
+    meta["progress"]["position"] = [7, 0]
+    path.write_text(json.dumps(meta))
+
+
+def emptied(folder):
+    for part in ("params", "optimizer", "meta"):
+        shutil.rmtree(folder / part)
+
+
+DAMAGES = {
+    "a byte of the parameters": (flipped_in("params"), "in params|DATA_LOSS|checksum"),
+    "a byte of the optimizer": (flipped_in("optimizer"), "in optimizer|DATA_LOSS"),
+    "half a file": (truncated, "damaged: "),
+    "no manifest": (without_manifest, "damaged: "),
+    "garbage": (garbage, "its meta cannot be read"),
+    "another position": (another_number, "its meta is not what was saved"),
+    "only a name": (emptied, "its meta cannot be read"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(
+    workdir, sound, damage
+):
+    act, reason = DAMAGES[damage]
+    checkpoints = workdir / "checkpoints"
+    act(checkpoints / "12")
+    said = go_on(workdir, sound)
+    assert f"Checkpoint {checkpoints / '12'} is damaged: " in said
+    assert re.search(reason, said)
+    assert "It is called corrupt-12 now." in said
+    assert f"Going on from step 8 in {workdir}." in said
+    names = sorted(path.name for path in checkpoints.iterdir())
+    assert names == ["12", "4", "8", "corrupt-12"]
+    # What is trained again is what was trained before.
+    running.require_bit_equal(
+        running.parameters(workdir, 12), running.parameters(sound, 12)
+    )
+    assert running.metrics(workdir) == running.metrics(sound)
+
+
+def test_two_damaged_ones_are_both_set_aside_beside_an_older_one(workdir, sound):
+    checkpoints = workdir / "checkpoints"
+    shutil.copytree(checkpoints / "4", checkpoints / "corrupt-12")
+    for step in (8, 12):
+        truncated(checkpoints / str(step))
+    said = go_on(workdir, sound)
+    assert "It is called corrupt-12-2 now." in said
+    assert "It is called corrupt-8 now." in said
+    assert "Going on from step 4" in said
+    assert running.saved(workdir) == list(SAVED)
+
+
+def content(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def test_where_none_is_good_nothing_is_begun_and_nothing_changed(workdir, sound):
+    checkpoints = workdir / "checkpoints"
+    for step in SAVED:
+        garbage(checkpoints / str(step))
+    before = content(checkpoints)
+    said = go_on(workdir, sound, code=65)
+    for step in SAVED:
+        assert f"error: Checkpoint {checkpoints / str(step)} is damaged: its" in said
+    assert "must hold a good checkpoint for the run to go on, and holds none" in said
+    assert "Traceback" not in said
+    assert content(checkpoints) == before
+    assert running.last_step(workdir) == 12  # of the records, too, none is cut
+
+
+def test_a_run_of_which_only_an_empty_folder_is_left_does_not_begin_again(
+    workdir, sound
+):
+    checkpoints = workdir / "checkpoints"
+    shutil.rmtree(checkpoints)
+    (checkpoints / "12").mkdir(parents=True)
+    said = go_on(workdir, sound, code=65)
+    assert "must hold no checkpoint for a run to begin" in said
+    assert "and holds 12." in said
+    assert list(checkpoints.iterdir()) == [checkpoints / "12"]
+
+
+def test_what_only_bears_a_number_harms_neither_resuming_nor_saving(workdir, sound):
+    checkpoints = workdir / "checkpoints"
+    (checkpoints / "99").mkdir()
+    (checkpoints / "13").write_text("notes")
+    (checkpoints / "14").mkdir()
+    (checkpoints / "14" / "notes").write_text("more")
+    said = go_on(workdir, sound, steps=14, checkpoint__every_steps=1)
+    for name in ("13", "14", "99"):
+        assert f"{checkpoints / name} is no checkpoint, and is passed over." in said
+    assert "Going on from step 12" in said
+    assert running.saved(workdir)[-3:] == [13, 14, 99]
+    assert (checkpoints / "stray-13").read_text() == "notes"
+    assert (checkpoints / "stray-14" / "notes").read_text() == "more"
+    assert len(running.parameters(workdir, 14)) > 30
+
+
+def read(workdir, *flags):
+    done = tiny.run(f"--workdir={workdir}", *flags, stdin=b"A man.\n", timeout=120)
+    return done.returncode, done.stderr.decode()
+
+
+def test_who_reads_is_told_of_the_damage_and_of_other_steps_and_renames_nothing(
+    workdir,
+):
+    folder = workdir / "checkpoints" / "12"
+    flipped_in("params")(folder)
+    before = content(workdir / "checkpoints")
+    mean = f"--to={workdir.parent / 'mean'}"
+    for flags in (
+        ("--mode=translate", "--checkpoint=12"),
+        ("--mode=average", "--average_steps=4,8,12", "--force", mean),
+    ):
+        code, said = read(workdir, *flags)
+        assert code == 65, said
+        assert f"error: Checkpoint {folder} is damaged: " in said
+        assert "Other steps there: 4, 8." in said
+        assert "Traceback" not in said
+    assert content(workdir / "checkpoints") == before
+    assert read(workdir, "--mode=translate", "--checkpoint=8")[0] == 0
+
+
+def test_a_checkpoint_whose_score_nobody_knows_is_not_passed_over_for_the_best(
+    workdir,
+):
+    garbage(workdir / "checkpoints" / "8")
+    code, said = read(workdir, "--mode=translate")
+    assert code == 65
+    assert f"Checkpoint {workdir / 'checkpoints' / '8'} is damaged" in said
+    assert read(workdir, "--mode=translate", "--checkpoint=last")[0] == 0
+
+
+def test_two_processes_set_aside_what_one_of_them_cannot_read(workdir, sound):
+    flipped_in("optimizer")(workdir / "checkpoints" / "12")
+    said = go_on(workdir, sound, processes=2, seconds=200)
+    assert said.count("It is called corrupt-12 now.") == 1
+    assert "Going on from step 8" in said
+    assert running.saved(workdir) == list(SAVED)

@@ -1,0 +1,233 @@
+"""Whatever the lines are: as many come out as went in, in their order, each one line.
+
+Seen to fail: without `_LINE_ENDS` in Vocabulary.decode (a line in a line), without the
+look-up by number in Translator.translations (order), without the blank lines' share of
+Translator.iterate (lines that are missing), and without `_whole_characters` (a
+TypeError). That lines end at newlines only is tests/cli/test_lines.py's.
+"""
+
+import dataclasses
+import math
+import re
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.translator import Translator
+from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.types import StepModel
+from tests.faults import running
+from tests.integration import tiny
+
+TIE = 1e-4
+EXTRA = 5
+# 8 rows at 32 slots; one line alone has a row of its own.
+SEARCH = DecodingConfig(
+    beam_size=2,
+    max_extra_tokens=EXTRA,
+    max_source_length=32,
+    tokens_per_batch=8 * (32 + EXTRA),
+)
+PHRASES = [line for pair in open_corpus("phrasebook:train:300") for line in pair]
+BLANK = ["", " ", " \t ", "\u3000", "\r", "\u200b", "\ufeff"]
+ODD = [
+    *BLANK,
+    *("🙂", "👩‍👩‍👧", "a\tb", "<s>", "</s> <pad> <unk>", "a\u2028b\x85c", "\x0b\x0c"),
+    *("a\0b", "\0", "x\r", "\ud800", "\ufffd\ufffe", "e\u0301" * 40, "ß" * 300),
+]
+# Beside what is drawn, which is shown where a test fails.
+LONG = "the " * 5_000
+LINES = st.lists(
+    st.sampled_from(ODD)
+    | st.sampled_from(PHRASES)
+    | st.text(st.characters(exclude_characters="\n", exclude_categories=())),
+    max_size=9,
+)
+LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+
+
+class Biased(flax.struct.PyTreeNode):
+    """A model that likes or dislikes to end, whatever it has read."""
+
+    model: StepModel
+    bias_V: jax.Array
+
+    def encode(self, source_BxS):
+        return self.model.encode(source_BxS)
+
+    def init_cache(self, memory, num_beams, length):
+        return self.model.init_cache(memory, num_beams, length)
+
+    def step(self, tokens_BxW, memory, cache, position):
+        logits_BxWxV, cache = self.model.step(tokens_BxW, memory, cache, position)
+        return logits_BxWxV + self.bias_V[None, None], cache
+
+    def reorder(self, cache, parents_BxW):
+        return self.model.reorder(cache, parents_BxW)
+
+    def grow(self, cache, length):
+        return self.model.grow(cache, length)
+
+
+@pytest.fixture(scope="module")
+def vocabularies():
+    """Spells in bytes what it does not know, and so can say anything at all."""
+    config = VocabularyConfig(size=400, byte_fallback=True)
+    learnt = Vocabulary.train(PHRASES, config=config, seed=0)
+    return Vocabularies(learnt, learnt)
+
+
+@pytest.fixture(scope="module")
+def model(vocabularies):
+    """Draws a Transformer so decided about nothing in particular that ties are rare."""
+    config = TransformerConfig(
+        vocab_size=vocabularies.target.size,
+        num_layers=1,
+        d_model=16,
+        d_ff=32,
+        num_heads=2,
+        d_k=8,
+        d_v=8,
+    )
+    module = make_module(config, platform="cpu")
+    token = jnp.ones((1, 1), jnp.int32)
+    params = module.init(jax.random.key(1), token, token)["params"]
+    return make_step_model(module, jax.tree.map(lambda x: 3.0 * x, params))
+
+
+@pytest.fixture(scope="module")
+def translator(model, vocabularies):
+    none_V = jnp.zeros(vocabularies.target.size)
+    return Translator(Biased(model, none_V), vocabularies, SEARCH, row_growth=8)
+
+
+def biased(translator, bias):
+    bias_V = translator.model.bias_V.at[EOS].set(bias)
+    other = translator.model.replace(bias_V=bias_V)
+    return dataclasses.replace(translator, model=other)
+
+
+def require_same_but_for_ties(found, expected):
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        same = (ours.text, ours.num_tokens) == (theirs.text, theirs.num_tokens)
+        assert same or abs(ours.score - theirs.score) <= TIE
+        # Sums of float32 in batches of another shape.
+        assert math.isclose(ours.score, theirs.score, rel_tol=TIE, abs_tol=TIE)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LINES)
+def test_a_line_is_translated_alike_alone_and_in_any_batch(translator, lines):
+    lines = [*lines, LONG]
+    alone = [translator.translations([line])[0] for line in lines]
+    require_same_but_for_ties(translator.translations(lines), alone)
+    backwards = translator.translations(lines[::-1])
+    require_same_but_for_ties(backwards[::-1], alone)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LINES)
+def test_every_line_becomes_one_line_and_a_blank_one_an_empty_one(translator, lines):
+    found = translator.translations(lines)
+    assert len(found) == len(lines)
+    for line, translation in zip(lines, found, strict=True):
+        assert not LINE_ENDS.search(translation.text)
+        assert translation.num_tokens <= 31 + EXTRA
+        if line in BLANK:
+            assert (translation.text, translation.num_tokens) == ("", 0)
+
+
+def test_the_lines_above_have_translations_of_their_own(translator):
+    texts = translator.translate(PHRASES[:40])
+    assert len(set(texts)) > 30
+    assert translator.translations([LONG])[0].source_cut
+
+
+@settings(max_examples=10, deadline=None)
+@given(LINES)
+def test_a_model_that_ends_at_once_says_nothing(translator, lines):
+    found = biased(translator, 1e6).translations(lines)
+    assert [translation.text for translation in found] == [""] * len(lines)
+    assert {translation.num_tokens for translation in found} <= {0, 1}
+    assert not any(translation.truncated for translation in found)
+
+
+@settings(max_examples=10, deadline=None)
+@given(LINES)
+def test_a_model_that_never_ends_is_stopped_at_the_limit_of_each_line(
+    translator, lines
+):
+    found = biased(translator, -1e6).translations(lines)
+    subwords = translator.vocabularies.source.encode(
+        [re.sub("[\ud800-\udfff]", "\ufffd", line) for line in lines]
+    )
+    for ids, translation in zip(subwords, found, strict=True):
+        assert translation.truncated == bool(ids)
+        assert translation.num_tokens == (min(len(ids), 31) + EXTRA if ids else 0)
+
+
+def test_a_piece_that_ends_a_line_becomes_a_space(vocabularies):
+    ids = [vocabularies.target.encode([f"a{end}b"])[0] for end in "\x0b\x85\x1c"]
+    named = [f"<0x{number:02X}>" for number in (0x0A, 0x0D)]
+    pieces = vocabularies.target.pieces(range(vocabularies.target.size))
+    newlines = [pieces.index(name) for name in named]
+    for line in vocabularies.target.decode([*ids, newlines, [*newlines, 300]]):
+        assert not LINE_ENDS.search(line)
+
+
+def test_text_that_looks_like_a_special_piece_is_text(vocabularies):
+    for ids in vocabularies.source.encode(["<s>", "</s>", "<pad> <s></s>"]):
+        assert len(ids) >= 3
+        assert not {PAD, BOS, EOS} & set(ids)
+
+
+BYTES = [
+    *(b"", b" \t ", b"\r", "🙂".encode(), b"\xff\xfe", b"a\xe2\x82", b"<s> </s>"),
+    *(b"a\tb", "a\u2028b\x85c".encode(), b"a\0b", b"The old teacher reads a book."),
+    *(b"the " * 5_000, b"Two men.", b"", b"A child helps."),
+]
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lines") / "run"
+    running.finish(path, steps=2, vocabulary__byte_fallback=True, vocabulary__size=400)
+    return path
+
+
+def translated(workdir, data, *flags):
+    done = tiny.run("--mode=translate", f"--workdir={workdir}", *flags, stdin=data)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert done.stdout[-1:] == b"\n"
+    return done.stdout.decode().split("\n")[:-1]
+
+
+def test_the_command_line_answers_every_line_whatever_it_is(workdir, tmp_path):
+    ended = translated(workdir, b"\n".join(BYTES) + b"\n")
+    assert len(ended) == len(BYTES)
+    assert [ended[number] for number in (0, 1, 2, 13)] == [""] * 4
+    assert len(set(ended)) > 5
+    assert not any(LINE_ENDS.search(line) for line in ended)
+
+    # The last newline is missing, and lines end as on Windows.
+    assert translated(workdir, b"\r\n".join(BYTES), "--stream") == ended
+    place = tmp_path / "out.de"
+    (tmp_path / "in.en").write_bytes(b"\n".join(BYTES[::-1]) + b"\n")
+    done = tiny.run(
+        *("--mode=translate", f"--workdir={workdir}"),
+        *(f"--input={tmp_path / 'in.en'}", f"--output={place}"),
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert place.read_text(encoding="utf-8").split("\n")[:-1] == ended[::-1]

@@ -1,0 +1,89 @@
+"""One run that goes on with other processes and devices, and is the same run.
+
+That gradients are the same on 1, 2 and 8 devices is said in
+tests/training/test_accumulation.py, and that whole runs are in
+tests/integration/test_meshes.py.
+
+Seen to fail: with the shares of the processes in another order; where processes do not
+meet before the first step, those that compile while another finds its program cached.
+"""
+
+import numpy as np
+import pytest
+
+from t2t_jax.text import open_text
+from t2t_jax.types import DataPosition, Share
+from t2t_jax.workdir import Workdir
+from tests.faults import running
+
+pytestmark = pytest.mark.slow
+
+# 8 rows a batch, which 8 devices share. Stopped by a signal, since several processes on
+# few cores evaluate, as they would at the end, a hundred times more slowly than one.
+CHANGED = {
+    "data__tokens_per_batch": 512,
+    "model__dropout": 0.3,
+    "logging__every_steps": 1,
+    "checkpoint__every_steps": 0,
+    "evaluation__every_steps": 0,
+}
+PLACES = [
+    {"processes": 2, "devices": 4},
+    {"processes": 1, "devices": 8},
+    {"processes": 1, "devices": 1},
+    {"processes": 4, "devices": 2},
+]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Thirty steps on one device."""
+    workdir = tmp_path_factory.mktemp("alone") / "run"
+    running.finish(workdir, steps=30, **CHANGED)
+    return workdir
+
+
+def trained(workdir):
+    return [one for one in running.metrics(workdir) if one["kind"] == "train"]
+
+
+def test_a_run_goes_on_with_other_processes_and_devices(alone, tmp_path):
+    workdir = tmp_path / "run"
+    how = {"steps": 100_000, "code": 75, "seconds": 240, **CHANGED}
+    before = 0
+    for k, place in enumerate(PLACES):
+        wanted = 5 * (k + 1)
+        said = running.finish(workdir, fault=f"term@{wanted}", **place, **how)
+        assert (f"Going on from step {before} " in said) == (before > 0), said
+        before = running.saved(workdir)[-1]
+        # Several processes agree on a step that none of them has made yet.
+        assert wanted <= before < wanted + 5, said
+    ours, theirs = trained(workdir), trained(alone)
+    assert [one["step"] for one in ours] == [*range(1, before + 1)]
+    for one, two in zip(ours, theirs[:before], strict=True):
+        assert one["target_tokens"] == two["target_tokens"]
+        assert (one["epoch"], one["batch"]) == (two["epoch"], two["batch"])
+        # float32 sums in another order, carried by twenty steps of Adam
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_processes_that_come_later_read_the_examples_that_one_would(alone, count):
+    workdir = Workdir(alone)
+    text = open_text(workdir.read_config(), workdir=workdir, say=print)
+
+    def following(share):
+        with text.train_batches(
+            DataPosition(0, 5), row_multiple=8, share=share
+        ) as batches:
+            return [next(batches) for _ in range(30)]  # into the next epoch
+
+    whole = following(Share())
+    shares = [following(Share(index=k, count=count)) for k in range(count)]
+    assert whole[0][0] == (0, 6)
+    assert whole[-1][0].epoch == 1
+    for k, (position, batch) in enumerate(whole):
+        assert {share[k][0] for share in shares} == {position}
+        for name, array in batch._asdict().items():
+            joined = np.concatenate([getattr(share[k][1], name) for share in shares])
+            np.testing.assert_array_equal(joined, array)

@@ -1,0 +1,112 @@
+"""A disk that is full: training goes on, nothing is left behind, the end is honest.
+
+A limit on the size of files makes every write of a running process fail, as a full disk
+does, and lifting it makes room again.
+
+Seen to fail: with the threads of TensorStore left to say what has failed, with
+sacreBLEU loaded at the first evaluation (exit 70), and without the sweep before and
+after a save (what failed holds its space).
+"""
+
+import os
+import resource
+import threading
+
+import pytest
+
+from tests.faults import running
+
+pytestmark = pytest.mark.slow
+
+ENOUGH = resource.RLIM_INFINITY
+KEYS = {
+    "steps": 240,
+    "checkpoint__every_steps": 40,
+    "checkpoint__keep": 9,
+    "evaluation__every_steps": 0,
+    "logging__every_steps": 20,
+}
+
+
+def limit(process, size):
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, ENOUGH))
+
+
+def follow(process, seconds=120):
+    """Yields the lines of stderr, and kills what does not end in time."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        for line in process.stderr:
+            yield line.decode().rstrip("\n")
+    finally:
+        timer.cancel()
+
+
+def left(workdir):
+    return sorted(os.listdir(workdir / "checkpoints"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("undisturbed") / "run"
+    running.finish(workdir, **KEYS)
+    return workdir
+
+
+def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
+    undisturbed, tmp_path
+):
+    workdir, failed = tmp_path / "run", []
+    with running.running(workdir, **KEYS) as process:
+        running.wait_for(workdir / "checkpoints" / "40", process)
+        limit(process, 0)
+        said = []
+        for line in follow(process):
+            said.append(line)
+            if line.startswith("WARNING: Step "):
+                failed.append(line.split()[2])
+                if len(failed) == 2:
+                    limit(process, ENOUGH)
+        assert process.wait(timeout=60) == 0, said
+    assert failed
+    for step in failed:
+        where = workdir / "checkpoints"
+        told = f"WARNING: Step {step} could not be saved in {where}: File too large."
+        assert said.count(told) == 1
+        assert int(step) not in running.saved(workdir)
+    assert any("the run would go on from step " in line for line in said)
+    assert not any("Traceback" in line for line in said)
+    # Nothing else is missing: neither a checkpoint, nor a record, nor a bit.
+    whole = [str(step) for step in range(40, 241, 40)]
+    assert left(workdir) == sorted(set(whole) - set(failed))
+    assert running.metrics(workdir) == running.metrics(undisturbed)
+    running.require_bit_equal(
+        running.parameters(workdir, 240), running.parameters(undisturbed, 240)
+    )
+
+
+def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_it(
+    undisturbed, tmp_path
+):
+    workdir = tmp_path / "run"
+    with running.running(workdir, **KEYS) as process:
+        running.wait_for(workdir / "checkpoints" / "40", process)
+        limit(process, 0)
+        said = list(follow(process))
+        assert process.wait(timeout=60) == 74, said
+    newest = max(running.saved(workdir))
+    assert newest < 240
+    error = said.index(
+        f"error: Step 240 could not be saved in {workdir / 'checkpoints'}: "
+        "File too large."
+    )
+    assert f"the run would go on from step {newest}." in said[error + 1]
+    assert not any("Saved step" in line for line in said)
+    assert left(workdir) == sorted(map(str, running.saved(workdir)))
+    said = running.finish(workdir, **KEYS)
+    assert f"Going on from step {newest}" in said
+    assert running.metrics(workdir) == running.metrics(undisturbed)
+    running.require_bit_equal(
+        running.parameters(workdir, 240), running.parameters(undisturbed, 240)
+    )

@@ -1,0 +1,189 @@
+"""A loss that is no number, at one step and at many, on the real command line.
+
+Seen to fail: with `train_step` unguarded in `Run._make_step`; without
+`require_progress` in `Journal.skip`; with `skipped` left out of the learning rate's
+count; with the counts left out of `Meter.noted`; and without `require_same` in
+`cli/show_batch.py`.
+"""
+
+import json
+import shlex
+
+import pytest
+
+from t2t_jax.data.corpora import open_corpus
+from tests.faults import running
+from tests.integration import tiny
+
+# Nothing but steps and checkpoints, as many as there are.
+KEYS = {
+    "evaluation__every_steps": 0,
+    "evaluation__bleu_sentences": 1,
+    "checkpoint__every_steps": 1,
+    "checkpoint__keep": 30,
+    "logging__every_steps": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A run of 9 steps, of which step 7 has a loss that is no number."""
+    workdir = tmp_path_factory.mktemp("once") / "ein Lauf"
+    said = running.finish(workdir, fault="nan@7", steps=9, **KEYS)
+    return workdir, said
+
+
+def test_one_bad_step_changes_no_parameter_and_no_moment(once):
+    workdir, _ = once
+    before, after = (running.parameters(workdir, step) for step in (6, 7))
+    running.require_bit_equal(before, after)
+    later = running.parameters(workdir, 8)
+    assert any((later[path] != after[path]).any() for path in after)
+
+
+def test_one_bad_step_is_in_the_records_and_in_no_figure(once):
+    records = running.metrics(once[0])
+    (skipped,) = (record for record in records if record["kind"] == "skipped")
+    assert skipped == {
+        "step": 7,
+        "kind": "skipped",
+        "loss": None,
+        "gradient_norm": None,
+        "in_a_row": 1,
+        "epoch": 0,
+        "batch": 6,
+    }
+    trained = [record for record in records if record["kind"] == "train"]
+    assert [(r["step"], r["skipped"]) for r in trained] == [(3, 0), (6, 0), (9, 1)]
+    # The warm-up is of 4,000 steps, and its rate grows with each update that was made.
+    rates = [
+        record["learning_rate"] / trained[0]["learning_rate"] for record in trained
+    ]
+    assert rates == pytest.approx([1, 2, 8 / 3], rel=1e-6)  # float32
+    order = [(r["step"], r["kind"]) for r in records]
+    assert order.index((7, "skipped")) == order.index((6, "train")) + 1
+
+
+def test_the_warning_ends_in_the_flags_that_show_the_text(once):
+    _, said = once
+    (line,) = (line for line in said.splitlines() if line.startswith("WARNING"))
+    assert line.startswith("WARNING: step 7 made no update: loss not finite")
+    flags = shlex.split(line.partition("Its text: ")[2])
+    done = tiny.run(*flags)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+    assert b"Step 7 reads batch 6 of epoch 0: " in done.stderr
+    heading, *rows = done.stdout.decode().splitlines()
+    assert heading == "corpus\tline\tsource\ttarget"
+    lines = list(open_corpus(tiny.TINY["data.train"]))
+    assert len(rows) > 1
+    for row in rows:
+        corpus, line_number, source, target = row.split("\t")
+        assert corpus == tiny.TINY["data.train"]
+        assert (source, target) == lines[int(line_number) - 1]
+
+
+def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
+    workdir = tmp_path / "run"
+    said = running.finish(workdir, code=76, fault="nan@5-24", steps=40, **KEYS)
+    assert "Traceback" not in said
+    assert (
+        "error: Steps 5 to 14 made no update (training.max_bad_steps=10). They read "
+        "batches 4 to 13 of epoch 0, and step 14 had loss not finite"
+    ) in said
+    newest = running.saved(workdir)[-1]
+    assert newest == 13
+    good, last = (running.parameters(workdir, step) for step in (4, newest))
+    running.require_bit_equal(good, last)
+    # What was saved knows how long it has been going on, and goes on counting.
+    again = running.finish(workdir, code=76, fault="nan@5-24", steps=40, **KEYS)
+    assert "Going on from step 13" in again
+    assert "error: Steps 5 to 14 made no update" in again
+    records = running.metrics(workdir)
+    skipped = [r["step"] for r in records if r["kind"] == "skipped"]
+    assert skipped == list(range(5, 15))
+    # And where it was an accident, the same command goes on to the end.
+    running.finish(workdir, steps=16, **KEYS)
+    assert running.metrics(workdir)[-1]["kind"] == "final"
+
+
+def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
+    keys = {**KEYS, "evaluation__every_steps": 6, "checkpoint__every_steps": 5}
+    for name, ends in (("whole", [12]), ("parts", [6, 12])):
+        for steps in ends:
+            running.finish(tmp_path / name, fault="nan@4-9", steps=steps, **keys)
+    whole, parts = (tmp_path / name for name in ("whole", "parts"))
+    running.require_bit_equal(
+        running.parameters(whole, 12), running.parameters(parts, 12)
+    )
+    assert running.metrics(whole) == running.metrics(parts)
+    kinds = [record["kind"] for record in running.metrics(whole)]
+    assert kinds.count("skipped") == 6
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault", "told"),
+    [
+        (
+            {"training__on_nonfinite": "stop"},
+            "nan@4",
+            "A step made no update (training.on_nonfinite=stop). It read batch 3 of",
+        ),
+        (
+            # No gradient is as small as that.
+            {"training__skip_gradient_norm": 1e-6, "training__max_bad_steps": 3},
+            "",
+            "Steps 1 to 3 made no update (training.max_bad_steps=3). They read batches "
+            "0 to 2 of epoch 0, and step 3 had loss ",
+        ),
+    ],
+    ids=["stop", "too large"],
+)
+def test_a_run_ends_as_it_is_configured_to(tmp_path, settings, fault, told):
+    said = running.finish(
+        tmp_path / "run", code=76, fault=fault, steps=30, **KEYS, **settings
+    )
+    assert f"error: {told}" in said
+    assert ("above training.skip_gradient_norm" in said) == (fault == "")
+
+
+@pytest.mark.slow
+def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
+    workdir = tmp_path / "run"
+    said = running.finish(
+        workdir, code=76, fault="nan@4-30", processes=2, devices=2, steps=30, **KEYS
+    )
+    assert said.count("error: Steps 4 to 13 made no update") == 2
+    assert "Traceback" not in said
+    good, last = (running.parameters(workdir, step) for step in (3, 12))
+    running.require_bit_equal(good, last)
+    lines = (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds.count("skipped") == 10  # by the first process, and by no other
+
+
+def show(*flags):
+    done = tiny.run("--mode=show_batch", *flags)
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("step", ["0", "-1", "x", "1.5"])
+def test_a_step_must_be_a_whole_number_from_1(once, step):
+    assert show(f"--workdir={once[0]}", f"--step={step}") == (
+        64,
+        f"error: --step={step} must be a whole number from 1.\n",
+    )
+
+
+def test_what_shows_no_batch_says_why(once, tmp_path):
+    code, said = show(f"--workdir={once[0]}")
+    assert (code, said.startswith("error: --mode=show_batch needs --step.")) == (
+        64,
+        True,
+    )
+    code, said = show(f"--workdir={tmp_path}/none", "--step=3")
+    assert (code, "is no run and no model" in said) == (66, True)
+    other = "--config.data.train=phrasebook:train:299"
+    code, said = show(f"--workdir={once[0]}", "--step=3", other)
+    assert (code, "This run began with other content of: train" in said) == (65, True)

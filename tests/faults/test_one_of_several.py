@@ -1,0 +1,100 @@
+"""One process of a run fails, hangs or is killed: all end, and say who and why.
+
+Seen to fail: without `Notices.fail` (the others hang until JAX aborts them, and say
+nothing of the cause); without `Deadlines` (a rank that sleeps is never found); without
+`silent` in `endings.report` (a traceback of Gloo, and nobody named).
+"""
+
+import re
+import time
+
+import pytest
+
+from t2t_jax.parallelism.meeting import HEARTBEAT_SECONDS
+from tests.faults.running import end, finish, saved, start
+
+pytestmark = pytest.mark.slow
+
+# Of a run with a fault at step 6, which takes some seconds to get there.
+SECONDS = 180
+
+
+def codes(said):
+    """Reads from the launcher's words what each process ended with."""
+    pattern = r"^processes.sh: process (\d+) ended with code (\d+)\."
+    return {int(k): int(code) for k, code in re.findall(pattern, said, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path, rank):
+    code, said = end(start(tmp_path / "run", processes=2, fault=f"raise@6:{rank}"))
+    assert code == 70, said
+    assert codes(said) == {0: 70, 1: 70}
+    other = 1 - rank
+    assert f"[rank {rank}] FATAL Traceback" in said
+    assert (
+        f"[rank {other}] error: process {rank} has failed (exit code 70), and what it "
+        "said last is: RuntimeError: T2T_JAX_FAULT asked for this at step 6." in said
+    )
+    assert said.count("FATAL") == 1
+    assert saved(tmp_path / "run") == [5]
+    finish(tmp_path / "run", processes=2, seconds=SECONDS)
+
+
+@pytest.mark.parametrize("fault", ["kill@6:1", "kill_saving@5:1", "kill@6:0"])
+def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
+    workdir, rank = tmp_path / "run", int(fault[-1])
+    run = start(workdir, processes=2, fault=fault)
+    code, said = end(run, SECONDS)
+    ended = codes(said)
+    assert ended[rank] == 137
+    # By its own words, or by JAX's abort, which speaks of tasks.
+    assert ended[1 - rank] in (69, 134), said
+    assert code == ended[1 - rank] or code == 137
+    named = rf"[Pp]rocess {rank} (of 2 has ended|cannot be reached)|task:{rank}\b"
+    if rank == 0:
+        named += "|[Ll]eader task was preempted/died"
+    assert re.search(named, said), said
+    assert "FATAL" not in said
+    finish(workdir, processes=2, seconds=SECONDS)
+    assert saved(workdir)[-1] == 12
+
+
+def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
+    began = time.monotonic()
+    code, said = end(
+        start(
+            tmp_path / "run",
+            processes=2,
+            fault="sleep@6:1",
+            training__step_timeout=10,
+        ),
+        SECONDS,
+    )
+    assert code == 70, said
+    assert codes(said) == {0: 70, 1: 70}
+    assert re.search(r"\[rank [01]\] FATAL This run is stuck: waiting for step", said)
+    # The stack of the one that sleeps, and of the one that waits for it.
+    assert "in strike" in said
+    assert said.count("Current thread") + said.count("Thread 0x") > 3
+    assert time.monotonic() - began < SECONDS
+
+
+def test_a_rank_that_is_stopped_is_cleared_away_by_the_launcher(tmp_path):
+    code, said = end(
+        start(
+            tmp_path / "run",
+            processes=2,
+            fault="stop@6:1",
+            training__step_timeout=10,
+        ),
+        SECONDS,
+    )
+    assert code in (69, 70, 134), said
+    assert codes(said)[0] in (69, 70, 134)
+    if code == 70:
+        assert "[rank 0] FATAL This run is stuck" in said
+
+
+def test_the_others_need_not_wait_longer_than_a_heartbeat():
+    assert HEARTBEAT_SECONDS <= 30

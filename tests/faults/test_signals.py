@@ -1,0 +1,150 @@
+"""A run that is told to stop saves, ends with 75, and goes on as if nothing had been.
+
+Seen to fail: without `stop.reached` in `Turn.close`; without `pending` in `Progress`
+(the evaluation is missing, and a run given up at its end counts as complete); without
+`leaving_at_once` in `Run.train` (a checkpoint of step 0 would be the only other way);
+without the thread of `StopRequest` (the second signal waits); without `give` in
+`SharedStopRequest` (the other ranks never stop).
+"""
+
+import signal
+import time
+
+import pytest
+
+from tests.faults.running import (
+    end,
+    finish,
+    metrics,
+    parameters,
+    require_bit_equal,
+    running,
+    saved,
+    start,
+    wait_for,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The run that nobody interrupts."""
+    workdir = tmp_path_factory.mktemp("whole") / "run"
+    finish(workdir)
+    return workdir
+
+
+def require_same_end(workdir, whole):
+    require_bit_equal(parameters(workdir, 12), parameters(whole, 12))
+    assert metrics(workdir) == metrics(whole)
+    assert "This run is complete" in finish(workdir)
+
+
+# A checkpoint is due at 10 anyway; 11 is one step after it.
+@pytest.mark.parametrize("step", [1, 10, 11])
+def test_a_signal_after_any_step_saves_that_step(tmp_path, whole, step):
+    workdir = tmp_path / "run"
+    said = finish(workdir, fault=f"term@{step}", code=75)
+    assert saved(workdir)[-1] == step
+    assert f"Saved step {step}" in said
+    assert "Traceback" not in said
+    finish(workdir)
+    require_same_end(workdir, whole)
+
+
+@pytest.mark.parametrize("step", [8, 12])
+def test_a_signal_in_an_evaluation_saves_and_the_evaluation_is_made_up_for(
+    tmp_path, whole, step
+):
+    workdir = tmp_path / "run"
+    finish(workdir, fault=f"term_evaluating@{step}", code=75)
+    assert saved(workdir)[-1] == step
+    scored = [record["step"] for record in metrics(workdir) if "bleu" in record]
+    assert step not in scored
+    finish(workdir)
+    require_same_end(workdir, whole)
+
+
+def test_before_the_first_step_there_is_nothing_to_save(tmp_path, whole):
+    workdir = tmp_path / "run"
+    said = finish(workdir, fault="term_compiling@0", code=75)
+    assert "error: Stopped by SIGTERM. Give the same command again.\n" in said
+    assert saved(workdir) == []
+    finish(workdir, fault="term@5", code=75)
+    # A resumed run has nothing unsaved either until its first step.
+    said = finish(workdir, fault="term_compiling@5", code=75)
+    assert "Stopped by SIGTERM" in said
+    finish(workdir)
+    require_same_end(workdir, whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
+def test_each_of_the_signals_stops_a_run(tmp_path, number):
+    workdir = tmp_path / "run"
+    endless = {"steps": 100_000, "evaluation__every_steps": 100_000}
+    with running(workdir, **endless) as process:
+        wait_for(lambda: metrics(workdir), process)
+        process.send_signal(number)
+        code, said = end(process)
+    assert code == 75, said
+    assert f"{number.name}: saving a checkpoint" in said
+    assert "Traceback" not in said
+    assert saved(workdir)
+
+
+def test_a_second_signal_leaves_within_two_seconds_and_nothing_saved_is_lost(
+    tmp_path, whole
+):
+    workdir = tmp_path / "run"
+    with running(workdir, fault="sleep@8") as process:
+        wait_for(lambda: 5 in saved(workdir), process)
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        code, _ = end(process)
+    assert code == 75
+    assert time.monotonic() - began < 2
+    finish(workdir)
+    require_same_end(workdir, whole)
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(tmp_path, processes):
+    workdir = tmp_path / "run"
+    last = processes - 1
+    run = start(
+        workdir,
+        processes=processes,
+        fault=f"term@3:{last}",
+        steps=100_000,
+        evaluation__every_steps=100_000,
+    )
+    code, said = end(run, 240)
+    assert code == 75, said
+    ended = [line for line in said.splitlines() if line.startswith("processes.sh")]
+    assert len(ended) == processes
+    assert all("ended with code 75" in line for line in ended)
+    (step,) = [
+        line.split("Saved step ")[1].split()[0]
+        for line in said.splitlines()
+        if "Saved step" in line
+    ]
+    step = int(step.replace(",", ""))
+    assert saved(workdir)[-1] == step
+    for rank in range(1, processes):
+        log = (workdir / "logs" / f"rank-{rank}.log").read_text(encoding="utf-8")
+        assert f"Saved step {step:,}" in log
+
+
+def test_a_signal_to_one_rank_in_an_evaluation_stops_it_on_all(tmp_path):
+    workdir = tmp_path / "run"
+    code, said = end(start(workdir, processes=2, fault="term_evaluating@8:1"), 240)
+    assert code == 75, said
+    assert saved(workdir)[-1] == 8
+    assert not [record for record in metrics(workdir) if "bleu" in record]
+    finish(workdir, processes=2, seconds=240)
+    assert [r["step"] for r in metrics(workdir) if "bleu" in r] == [8, 12]

@@ -1,0 +1,200 @@
+"""Translating lines as they come, and being stopped while translating.
+
+Seen to fail: with read_stdin_or_file in place of waiting_lines (no answer before the
+end), without the flush in write_lines (likewise), without `report`'s look for a broken
+pipe (a traceback), with `nullcontext` in place of `leaving_at_once` in main (JAX's hook
+of the garbage collector swallows one signal in five), without the lock in `put_down`
+(half a line), with `out.write` called once in `write_lines` (half a line where Python
+does not buffer), without its StringIO (no end while nobody reads), and without its
+`unlink` (a file is left over).
+"""
+
+import fcntl
+import os
+import random
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tests.faults import running
+from tests.integration import tiny
+
+SENTENCE = b"The old teacher reads a book, and a child helps the famous men.\n"
+STOPPED = "error: Stopped by {}. Give the same command again.\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Makes a run, and a file that takes long to translate."""
+    path = tmp_path_factory.mktemp("streams")
+    running.finish(path / "run", steps=2)
+    (path / "many.en").write_bytes(SENTENCE * 100_000)
+    return path
+
+
+@contextmanager
+def started(place, *flags, mode="translate", capacity=0, unbuffered=""):
+    """Starts the command line with pipes; `capacity` is that of stdout, in bytes."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "t2t_jax.main", f"--mode={mode}"),
+            *(f"--workdir={place / 'run'}", *flags),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**tiny.environment(), "PYTHONUNBUFFERED": unbuffered},
+        cwd=tiny.ROOT,
+        bufsize=0,
+    )
+    if capacity:
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, capacity)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def answer(process, seconds=60):
+    """Reads one line of stdout, which must come soon."""
+    line = b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], seconds)
+        assert ready, f"no answer in {seconds} s"
+        came = process.stdout.read(1)
+        assert came, process.stderr.read().decode()
+        line += came
+    return line
+
+
+def end(process):
+    """Returns the exit code, what was left of stdout, and stderr."""
+    out, said = process.communicate(timeout=60)
+    return process.returncode, out, said.decode()
+
+
+def test_each_line_is_answered_before_the_next_one_is_there(place):
+    with started(place, "--stream") as process:
+        answers = []
+        for line in (b"Two men.\n", b"\n", b"The old teacher\n"):
+            process.stdin.write(line)
+            answers.append(answer(process))
+        # What comes without a newline is a line when nothing follows.
+        process.stdin.write(b"Two men.")
+        process.stdin.close()
+        process.stdin = None
+        assert end(process) == (0, answers[0], "")
+    assert answers[1] == b"\n"
+    assert answers[0] != b"\n"
+
+
+def test_nothing_in_is_nothing_out(place):
+    done = tiny.run("--mode=translate", f"--workdir={place / 'run'}", "--stream")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("flags", [("--stream",), ()])
+def test_a_reader_that_has_had_enough_is_no_fault(place, flags):
+    with started(place, *flags) as process:
+        if flags:
+            process.stdin.write(SENTENCE)
+            answer(process)
+        process.stdout.close()
+        process.stdout = None
+        process.stdin.write(SENTENCE * 3)
+        process.stdin.close()
+        process.stdin = None
+        assert end(process) == (0, None, "")
+
+
+def test_a_signal_between_two_lines_ends_a_stream(place):
+    with started(place, "--stream") as process:
+        process.stdin.write(SENTENCE)
+        answer(process)
+        process.send_signal(signal.SIGINT)
+        assert end(process) == (75, b"", STOPPED.format("SIGINT"))
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_a_stopped_stream_has_answered_is_whole_lines(place, unbuffered):
+    many = f"--input={place / 'many.en'}"
+    with started(
+        place, "--stream", many, capacity=4096, unbuffered=unbuffered
+    ) as process:
+        first = answer(process)
+        for _ in range(random.randrange(3)):
+            assert answer(process) == first
+        process.send_signal(signal.SIGTERM)
+        code, out, said = end(process)
+    assert (code, said) == (75, STOPPED.format("SIGTERM"))
+    assert out.replace(first, b"") == b""
+
+
+def test_a_signal_ends_a_stream_whose_answers_nobody_reads(place):
+    def unread():
+        count = fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4))
+        return struct.unpack("i", count)[0]
+
+    with started(
+        place, "--stream", f"--input={place / 'many.en'}", capacity=4096
+    ) as process:
+        running.wait_for(lambda: unread() == 4096, process)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 75
+
+
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [
+        ("translate", signal.SIGTERM),
+        ("evaluate", signal.SIGUSR1),
+        ("score", signal.SIGINT),
+    ],
+)
+def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, number):
+    many, out = place / "many.en", tmp_path / "out"
+    flags = {
+        "translate": (f"--input={many}", f"--output={out}"),
+        "evaluate": (f"--source={many}", f"--reference={many}", f"--hypotheses={out}"),
+        "score": (f"--source={many}", f"--reference={many}", f"--output={out}"),
+    }
+    out.write_text("old\n")
+    wait = random.uniform(0, 6)
+    print(f"{wait:.3f} s after the file")  # shown where this fails
+    with started(place, *flags[mode], mode=mode) as process:
+        running.wait_for(lambda: len(os.listdir(tmp_path)) == 2, process)
+        time.sleep(wait)
+        process.send_signal(number)
+        code, told, said = end(process)
+    assert (code, told, said) == (75, b"", STOPPED.format(number.name))
+    assert os.listdir(tmp_path) == ["out"]
+    assert out.read_text() == "old\n"
+
+
+def test_a_file_is_no_place_for_a_stream(place, tmp_path):
+    out = tmp_path / "out.de"
+    flags = ("--mode=translate", f"--workdir={place / 'run'}", "--stream")
+    done = tiny.run(*flags, f"--output={out}", stdin=SENTENCE)
+    assert done.returncode == 73
+    assert done.stderr.startswith(f"error: --output={out} would be a file".encode())
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_pipe_is_written_to_as_lines_come(place, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with started(place, "--stream", f"--output={tmp_path / 'pipe'}") as process:
+        process.stdin.write(SENTENCE)
+        with open(tmp_path / "pipe", "rb") as pipe:
+            assert pipe.readline().endswith(b"\n")
+        process.stdin.close()
+        process.stdin = None
+        assert end(process) == (0, b"", "")

@@ -1,0 +1,117 @@
+"""Vocabularies that are none, or another model's, given to the real command line.
+
+A corpus that is too small for a vocabulary is in tests/faults/test_training_text.py.
+Seen to fail: without the comparison in `Workdir.read_vocabularies` another vocabulary
+of the same size translates into other words; without `require_sizes` ids are looked up
+beyond the embedding.
+"""
+
+import json
+import shutil
+
+import pytest
+
+from tests.faults import running
+from tests.integration import tiny
+
+SHORT = {"steps": 1, "checkpoint__every_steps": 1}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("vocabulary") / "run"
+    running.finish(workdir, **SHORT)
+    return workdir
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """A vocabulary of the same size, learnt from other text."""
+    workdir = tmp_path_factory.mktemp("other") / "run"
+    changed = {"data__train": "phrasebook:train:200"}
+    done = tiny.run("--mode=prepare", *tiny.arguments(workdir, **changed))
+    assert done.returncode == 0, done.stderr.decode()
+    return workdir / "vocab.model"
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    return shutil.copytree(run, tmp_path / "copy")
+
+
+def _refused(done, *expected, code=65):
+    errors = done.stderr.decode()
+    assert done.returncode == code, errors
+    assert "Traceback" not in errors
+    assert "ompil" not in errors
+    assert len(errors.strip().splitlines()) <= 3
+    assert done.stdout == b""
+    for words in expected:
+        assert words in errors
+
+
+def _given(workdir, file, **changed):
+    """Prepares the text of a new run with a vocabulary that is given."""
+    argv = tiny.arguments(workdir, vocabulary__file=file, **changed)
+    return tiny.run("--mode=prepare", *argv)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is not a SentencePiece model. Change config.vocabulary.file."),
+        (b"garbage", "is not a SentencePiece model. Change config.vocabulary.file."),
+        (None, "must have at most 268,435,456 bytes, and has 1,099,511,627,776."),
+    ],
+    ids=["empty", "garbage", "a terabyte"],
+)
+def test_what_is_no_vocabulary_is_named_with_its_key(tmp_path, content, said):
+    file = tmp_path / "given.model"
+    with file.open("wb") as opened:
+        opened.write(content or b"")
+        opened.truncate(1 << 40 if content is None else len(content))
+    _refused(_given(tmp_path / "run", file), str(file), said)
+
+
+def test_a_vocabulary_of_another_size_is_told_with_both_numbers_and_the_key(
+    run, tmp_path
+):
+    done = _given(tmp_path / "new", run / "vocab.model", vocabulary__size=160)
+    said = "has 150 subwords and vocabulary.size=160. Change config.vocabulary.size."
+    _refused(done, said)
+
+
+def test_a_size_without_room_for_any_text_breaks_a_rule(tmp_path):
+    argv = tiny.arguments(tmp_path / "run", vocabulary__size=4)
+    _refused(tiny.run(*argv), "vocabulary.size=4", code=78)
+
+
+@pytest.mark.parametrize("mode", ["translate", "train"])
+def test_another_vocabulary_of_the_same_size_is_not_the_models(copy, other, mode):
+    shutil.copy(other, copy / "vocab.model")
+    if mode == "train":
+        done = tiny.run(*tiny.arguments(copy, **{**SHORT, "steps": 2}))
+        assert done.returncode == 65, done.stderr.decode()
+        assert "began with other content of: vocabulary." in done.stderr.decode()
+    else:
+        done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=b"A book.\n")
+        _refused(done, "another vocabulary than its model was trained with")
+
+
+def test_ids_beyond_the_embedding_are_told_with_both_numbers(copy):
+    config = json.loads((copy / "config.json").read_text())
+    config["vocabulary"]["size"] = 140
+    (copy / "config.json").write_text(json.dumps(config))
+    (copy / "overrides.json").unlink()
+    done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=b"A book.\n")
+    _refused(done, "has 150 subwords and vocabulary.size=140. Put back the file")
+
+
+def test_a_model_keeps_the_mark_of_its_vocabulary(run, other, tmp_path):
+    to = tmp_path / "model"
+    argv = ["--mode=average", f"--workdir={run}", "--last=1", f"--to={to}"]
+    done = tiny.run(*argv)
+    assert done.returncode == 0, done.stderr.decode()
+    shutil.copy(other, to / "vocab.model")
+    done = tiny.run("--mode=translate", f"--workdir={to}", stdin=b"A book.\n")
+    _refused(done, "another vocabulary than its model was trained with")

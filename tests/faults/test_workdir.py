@@ -1,0 +1,205 @@
+"""A workdir that cannot be one, or is another run's, given to the real command line.
+
+Seen to fail: without `refused_on_resume` in cli/flags.py, without `require_same` in
+text.py, without the lock in cli/train.py, without the checks of `Workdir.create`,
+without those of `read_object`, and with a file that is made in the place of a lock:
+what a killed process has left keeps everybody out then.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults import running
+from tests.integration import tiny
+
+PAIRS = [(f"sentence number {n} .", f"Satz Nummer {n} .") for n in range(60)]
+SHORT = {
+    "vocabulary__size": 60,
+    "checkpoint__every_steps": 1,
+    "evaluation__every_steps": 9,
+}
+
+
+def _text(folder, name, sides):
+    places = [folder / f"{name}.{side}" for side in ("en", "de")]
+    for place, lines in zip(places, zip(*sides, strict=True), strict=True):
+        place.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return f"text:{places[0]},{places[1]}"
+
+
+def _files(workdir):
+    """Reads all that must be as it was after a refusal, by name."""
+    return {
+        path.relative_to(workdir): path.read_bytes()
+        for path in workdir.rglob("*")
+        if path.is_file() and path.name != "lock"
+    }
+
+
+def _refused(done, code, *expected):
+    errors = done.stderr.decode()
+    assert done.returncode == code, errors
+    assert "Traceback" not in errors
+    for words in expected:
+        assert words in errors
+    return errors
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of two steps on text of its own, in a path with spaces and umlauts."""
+    folder = tmp_path_factory.mktemp("Läufe für alle")
+    workdir = folder / "größe und maß"
+    text = {
+        "data__train": _text(folder, "train", PAIRS),
+        "data__dev": _text(folder, "dev", PAIRS[:7]),
+    }
+    running.finish(workdir, steps=2, **SHORT, **text)
+    return workdir, text
+
+
+def _again(run, *flags, timeout=120, **changed):
+    workdir, text = run
+    given = {"steps": 3, **SHORT, **text, **changed}
+    return tiny.run(*tiny.arguments(workdir, **given), *flags, timeout=timeout)
+
+
+def test_a_path_with_spaces_and_umlauts_is_one_like_any_other(run):
+    workdir, _ = run
+    assert running.saved(workdir)[-1] == 2
+    assert running.last_step(workdir) == 2
+
+
+def test_a_changed_configuration_is_refused_key_by_key(run):
+    before = _files(run[0])
+    done = _again(
+        run,
+        seed=7,
+        model__d_ff=48,
+        training__skip_gradient_norm=5.0,
+        data__max_length=60,
+    )
+    errors = _refused(
+        done,
+        78,
+        "seed was 0 when this run began and is 7 now",
+        "model.d_ff was 32 when this run began and is 48 now",
+        "training.skip_gradient_norm was 0.0 when this run began and is 5.0 now",
+        "data.max_length was 64 when this run began and is 60 now",
+    )
+    # One line each, and none of what may change.
+    assert len(errors.strip().splitlines()) == 4
+    assert _files(run[0]) == before
+
+
+def test_another_experiment_is_told_as_such(run):
+    others = {f"model__{name}": 4 for name in ("d_model", "d_ff", "num_heads")}
+    others |= {"model__d_k": 2, "model__d_v": 2, "model__num_layers": 2, "seed": 3}
+    _refused(_again(run, **others), 78, "holds another experiment: 7 keys differ")
+
+
+@pytest.mark.parametrize("side", ["train", "dev"])
+def test_changed_text_is_refused_by_the_name_of_its_corpus(run, side, tmp_path):
+    before = _files(run[0])
+    other = [*PAIRS[:5], ("another sentence .", "ein anderer Satz .")]
+    done = _again(run, **{f"data__{side}": _text(tmp_path, side, other)})
+    _refused(done, 65, f"began with other content of: {side}.", "new --workdir")
+    assert _files(run[0]) == before
+
+
+def test_the_same_text_elsewhere_is_the_same_text(run, tmp_path):
+    # A copy of the run, which a test that goes on may change.
+    workdir, _ = run
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path, content in _files(workdir).items():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes(content)
+    moved = _text(tmp_path, "moved", PAIRS)
+    done = _again(
+        (copy, run[1]),
+        data__train=moved,
+        training__max_bad_steps=3,
+        training__step_timeout=300.0,
+        logging__every_steps=1,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert running.last_step(copy) == 3
+
+
+def test_a_second_trainer_is_refused_at_once_and_told_who_holds_the_workdir(tmp_path):
+    workdir = tmp_path / "run"
+    with running.running(workdir, fault="sleep@1") as first:
+        running.wait_for(workdir / "config.json", first)
+        began = time.monotonic()
+        done = tiny.run(*tiny.arguments(workdir), timeout=60)
+        _refused(done, 73, f"by process {first.pid} on ", "another --workdir")
+        # A bound against waiting for the first, not a measurement.
+        assert time.monotonic() - began < 30
+        assert first.poll() is None
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
+    workdir = tmp_path / "run"
+    short = {"steps": 2, "checkpoint__every_steps": 1}
+    killed = running.finish(workdir, code=-signal.SIGKILL, fault="kill@1", **short)
+    held = (workdir / "lock").read_text()
+    assert "process" in held, killed
+    running.finish(workdir, **short)
+    assert (workdir / "lock").read_text() != held
+    assert running.last_step(workdir) == 2
+
+
+@pytest.mark.parametrize(
+    ("in_the_way", "said"),
+    [
+        ("file", "must be a directory that can be written"),
+        ("below a file", "must be a directory that can be written"),
+        ("below /proc", "must be a directory that can be written"),
+        ("read-only", "must be writable"),
+        ("metrics.jsonl", "metrics.jsonl must be a file"),
+    ],
+)
+def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, in_the_way, said):
+    workdir = tmp_path / "run"
+    if in_the_way == "file":
+        workdir.write_text("")
+    elif in_the_way == "below a file":
+        (tmp_path / "file").write_text("")
+        workdir = tmp_path / "file" / "run"
+    elif in_the_way == "below /proc":
+        workdir = Path("/proc/t2t_jax/run")  # not even root's
+    elif in_the_way == "read-only":
+        if os.geteuid() == 0:
+            pytest.skip("root may write anywhere")
+        workdir.mkdir(mode=0o500)
+    else:
+        (workdir / in_the_way).mkdir(parents=True)
+    done = tiny.run(*tiny.arguments(workdir, data__cache_dir=tmp_path / "cache"))
+    (line,) = _refused(done, 73, said).strip().splitlines()
+    assert line.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", "{", "config.json is damaged"),
+        ("config.json", '{"steps": NaN}', "NaN is no number"),
+        ("config.json", '{"steps":' * 100_000, "nested too deeply"),
+        ("config.json", '{"stpes": 3}', "Did you mean steps?"),
+        ("overrides.json", "[]", "overrides.json is damaged"),
+        ("fingerprints.json", "7", "fingerprints.json is damaged"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_named(run, tmp_path, name, content, said):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for own in ("config.json", "vocab.model", "overrides.json", "fingerprints.json"):
+        (copy / own).write_bytes((run[0] / own).read_bytes())
+    (copy / name).write_text(content)
+    errors = _refused(_again((copy, run[1])), 65, said)
+    assert str(copy / name) in errors
