@@ -37,7 +37,7 @@ from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.mesh import make_mesh, rows_for
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import compile_step, train_step
+from t2t_jax.training.step import compile_step, guarded, train_step
 from t2t_jax.types import Batch
 
 MODELS = ("transformer", "rnn")
@@ -64,7 +64,7 @@ class Trainee:
         began = time.perf_counter()
         self.compiled = compile_step(
             partial(
-                train_step,
+                guarded(train_step),
                 module=module,
                 optimizer=optimizer,
                 label_smoothing=config.training.label_smoothing,

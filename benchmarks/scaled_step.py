@@ -21,7 +21,7 @@ from t2t_jax.training.accumulation import Split
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import compile_step, train_step
+from t2t_jax.training.step import compile_step, guarded, train_step
 from t2t_jax.types import Batch
 
 SIZES = {
@@ -73,7 +73,7 @@ class Trainee:
         self._places = state_shardings(self._shapes, self.mesh, shard_optimizer=sharded)
         self.compiled = compile_step(
             partial(
-                train_step,
+                guarded(train_step),
                 module=module,
                 optimizer=optimizer,
                 label_smoothing=0.1,

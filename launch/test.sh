@@ -2,15 +2,22 @@
 # All checks: lint, format, types, the test suite with the slow tests, the doctests.
 #   bash launch/test.sh           everything, as continuous integration runs it
 #   bash launch/test.sh --quick   without the tests marked slow
+#   bash launch/test.sh --soak    half an hour of kills, signals and other devices
 set -euo pipefail
+selection=()
 case "${1:-}" in
-  "") selection=() ;;
+  "" | --soak) ;;
   --quick) selection=(-m "not slow") ;;
-  *) echo "usage: bash launch/test.sh [--quick]" >&2; exit 64 ;;
+  *) echo "usage: bash launch/test.sh [--quick | --soak]" >&2; exit 64 ;;
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh" "[test]"
 
+if [ "${1:-}" = --soak ]; then
+  exec .venv/bin/python -m tests.faults.soak --minutes=30
+fi
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
-.venv/bin/pytest -n 2 "${selection[@]}"
+# In order, so that what a file sets up is set up once, but for what is left when one
+# of the two has nothing more to do.
+.venv/bin/pytest -n 2 --dist=worksteal --durations=30 "${selection[@]}"

@@ -22,7 +22,6 @@ from t2t_jax.checkpointing.spacing import (
     units_of,
     windows,
 )
-from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.loading import Model, abstract_params
@@ -36,8 +35,6 @@ class Averager:
 
     Args:
       workdir: the run.
-      alone: whether only the first of several processes makes this, to select; all of
-        them have to, and do the same with it, where it is False.
 
     Attributes:
       last: how many checkpoints the run averages: `checkpoint.keep`.
@@ -46,7 +43,7 @@ class Averager:
       UserError: the directory is no run, but a model or neither.
     """
 
-    def __init__(self, workdir: Workdir, *, alone: bool = False):
+    def __init__(self, workdir: Workdir):
         if workdir.is_model:
             raise UserError(
                 f"--workdir={workdir.path} must be a run, whose checkpoints can be "
@@ -55,13 +52,11 @@ class Averager:
             )
         self._config = workdir.read_config()
         self.last = self._config.checkpoint.keep
-        self._checkpoints = Checkpoints(workdir.checkpoints, alone=alone)
+        self._checkpoints = Checkpoints(workdir.checkpoints)
         self._units = units_of(self._config.checkpoint)
         platform = jax.local_devices()[0].platform
         self._module = make_module(self._config.network, platform=platform)
-        self._vocabularies = Vocabularies.load(
-            workdir.path, config=self._config.vocabulary
-        )
+        self._vocabularies = workdir.read_vocabularies(self._config.vocabulary)
 
     def select(
         self, *, last: int = 0, steps: Sequence[int] = (), force: bool = False
@@ -227,6 +222,8 @@ def average_checkpoints(
     meta = {**origin, "kinds": ["average"]}
     written.save(model.step, params=model.params, optimizer=None, meta=meta)
     written.close()
+    vocabulary = model.vocabularies.fingerprint
+    target.write_json("fingerprints.json", {"vocabulary": vocabulary})
     target.write_json("model.json", origin)
     target.write_config(workdir.read_config())
     return selection.steps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import jax
@@ -10,7 +10,7 @@ from flax import linen as nn
 from jax.sharding import Mesh
 
 from t2t_jax.config import Config
-from t2t_jax.decoding.translator import make_translate
+from t2t_jax.decoding.shared_translation import make_translate
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.parallelism.arrays import to_devices
@@ -28,6 +28,7 @@ def make_evaluator(
     module: nn.Module,
     mesh: Mesh,
     processes: Processes = ALONE,
+    is_given_up: Callable[[], bool] = lambda: False,
 ) -> Evaluator:
     """Wires the evaluation of a run.
 
@@ -41,6 +42,7 @@ def make_evaluator(
       module: its model.
       mesh: its devices.
       processes: those that run it.
+      is_given_up: asked now and then whether an evaluation is to be broken off.
     """
     lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
     share = row_share(mesh, process=jax.process_index())
@@ -60,6 +62,7 @@ def make_evaluator(
             vocabularies=text.vocabularies,
             config=config.decoding,
             processes=processes,
+            is_given_up=is_given_up,
         ),
         sources=[source for source, _ in lines],
         references=[reference for _, reference in lines],

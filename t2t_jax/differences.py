@@ -9,22 +9,38 @@ from t2t_jax.config import Config, to_dict
 from t2t_jax.errors import DataError
 from t2t_jax.parsing import flatten
 
-# A run may go on with another value of these; any other key is part of what the
-# experiment is, and changing it under a run would make its numbers mean nothing.
-CHANGEABLE_ON_RESUME = (
-    "steps",
-    "logging",
-    "evaluation",
-    "decoding",
-    "checkpoint",
-    # Where and in which order the same sums are computed.
-    *("mesh", "training.micro_batches"),
-    # When to give up.
-    *("training.on_nonfinite", "training.max_bad_steps"),
-    *("training.step_timeout", "training.pause_timeout"),
-    # Where the text lies; that it is the same text is seen by its fingerprint.
-    *("data.cache_dir", "data.train", "data.dev", "data.held_out", "data.workers"),
-)
+CHANGEABLE_ON_RESUME = {
+    "steps": "how far to go",
+    "logging": "what is told, and when",
+    "evaluation": "what is scored, and when; it changes nothing that is trained",
+    "decoding": "how sentences are searched; likewise",
+    "checkpoint": "when to save, and how much to keep",
+    "mesh": "where the same sums are computed",
+    "training.micro_batches": "in which order the same sums are computed",
+    "model.remat": "what is computed twice, to save memory",
+    "training.on_nonfinite": "when to give up",
+    "training.max_bad_steps": "when to give up",
+    "training.step_timeout": "when to give up",
+    "training.pause_timeout": "when to give up",
+    "data.train": "where the text lies; its fingerprint says whether it is the same",
+    "data.dev": "likewise",
+    "data.held_out": "what the training text is searched for, and reported",
+    "data.cache_dir": "where the encoded text lies",
+    "data.workers": "how many processes encode it",
+}
+"""Keys and sections that may differ from those of the run that goes on, and why."""
+
+FIXED_ON_RESUME = {
+    "seed": "parameters, data order and dropout are drawn from it",
+    "data": "it decides which pairs are in which batch",
+    "vocabulary": "the ids of subwords are rows of the embedding",
+    "architecture": "the parameters are those of one model",
+    "model": "the parameters, and what is computed with them, are the model",
+    "rnn": "the parameters, and what is computed with them, are the model",
+    "optimizer": "its moments and its schedule go on from step to step",
+    "training": "it decides which loss is minimised, and which updates are made",
+}
+"""Sections of which everything else is part of what the experiment is, and why."""
 
 
 def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
@@ -41,13 +57,18 @@ def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
 
 
 def refused_on_resume(old: Config, new: Config) -> list[str]:
-    """Says which differences between a run and its new configuration are refused."""
+    """Says which differences between a run and its new configuration are refused.
+
+    Example:
+      >>> refused_on_resume(Config(steps=7), Config(steps=11))
+      []
+    """
     return [
         f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
-        f"change under a run. Leave config.{key} as it was, or use a new --workdir."
+        f"change under a run ({FIXED_ON_RESUME[key.split('.')[0]]}). Leave "
+        f"config.{key} as it was, or use a new --workdir."
         for key, before, after in differences(old, new)
-        if key not in CHANGEABLE_ON_RESUME
-        and key.split(".")[0] not in CHANGEABLE_ON_RESUME
+        if not {key, key.split(".")[0]} & CHANGEABLE_ON_RESUME.keys()
     ]
 
 

@@ -57,6 +57,12 @@ class OutputError(UserError):
     exit_code = 73
 
 
+class StorageError(UserError):
+    """The disk is full, or fails."""
+
+    exit_code = 74
+
+
 class StoppedError(UserError):
     """A signal ended the run; the same command resumes it."""
 

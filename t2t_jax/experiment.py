@@ -14,9 +14,11 @@ import jax
 
 from t2t_jax.config import Config
 from t2t_jax.development import make_evaluator
+from t2t_jax.journal import Journal
 from t2t_jax.model.architectures import make_module
-from t2t_jax.parallelism.agreement import least, of_first
+from t2t_jax.parallelism.agreement import least
 from t2t_jax.parallelism.distributed import ALONE, Processes
+from t2t_jax.parallelism.faults import strike
 from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.snapshots import Snapshots
 from t2t_jax.text import Text
@@ -24,17 +26,20 @@ from t2t_jax.training import loop
 from t2t_jax.training.accumulation import Split
 from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_steps import CompiledSteps
-from t2t_jax.training.guard import StopRequest
+from t2t_jax.training.deadlines import Deadlines
+from t2t_jax.training.guard import StopRequest, end_stuck, leaving_at_once
 from t2t_jax.training.memory import bytes_usable
-from t2t_jax.training.optimizer import learning_rate, make_optimizer
-from t2t_jax.training.reporting import Console, NoReporter, Reporter
-from t2t_jax.training.state import TrainState, init_state
-from t2t_jax.training.step import train_step
+from t2t_jax.training.optimizer import make_optimizer
+from t2t_jax.training.progress import Intervals, Progress
+from t2t_jax.training.records import NoReporter, Reporter
+from t2t_jax.training.reporting import Console
+from t2t_jax.training.state import init_state
+from t2t_jax.training.step import guarded, train_step
 from t2t_jax.workdir import Workdir
 
 
 class Run:
-    """One experiment in one workdir, on one mesh; `loop.Callbacks` for the loop.
+    """One experiment in one workdir, on one mesh.
 
     Args:
       config: of the whole experiment.
@@ -73,13 +78,11 @@ class Run:
             init=partial(init_state, self._module, self._optimizer, params_key),
             mesh=self._mesh,
             fingerprints=text.fingerprints,
+            say=console.say,
+            processes=processes,
         )
-        self._evaluator = make_evaluator(
-            config, text, module=self._module, mesh=self._mesh, processes=processes
-        )
-        self._bleu: dict[int, float] = {}
 
-    def train(self, stop: StopRequest) -> loop.Progress:
+    def train(self, stop: StopRequest) -> Progress:
         """Trains from the newest checkpoint, or from the start, to the last step.
 
         Args:
@@ -87,21 +90,19 @@ class Run:
             that until then a signal just ends the process.
 
         Returns:
-          Where the run stands; before `config.steps` only if a stop was requested.
+          Where the run stands; it does not complete the run only if a stop was
+          requested.
         """
-        newest = self._snapshots.newest(self._processes)
-        if newest:
-            self._console.say(f"Going on from step {newest:,} in {self._workdir.path}.")
-            state, progress = self._snapshots.restore(newest)
-        else:
-            state, progress = self._snapshots.begin()
-        self._console.say(self._model_text())
-        step = self._make_step()
+        with leaving_at_once(), self._deadlines():
+            state, progress = self._snapshots.resume() or self._snapshots.begin()
+            self._console.say(self._model_text())
+            strike(progress.step, "compiling")
+            step = self._make_step()
         with ExitStack() as stack:
             stack.callback(self._console.close)
-            self._reporter = self._make_reporter(newest)
-            stack.callback(self._reporter.close)
-            stack.callback(self._snapshots.close)
+            reporter = self._make_reporter(progress.step)
+            stack.callback(reporter.close)
+            stack.push(self._close_snapshots)
             batches = stack.enter_context(
                 self._text.train_batches(
                     progress.position,
@@ -109,7 +110,7 @@ class Run:
                     share=step.layout.share,
                 )
             )
-            self._console.start(newest)
+            self._console.start(progress.step)
             stack.enter_context(stop)
             _, progress = loop.train(
                 state,
@@ -117,62 +118,25 @@ class Run:
                 step=step,
                 progress=progress,
                 intervals=self._intervals(),
-                callbacks=self,
+                callbacks=self._make_journal(reporter, stop),
                 stop=stop,
+                deadlines=stack.enter_context(self._deadlines()),
             )
-            if progress.step == self._config.steps:
-                self._reporter.write_final(progress)
+            if progress.completes(self._config.steps):
+                reporter.write_final(progress)
         return progress
 
-    def log(self, record: loop.Record) -> None:
-        """Writes down a training record."""
-        self._reporter.write(self._with_rate(record))
+    def _close_snapshots(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Completes what is being saved, unless that would wait for the dead."""
+        if kind is None or self._processes.count == 1:
+            self._snapshots.close()
 
-    def show(self, record: loop.Record) -> None:
-        """Shows a training record to people."""
-        self._console.show(self._with_rate(record))
-
-    def evaluate(self, state: TrainState, step: int) -> loop.Record:
-        """Scores the development set, and shows and writes sample translations."""
-        self._console.say(f"Evaluating step {step:,} …")
-        record, hypotheses = self._evaluator.evaluate(state.params, step=step)
-        self._bleu = {step: record["bleu"]}
-        self._reporter.write(record)
-        samples = self._evaluator.samples(
-            hypotheses, self._config.evaluation.num_samples
+    def _deadlines(self) -> Deadlines:
+        """Makes what ends this process, and with it all, if nothing goes on."""
+        every = self._config.training
+        return Deadlines(
+            step=every.step_timeout, pause=every.pause_timeout, expired=end_stuck
         )
-        if self._processes.is_first:
-            self._workdir.write_samples(step, samples + "\n")
-        self._console.say_evaluation(record, samples)
-        return record
-
-    def is_time(self, step: int, due: bool) -> bool:
-        """Lets the first process's clock decide for all, where it is asked."""
-        if self._processes.count == 1:
-            return due
-        if step % self._config.logging.every_steps:
-            return False
-        return of_first(self._processes, f"time at {step}", str(due)) == str(True)
-
-    def save(
-        self, state: TrainState, progress: loop.Progress, kinds: tuple[str, ...]
-    ) -> None:
-        """Writes a checkpoint; waits for it if it is the last of this process."""
-        self._snapshots.save(
-            state, progress, kinds=kinds, bleu=self._bleu.get(progress.step)
-        )
-        if "stopped" in kinds or "final" in kinds:
-            self._snapshots.wait()
-            self._console.say(f"Saved step {progress.step:,} in {self._workdir.path}.")
-
-    def _with_rate(self, record: loop.Record) -> loop.Record:
-        """Adds the learning rate of the record's last update."""
-        rate = learning_rate(
-            record["step"] - 1,
-            config=self._config.optimizer,
-            d_model=self._config.network.d_model,
-        )
-        return {**record, "learning_rate": float(rate)}
 
     def _model_text(self) -> str:
         """Says how large the model is, and in which numbers it computes."""
@@ -180,9 +144,9 @@ class Run:
         dtype = self._module.config.compute_dtype
         return f"{sum(x.size for x in parameters):,} parameters, computing in {dtype}"
 
-    def _intervals(self) -> loop.Intervals:
+    def _intervals(self) -> Intervals:
         every = self._config.checkpoint
-        return loop.Intervals(
+        return Intervals(
             steps=self._config.steps,
             log=self._config.logging.every_steps,
             evaluate=self._config.evaluation.every_steps,
@@ -192,11 +156,32 @@ class Run:
             save_epochs=every.every_epochs,
         )
 
+    def _make_journal(
+        self, reporter: Reporter | NoReporter, stop: StopRequest
+    ) -> Journal:
+        """Makes what the loop calls; `stop` interrupts what takes long in it."""
+        return Journal(
+            self._config,
+            workdir=self._workdir,
+            console=self._console,
+            reporter=reporter,
+            snapshots=self._snapshots,
+            evaluator=make_evaluator(
+                self._config,
+                self._text,
+                module=self._module,
+                mesh=self._mesh,
+                processes=self._processes,
+                is_given_up=stop.is_wanted,
+            ),
+            processes=self._processes,
+        )
+
     def _make_reporter(self, step: int) -> Reporter | NoReporter:
         """Opens what programs read, which the first process writes for all."""
         if not self._processes.is_first:
             return NoReporter()
-        return Reporter(self._workdir.path, step=step)
+        return Reporter(self._workdir.path, step=step, say=self._console.say)
 
     def _make_step(self) -> CompiledSteps:
         """Compiles the step for the longest rows; for others when they first come."""
@@ -206,7 +191,9 @@ class Run:
         micro_batches = config.training.micro_batches
         steps = CompiledSteps(
             partial(
-                train_step,
+                guarded(
+                    train_step, skip_gradient_norm=config.training.skip_gradient_norm
+                ),
                 module=self._module,
                 optimizer=self._optimizer,
                 label_smoothing=config.training.label_smoothing,

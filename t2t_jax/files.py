@@ -1,12 +1,23 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and that are read within bounds."""
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 from pathlib import Path
+from typing import Any, NoReturn
+
+from t2t_jax.errors import DataError
 
 VISIBLE_SECONDS = 60.0
 """How long a network file system may go on showing a directory as it was."""
+
+MOST_JSON_BYTES = 64 << 20
+"""How large a JSON file may be that is read: ten times a vocabulary of 250,000."""
+
+MOST_VOCABULARY_BYTES = 256 << 20
+"""How large a SentencePiece model may be that is read; 37,000 subwords have 0.9 MB."""
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -24,3 +35,95 @@ def write_whole(path: Path, content: bytes | str) -> None:
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def read_bounded(path: Path, *, most: int, mend: str) -> bytes:
+    """Reads a file, unless it is larger than what belongs there can be.
+
+    Args:
+      path: the file.
+      most: bytes that it may have.
+      mend: what the user may do, a sentence.
+
+    Raises:
+      DataError: as for `require_bounded`.
+      OSError: it is not there or cannot be read.
+    """
+    require_bounded(path, most=most, mend=mend)
+    with path.open("rb") as file:
+        return file.read(most)
+
+
+def require_bounded(path: Path, *, most: int, mend: str) -> None:
+    """Checks how large a file is, before anybody reads it whole.
+
+    Args:
+      path: the file.
+      most: bytes that it may have.
+      mend: as for `read_bounded`.
+
+    Raises:
+      DataError: it has more, or is no file but a pipe or a device, which may never end.
+      OSError: it is not there.
+    """
+    found = path.stat()
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        raise DataError(f"{path} must be a file, and is a pipe or a device. {mend}")
+    if found.st_size > most:
+        raise DataError(
+            f"{path} must have at most {most:,} bytes, and has {found.st_size:,}. "
+            f"{mend}"
+        )
+
+
+def read_object(path: Path, *, mend: str) -> dict[str, Any]:
+    """Reads a file that holds one JSON object, whoever has written it.
+
+    Args:
+      path: the file.
+      mend: what the user may do, a sentence.
+
+    Raises:
+      DataError: it is larger than `MOST_JSON_BYTES`, or something else than a JSON
+        object in UTF-8, or nested so deeply that nobody has meant it.
+      OSError: it is not there or cannot be read.
+    """
+    content = read_bounded(path, most=MOST_JSON_BYTES, mend=mend)
+    try:
+        # JSON knows no NaN and no infinity; Python's reader takes them.
+        values = json.loads(content.decode(), parse_constant=_refuse)
+    except RecursionError as error:
+        raise DataError(f"{path} is damaged: nested too deeply\n{mend}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is damaged: {error}\n{mend}") from error
+    if not isinstance(values, dict):
+        raise DataError(f"{path} is damaged: it is no JSON object\n{mend}")
+    return values
+
+
+def inside(directory: Path, name: str) -> Path:
+    """Names a file of a directory by what another file says, and never one elsewhere.
+
+    Args:
+      directory: where the file lies.
+      name: its name there, which is not believed.
+
+    Raises:
+      DataError: the name leads out of the directory, by itself or because a link of
+        that name is there.
+
+    Example:
+      >>> inside(Path("cache"), "source.tokens").as_posix()
+      'cache/source.tokens'
+    """
+    path = directory / name
+    if name == ".." or path.parent != directory or path.is_symlink():
+        raise DataError(
+            f"{directory}: a file there names {name!r}, which is not in it. Remove "
+            "the directory."
+        )
+    return path
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")

@@ -96,7 +96,7 @@ def load(
     """
     workdir = Workdir(Path(directory))
     config = workdir.read_config()
-    vocabularies = Vocabularies.load(workdir.path, config=config.vocabulary)
+    vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
     module = make_module(config.network, platform=devices[0].platform)
     checkpoints = Checkpoints(workdir.checkpoints)
@@ -126,9 +126,7 @@ def choose(directory: str | Path, *, checkpoint: str | int = "best") -> int:
     Raises:
       DataError: there is no such checkpoint.
     """
-    with closing(
-        Checkpoints(Workdir(Path(directory)).checkpoints, alone=True)
-    ) as checkpoints:
+    with closing(Checkpoints(Workdir(Path(directory)).checkpoints)) as checkpoints:
         return checkpoints.choose(checkpoint)
 
 

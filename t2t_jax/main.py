@@ -12,14 +12,21 @@ import dataclasses
 import logging
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from types import FrameType
+from typing import Any
 
 from t2t_jax.cli.endings import report
 from t2t_jax.parallelism.clusters import require_single_task
+from t2t_jax.parallelism.compilation_cache import (
+    keep_for_all_or_none,
+    keep_programs,
+)
 from t2t_jax.parallelism.distributed import join, joined
-from t2t_jax.parallelism.meeting import end_now
+from t2t_jax.training.guard import leaving_at_once
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,7 +45,8 @@ def main(argv: Sequence[str]) -> int:
         signal.signal(number, _stop)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     # Orbax speaks there, of its own settings; what it fails at comes as exceptions.
-    logging.getLogger("absl").setLevel(logging.ERROR)
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         code = _run(argv)
         # All processes have come to this code, so they end together.
@@ -47,18 +55,21 @@ def main(argv: Sequence[str]) -> int:
         code = report(error)
         if joined().count > 1:
             # The others may be waiting for this one, and JAX would wait for them.
-            end_now(code)
+            joined().fail(code, f"{type(error).__name__}: {error}")
     return code
 
 
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli import flags
-    from t2t_jax.cli.options import TOGETHER, usage
+    from t2t_jax.cli.lines import put_down
+    from t2t_jax.cli.options import READERS, TOGETHER
+    from t2t_jax.cli.usage import usage
 
     if {"--help", "-h", "-help", "--helpfull"} & set(argv):
         print(usage(), end="")
         return 0
     options = flags.parse_argv(argv)
+    keep_programs()  # before a mode imports JAX
     mode = import_module(f"t2t_jax.cli.{options.mode}")
     if options.mode in TOGETHER:
         processes = join(
@@ -66,10 +77,12 @@ def _run(argv: Sequence[str]) -> int:
             num_processes=options.num_processes,
             process_id=options.process_id,
         )
+        keep_for_all_or_none(processes.count)
         options = dataclasses.replace(options, processes=processes)
     else:
         require_single_task(options.mode)
-    code: int = mode.run(options)
+    with leaving_at_once(put_down) if options.mode in READERS else nullcontext():
+        code: int = mode.run(options)
     return code
 
 
@@ -78,8 +91,15 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
+def _show(unraisable: Any) -> None:
+    # Threads of TensorStore's speak on when a save has failed, which has been told.
+    if threading.current_thread() is threading.main_thread():
+        sys.__unraisablehook__(unraisable)
+
+
 def console() -> None:
     """Runs the command line of this process, as the script `t2t-jax` does."""
+    sys.unraisablehook = _show
     sys.exit(main(sys.argv[1:]))
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from importlib import metadata
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints, Meta
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.folders import Meta
+from t2t_jax.checkpointing.recovery import newest_good
 from t2t_jax.config import Config, to_dict
 from t2t_jax.differences import require_same
-from t2t_jax.errors import InputMissingError
-from t2t_jax.files import VISIBLE_SECONDS
-from t2t_jax.parallelism.agreement import of_first
+from t2t_jax.errors import StorageError
+from t2t_jax.parallelism.agreement import least
 from t2t_jax.parallelism.distributed import ALONE, Processes
-from t2t_jax.training.loop import Progress
+from t2t_jax.training.progress import Progress
 from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import DataPosition
 from t2t_jax.workdir import Workdir
@@ -34,6 +35,8 @@ class Snapshots:
       init: draws a new state; called under `jax.jit`.
       mesh: the devices that hold the state.
       fingerprints: hashes of vocabulary and corpora; they are saved too.
+      say: told of what was damaged, and of saves that failed.
+      processes: those that run the experiment together.
 
     Attributes:
       shapes: the state as `jax.ShapeDtypeStruct`s.
@@ -47,9 +50,13 @@ class Snapshots:
         init: Callable[[], TrainState],
         mesh: Mesh,
         fingerprints: dict[str, str],
+        say: Callable[[str], None],
+        processes: Processes = ALONE,
     ):
         self._config, self._fingerprints = config, fingerprints
-        self._init = init
+        self._init, self._say, self._processes = init, say, processes
+        self._failure: StorageError | None = None
+        self._saves = 0
         self.shapes: TrainState = jax.eval_shape(init)
         self._places = state_shardings(
             self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
@@ -58,28 +65,17 @@ class Snapshots:
             workdir.checkpoints, keep=config.checkpoint.keep
         )
 
-    def newest(self, processes: Processes = ALONE) -> int:
-        """Returns the last step that is saved; 0 if none is.
-
-        Args:
-          processes: that go on together, and so from the step that the first one sees.
+    def resume(self) -> tuple[TrainState, Progress] | None:
+        """Loads the newest good state, as `recovery` says; None if there is no state.
 
         Raises:
-          InputMissingError: this one sees another last step, and goes on doing so.
+          DataError: there are checkpoints, and none is good; or the text is not the
+            text that the run began with.
+          UserError: the machine cannot read them, or another process sees others.
         """
-        found = max(self._checkpoints.steps(), default=0)
-        newest = int(of_first(processes, "newest step", str(found)))
-        deadline = time.monotonic() + VISIBLE_SECONDS
-        while found != newest:
-            if time.monotonic() > deadline:
-                raise InputMissingError(
-                    f"Process {processes.index} sees step {found} as the last one in "
-                    f"{self._checkpoints.directory}, and process 0 sees {newest}. All "
-                    "processes must see the same --workdir."
-                )
-            time.sleep(1)
-            found = max(self._checkpoints.steps(), default=0)
-        return newest
+        return newest_good(
+            self._checkpoints, self.restore, say=self._say, processes=self._processes
+        )
 
     def begin(self) -> tuple[TrainState, Progress]:
         """Draws the state of a new run, on the devices where it belongs."""
@@ -89,21 +85,28 @@ class Snapshots:
         """Loads a saved state, whatever the devices it was saved from.
 
         Raises:
+          DamagedError: it is not what was saved, as some process sees it.
           DataError: the text is not the text that the run began with.
         """
-        meta = self._checkpoints.meta(step)
-        require_same(meta["fingerprints"], self._fingerprints)
         target = jax.tree.map(
             lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
             self.shapes,
             self._places,
         )
         params, optimizer = self._checkpoints.training(
-            step, params=target.params, optimizer=target.optimizer
+            step,
+            params=target.params,
+            optimizer=target.optimizer,
+            all_could=lambda could: bool(
+                least(self._processes, f"step {step} is read", int(could))
+            ),
         )
+        meta = self._checkpoints.meta(step)
+        require_same(meta["fingerprints"], self._fingerprints)
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])
+        saved["pending"] = tuple(saved["pending"])
         number = jax.jit(
             lambda: jnp.asarray(step, jnp.int32), out_shardings=self._places.step
         )()
@@ -118,6 +121,10 @@ class Snapshots:
         bleu: float | None,
     ) -> None:
         """Begins to write a state with all that a resumed run needs to go on alike.
+
+        A save that fails is told to people, and training goes on: the next one may
+        succeed. Whether the last one has, `wait` says. A checkpoint of the same step
+        is replaced.
 
         Args:
           state: what to save; its buffers may be donated once this returns.
@@ -135,14 +142,52 @@ class Snapshots:
         }
         if bleu is not None:
             meta["bleu"] = bleu
-        self._checkpoints.save(
-            progress.step, params=state.params, optimizer=state.optimizer, meta=meta
-        )
+        self._tell_of_failure(self._checkpoints.wait)
+        self._failure = None
+        self._saves += 1
+        if self._all_have_room(progress.step):
+            self._tell_of_failure(
+                self._checkpoints.save,
+                progress.step,
+                params=state.params,
+                optimizer=state.optimizer,
+                meta=meta,
+                replace=True,
+            )
+
+    def check(self) -> None:
+        """Tells people of a save that has failed meanwhile; never waits."""
+        self._tell_of_failure(self._checkpoints.check)
 
     def wait(self) -> None:
-        """Returns when the saves begun so far are complete."""
+        """Returns when the save begun last is complete.
+
+        Raises:
+          StorageError: it has failed.
+        """
         self._checkpoints.wait()
+        if self._failure:
+            raise self._failure
 
     def close(self) -> None:
         """Completes the saves begun, after which nothing more can be saved."""
-        self._checkpoints.close()
+        self._tell_of_failure(self._checkpoints.close)
+
+    def _all_have_room(self, step: int) -> bool:
+        """Finds out, before all processes save together, whether the first one can.
+
+        One that fails where the others wait for it would leave them waiting.
+        """
+        if self._processes.is_first:
+            self._tell_of_failure(self._checkpoints.require_room, step)
+        could = not self._failure
+        return bool(least(self._processes, f"room for save {self._saves}", int(could)))
+
+    def _tell_of_failure(
+        self, act: Callable[..., None], *args: Any, **kwargs: Any
+    ) -> None:
+        try:
+            act(*args, **kwargs)
+        except StorageError as error:
+            self._failure = error
+            self._say(f"WARNING: {error}")

@@ -12,7 +12,6 @@ start that failed has left is made anew.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -32,7 +31,7 @@ from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.differences import require_same
 from t2t_jax.errors import Attempts
-from t2t_jax.files import write_whole
+from t2t_jax.files import read_object, write_whole
 from t2t_jax.types import Batch, DataPosition, Share
 from t2t_jax.workdir import Workdir
 
@@ -225,7 +224,7 @@ def _prepared(train: Corpus, config: Config, path: Path) -> Vocabularies | None:
     if config.vocabulary.file or config.vocabulary.source_file:
         return None
     try:
-        told = json.loads((path / "data.json").read_text(encoding="utf-8"))
+        told = read_object(path / "data.json", mend="Remove it.")
         lesson = told["vocabulary_lesson"]
         if lesson != _lesson(config, train=lesson["corpus"]):
             return None

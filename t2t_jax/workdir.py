@@ -13,18 +13,32 @@ import fcntl
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from t2t_jax.config import Config, keys, parse, to_dict
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, OutputError
-from t2t_jax.files import write_whole
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    OutputError,
+    Problems,
+)
+from t2t_jax.files import read_object, write_whole
 
 _LOCK = "lock"
+_FILES = (
+    *(_LOCK, "config.json", "overrides.json", "fingerprints.json", "metrics.jsonl"),
+    *("vocab.model", "vocab.json", "vocab_source.model", "vocab_source.json"),
+    *("data.json", "data_report.txt"),
+)
+_FOLDERS = ("checkpoints", "samples", "logs")
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class Workdir:
             )
 
     def create(self) -> None:
-        """Makes the directory.
+        """Makes the directory, and checks that what a run makes there can be made.
 
         Raises:
           OutputError: something is in the way, or may not be written.
@@ -77,11 +91,27 @@ class Workdir:
                 f"--workdir={self.path} must be a directory that can be written: "
                 f"{error.strerror}. Name another --workdir."
             ) from error
-        if not os.access(self.path, os.W_OK):
-            raise OutputError(
-                f"--workdir={self.path} must be writable, and is not. "
-                "Change its permissions or name another --workdir."
+        problems = Problems()
+        for place in (self.path, *map(self.path.joinpath, _FOLDERS)):
+            problems.require(
+                not os.path.lexists(place) or place.is_dir(),
+                f"{place} must be a directory, and is none. Move it away, or name "
+                "another --workdir.",
             )
+            problems.require(
+                not place.is_dir() or os.access(place, os.W_OK | os.X_OK),
+                f"{place} must be writable, and is not. Change its permissions, or "
+                "name another --workdir.",
+            )
+        for place in map(self.path.joinpath, _FILES):
+            problems.require(
+                # What a link leads to is nothing of this run, and stays as it is.
+                not os.path.lexists(place)
+                or (place.is_file() and not place.is_symlink()),
+                f"{place} must be a file, and no link. Move it away, or name another "
+                "--workdir.",
+            )
+        problems.raise_if_any(OutputError)
 
     @contextmanager
     def locked(self) -> Iterator[str]:
@@ -91,22 +121,38 @@ class Workdir:
           What is written into the lock: who holds it, and since when.
 
         Raises:
-          OutputError: another process holds it.
+          OutputError: another process holds it, or there can be none here.
         """
-        owner = f"process {os.getpid()} on {socket.gethostname()}, {time.time()}"
-        with (self.path / _LOCK).open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise OutputError(
-                    f"--workdir={self.path} is being trained in, or its text prepared, "
-                    "by another process. Wait for it, or name another --workdir."
-                ) from error
+        owner = (
+            f"process {os.getpid()} on {socket.gethostname()} since {datetime.now()}"
+        )
+        with self._open_lock() as lock:
             lock.truncate(0)
             lock.write(owner)
             lock.flush()
             os.fsync(lock.fileno())
             yield owner
+
+    def _open_lock(self) -> TextIO:
+        """Opens the file that one process at a time has locked."""
+        with ExitStack() as opened:
+            try:
+                lock = opened.enter_context((self.path / _LOCK).open("a"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OutputError(
+                    f"--workdir={self.path} is being trained in, or its text prepared, "
+                    f"by {self.owner() or 'another process'}. Wait for it, or name "
+                    "another --workdir."
+                ) from error
+            except OSError as error:
+                raise OutputError(
+                    f"--workdir={self.path} must hold a file that can be locked, and "
+                    f"{self.path / _LOCK} cannot: {error.strerror}. Name another "
+                    "--workdir."
+                ) from error
+            opened.pop_all()
+            return lock
 
     def owner(self) -> str:
         """Reads who holds the lock, or has held it last; "" if nobody ever has."""
@@ -122,15 +168,13 @@ class Workdir:
         return folder / f"rank-{index}.log"
 
     def read_fingerprints(self) -> dict[str, str]:
-        """Reads what the run's text was when it began; nothing of an older run."""
-        path = self.path / "fingerprints.json"
-        try:
-            told: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}\nRemove it.") from error
-        return told
+        """Reads what the run's text was when it began; nothing of an older run.
+
+        Raises:
+          DataError: it is damaged.
+        """
+        told = self._read("fingerprints.json", mend="Restore it from a copy.")
+        return {name: str(value) for name, value in (told or {}).items()}
 
     def read_config(self) -> Config:
         """Reads the resolved configuration of the run.
@@ -140,28 +184,50 @@ class Workdir:
           DataError: it is damaged.
         """
         self.require()
-        path = self.path / "config.json"
+        mend = "Restore it from a copy of the run."
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            return parse(values)
-        except (ValueError, AttributeError) as error:
-            if isinstance(error, ConfigError):
-                error = DataError(error.problems[0])
-            raise DataError(
-                f"{path} is damaged: {error}\nRestore it from a copy of the run."
-            ) from error
+            return parse(self._read("config.json", mend=mend) or {})
+        except ConfigError as error:
+            path, problem = self.path / "config.json", error.problems[0]
+            raise DataError(f"{path} is damaged: {problem}\n{mend}") from error
 
     def read_overrides(self) -> dict[str, Any]:
-        """Reads the command line's changes to the configuration so far."""
-        path = self.path / "overrides.json"
-        try:
-            overrides = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise DataError(f"{path} is damaged: {error}\nRemove it.") from error
+        """Reads the command line's changes to the configuration so far.
+
+        Raises:
+          DataError: they are damaged.
+        """
+        overrides = self._read("overrides.json", mend="Remove it.") or {}
         known = set(keys())
         return {key: value for key, value in overrides.items() if key in known}
+
+    def read_vocabularies(self, config: VocabularyConfig) -> Vocabularies:
+        """Reads the subwords of a model that is to be used.
+
+        Args:
+          config: says whether the source has its own, and the sizes.
+
+        Raises:
+          DataError: they are damaged, or others than the model was trained with,
+            whose ids would stand for other words.
+          InputMissingError: there are none.
+        """
+        loaded = Vocabularies.load(self.path, config=config)
+        was = self.read_fingerprints().get("vocabulary", loaded.fingerprint)
+        if was != loaded.fingerprint:
+            raise DataError(
+                f"{self.path} has another vocabulary than its model was trained with: "
+                f"its SHA-256 begins with {loaded.fingerprint[:12]}, and that of the "
+                f"model's with {was[:12]}. Put the run's own vocab.model back."
+            )
+        return loaded
+
+    def _read(self, name: str, *, mend: str) -> dict[str, Any] | None:
+        """Reads an object of the directory; None where there is no such file."""
+        try:
+            return read_object(self.path / name, mend=mend)
+        except FileNotFoundError:
+            return None
 
     def write_config(
         self, config: Config, overrides: dict[str, Any] | None = None

@@ -1,11 +1,22 @@
-"""The strict machine: 8 simulated devices, no silent broadcasting, warnings fatal."""
+"""The strict machine: 8 simulated devices, no silent broadcasting, warnings fatal.
+
+What the tests and the processes that they start compile is kept beside pytest's own
+cache, so that a program is compiled by the first who needs it.
+"""
 
 import os
+from pathlib import Path
+
+from t2t_jax.parallelism.compilation_cache import keep_programs
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 _FLAG = "--xla_force_host_platform_device_count=8"
 if _FLAG not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
+_HOME = Path(__file__).parents[1] / ".pytest_cache"
+_kept = {**os.environ, "XDG_CACHE_HOME": str(_HOME)}
+keep_programs(_kept)
+os.environ.update({key: _kept[key] for key in _kept if key.startswith("JAX_")})
 
 import jax  # noqa: E402
 

@@ -5,6 +5,7 @@ import pytest
 from t2t_jax.config import Config, keys, to_dict
 from t2t_jax.differences import (
     CHANGEABLE_ON_RESUME,
+    FIXED_ON_RESUME,
     differences,
     refused_on_resume,
     require_same,
@@ -12,7 +13,7 @@ from t2t_jax.differences import (
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.training.config import LoggingConfig
+from t2t_jax.training.config import LoggingConfig, TrainingConfig
 
 
 def test_differences_are_by_key():
@@ -66,6 +67,22 @@ def changeable(key):
 def test_whatever_may_change_is_a_key_or_a_section():
     known = set(keys()) | {key.split(".")[0] for key in keys()}
     assert set(CHANGEABLE_ON_RESUME) <= known
+
+
+def test_every_key_has_a_reason_why_it_may_change_or_not():
+    for key in keys():
+        section = key.split(".")[0]
+        if not changeable(key):
+            assert section in FIXED_ON_RESUME, key
+    assert not CHANGEABLE_ON_RESUME.keys() & FIXED_ON_RESUME.keys()
+
+
+def test_an_update_may_not_begin_to_be_left_out_under_a_run():
+    before, after = Config(), Config(training=TrainingConfig(skip_gradient_norm=7.0))
+    (said,) = refused_on_resume(before, after)
+    assert "which updates are made" in said
+    lax = TrainingConfig(max_bad_steps=3, step_timeout=7.0, on_nonfinite="stop")
+    assert refused_on_resume(before, Config(training=lax)) == []
 
 
 def test_a_run_goes_on_with_its_own_text_only():

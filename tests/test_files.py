@@ -1,6 +1,12 @@
+"""Seen to fail: without each check of `read_bounded`, `read_object` and `inside`."""
+
+import os
+import re
+
 import pytest
 
-from t2t_jax.files import write_whole
+from t2t_jax.errors import DataError
+from t2t_jax.files import inside, read_bounded, read_object, write_whole
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path):
@@ -23,3 +29,76 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         write_whole(path, "new")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"seven b")
+    assert read_bounded(path, most=7, mend="Leave it.") == b"seven b"
+    with pytest.raises(DataError, match=r"at most 6 bytes, and has 7\. Leave it\."):
+        read_bounded(path, most=6, mend="Leave it.")
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "a.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte of holes
+    with pytest.raises(DataError, match=r"at most 67,108,864 bytes, and has 1,099,"):
+        read_object(path, mend="Remove it.")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_never_ends_is_not_waited_for(tmp_path, kind):
+    path = tmp_path / "a"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(DataError, match=r"must be a file, and is a pipe or a device"):
+        read_bounded(path, most=7, mend="Remove it.")
+
+
+def test_the_system_says_itself_what_is_not_there_or_a_directory(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_object(tmp_path / "none", mend="")
+    with pytest.raises(IsADirectoryError):
+        read_object(tmp_path, mend="")
+
+
+def test_an_object_comes_back_as_it_was_written(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"größe": [1, 2.5, null, {"b": true}]}', encoding="utf-8")
+    assert read_object(path, mend="") == {"größe": [1, 2.5, None, {"b": True}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "Expecting value"),
+        (b'{"a": 1', "Expecting ',' delimiter"),
+        (b"\xff{}", "can't decode byte 0xff"),
+        (b"[1]", "it is no JSON object"),
+        (b'{"a": NaN}', "NaN is no number"),
+        (b'{"a": [-Infinity]}', "-Infinity is no number"),
+        (b'{"a": ' + b"9" * 9_999 + b"}", "integer string conversion"),
+        (b'{"a":' * 100_000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_json_object_is_damage(tmp_path, content, why):
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"a\.json is damaged: .*{re.escape(why)}"):
+        read_object(path, mend="Remove it.")
+
+
+@pytest.mark.parametrize(
+    "name", ["../a", "..", ".", "", "b/a", "/etc/passwd", "b/../../a", "link"]
+)
+def test_a_name_from_a_file_never_leads_out_of_the_directory(tmp_path, name):
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    with pytest.raises(DataError, match=re.escape(repr(name))):
+        inside(tmp_path, name)
+
+
+def test_a_name_of_the_directory_itself_is_a_name_of_it(tmp_path):
+    assert inside(tmp_path, "..a") == tmp_path / "..a"

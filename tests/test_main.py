@@ -137,10 +137,12 @@ def of_two(monkeypatch):
         def leave(self, code):
             ends.append(("left", code))
 
+        def fail(self, code, reason):
+            ends.append(("failed", code, reason))
+
     second = Second(index=1, count=2)
     for module in (program, endings):
         monkeypatch.setattr(module, "joined", lambda: second)
-    monkeypatch.setattr(program, "end_now", lambda code: ends.append(("ended", code)))
     return ends
 
 
@@ -155,10 +157,12 @@ def test_a_mode_that_returns_leaves_the_other_processes(fake_mode, of_two, code)
     ("error", "code"),
     [(errors.DataError("x"), 65), (KeyError("x"), 70), (KeyboardInterrupt(), 75)],
 )
-def test_a_mode_that_raises_waits_for_nobody(fake_mode, of_two, capsys, error, code):
+def test_a_mode_that_raises_ends_all_and_tells_them_why(
+    fake_mode, of_two, capsys, error, code
+):
     fake_mode(raising(error))
     main([])
-    assert of_two == [("ended", code)]
+    assert of_two == [("failed", code, f"{type(error).__name__}: {error}")]
     assert capsys.readouterr().err.startswith("[rank 1] ")
 
 

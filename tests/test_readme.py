@@ -37,7 +37,8 @@ def test_every_link_into_the_repository_leads_somewhere(target):
 
 
 def test_every_flag_and_mode_it_names_exists():
-    from t2t_jax.cli.options import MODES, usage
+    from t2t_jax.cli.options import MODES
+    from t2t_jax.cli.usage import usage
     from t2t_jax.config import keys
 
     for mode in re.findall(r"--mode=(\w+)", README):

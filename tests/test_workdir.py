@@ -1,4 +1,6 @@
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -83,8 +85,35 @@ def test_a_file_in_the_way_is_named(tmp_path):
 
 
 def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
+    (workdir.path / "samples").mkdir()
     monkeypatch.setattr("t2t_jax.workdir.os.access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="must be writable"):
+    with pytest.raises(OutputError, match="must be writable") as caught:
+        workdir.create()
+    assert len(caught.value.problems) == 2
+
+
+def test_all_that_is_in_the_way_of_what_a_run_makes_is_named_at_once(workdir):
+    (workdir.path / "metrics.jsonl").mkdir()
+    (workdir.path / "vocab.model").symlink_to("nowhere")
+    (workdir.path / "lock").symlink_to(__file__)
+    (workdir.path / "checkpoints").write_text("")
+    with pytest.raises(OutputError) as caught:
+        workdir.create()
+    folder, *files = sorted(caught.value.problems)
+    assert "checkpoints must be a directory" in folder
+    assert [Path(said.split()[0]).name for said in files] == [
+        "lock",
+        "metrics.jsonl",
+        "vocab.model",
+    ]
+
+
+def test_what_a_run_has_made_is_not_in_its_way(workdir):
+    workdir.write_config(Config())
+    workdir.write_samples(3, "a")
+    workdir.log_of(1)
+    workdir.checkpoints.mkdir()
+    with workdir.locked():
         workdir.create()
 
 
@@ -92,7 +121,7 @@ def test_who_holds_the_lock_is_written_into_it(workdir):
     assert workdir.owner() == ""
     with workdir.locked() as first:
         assert workdir.owner() == first
-        with pytest.raises(OutputError, match="by another process"):
+        with pytest.raises(OutputError, match=f"prepared, by {re.escape(first)}"):
             workdir.locked().__enter__()
         assert workdir.owner() == first
     with workdir.locked() as second:

@@ -1,118 +1,98 @@
-"""Saves and restores runs; the only file that knows Orbax.
+"""The checkpoints of a run: saved, listed, chosen, verified, restored.
 
 A checkpoint `checkpoints/<step>/` holds three items: `params`, `optimizer` (absent in
 a model directory) and `meta`, a JSON object. Any pytree goes in; out comes what fits
-the abstract tree that the caller gives, on the shardings that it names.
+the abstract tree that the caller gives, on the shardings that it names, and only if it
+is bit for bit what was saved: `meta` holds a checksum of each array and of itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import orbax.checkpoint as ocp
-from orbax.checkpoint import checkpoint_managers as policies
-
+from t2t_jax.checkpointing.folders import Meta, StepFolders
+from t2t_jax.checkpointing.integrity import SEAL
+from t2t_jax.checkpointing.reading import Reader
+from t2t_jax.checkpointing.retention import bleu
+from t2t_jax.checkpointing.saving import Saving
 from t2t_jax.errors import DataError
 from t2t_jax.types import Params, PyTree
-
-Meta = dict[str, Any]
-
-_NO_BLEU = -1.0
-
-
-class _Retention(policies.PreservationPolicy):  # type: ignore[misc]
-    """Keeps the newest checkpoint, the newest `keep` periodic ones, and the best.
-
-    Orbax's own LatestN would count a best or stopped checkpoint as one of the n, and
-    so drop a periodic one that an average needs.
-    """
-
-    def __init__(self, keep: int):
-        self._keep = keep
-
-    def should_preserve(
-        self, checkpoints: Sequence[Any], *, context: Any
-    ) -> Sequence[bool]:
-        periodic = [c.step for c in checkpoints if (c.metrics or {}).get("periodic")]
-        scored = [
-            (c.metrics["bleu"], c.step)
-            for c in checkpoints
-            if (c.metrics or {}).get("bleu", _NO_BLEU) > _NO_BLEU
-        ]
-        kept = set(periodic[-self._keep :])
-        kept.update(c.step for c in checkpoints[-1:])
-        kept.update(step for _, step in sorted(scored)[-1:])
-        return [c.step in kept for c in checkpoints]
 
 
 class Checkpoints:
     """The checkpoints of one directory.
 
+    All processes of a run save together. Reading, each is for itself: none waits for
+    another one, which may have failed.
+
     Args:
       directory: holds one folder a step; made at the first save.
       keep: periodic checkpoints kept; None opens the directory for reading only.
-      alone: whether only the first of several processes opens it, to look at it; all
-        of them have to, and at each call they wait for one another, where it is False.
     """
 
-    def __init__(
-        self, directory: Path, *, keep: int | None = None, alone: bool = False
-    ):
+    def __init__(self, directory: Path, *, keep: int | None = None):
         self.directory = directory.absolute()
-        writing = keep is not None
-        self._manager = ocp.CheckpointManager(
-            self.directory,
-            options=ocp.CheckpointManagerOptions(
-                preservation_policy=_Retention(keep or 1),
-                # Without best_fn Orbax writes no metrics, which the policy reads.
-                best_fn=lambda metrics: metrics["bleu"],
-                create=writing,
-                read_only=not writing,
-                # What a killed save leaves would hold its space for ever.
-                cleanup_tmp_directories=writing,
-                multiprocessing_options=ocp.options.MultiprocessingOptions(
-                    active_processes={0} if alone else None,
-                    barrier_sync_key_prefix="alone" if alone else None,
-                ),
-            ),
-        )
+        self._folders = StepFolders(self.directory)
+        self._reader = Reader(self._folders)
+        self._saving = None if keep is None else Saving(self._folders, keep=keep)
 
     def save(
-        self, step: int, *, params: Params, optimizer: PyTree | None, meta: Meta
+        self,
+        step: int,
+        *,
+        params: Params,
+        optimizer: PyTree | None,
+        meta: Meta,
+        replace: bool = False,
     ) -> None:
         """Begins to write a checkpoint and returns once the arrays are copied.
 
         Args:
-          step: its number; a step that is already there is left as it is.
+          step: its number.
           params: nested dict of arrays.
           optimizer: any pytree of arrays; None for a model to be used, not trained.
           meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
             what is kept.
+          replace: whether it takes the place of a checkpoint of that step, which is
+            left as it is otherwise; the old one is there until the new one is.
+
+        Raises:
+          StorageError: it cannot be written, or the one begun before could not.
+          ValueError: the directory was opened for reading.
         """
-        items = {
-            "params": ocp.args.StandardSave(params),
-            "meta": ocp.args.JsonSave(meta),
-        }
+        if self._saving is None:
+            raise ValueError(
+                f"{self.directory} must be opened with keep=… to save in it, and was "
+                "opened without. Say how many periodic checkpoints to keep."
+            )
+        if not replace and step in self.steps():
+            return
+        trees = {"params": params}
         if optimizer is not None:
-            items["optimizer"] = ocp.args.StandardSave(optimizer)
-        metrics = {
-            "periodic": float("periodic" in meta["kinds"]),
-            "bleu": float(meta.get("bleu", _NO_BLEU)),
-        }
-        self._manager.save(step, args=ocp.args.Composite(**items), metrics=metrics)
+            trees["optimizer"] = optimizer
+        self._saving.begin(step, trees, meta, replace=replace)
 
     def steps(self) -> list[int]:
         """Lists the steps that are completely written, oldest first."""
-        self._manager.reload()
-        return sorted(self._manager.all_steps())
+        return self._folders.steps()
+
+    def others(self) -> list[str]:
+        """Lists what is called like a checkpoint and is none, or was set aside."""
+        return self._folders.others()
+
+    def quarantine(self, step: int) -> Path:
+        """Sets a damaged checkpoint aside, as `StepFolders.quarantine` does."""
+        return self._folders.quarantine(step)
 
     def meta(self, step: int) -> Meta:
-        """Reads the JSON part of a checkpoint."""
-        args = ocp.args.Composite(meta=ocp.args.JsonRestore())
-        meta: Meta = self._restore(step, args)["meta"]
-        return meta
+        """Reads the JSON part of a checkpoint.
+
+        Raises:
+          DamagedError: it is not what was saved.
+        """
+        sealed = self._reader.sealed(step)
+        return {name: value for name, value in sealed.items() if name not in SEAL}
 
     def params(self, step: int, *, like: PyTree) -> Params:
         """Reads the parameters of a checkpoint.
@@ -120,18 +100,45 @@ class Checkpoints:
         Args:
           step: one of `steps()`.
           like: tree of `jax.ShapeDtypeStruct` with shardings.
-        """
-        args = ocp.args.Composite(params=ocp.args.StandardRestore(like))
-        return self._restore(step, args)["params"]
 
-    def training(self, step: int, *, params: PyTree, optimizer: PyTree) -> PyTree:
-        """Reads (params, optimizer) of a checkpoint, shaped and placed like those."""
-        args = ocp.args.Composite(
-            params=ocp.args.StandardRestore(params),
-            optimizer=ocp.args.StandardRestore(optimizer),
-        )
-        restored = self._restore(step, args)
+        Raises:
+          DamagedError: they are not what was saved.
+          DataError: they are of another model.
+        """
+        return self._reader.arrays(step, {"params": like})["params"]
+
+    def training(
+        self,
+        step: int,
+        *,
+        params: PyTree,
+        optimizer: PyTree,
+        all_could: Callable[[bool], bool] = bool,
+    ) -> PyTree:
+        """Reads (params, optimizer) of a checkpoint, shaped and placed like those.
+
+        Args:
+          step: one of `steps()`.
+          params: tree of `jax.ShapeDtypeStruct` with shardings.
+          optimizer: the same.
+          all_could: told whether this process could read its part, it tells whether
+            all could; what several processes hold they can only verify together.
+
+        Raises:
+          DamagedError: they are not what was saved.
+          DataError: they are of another model.
+        """
+        like = {"params": params, "optimizer": optimizer}
+        restored = self._reader.arrays(step, like, all_could=all_could)
         return restored["params"], restored["optimizer"]
+
+    def verify(self, step: int) -> None:
+        """Reads all arrays of a checkpoint, of whatever model, on the host.
+
+        Raises:
+          DamagedError: they are not what was saved.
+        """
+        self._reader.verify(step)
 
     def choose(self, which: str | int) -> int:
         """Finds the checkpoint that a user named.
@@ -141,7 +148,8 @@ class Checkpoints:
             `last`, or a step.
 
         Raises:
-          DataError: there is no checkpoint, or not that one.
+          DataError: there is no checkpoint, or not that one, or it is damaged so that
+            nobody can tell which one is the best.
         """
         steps = self.steps()
         if not steps:
@@ -152,7 +160,7 @@ class Checkpoints:
         if which == "last":
             return steps[-1]
         if which == "best":
-            scores = {step: self.meta(step).get("bleu", _NO_BLEU) for step in steps}
+            scores = {step: bleu(self.meta(step)) for step in steps}
             return max(steps, key=lambda step: (scores[step], step))
         if str(which).isdecimal() and int(which) in steps:
             return int(which)
@@ -161,22 +169,37 @@ class Checkpoints:
             f"{self.directory}: {', '.join(map(str, steps))}."
         )
 
+    def check(self) -> None:
+        """Says of a save that it has failed, if that is known; never waits.
+
+        Raises:
+          StorageError: it has.
+        """
+        if self._saving is not None:
+            self._saving.check()
+
     def wait(self) -> None:
-        """Returns when everything begun is written."""
-        self._manager.wait_until_finished()
+        """Returns when everything begun is written.
+
+        Raises:
+          StorageError: it could not be.
+        """
+        if self._saving is not None:
+            self._saving.wait()
+
+    def require_room(self, step: int) -> None:
+        """Checks, before a step is saved, that something can be written here at all.
+
+        Raises:
+          StorageError: nothing can.
+        """
+        if self._saving is not None:
+            self._saving.require_room(step)
 
     def close(self) -> None:
-        """Waits for what is being written, and frees the directory."""
-        self._manager.close()
+        """Waits for what is being written.
 
-    def _restore(self, step: int, args: Any) -> Any:
-        try:
-            return self._manager.restore(step, args=args)
-        except (ValueError, KeyError, OSError, TypeError) as error:
-            first_line = str(error).strip().splitlines()[0] if str(error) else ""
-            raise DataError(
-                f"Checkpoint {self.directory / str(step)} cannot be read: "
-                f"{type(error).__name__}: {first_line[:200]}\nIt is damaged, or was "
-                "written for another model. To translate, name another step with "
-                "--checkpoint; to train on from the one before, move this one away."
-            ) from error
+        Raises:
+          StorageError: it could not be.
+        """
+        self.wait()

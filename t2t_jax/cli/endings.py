@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 
-from t2t_jax.errors import StoppedError, UserError
+from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.parallelism.distributed import joined
 
 _SHOWN_PROBLEMS = 20
@@ -48,9 +48,27 @@ def report(error: BaseException) -> int:
         where = f": {error.filename}" if error.filename else ""
         _write([f"error: {error.strerror}{where}"])
         return _CODES[error.errno]
+    lost = _lost(error)
+    if lost:
+        return _told(UnavailableError(lost))
     lines = "".join(traceback.format_exception(error)).splitlines()
     _write([f"FATAL {lines[0]}" if joined().mark else lines[0], *lines[1:]])
     return _INTERNAL_ERROR
+
+
+def _lost(error: BaseException) -> str:
+    """Says which other process has gone, if that is why JAX has failed here."""
+    if joined().count == 1 or type(error).__name__ != "JaxRuntimeError":
+        return ""
+    silent = joined().silent()
+    if not silent:
+        return ""
+    first = str(error).splitlines()[0][:200]
+    return (
+        f"Process {', '.join(map(str, silent))} of {joined().count} has ended, or "
+        f"cannot be reached: nothing is heard of it any more.\nJAX says: {first}\n"
+        "Look at what it said last, and give the same commands again."
+    )
 
 
 def _told(error: UserError) -> int:

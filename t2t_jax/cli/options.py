@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from t2t_jax.config import Config, defaults
+from t2t_jax.config import Config
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.workdir import Workdir
 
@@ -18,6 +18,7 @@ MODES = {
     "average": "writes the mean of several checkpoints to the directory --to",
     "describe": "says what a configuration is and costs; trains nothing",
     "attention": "draws who looks at whom in a --text, into the directory --to",
+    "show_batch": "prints the text that a training step has read, or will read",
     "figures": "draws equation 3 and the positional encoding into --to",
 }
 """What the program can do, and what each of it is."""
@@ -25,6 +26,9 @@ MODES = {
 
 TOGETHER = ("train", "translate", "evaluate")
 """The modes that several processes do together."""
+
+READERS = ("translate", "evaluate", "score")
+"""The modes that leave a run as it is, so that a signal may end them at any time."""
 
 
 class Flag(NamedTuple):
@@ -84,6 +88,9 @@ FLAGS = {
     "input": Flag("-", ("translate",), "File to translate; - is stdin.", rule="path"),
     "output": Flag(
         "-", ("translate", "score"), "Where results go; - is stdout.", rule="path"
+    ),
+    "stream": Flag(
+        "false", ("translate",), "Answers each line as it comes, not all at the end."
     ),
     "format": Flag(
         "", ("describe", "score"), "describe: text or json; score: tsv or jsonl."
@@ -147,6 +154,13 @@ FLAGS = {
     "target": Flag("", ("attention",), "Its translation; the model's if not given."),
     "layer": Flag("all", ("attention",), "Layers to draw, from 0: 0,5 or all."),
     "head": Flag("all", ("attention",), "Heads to draw, from 0: 0,5 or all."),
+    "step": Flag(
+        "",
+        ("show_batch",),
+        "Which training step, from 1.",
+        needed=("show_batch",),
+        rule="count",
+    ),
     "coordinator_address": Flag(
         "",
         TOGETHER,
@@ -172,6 +186,7 @@ class Options:
       reference: file of reference lines.
       input: file to translate; `-` is stdin.
       output: where results go; `-` is stdout.
+      stream: whether each line is answered as it comes.
       format: of the results; "" is the mode's first.
       protocol: "" or "vaswani2017".
       baseline: file of another system's translations, or "".
@@ -189,6 +204,7 @@ class Options:
       target: its translation, or "".
       layer: numbers with commas between, or `all`.
       head: likewise.
+      step: of training, whose batch is shown; 0 where it was not given.
       coordinator_address: host:port of process 0, or "".
       num_processes: how many run together; 0 where it was not given.
       process_id: which this is; None where it was not given.
@@ -204,6 +220,7 @@ class Options:
     reference: str
     input: str
     output: str
+    stream: bool
     format: str
     protocol: str
     baseline: str
@@ -221,29 +238,8 @@ class Options:
     target: str
     layer: str
     head: str
+    step: int
     coordinator_address: str
     num_processes: int
     process_id: int | None
     processes: Processes = ALONE
-
-
-_USAGE = """\
-Train, evaluate and run translation Transformers ("Attention Is All You Need").
-
-  python -m t2t_jax.main [--config=FILE.py] [--workdir=DIR] [--mode=MODE]
-                         [--config.KEY=VALUE …]
-
-With no argument it trains the embedded English-German experiment. Modes:
-"""
-
-
-def usage() -> str:
-    """Returns what `--help` prints."""
-    modes = "\n".join(f"  {name:<10} {does}" for name, does in MODES.items())
-    described = "\n".join(f"  --{name:<20} {flag.help}" for name, flag in FLAGS.items())
-    names = "\n".join(f"  --config.{key}={v!r}" for key, v in defaults().items())
-    return (
-        f"{_USAGE}{modes}\n\nFlags:\n  --config               The experiment, a Python "
-        f"file; FILE.py:ROW where it has rows.\n{described}\n\nKeys of the "
-        f"configuration, with the paper's base model as default:\n{names}\n"
-    )

@@ -79,7 +79,7 @@ def load_mean(options: Options, *, decoding: DecodingConfig | None) -> Model:
     processes, workdir, force = options.processes, options.workdir, options.force
 
     def choose() -> Sequence[int]:
-        averager = Averager(workdir, alone=True)
+        averager = Averager(workdir)
         return averager.select(last=options.last, force=force).steps
 
     steps = choose_steps(processes, workdir, choose)

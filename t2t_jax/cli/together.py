@@ -19,6 +19,7 @@ from t2t_jax.cli.options import Options
 from t2t_jax.config import to_dict
 from t2t_jax.differences import CHANGEABLE_ON_RESUME
 from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.files import MOST_JSON_BYTES, read_bounded
 from t2t_jax.parallelism.agreement import of_first
 from t2t_jax.parallelism.distributed import Processes
 from t2t_jax.parsing import flatten
@@ -107,7 +108,8 @@ def settings_of(options: Options) -> dict[str, Any]:
     path, digest = options.workdir.path, hashlib.sha256()
     for name in _FILES:
         try:
-            digest.update((path / name).read_bytes())
+            told = read_bounded(path / name, most=MOST_JSON_BYTES, mend="Change that.")
+            digest.update(told)
         except FileNotFoundError:
             digest.update(b"\0")
         except OSError as error:

@@ -75,7 +75,7 @@ def _prepare(options: Options, held: ExitStack) -> _Ready:
     workdir.create()
     owner = held.enter_context(workdir.locked())
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
-    newest = _newest_step(workdir)
+    newest = _newest_step(workdir, config.steps)
     text = None
     if newest >= config.steps:
         console.say(
@@ -123,18 +123,27 @@ def _train(options: Options, text: Text, console: Console) -> int:
     )
     alone = processes.count == 1
     progress = run.train(StopRequest() if alone else SharedStopRequest())
-    return 0 if progress.step >= options.config.steps else StoppedError.exit_code
+    is_complete = progress.completes(options.config.steps)
+    return 0 if is_complete else StoppedError.exit_code
 
 
-def _newest_step(workdir: Workdir) -> int:
+def _newest_step(workdir: Workdir, steps: int) -> int:
+    """Finds the last step; one that ends a run counts only if it is good."""
     if not workdir.checkpoints.is_dir():
         return 0
     from t2t_jax.checkpointing.checkpoints import Checkpoints
+    from t2t_jax.checkpointing.damage import DamagedError
 
-    checkpoints = Checkpoints(workdir.checkpoints, alone=True)
+    checkpoints = Checkpoints(workdir.checkpoints)
     newest = max(checkpoints.steps(), default=0)
-    if newest and not workdir.read_fingerprints():  # a run of an older version
-        before = checkpoints.meta(newest)["fingerprints"]
-        workdir.write_json("fingerprints.json", before)
-    checkpoints.close()
+    try:
+        if newest >= steps:
+            checkpoints.verify(newest)
+            if checkpoints.meta(newest)["progress"]["pending"]:
+                return 0
+        if newest and not workdir.read_fingerprints():  # a run of an older version
+            before = checkpoints.meta(newest)["fingerprints"]
+            workdir.write_json("fingerprints.json", before)
+    except DamagedError:
+        return 0  # The run names it, and goes on from the one before.
     return newest

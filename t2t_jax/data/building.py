@@ -34,6 +34,9 @@ from t2t_jax.errors import DataError, UserError
 
 META_FILE = "meta.json"
 
+TOKEN_DTYPES = ("<u2", "<u4")
+"""The types in which ids are stored: the smaller one where all ids fit it."""
+
 
 @contextlib.contextmanager
 def alone_in(building: Path, progress: Progress) -> Iterator[None]:
@@ -102,7 +105,7 @@ def build_cache(
       StoppedError: a process that encodes has died.
     """
     largest = max(vocabulary.size for vocabulary in vocabularies)
-    dtype = "<u2" if largest <= 1 << 16 else "<u4"
+    dtype = TOKEN_DTYPES[largest > 1 << 16]
     source, target = vocabularies
     encoder = Encoder((source.model, target.model), config, dtype)
     try:

@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from t2t_jax.data.config import DataConfig
@@ -16,13 +17,16 @@ _BUILDING = ".building"
 _FORGOTTEN_SECONDS = 14 * 24 * 3600
 
 
-def cache_home() -> Path:
+def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
     """Returns t2t_jax in XDG_CACHE_HOME, or in ~/.cache where that is not set.
+
+    Args:
+      environ: the environment variables.
 
     Raises:
       ConfigError: that is not set, and there is no home directory.
     """
-    home = os.environ.get("XDG_CACHE_HOME", "")
+    home = environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(home):
         return Path(home) / "t2t_jax"
     return _expanded("~/.cache", "The user's cache directory") / "t2t_jax"

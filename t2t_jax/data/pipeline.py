@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, count, pairwise
+from itertools import chain, count, islice, pairwise
 from typing import TypeAlias
 
 from t2t_jax.data.assembling import assemble, whole_rows
@@ -67,7 +67,40 @@ def stream(
       An endless iterator of (position after the batch, batch), to be closed: use it
       in a `with` statement.
     """
-    plan = partial(
+    plan = _plan(cache, config, seed=seed)
+    made = partial(_share, cache, row_multiple=row_multiple, share=share)
+    return Prefetched(
+        (position, made(planned)) for position, planned in _endless(plan, start)
+    )
+
+
+def find_batch(
+    cache: TokenCache, config: DataConfig, *, seed: int, start: DataPosition, ahead: int
+) -> tuple[DataPosition, PlannedBatch]:
+    """Finds a batch of `stream`, and reads nothing.
+
+    Args:
+      cache: the corpus, as for `stream`.
+      config: layout and size of batches.
+      seed: the run's.
+      start: where the first batch stands.
+      ahead: how many batches after that one; 0 is that one.
+
+    Returns:
+      Where the batch stands, and which pairs are in it.
+    """
+    place = start
+    batches = _endless(_plan(cache, config, seed=seed), start)
+    for after, _ in islice(batches, ahead):
+        place = after
+    return place, next(batches)[1]
+
+
+def _plan(
+    cache: TokenCache, config: DataConfig, *, seed: int
+) -> Callable[..., Iterator[PlannedBatch]]:
+    """Binds all that an epoch depends on, but its number."""
+    return partial(
         plan_epoch,
         cache.source_lengths,
         cache.target_lengths,
@@ -75,10 +108,6 @@ def stream(
         seed=seed,
         part_pairs=cache.part_pairs,
         weights=cache.weights,
-    )
-    made = partial(_share, cache, row_multiple=row_multiple, share=share)
-    return Prefetched(
-        (position, made(planned)) for position, planned in _endless(plan, start)
     )
 
 

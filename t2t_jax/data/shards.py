@@ -23,6 +23,7 @@ import numpy.typing as npt
 from t2t_jax.data.encoding import Encoded
 from t2t_jax.data.filters import KEPT, Hashes
 from t2t_jax.data.tally import SIDES, Tally
+from t2t_jax.files import inside, read_object
 
 SHARD_PAIRS = 250_000
 """Pairs read for each shard: with two cores some seconds of work, and 40 MB."""
@@ -123,7 +124,7 @@ def find_shards(building: Path) -> list[Shard]:
 
 def _read(place: Path) -> Shard | None:
     try:
-        told = json.loads((place / _COUNTS).read_text(encoding="utf-8"))
+        told = read_object(place / _COUNTS, mend="Remove it.")
         if not is_whole(place, told["files"]):
             return None
         return Shard(place, told["part"], Tally(**told["tally"]))
@@ -139,12 +140,13 @@ def is_whole(place: Path, files: Mapping[str, Sequence[int]]) -> bool:
       files: size and CRC-32 of each, by name.
 
     Raises:
+      DataError: a name is of no file of the directory.
       OSError: one is not there or cannot be read.
     """
 
     def is_same(name: str) -> bool:
         size, checksum = files[name]
-        path = place / name
+        path = inside(place, name)
         return path.stat().st_size == size and _checksum(path) == checksum
 
     # Both reading and zlib let go of Python's lock.

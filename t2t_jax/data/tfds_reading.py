@@ -6,14 +6,21 @@ it is taken for damage here.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from t2t_jax.data.lines import LineProblems
 from t2t_jax.data.tfds_preparation import import_tfds
 from t2t_jax.errors import DataError
+from t2t_jax.files import MOST_JSON_BYTES, read_bounded
+
+_FEATURES = "features.json"
+# The keys under which TFDS writes the classes of features, in its forms old and new.
+_CLASSES = ("pythonClassName", "python_class_name", "type")
+_TFDS = "tensorflow_datasets."
 
 _BREAK = re.compile(r"\r?\n|\0")
 
@@ -28,15 +35,39 @@ def open_set(directory: Path) -> Any:
       TFDS's builder of the set.
 
     Raises:
-      DataError: the files that describe the set are damaged.
+      DataError: the files that describe the set are damaged, or name code of others.
     """
     try:
+        _require_classes_of_tfds(directory / _FEATURES)
         return import_tfds().builder_from_directory(directory)
     except Exception as error:
         raise DataError(
             f"{directory}: is not what TFDS has written ({error}). Remove it, to have "
             "it prepared again."
         ) from error
+
+
+def _require_classes_of_tfds(path: Path) -> None:
+    """Refuses a set that names other classes, whose modules TFDS would import."""
+    content = read_bounded(path, most=MOST_JSON_BYTES, mend="No set needs so much.")
+    for name in _classes(json.loads(content)):
+        if not name.startswith(_TFDS):
+            raise ValueError(f"{path.name} names {name}, whose code would be run")
+
+
+def _classes(told: Any) -> Iterator[str]:
+    """Yields the names of classes, however deep, in JSON within JSON too."""
+    if isinstance(told, list):
+        for value in told:
+            yield from _classes(value)
+    elif isinstance(told, dict):
+        for name, value in told.items():
+            if name in _CLASSES and isinstance(value, str):
+                yield value
+            elif name == "json" and isinstance(value, str):
+                yield from _classes(json.loads(value))
+            else:
+                yield from _classes(value)
 
 
 def read_pairs(

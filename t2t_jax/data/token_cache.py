@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_jax.data.building import META_FILE, alone_in, build_cache
+from t2t_jax.data.building import META_FILE, TOKEN_DTYPES, alone_in, build_cache
 from t2t_jax.data.cache_places import (
     building_place,
     publish,
@@ -38,6 +38,7 @@ from t2t_jax.data.tally import LONGEST_NAME, clip
 from t2t_jax.data.token_side import TokenSide, mapped
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import OutputError
+from t2t_jax.files import read_object
 
 FORMAT = 3
 
@@ -190,12 +191,16 @@ def _made_of(
 def _open(place: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
     """Maps a cache, or returns None where there is none that is whole."""
     try:
-        meta = json.loads((place / META_FILE).read_text(encoding="utf-8"))
+        meta = read_object(place / META_FILE, mend="Remove it.")
         # Every byte is read, a second for 3 GB: what a disk has changed is not noticed
         # by training on it.
         if meta["fingerprint"] != fingerprint or not is_whole(place, meta["files"]):
             return None
+        # A directory of caches may be shared: of type "O" NumPy would take the bytes of
+        # the file for addresses in memory, and follow them.
         dtype = meta["dtype"]
+        if dtype not in TOKEN_DTYPES:
+            return None
         source, target = (
             TokenSide(
                 mapped(place / f"{side}.tokens", dtype),

@@ -19,6 +19,7 @@ from t2t_jax.data.vocabulary import Vocabulary
 from t2t_jax.errors import DataError
 
 _SOURCE = "vocab_source"
+_RESTORE = "Put back the file that the run was begun with."
 
 
 class Vocabularies(NamedTuple):
@@ -72,14 +73,13 @@ class Vocabularies(NamedTuple):
             another size than is configured.
           InputMissingError: there is none.
         """
-        target = Vocabulary.load(Path(directory) / "vocab.model")
+        target = Vocabulary.load(Path(directory) / "vocab.model", mend=_RESTORE)
         source = target
         if config.source_size:
-            source = Vocabulary.load(
-                Path(directory) / f"{_SOURCE}.model", key="vocabulary.source_file"
-            )
+            place = Path(directory) / f"{_SOURCE}.model"
+            source = Vocabulary.load(place, mend=_RESTORE)
         loaded = cls(source, target)
-        loaded.require_sizes(config, name=str(directory))
+        loaded.require_sizes(config, name=str(directory), mend=_RESTORE)
         return loaded
 
     @classmethod
@@ -127,12 +127,15 @@ class Vocabularies(NamedTuple):
             ),
         )
 
-    def require_sizes(self, config: VocabularyConfig, *, name: str) -> None:
+    def require_sizes(
+        self, config: VocabularyConfig, *, name: str, mend: str = ""
+    ) -> None:
         """Checks that the sizes are those of the configuration.
 
         Args:
           config: says how large they must be.
           name: where these come from, for the message.
+          mend: what the user may do, a sentence; "" is to change the size.
 
         Raises:
           DataError: they are not.
@@ -143,7 +146,7 @@ class Vocabularies(NamedTuple):
             if vocabulary.size != size:
                 raise DataError(
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
-                    f"{size}. Change config.vocabulary.{key}."
+                    f"{size}. {mend or f'Change config.vocabulary.{key}.'}"
                 )
 
 
@@ -156,7 +159,8 @@ def _find(
     say: Callable[[str], None],
 ) -> Vocabulary:
     if config.file:
-        return Vocabulary.load(config.file, key=f"vocabulary.{side}file")
+        mend = f"Change config.vocabulary.{side}file."
+        return Vocabulary.load(config.file, mend=mend)
     say(f"Training a vocabulary of {config.size:,} subwords …")
     key, began = f"vocabulary.{side}size", time.monotonic()
     with Progress(say).under_way("Training the vocabulary"):

@@ -20,7 +20,7 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.lines import require_files
 from t2t_jax.data.refusals import refusal
 from t2t_jax.errors import DataError
-from t2t_jax.files import write_whole
+from t2t_jax.files import MOST_VOCABULARY_BYTES, read_bounded, write_whole
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -30,6 +30,8 @@ _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 # Longer lines teach no subwords that shorter ones do not, and cost quadratic time.
 _LONGEST_LESSON = 4096
 
+_MEND = "Change config.vocabulary.file."
+
 
 class Vocabulary:
     """Pieces and their ids: text in, ids out, and back.
@@ -37,7 +39,7 @@ class Vocabulary:
     Args:
       model: a serialised SentencePiece model with ids pad 0, bos 1, eos 2, unk 3.
       name: where the model comes from, for the messages.
-      key: the configuration key that names it, for the messages.
+      mend: what the user may do if it is none, a sentence.
 
     Attributes:
       model: those bytes.
@@ -65,11 +67,11 @@ class Vocabulary:
         model: bytes,
         *,
         name: str = "the vocabulary",
-        key: str = "vocabulary.file",
+        mend: str = _MEND,
     ):
         self.model = model
         self.fingerprint = hashlib.sha256(model).hexdigest()
-        self._processor = _processor(model, name, key=key)
+        self._processor = _processor(model, name, mend=mend)
         self.size: int = self._processor.get_piece_size()
 
     @classmethod
@@ -122,19 +124,21 @@ class Vocabulary:
         return cls(written.getvalue())
 
     @classmethod
-    def load(cls, path: str | Path, *, key: str = "vocabulary.file") -> Vocabulary:
+    def load(cls, path: str | Path, *, mend: str = _MEND) -> Vocabulary:
         """Reads a SentencePiece model.
 
         Args:
           path: the file.
-          key: the configuration key that names it, for the messages.
+          mend: as for the class.
 
         Raises:
-          DataError: the file is no SentencePiece model, or has other special ids.
+          DataError: the file is no SentencePiece model, or too large for one, or has
+            other special ids.
           InputMissingError: the file is not there or cannot be read.
         """
         require_files(path)
-        return cls(Path(path).read_bytes(), name=str(path), key=key)
+        model = read_bounded(Path(path), most=MOST_VOCABULARY_BYTES, mend=mend)
+        return cls(model, name=str(path), mend=mend)
 
     def save(self, directory: str | Path, *, name: str = "vocab") -> None:
         """Writes `NAME.model`, and `NAME.json` for people, into `directory`.
@@ -190,26 +194,23 @@ class Vocabulary:
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
 
 
-def _processor(model: bytes, name: str, *, key: str) -> Any:
+def _processor(model: bytes, name: str, *, mend: str) -> Any:
     import sentencepiece
 
-    refusal = f"{name}: is not a SentencePiece model. Change config.{key}."
+    refusal = f"{name}: is not a SentencePiece model. {mend}"
     if not model:  # which SentencePiece takes for a model without pieces
         raise DataError(refusal)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise DataError(refusal) from error
-    ids = (
-        processor.pad_id(),
-        processor.bos_id(),
-        processor.eos_id(),
-        processor.unk_id(),
-    )
-    if ids != (PAD, BOS, EOS, UNK):
+    ids = [
+        getattr(processor, f"{piece}_id")() for piece in ("pad", "bos", "eos", "unk")
+    ]
+    if ids != [PAD, BOS, EOS, UNK]:
         raise DataError(
             f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
-            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. Change config.{key}."
+            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {mend}"
         )
     return processor
 

@@ -49,6 +49,20 @@ def source_lengths(max_source_length: int) -> tuple[int, ...]:
     return tuple(reversed(lengths))
 
 
+def most_rows(config: DecodingConfig) -> int:
+    """Counts the rows of a device's largest batch, which is one of short sentences.
+
+    Args:
+      config: gives the bounds.
+
+    Example:
+      >>> most_rows(DecodingConfig())
+      62
+    """
+    shortest = source_lengths(config.max_source_length)[0]
+    return config.tokens_per_batch // (shortest + config.max_extra_tokens)
+
+
 def source_batches(
     sources: Sequence[Sequence[int]],
     config: DecodingConfig,
@@ -56,6 +70,7 @@ def source_batches(
     pad: int,
     eos: int,
     devices: int = 1,
+    row_growth: int = 2,
 ) -> Iterator[SourceBatch]:
     """Puts sentences of like length together, the longest first.
 
@@ -63,7 +78,7 @@ def source_batches(
     length, so its shape depends on nothing else. It begins with the longest sentence
     that is left and is filled with the next ones, shorter ones included: only the last
     batch has empty rows. Where there are fewer sentences than rows, a device's rows are
-    the next power of two that holds them.
+    the next power of `row_growth` that holds them.
 
     Args:
       sources: sentences as subwords, without eos, each of at most
@@ -72,6 +87,8 @@ def source_batches(
       pad: fills the rows.
       eos: ends each sentence.
       devices: how many share the rows of a batch evenly.
+      row_growth: 2 adds the fewest empty rows; with more, calls for few sentences each
+        have fewer shapes among them.
 
     Yields:
       Batches that hold every sentence once.
@@ -85,13 +102,14 @@ def source_batches(
     lengths = source_lengths(config.max_source_length)
     needed = np.array([len(source) + 1 for source in sources], np.int64)
     longest_first = np.argsort(-needed, kind="stable")
-    share = -(-len(sources) // devices)
-    most_rows = 1 << max(0, share - 1).bit_length()
+    enough_rows = 1
+    while enough_rows * devices < len(sources):
+        enough_rows *= row_growth
     start = 0
     while start < len(sources):
         length = next(s for s in lengths if s >= needed[longest_first[start]])
         fitting_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
-        rows = devices * min(fitting_rows, most_rows)
+        rows = devices * min(fitting_rows, enough_rows)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         source_BxS = np.full((rows, length), pad, np.int32)
         for row, index in enumerate(indices):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,10 @@ from t2t_jax.decoding.devices import mesh_of
 from t2t_jax.decoding.lengths import OUR_IDS
 from t2t_jax.decoding.source_batches import source_batches
 from t2t_jax.errors import DataError
-from t2t_jax.parallelism.distributed import ALONE, Processes
-from t2t_jax.parallelism.gathering import on_local_devices, translate_together
-from t2t_jax.types import Params, StepModel
+from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabularies import Vocabularies
-
-Translate: TypeAlias = Callable[[Params, Sequence[str]], list[str]]
-"""(params, lines) -> as many lines, in the same order."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -73,11 +68,14 @@ class Translator:
         devices holds all of it.
       vocabularies: turn text into subwords and back.
       config: how to search.
+      row_growth: where there are fewer lines than a batch has rows, it takes the next
+        power of this; see `source_batches`.
     """
 
     model: StepModel
     vocabularies: Vocabularies
     config: DecodingConfig
+    row_growth: int = 2
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Translates every line.
@@ -93,11 +91,14 @@ class Translator:
         """
         return [translation.text for translation in self.translations(lines)]
 
-    def translations(self, lines: Sequence[str]) -> list[Translation]:
+    def translations(
+        self, lines: Sequence[str], *, first: int = 0
+    ) -> list[Translation]:
         """Translates every line and says how each one went.
 
         Args:
           lines: as in `translate`.
+          first: as in `iterate`.
 
         Returns:
           One translation for each, in the same order.
@@ -105,16 +106,19 @@ class Translator:
         Raises:
           DataError: the model's scores are not numbers.
         """
-        found = dict(self.iterate(lines))
+        found = dict(self.iterate(lines, first=first))
         return [found[number] for number in range(len(lines))]
 
-    def iterate(self, lines: Sequence[str]) -> Iterator[tuple[int, Translation]]:
+    def iterate(
+        self, lines: Sequence[str], *, first: int = 0
+    ) -> Iterator[tuple[int, Translation]]:
         """Translates batch by batch, for those who show progress.
 
         Sources that had to be cut are counted in one warning, at the end.
 
         Args:
           lines: as in `translate`.
+          first: the lines before these in a longer text, for what an error says.
 
         Yields:
           (number of the line from 0, its translation), every line once, as soon as it
@@ -137,6 +141,7 @@ class Translator:
             pad=OUR_IDS.pad,
             eos=OUR_IDS.eos,
             devices=mesh_of(self.model).size,
+            row_growth=self.row_growth,
         ):
             result = chunked_beam_search(
                 self.model,
@@ -147,7 +152,7 @@ class Translator:
             batch_numbers = [numbers[index] for index in batch.indices]
             translations = self._decode(result, len(batch_numbers))
             for number, translation in zip(batch_numbers, translations, strict=True):
-                _require_finite(translation.score, number)
+                _require_finite(translation.score, first + number)
                 was_cut = len(subwords[number]) > longest
                 yield number, translation._replace(source_cut=was_cut)
         num_cut = sum(len(source) > longest for source in subwords)
@@ -164,7 +169,9 @@ class Translator:
         """Finds the subwords of each line; none if it is blank."""
         subwords: list[list[int]] = [[] for _ in lines]
         numbers = [number for number, line in enumerate(lines) if line.strip()]
-        encoded = self.vocabularies.source.encode([lines[number] for number in numbers])
+        encoded = self.vocabularies.source.encode(
+            [_whole_characters(lines[number]) for number in numbers]
+        )
         for number, source in zip(numbers, encoded, strict=True):
             subwords[number] = list(source)
         return subwords
@@ -192,32 +199,9 @@ class Translator:
         ]
 
 
-def make_translate(
-    make_model: Callable[[Params], StepModel],
-    *,
-    vocabularies: Vocabularies,
-    config: DecodingConfig,
-    processes: Processes = ALONE,
-) -> Translate:
-    """Makes what translates with the parameters of a run, wherever they lie.
-
-    Args:
-      make_model: binds parameters to the model that they are of.
-      vocabularies: turn text into subwords and back.
-      config: how to search.
-      processes: all that hold the parameters. Each translates a share of the lines on
-        its own devices, so all must call what is returned, with the same lines.
-
-    Returns:
-      A function that gives every process all translations.
-    """
-
-    def translate(params: Params, lines: Sequence[str]) -> list[str]:
-        model = make_model(on_local_devices(params))
-        translator = Translator(model, vocabularies, config)
-        return translate_together(translator.translate, lines, processes)
-
-    return translate
+def _whole_characters(line: str) -> str:
+    """Puts U+FFFD for halves of characters, which JSON can bring and UTF-8 cannot."""
+    return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _require_finite(score: float, number: int) -> None:

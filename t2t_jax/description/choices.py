@@ -111,6 +111,13 @@ CHOICES = (
         "not said (§5.2)",
         "rounded to {0} before they are added up",
     ),
+    Choice(
+        "training.skip_gradient_norm",
+        0.0,
+        "large gradients",
+        "every step makes its update (§5.3)",
+        "no update where the gradient's norm is above {0:g}",
+    ),
     Choice("optimizer.warmup_steps", 4000, "warm-up", "4,000 steps (§5.3)", "{0:,}"),
     Choice("optimizer.beta1", 0.9, "Adam's beta1", "0.9 (§5.3)", "{0:g}"),
     Choice("optimizer.beta2", 0.98, "Adam's beta2", "0.98 (§5.3)", "{0:g}"),

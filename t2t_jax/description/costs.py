@@ -22,7 +22,7 @@ from t2t_jax.parallelism.sharding import path_of
 from t2t_jax.training.accumulation import Split
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import TrainState, init_state, state_shardings
-from t2t_jax.training.step import lower_step, train_step
+from t2t_jax.training.step import guarded, lower_step, train_step
 from t2t_jax.types import Params, PyTree
 
 # Without these a CPU compiles 7 s instead of 5 s for base; the figures are the same.
@@ -222,7 +222,7 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
     """
     platform = mesh.devices.flat[0].platform
     step = partial(
-        train_step,
+        guarded(train_step),
         module=make_module(config.network, platform=platform),
         optimizer=make_optimizer(config.optimizer, d_model=config.network.d_model),
         label_smoothing=config.training.label_smoothing,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from t2t_jax.config import Config
 from t2t_jax.data.counting import count_pairs
 from t2t_jax.errors import DataError
+from t2t_jax.files import read_object
 from t2t_jax.workdir import Workdir
 
 _PARTS = ("train", "dev")
@@ -30,10 +30,10 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     """
     path = workdir.path / "data.json"
     if path.is_file():
+        read = read_object(path, mend="Remove it.")
         try:
-            read = json.loads(path.read_text(encoding="utf-8"))
             return {part: _of_a_run(read[part]) for part in _PARTS}
-        except (ValueError, KeyError, TypeError) as error:
+        except (KeyError, TypeError) as error:
             raise DataError(f"{path} is damaged: {error!r}\nRemove it.") from error
     return {
         part: count_pairs(getattr(config.data, part), key=f"data.{part}")._asdict()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.bleu import corpus_scores, make_metric
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
@@ -34,6 +34,8 @@ class Evaluator:
     ):
         self._sums, self._batches, self._translate = sums, batches, translate
         self.sources, self.references = tuple(sources), tuple(references)
+        # Loaded now, as sacreBLEU looks for a disk with room when it is loaded.
+        make_metric("bleu", self.references or [""])
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""

@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from t2t_jax.errors import UnavailableError
 from t2t_jax.parallelism.clusters import find_place
 from t2t_jax.parallelism.meeting import end_now, meet
+from t2t_jax.parallelism.notices import Notices
 
 # Less than SHUTDOWN_SECONDS, which end a process with another code.
 _LEAVING_SECONDS = 25
@@ -109,7 +110,7 @@ class Processes:
             limit = _VERDICT_SECONDS_AFTER_FAILURE if code else None
             return int(self.hear(f"{name}/verdict", seconds=limit))
         except UnavailableError:
-            end_now(code)
+            self.fail(code, f"{name}: see above.")
 
     def _verdict(self, name: str, code: int) -> int:
         """Waits for everybody's code, or for the first that is a failure."""
@@ -119,6 +120,32 @@ class Processes:
             if any(codes) or len(told) == self.count:
                 return next(filter(None, codes), 0)
             time.sleep(_SLICE_SECONDS / 5)
+
+    def fail(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
+        """Ends this process now, and with its exit code all others.
+
+        Args:
+          code: the exit code.
+          reason: what the others are told; its first line.
+          stuck: whether each of them is to show first what its threads are doing.
+        """
+        if _notices is None:
+            end_now(code)
+        _notices.fail(code, reason, stuck=stuck)
+
+    def give_stop(self) -> None:
+        """Tells all others that this one has been asked to stop."""
+        if _notices is not None:
+            _notices.give_stop()
+
+    @property
+    def stop_given(self) -> bool:
+        """Whether some process has been asked to stop, as far as this one knows."""
+        return _notices is not None and _notices.stop_given
+
+    def silent(self) -> list[int]:
+        """Takes some seconds to find the processes that no longer show any life."""
+        return [] if _notices is None else _notices.silent()
 
     def leave(self, code: int) -> None:
         """Parts from the others, all of whom leave; process 0 may be the last.
@@ -136,6 +163,8 @@ class Processes:
             self.tell("end", str(code))
         else:  # At its end process 0 may have more to do than others.
             self.hear("end")
+        if _notices is not None:
+            _notices.close()
         timer = threading.Timer(limit, end_now, [code])
         timer.daemon = True
         timer.start()
@@ -147,6 +176,7 @@ ALONE = Processes()
 """A run of one process."""
 
 _joined = ALONE
+_notices: Notices | None = None
 
 
 def joined() -> Processes:
@@ -180,7 +210,7 @@ def join(
       UnavailableError: the coordinator cannot be made. If the others do not come in
         time there is a message, and the process ends with the same code, 69.
     """
-    global _joined
+    global _joined, _notices
     place = find_place(
         coordinator_address=coordinator_address,
         num_processes=num_processes,
@@ -194,6 +224,8 @@ def join(
     address = meet(place, environ=environ)
     import jax
 
+    _notices = Notices(_client(), rank=place.index, count=place.count)
+    _notices.start()
     print(
         f"{_joined.mark}process {place.index} of {place.count}, coordinator {address}, "
         f"{jax.local_device_count()} local devices of {jax.device_count()}",

@@ -14,7 +14,12 @@ from t2t_jax.errors import DataError
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.types import Params, PyTree
 
+_GIVEN_UP = "given up"
 _CODEC = ("utf-8", "surrogatepass")
+
+
+class GivenUp(Exception):
+    """What was being done is broken off, since the process has been asked to stop."""
 
 
 def gather_texts(lines: Sequence[str], processes: Processes = ALONE) -> list[list[str]]:
@@ -71,6 +76,7 @@ def translate_together(
 
     Raises:
       DataError: a share has come back with more lines or fewer.
+      GivenUp: `translate` has raised that on some process.
 
     Example:
       >>> translate_together(lambda lines: [line.upper() for line in lines], ["a", "b"])
@@ -83,9 +89,17 @@ def translate_together(
         longest_first[index :: processes.count] for index in range(processes.count)
     ]
     mine = [lines[place] for place in shares[processes.index]]
-    gathered = gather_texts(translate(mine), processes)
+    try:
+        told = ["", *translate(mine)]
+    except GivenUp:
+        told = [_GIVEN_UP]
+    gathered = gather_texts(told, processes)
+    if any(head == _GIVEN_UP for head, *_ in gathered):
+        raise GivenUp
     translations = [""] * len(lines)
-    for index, (share, translated) in enumerate(zip(shares, gathered, strict=True)):
+    for index, (share, (_, *translated)) in enumerate(
+        zip(shares, gathered, strict=True)
+    ):
         if len(share) != len(translated):
             raise DataError(
                 f"{len(share)} lines must become as many translations, and process "

@@ -7,17 +7,15 @@ one that finds its port taken by a crash. So both are seen to here.
 from __future__ import annotations
 
 import os
-import select
-import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.parallelism.clusters import Place, split_address
+from t2t_jax.parallelism.wakeups import say_now, watching
 
 TIMEOUT = "T2T_JAX_INITIALIZATION_TIMEOUT"
 """The environment variable that says for how many seconds processes are waited for."""
@@ -30,8 +28,6 @@ SHUTDOWN_SECONDS = 30
 
 _INITIALIZATION_SECONDS = 300
 _BIND = "JAX_COORDINATOR_BIND_ADDRESS"
-_OVER = b"\0"
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 _PROBE_SECONDS = 3
 
 
@@ -139,36 +135,18 @@ def bounded_meeting(place: Place, address: str, *, seconds: float) -> Iterator[N
       address: of the coordinator.
       seconds: how long the others are waited for; then the exit code is 69.
     """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    watcher = threading.Thread(
-        target=_watch, args=(reader, place, address, seconds), daemon=True
-    )
-    watcher.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        os.write(writer, _OVER)
-        watcher.join()
-        os.close(reader)
-        os.close(writer)
-
-
-def _watch(reader: int, place: Place, address: str, seconds: float) -> None:
-    """Waits for a signal's number, for the end of the meeting, or for too long."""
     mark = f"[rank {place.index}] error: "
-    while select.select([reader], [], [], seconds)[0]:
-        came = os.read(reader, 1)
-        if came == _OVER:
-            return
-        if came[0] in _STOPS:
-            name = signal.Signals(came[0]).name
-            _say(f"{mark}Stopped by {name}. Give the same command again.")
-            end_now(StoppedError.exit_code)
-    _say(mark + _in_vain(place, address, seconds))
-    end_now(UnavailableError.exit_code)
+
+    def leave(name: str) -> None:
+        say_now(f"{mark}Stopped by {name}. Give the same command again.")
+        end_now(StoppedError.exit_code)
+
+    def give_up() -> None:
+        say_now(mark + _in_vain(place, address, seconds))
+        end_now(UnavailableError.exit_code)
+
+    with watching(leave, seconds=seconds, on_expiry=give_up):
+        yield
 
 
 def _in_vain(place: Place, address: str, seconds: float) -> str:
@@ -210,11 +188,6 @@ def _at(address: str) -> str:
         "process 0 or some other program listens there, so another process is missing. "
         "Look at what the others say."
     )
-
-
-def _say(text: str) -> None:
-    # Not by print: the main thread may be in the middle of one.
-    os.write(2, f"{text}\n".encode())
 
 
 def _detected_address(place: Place, seconds: int, environ: Mapping[str, str]) -> str:

@@ -6,23 +6,22 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
 
 from t2t_jax.errors import ConfigError
 from t2t_jax.parallelism.arrays import to_devices
+from t2t_jax.parallelism.distributed import joined
 from t2t_jax.parallelism.mesh import row_shards
 from t2t_jax.parallelism.sharding import replicated
 from t2t_jax.training.accumulation import Split
 from t2t_jax.training.batch_layout import BatchLayout, counted
 from t2t_jax.training.memory import bytes_needed
 from t2t_jax.training.state import TrainState
-from t2t_jax.training.step import StepOutput, compile_step
+from t2t_jax.training.step import Step, StepOutput, compile_step
 from t2t_jax.types import Batch
-
-Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
 
 _GIGABYTE = 1e9
 
@@ -61,6 +60,7 @@ class CompiledSteps:
         self._key = jax.jit(lambda: key, out_shardings=replicated(layout.mesh))()
         self._say, self._about = say, about
         self._compiled: dict[tuple[int, int], Any] = {}
+        self._times = 0
 
     @property
     def _mesh(self) -> Mesh:
@@ -103,6 +103,9 @@ class CompiledSteps:
             shard_optimizer=self._shard_optimizer,
         )
         self._say(f"Compiled in {time.perf_counter() - began:.0f} s.")
+        # Whoever begins a step waits only so long for the others, in Gloo 30 s.
+        self._times += 1
+        joined().agree(f"compiled {self._times}", 0)
 
     def fit(self, memory: int) -> None:
         """Compiles for the longest rows, in the fewest micro-batches that fit.

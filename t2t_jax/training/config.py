@@ -81,8 +81,8 @@ class TrainingConfig:
         Departs: above 0, some updates of the paper's optimizer are left out.
       step_timeout: seconds without a new step after which a run counts as stuck; each
         process then shows what its threads do, and ends. 0 waits for ever.
-      pause_timeout: likewise while a run compiles, evaluates or saves, and until its
-        first step.
+      pause_timeout: likewise while a run compiles, evaluates or saves, and for the
+        first three steps after that.
     """
 
     label_smoothing: float = 0.1

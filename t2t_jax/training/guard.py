@@ -1,17 +1,21 @@
-"""What may interrupt a run: signals, and numbers that are none."""
+"""What may interrupt a run: signals, and a standstill."""
 
 from __future__ import annotations
 
-import math
+import faulthandler
 import os
 import signal
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
+from typing import NoReturn
 
-from t2t_jax.errors import DivergedError, StoppedError
+from t2t_jax.errors import StoppedError
+from t2t_jax.parallelism.distributed import joined
 from t2t_jax.parallelism.preemption import PreemptionNotice, preemption_notice
+from t2t_jax.parallelism.wakeups import STOPS, say_now, watching
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_STUCK = 70
 
 
 class StopRequest:
@@ -26,11 +30,13 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.requested = ""
-        self._before: dict[int, object] = {}
+        self._seen = 0
+        self._open = ExitStack()
 
     def __enter__(self) -> StopRequest:
-        for number in _SIGNALS:
-            self._before[number] = signal.signal(number, self._handle)
+        self._open.enter_context(_handling(self._handle))
+        # Leaving at once must not wait until a compiler has done its work.
+        self._open.enter_context(watching(self._see))
         return self
 
     def __exit__(
@@ -39,19 +45,28 @@ class StopRequest:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._open.close()
 
     def reached(self, step: int) -> bool:
         """Tells, once a step, whether to stop after this one."""
         return bool(self.requested)
 
+    def is_wanted(self) -> bool:
+        """Tells whether what takes long should be given up, to stop soon."""
+        return bool(self.requested)
+
+    def _see(self, name: str) -> None:
+        self._seen += 1
+        if self._seen > 1:  # The handler may have to wait for foreign code.
+            os._exit(StoppedError.exit_code)
+        say_now(
+            f"\n{name}: saving a checkpoint, then stopping (again to leave at once)"
+        )
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             os._exit(StoppedError.exit_code)
         self.requested = signal.Signals(number).name
-        # os.write, since a handler may interrupt a print.
-        os.write(2, b"\nStopping: saving a checkpoint (again to leave at once)\n")
 
 
 class SharedStopRequest(StopRequest):
@@ -60,47 +75,69 @@ class SharedStopRequest(StopRequest):
     Each of them enters this together with its training loop.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._open = ExitStack()
-        self._notice: PreemptionNotice
+    _notice: PreemptionNotice
 
     def __enter__(self) -> SharedStopRequest:
         self._notice = self._open.enter_context(preemption_notice())
         super().__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
-        self._open.close()
-
     def reached(self, step: int) -> bool:
         """Tells whether all processes stop after this step; each asks at every one."""
         return self._notice.reached(step)
 
+    def is_wanted(self) -> bool:
+        """Tells whether any process has been asked to stop, as far as is known here."""
+        return bool(self.requested) or joined().stop_given
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         super()._handle(number, frame)
+        joined().give_stop()
         self._notice.give()
 
 
-def require_finite(step: int, *, loss: float, gradient_norm: float) -> None:
-    """Refuses to go on from a step whose loss or gradient is not a number.
+@contextmanager
+def leaving_at_once(clear_up: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Ends the process on a signal, whatever it does, since nothing would be lost.
 
-    Raises:
-      DivergedError: `loss` or `gradient_norm` is infinite or NaN.
+    For the main thread, before the first step: compiling a large model takes minutes,
+    in which no handler of Python's own runs.
 
-    Example:
-      >>> require_finite(1, loss=2.0, gradient_norm=0.5)
+    Args:
+      clear_up: called before, in another thread.
     """
-    if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
-        raise DivergedError(
-            f"The run diverged by step {step}: loss={loss}, gradient norm="
-            f"{gradient_norm}.\nCheckpoints of earlier steps are good. Lower "
-            "config.optimizer.peak_learning_rate or lengthen "
-            "config.optimizer.warmup_steps, and begin again in a new --workdir."
-        )
+
+    def leave(name: str) -> None:
+        text = f"Stopped by {name}. Give the same command again."
+        say_now(f"{joined().mark}error: {text}")
+        clear_up()
+        joined().fail(StoppedError.exit_code, text)
+
+    with _handling(lambda number, frame: None), watching(leave):
+        yield
+
+
+def end_stuck(what: str) -> NoReturn:
+    """Shows what every thread of this process is doing, and ends the run with 70.
+
+    Args:
+      what: the run was doing, and for how long.
+    """
+    text = (
+        f"This run is stuck: {what}. Raise config.training.step_timeout or "
+        "config.training.pause_timeout if that is not too long."
+    )
+    say_now(f"{joined().mark}FATAL {text}")
+    faulthandler.dump_traceback(all_threads=True)
+    joined().fail(_STUCK, text, stuck=True)
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Gives the signals that stop a run to a handler, and back afterwards."""
+    before = {number: signal.signal(number, handler) for number in STOPS}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

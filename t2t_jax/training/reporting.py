@@ -1,68 +1,12 @@
-"""Tells people and programs how a run goes: terminal, metrics.jsonl, TensorBoard."""
+"""Tells people how a run goes, on stderr."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from t2t_jax.files import write_whole
-
-if TYPE_CHECKING:
-    from t2t_jax.training.loop import Progress
-
-Record = dict[str, Any]
-
-
-def read_metrics(path: Path) -> Iterator[Record]:
-    """Yields the records of a metrics.jsonl, but for lines that a crash has cut."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(record, dict) and {"step", "kind"} <= record.keys():
-                yield record
-
-
-class MetricsFile:
-    """metrics.jsonl: one JSON object a line, each with `step` and `kind`.
-
-    Args:
-      path: the file; made if it is not there.
-      step: the step the run stands at; records after it are cut, since the steps
-        they speak of are run again.
-    """
-
-    def __init__(self, path: Path, *, step: int):
-        kept = [
-            record
-            for record in read_metrics(path)
-            # A run that goes on has not had its end yet.
-            if record["step"] <= step and record["kind"] != "final"
-        ]
-        write_whole(path, "".join(map(_line, kept)))
-        self.records = len(kept)
-        self._file = path.open("a", encoding="utf-8")
-
-    def append(self, record: Record) -> None:
-        """Writes one record, at once."""
-        self._file.write(_line(record))
-        self._file.flush()
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-
-
-def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+from t2t_jax.training.progress import Record
 
 
 class Console:
@@ -178,59 +122,3 @@ def _bar(total: int, start: int, stream: TextIO) -> Any:
     bar.add_task("", total=total, completed=start, text="")
     bar.start()
     return bar
-
-
-class Reporter:
-    """Writes what programs read: metrics.jsonl and TensorBoard's event files.
-
-    Args:
-      workdir: where both go.
-      step: the step the run stands at.
-    """
-
-    def __init__(self, workdir: Path, *, step: int):
-        from tensorboardX import SummaryWriter
-
-        self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
-        # purge_step makes TensorBoard forget what a resumed run will write again.
-        self._events = SummaryWriter(
-            str(workdir), purge_step=step + 1 if step else None
-        )
-
-    def write(self, record: Record) -> None:
-        """Records figures in metrics.jsonl and for TensorBoard."""
-        self._metrics.append(record)
-        for name, value in record.items():
-            if isinstance(value, int | float) and name != "step":
-                tag = f"{record['kind']}/{name}"
-                self._events.add_scalar(tag, value, record["step"])
-
-    def write_final(self, progress: Progress) -> None:
-        """Records the end of a complete run."""
-        self.write(
-            {
-                "step": progress.step,
-                "kind": "final",
-                "epoch": progress.position.epoch,
-                "best_bleu": progress.best_bleu,
-                "minutes": progress.minutes,
-            }
-        )
-
-    def close(self) -> None:
-        """Writes out what is still held back."""
-        self._metrics.close()
-        self._events.close()
-
-
-class NoReporter:
-    """Writes nothing: of several processes only the first one reports."""
-
-    def write(self, record: Record) -> None:
-        """Leaves the figures to the first process."""
-
-    def write_final(self, progress: Progress) -> None:
-        """Leaves the end of the run to the first process."""
-
-    def close(self) -> None:
-        """Has nothing to write out."""

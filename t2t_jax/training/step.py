@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from flax import linen as nn
 from jax.sharding import Mesh
 
 from t2t_jax.functional.losses import label_smoothed_nll
+from t2t_jax.parallelism.faults import poison
 from t2t_jax.parallelism.sharding import batch_sharding, replicated
 from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
 from t2t_jax.training.metrics import Sums
@@ -26,10 +27,16 @@ class StepOutput(NamedTuple):
     Attributes:
       sums: of the batch, before the update.
       gradient_norm: global L2 norm of the gradient of the mean loss.
+      applied: bool scalar, whether there was an update; see `guarded`.
     """
 
     sums: Sums
     gradient_norm: jax.Array
+    applied: jax.Array | bool = True
+
+
+Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
+"""(state, batch, key) -> (state after the step, what it reports)."""
 
 
 def batch_sums(
@@ -122,7 +129,8 @@ def train_step(
             label_smoothing=label_smoothing,
             dropout_key=dropout_key,
         )
-        return jnp.asarray(sums.loss), sums
+        loss = poison(jnp.asarray(sums.loss), state.step)
+        return loss, sums._replace(loss=loss)
 
     gradient, sums = gradient_of_sums(
         loss_and_sums, state.params, batch, mesh=mesh, split=split
@@ -136,18 +144,50 @@ def train_step(
     return TrainState(state.step + 1, params, moments), output
 
 
+def guarded(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
+    """Keeps of a step's updates those that are worth having.
+
+    Args:
+      step: `train_step`, with whatever is bound of its arguments.
+      skip_gradient_norm: the largest gradient norm of an update; 0 for any.
+
+    Returns:
+      A step that reports `applied`. Where loss or gradient norm are infinite or NaN,
+      the norm is above the largest, or there is no target token at all, parameters
+      and optimizer, its count of updates too, stay bit for bit what they were; only
+      `state.step` goes on, and with it the dropout masks.
+    """
+
+    def guarded_step(
+        state: TrainState, batch: Batch, key: jax.Array, **bound: Any
+    ) -> tuple[TrainState, StepOutput]:
+        after, output = step(state, batch, key, **bound)
+        norm = output.gradient_norm
+        good = jnp.isfinite(output.sums.loss) & jnp.isfinite(norm)
+        good &= jnp.asarray(output.sums.target_tokens) > 0
+        if skip_gradient_norm:
+            good &= norm <= skip_gradient_norm
+        # The old values are read anyway to make the new ones. Measured: 3 % of a step
+        # of 1,024 tokens on a CPU, less of a larger one; and the memory of a gradient,
+        # since no update can begin before all of it is there.
+        kept = jax.tree.map(partial(jnp.where, good), after, state)
+        return kept._replace(step=after.step), output._replace(applied=good)
+
+    return guarded_step
+
+
 def compile_step(
-    step: Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]],
+    step: Step,
     state: TrainState,
     *,
     batch_shape: tuple[int, int],
     mesh: Mesh,
     shard_optimizer: bool = False,
-) -> Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]]:
+) -> Step:
     """Compiles `step(state, batch, key)` ahead, once, for all the mesh's devices.
 
     Args:
-      step: `train_step` with everything but state, batch and key bound.
+      step: `train_step`, guarded or not, with all but state, batch and key bound.
       state: the shapes of the state.
       batch_shape: (B, L) of the global batch, alike on both sides.
       mesh: the devices; the batch is split over its row axes.
@@ -166,7 +206,7 @@ def compile_step(
 
 
 def lower_step(
-    step: Callable[[TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]],
+    step: Step,
     state: TrainState,
     *,
     batch_shape: tuple[int, int],

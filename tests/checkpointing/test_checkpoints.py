@@ -1,10 +1,8 @@
-import gc
 import shutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from jax.sharding import PartitionSpec as P
 
@@ -12,67 +10,10 @@ from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.errors import DataError
 from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.parallelism.sharding import REPLICATED, shardings_for
-from t2t_jax.training.config import OptimizerConfig
-from t2t_jax.training.optimizer import make_optimizer
-
-# Reading a damaged checkpoint leaves coroutines of Orbax that nobody awaits.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+from t2t_jax.parallelism.sharding import shardings_for
+from tests.checkpointing.small_states import like, params_of, save, trained
 
 RULES = (("kernel", ("d_model", "")), (".*", ()))
-
-
-def params_of(seed):
-    random = np.random.default_rng(seed)
-    draw = lambda *shape: random.normal(size=shape).astype(np.float32)  # noqa: E731
-    return {"encoder": {"layer_0": {"kernel": draw(14, 3)}}, "bias": draw(5)}
-
-
-def trained(seed):
-    """Returns parameters and an Optax state with three updates behind it."""
-    params = jax.tree.map(jnp.asarray, params_of(seed))
-    optimizer = make_optimizer(OptimizerConfig(), d_model=7)
-    state = optimizer.init(params)
-    for n in range(3):
-        gradient = jax.tree.map(lambda x, n=n: x + n, params)
-        updates, state = optimizer.update(gradient, state)
-        params = optax.apply_updates(params, updates)
-    return params, state
-
-
-def like(tree, mesh, *, rules=REPLICATED):
-    """Describes `tree` as it shall lie on `mesh`."""
-    return jax.tree.map(
-        lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
-        tree,
-        shardings_for(tree, mesh, rules=rules),
-    )
-
-
-def save(checkpoints, step, *kinds, bleu=None):
-    meta = {"kinds": list(kinds)} | ({} if bleu is None else {"bleu": bleu})
-    checkpoints.save(step, params=params_of(step), optimizer=None, meta=meta)
-    checkpoints.wait()
-
-
-@pytest.fixture
-def checkpoints(tmp_path):
-    opened = Checkpoints(tmp_path / "checkpoints", keep=2)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_left_behind():
-    yield
-    gc.collect()
-
-
-@pytest.fixture
-def one():
-    return make_mesh(jax.devices()[:1])
 
 
 def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
@@ -162,15 +103,6 @@ def test_retention_is_remembered_by_another_process(tmp_path):
     opened.close()
 
 
-@pytest.fixture
-def chosen(checkpoints):
-    """Opens, for reading, checkpoints of which an early one is the best."""
-    save(checkpoints, 2, "periodic", bleu=30.0)
-    save(checkpoints, 3, "periodic", bleu=12.0)
-    save(checkpoints, 7, "final")
-    return Checkpoints(checkpoints.directory)
-
-
 @pytest.mark.parametrize(("which", "step"), [("best", 2), ("last", 7), ("3", 3)])
 def test_a_checkpoint_is_chosen_by_name_or_number(chosen, which, step):
     assert chosen.choose(which) == step
@@ -196,42 +128,6 @@ def test_a_directory_without_checkpoints_says_so_and_is_not_made(tmp_path):
     assert not (tmp_path / "checkpoints").exists()
 
 
-def test_parameters_of_another_shape_are_refused(checkpoints, one):
-    save(checkpoints, 5, "final")
-    other = params_of(5) | {"bias": np.zeros(6, np.float32)}
-    with pytest.raises(DataError, match=r"5 cannot be read.*\n.*another model"):
-        checkpoints.params(5, like=like(other, one))
-
-
-def test_parameters_of_other_names_are_refused(checkpoints, one):
-    save(checkpoints, 5, "final")
-    other = params_of(5)
-    other["decoder"] = other.pop("encoder")
-    with pytest.raises(DataError, match="5 cannot be read"):
-        checkpoints.params(5, like=like(other, one))
-
-
-@pytest.mark.parametrize("item", ["params", "meta"])
-def test_a_checkpoint_with_a_missing_part_is_named(checkpoints, one, item):
-    save(checkpoints, 5, "final")
-    shutil.rmtree(checkpoints.directory / "5" / item)
-    reader = Checkpoints(checkpoints.directory)
-    with pytest.raises(DataError, match="checkpoints/5 cannot be read") as info:
-        reader.meta(5) if item == "meta" else reader.params(
-            5, like=like(params_of(5), one)
-        )
-    assert info.value.exit_code == 65
-
-
-def test_a_truncated_checkpoint_is_named(checkpoints, one):
-    save(checkpoints, 5, "final")
-    for path in (checkpoints.directory / "5" / "params").rglob("*"):
-        if path.is_file():
-            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(DataError, match="checkpoints/5 cannot be read"):
-        checkpoints.params(5, like=like(params_of(5), one))
-
-
 def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
     save(checkpoints, 5, "final")
     left = checkpoints.directory / "7.orbax-checkpoint-tmp-1700000000"
@@ -242,3 +138,27 @@ def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
     save(resumed, 7, "final")
     resumed.close()
     assert not left.exists()
+
+
+def test_a_checkpoint_of_the_same_step_is_replaced_where_that_is_wanted(checkpoints):
+    save(checkpoints, 5, "stopped")
+    checkpoints.save(
+        5, params=params_of(6), optimizer=None, meta={"kinds": ["best"]}, replace=True
+    )
+    checkpoints.wait()
+    assert checkpoints.meta(5)["kinds"] == ["best"]
+    assert [path.name for path in checkpoints.directory.iterdir()] == ["5"]
+    checkpoints.verify(5)
+
+
+def test_a_stray_file_in_the_way_of_a_save_is_moved_aside(checkpoints):
+    checkpoints.directory.mkdir(parents=True)
+    (checkpoints.directory / "5").write_text("notes")
+    save(checkpoints, 5, "final")
+    assert checkpoints.steps() == [5]
+    assert (checkpoints.directory / "stray-5").read_text() == "notes"
+
+
+def test_who_opened_it_for_reading_cannot_save(chosen):
+    with pytest.raises(ValueError, match="must be opened with keep"):
+        chosen.save(9, params=params_of(9), optimizer=None, meta={"kinds": []})

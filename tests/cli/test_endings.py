@@ -39,3 +39,35 @@ def test_a_traceback_is_marked_in_every_line(capsys):
 def test_a_process_alone_bears_no_mark(capsys):
     assert report(KeyError("lost")) == 70
     assert capsys.readouterr().err == "KeyError: 'lost'\n"
+
+
+class JaxRuntimeError(RuntimeError):
+    """Bears the name of what JAX raises."""
+
+
+class Two(Processes):
+    """This is the first of two; the other one has gone, or has not."""
+
+    def __init__(self, gone):
+        super().__init__(index=0, count=2)
+        object.__setattr__(self, "gone", gone)
+
+    def silent(self):
+        return self.gone
+
+
+def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
+    monkeypatch, capsys
+):
+    monkeypatch.setattr(endings, "joined", lambda: Two([1]))
+    assert report(JaxRuntimeError("Gloo AllReduce failed: reset\nmore")) == 69
+    said = capsys.readouterr().err
+    assert said.startswith("[rank 0] error: Process 1 of 2 has ended")
+    assert "Gloo AllReduce failed: reset\n" in said
+    assert "more" not in said.replace("any more", "")
+
+
+def test_where_all_live_it_is_an_error_of_this_program(monkeypatch, capsys):
+    monkeypatch.setattr(endings, "joined", lambda: Two([]))
+    assert report(JaxRuntimeError("out of memory")) == 70
+    assert "FATAL" in capsys.readouterr().err

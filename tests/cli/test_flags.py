@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.flags import default_config, parse_argv
-from t2t_jax.cli.options import MODES, usage
+from t2t_jax.cli.options import MODES
+from t2t_jax.cli.usage import usage
 from t2t_jax.config import Config, keys, parse
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.parallelism.distributed import ALONE

@@ -2,10 +2,21 @@ import gzip
 import io
 import os
 import sys
+import threading
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from t2t_jax.cli.lines import opened_output, read_stdin_or_file, write_lines
+from t2t_jax.cli import lines as lines_module
+from t2t_jax.cli.lines import (
+    opened_output,
+    put_down,
+    read_stdin_or_file,
+    waiting_lines,
+    write_lines,
+)
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 
@@ -112,3 +123,116 @@ def test_a_file_that_is_read_is_not_written_over(tmp_path, monkeypatch, name):
     with pytest.raises(OutputError, match=f"--hypotheses={name} must be another"):
         opened.__enter__()
     assert (tmp_path / "read.de").read_text() == "kept"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([b"\n", b"\r", b"\xff", b"a", b"\xe2\x82\xa8"])))
+def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
+    path = tmp_path_factory.getbasetemp() / "parts.txt"
+    path.write_bytes(b"".join(parts))
+    groups = list(waiting_lines(str(path), most=3))
+    assert [line for group in groups for line in group] == read_stdin_or_file(str(path))
+    assert all(1 <= len(group) <= 3 for group in groups)
+
+
+def test_a_line_is_handed_out_before_the_next_one_comes(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    # Opened to write first, without waiting for who reads.
+    kept = os.open(tmp_path / "pipe", os.O_RDWR)
+    groups = waiting_lines(str(tmp_path / "pipe"), most=7)
+    for line in ("a", "", "b"):
+        os.write(kept, f"{line}\n".encode())
+        assert next(groups) == [line]
+    os.write(kept, b"the end")
+    os.close(kept)
+    assert list(groups) == [["the end"]]
+
+
+def test_no_more_lines_are_read_than_may_wait(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = b"".join(b"%d\n" % number for number in range(100_000))
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[text])
+    writer.start()
+    groups = waiting_lines(str(tmp_path / "pipe"), most=7)
+    found = next(groups)
+    time.sleep(0.5)
+    assert writer.is_alive()
+    for group in groups:
+        assert len(group) <= 7
+        found += group
+    writer.join()
+    assert found == [str(number) for number in range(100_000)]
+
+
+def test_what_comes_before_a_fault_is_handed_out(tmp_path):
+    path = tmp_path / "in.gz"
+    path.write_bytes(gzip.compress(b"a\nb\n")[:-4])
+    groups = waiting_lines(str(path), most=1)
+    assert [next(groups), next(groups)] == [["a"], ["b"]]
+    with pytest.raises(DataError, match=f"--input={path} is broken gzip"):
+        next(groups)
+    with pytest.raises(InputMissingError, match="No such file"):
+        waiting_lines(str(tmp_path / "nothere"), most=1)
+
+
+def test_a_stream_into_a_file_is_refused_and_into_a_pipe_is_not(tmp_path):
+    opened = opened_output(str(tmp_path / "out.txt"), streamed=True)
+    with pytest.raises(OutputError, match="appears when it is complete, and --stream"):
+        opened.__enter__()
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with opened_output(str(tmp_path / "pipe"), streamed=True) as out:
+        write_lines(out, ["a"])
+        assert os.read(reader, 100) == b"a\n"
+    os.close(reader)
+
+
+def test_closed_standard_streams_are_named(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(InputMissingError, match="standard input, which is closed"):
+        read_stdin_or_file("-")
+    with pytest.raises(OutputError, match="standard output, which is closed"):
+        opened_output("-").__enter__()
+
+
+class Sparing(io.BytesIO):
+    """Takes three bytes at a time, as an unbuffered pipe may."""
+
+    def write(self, data):
+        return super().write(data[:3])
+
+
+def test_what_is_taken_in_parts_is_written_whole():
+    out = Sparing()
+    write_lines(out, (str(number) for number in range(2_500)))
+    assert out.getvalue() == b"".join(b"%d\n" % number for number in range(2_500))
+
+
+def test_put_down_waits_for_whole_lines_and_removes_what_is_not_complete(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(lines_module, "_writing", threading.Lock())
+
+    class Slow(io.BytesIO):
+        def write(self, data):
+            ender.start()
+            time.sleep(0.3)
+            return super().write(data)
+
+        def flush(self):
+            seen.append(ender.is_alive())
+
+    def interrupted():
+        with opened_output(str(tmp_path / "out.txt")):
+            assert len(os.listdir(tmp_path)) == 1
+            write_lines(out, ["a", "b"])
+            ender.join()
+
+    ender, seen, out = threading.Thread(target=put_down), [], Slow()
+    # In a process that ends, nobody comes as far as to rename it.
+    with pytest.raises(FileNotFoundError):
+        interrupted()
+    assert seen == [True]
+    assert out.getvalue() == b"a\nb\n"
+    assert os.listdir(tmp_path) == []

@@ -10,7 +10,7 @@ import pytest
 from t2t_jax.data import batching
 from t2t_jax.data.batching import batch_shapes, plan_epoch
 from t2t_jax.data.config import LAYOUTS, DataConfig
-from t2t_jax.data.pipeline import one_pass, stream
+from t2t_jax.data.pipeline import find_batch, one_pass, stream
 from t2t_jax.errors import DataError
 from t2t_jax.types import DataPosition, Share
 
@@ -198,3 +198,21 @@ def test_data_need_no_jax():
         "sys.exit('jax' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@CONFIGS
+def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
+    place, places = DataPosition(0, 0), []
+    with stream(cache, config, seed=5) as batches:
+        for after, batch in islice(batches, 2 * _batches_of_an_epoch(cache, config)):
+            places.append((place, sorted(pair[0] for pair in sentences_of(batch))))
+            place = after
+    pairs = list(pairs_of(cache))
+    for first in (0, 3):
+        for ahead, (expected, sources) in enumerate(places[first:]):
+            found, planned = find_batch(
+                cache, config, seed=5, start=places[first][0], ahead=ahead
+            )
+            assert found == expected
+            assert sorted(pairs[pair][0] for pair in planned.pairs) == sources
+    assert places[-1][0].epoch == 1

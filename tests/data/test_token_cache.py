@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import stat
 from pathlib import Path
@@ -118,6 +119,20 @@ def test_a_cache_with_a_changed_byte_is_made_again(build, builds, caches, name):
     build()
     assert len(builds) == 2
     assert {path.name: path.read_bytes() for path in place.iterdir()} == whole
+
+
+# The first: as "O" NumPy would take eight bytes of the file for an address.
+@pytest.mark.parametrize("lie", [{"dtype": "S1"}, {"files": {"../outside": [0, 0]}}])
+def test_a_cache_that_was_made_to_do_harm_is_made_again(build, builds, caches, lie):
+    # Seen to fail: without TOKEN_DTYPES in `_open`, and without `inside` in `is_whole`.
+    build()
+    (place,) = caches.iterdir()
+    (caches / "outside").write_bytes(b"")
+    meta = json.loads((place / "meta.json").read_text())
+    (place / "meta.json").write_text(json.dumps({**meta, **lie}))
+    build()
+    assert len(builds) == 2
+    assert json.loads((place / "meta.json").read_text()) == meta
 
 
 def test_a_cache_is_on_the_disk_before_it_has_its_name(build, caches, monkeypatch):

@@ -91,8 +91,17 @@ def test_a_file_that_is_no_vocabulary_names_its_key(tmp_path):
             find(size=71, source_size=53, **files)
     garbage.rename(tmp_path / "vocab_source.model")
     config = VocabularyConfig(size=71, source_size=53)
-    with pytest.raises(DataError, match=r"Change config\.vocabulary\.source_file\."):
+    # A run's own file is not what a key names.
+    with pytest.raises(DataError, match=r"vocab_source\.model: .* Put back the file"):
         Vocabularies.load(tmp_path, config=config)
+
+
+def test_a_run_is_not_told_to_change_the_size_that_it_was_begun_with(tmp_path):
+    find(size=71).save(tmp_path)
+    with pytest.raises(
+        DataError, match=r"has 71 subwords and vocabulary\.size=72\. Put back"
+    ):
+        Vocabularies.load(tmp_path, config=VocabularyConfig(size=72))
 
 
 def test_a_size_that_is_not_the_configured_one_names_its_key():

@@ -17,7 +17,8 @@ from t2t_jax.decoding.chunked_search import chunked_beam_search
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.devices import fetch_rows, mesh_of, on_each_device, split_rows
 from t2t_jax.decoding.scoring import Scorer
-from t2t_jax.decoding.translator import Translator, make_translate
+from t2t_jax.decoding.shared_translation import make_translate
+from t2t_jax.decoding.translator import Translator
 from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.rnn import RNN

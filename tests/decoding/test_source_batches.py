@@ -4,15 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.source_batches import source_batches, source_lengths
+from t2t_jax.decoding.source_batches import most_rows, source_batches, source_lengths
 
 CONFIG = DecodingConfig(
     max_source_length=61, max_extra_tokens=3, tokens_per_batch=5 * 64
 )
 
 
-def batches(sources, config=CONFIG, devices=1):
-    return list(source_batches(sources, config, pad=0, eos=2, devices=devices))
+def batches(sources, config=CONFIG, **how):
+    return list(source_batches(sources, config, pad=0, eos=2, **how))
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,17 @@ def test_few_sentences_get_few_rows():
     assert [b.source_BxS.shape for b in batches([[5]])] == [(1, 16)]
     assert [b.source_BxS.shape for b in batches([[5]] * 3)] == [(4, 16)]
     assert batches([]) == []
+
+
+def test_calls_of_any_size_have_few_shapes_where_rows_grow_fast():
+    rows = [
+        batch.source_BxS.shape[0]
+        for count in range(1, 41)
+        for batch in batches([[5]] * count, row_growth=4)
+    ]
+    assert most_rows(CONFIG) == 16
+    assert rows == [1] + [4] * 3 + [16] * (12 + 2 * 16 + 3 * 8)
+    assert [b.indices for b in batches([[5]] * 3, row_growth=4)] == [(0, 1, 2)]
 
 
 def test_the_rows_are_a_multiple_of_the_devices_each_within_the_bound():

@@ -210,3 +210,10 @@ def test_scores_that_are_no_numbers_are_an_error_that_names_the_line():
     message = re.escape("The score of line 2 must be a finite number but is nan")
     with pytest.raises(DataError, match=message):
         translator(damaged).translate(["", "der Hund"])
+    with pytest.raises(DataError, match="The score of line 9 must be a finite"):
+        translator(damaged).translations(["", "der Hund"], first=7)
+
+
+def test_half_a_character_is_one_that_is_not_known():
+    lines = ["der \ud800", "\udc00 Hund", "\ud83d\ude42"]
+    assert translator().translate(lines) == ["der ?", "? Hund", "🙂"]

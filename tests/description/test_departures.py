@@ -8,7 +8,7 @@ from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.description.departures import departures
 from t2t_jax.model.config import RNNConfig, TransformerConfig
-from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from tests.configs.test_configs import _config
 
 ALWAYS = [
@@ -97,6 +97,11 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
             "spacing of checkpoints",
             "checkpoint.every_minutes",
         ),
+        (
+            {"training": {"skip_gradient_norm": 5.0}},
+            "large gradients",
+            "training.skip_gradient_norm",
+        ),
         ({"checkpoint": {"keep": 7}}, "checkpoints averaged", "checkpoint.keep"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -109,6 +114,7 @@ def test_each_choice_that_departs_is_named(sections, name, key):
         "optimizer": OptimizerConfig,
         "decoding": DecodingConfig,
         "checkpoint": CheckpointConfig,
+        "training": TrainingConfig,
     }
     ((section, values),) = sections.items()
     (found,) = chosen(**{section: classes[section](**values)})

@@ -87,6 +87,11 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
     ("each", "code", "message"),
     [
         (((), ()), 64, "--input=- is standard input, which 2 processes cannot all"),
+        (
+            (["in.en", "--stream"], ["in.en", "--stream"]),
+            64,
+            "--stream answers lines as they come, and 2 processes share lines out",
+        ),
         ((["in.en"], ["no.en"]), 66, "no.en must be a file that can be read"),
         ((["in.en"], ["other.en"]), 65, "other.en must hold the same lines on every"),
         (

@@ -19,7 +19,6 @@ from t2t_jax.training.reporting import Console
 from t2t_jax.training.step import compile_evaluation
 from t2t_jax.types import Share
 from tests.integration import tiny
-from tests.integration.test_resume import StopAfter
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +31,26 @@ CHANGED = {
     "evaluation__every_steps": 0,
     "evaluation__bleu_sentences": 1,
 }
+
+
+class StopAfter:
+    """Requests a stop when it has been asked for the n-th time: after n steps."""
+
+    def __init__(self, steps):
+        self._left = steps
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def reached(self, step):
+        self._left -= 1
+        return self._left == 0
+
+    def is_wanted(self):
+        return False
 
 
 class Trained:
@@ -52,8 +71,13 @@ class Trained:
             console=console,
             devices=jax.devices()[:devices],
         )
-        save = run.save
-        run.save = lambda *a: (save(*a), setattr(self, "state", jax.device_get(a[0])))
+        save = run._snapshots.save
+
+        def keep(state, *rest, **how):
+            save(state, *rest, **how)
+            self.state = jax.device_get(state)
+
+        run._snapshots.save = keep
         self.progress = run.train(StopAfter(steps_asked))
         with (workdir / "metrics.jsonl").open(encoding="utf-8") as file:
             self.records = [json.loads(line) for line in file]

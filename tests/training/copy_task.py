@@ -13,12 +13,15 @@ from t2t_jax.parallelism.sharding import shardings_for
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import batch_sums, compile_step, train_step
+from t2t_jax.training.step import batch_sums, lower_step, train_step
 from t2t_jax.types import Batch
 
 V, LENGTH = 13, 11
 BOS, EOS, FIRST_WORD = 1, 2, 4
 KEY = jax.random.key(5)
+# Quickly compiled, and every operation is rounded by itself: programs that compute the
+# same do so bit for bit, while optimised ones round as their operations were fused.
+HASTE = {"xla_backend_optimization_level": "0"}
 
 
 def pair_of(words):
@@ -59,7 +62,15 @@ class Trainer:
     """A tiny model with its compiled step on so many devices."""
 
     def __init__(
-        self, devices, *, rows=16, dropout=0.3, peak=0.01, warmup=3, d_model=8
+        self,
+        devices,
+        *,
+        rows=16,
+        dropout=0.3,
+        peak=0.01,
+        d_model=8,
+        step=train_step,
+        optimize=True,
     ):
         config = TransformerConfig(
             vocab_size=V,
@@ -82,9 +93,9 @@ class Trainer:
         places = shardings_for(shapes, self.mesh)
         self.state = jax.jit(init, out_shardings=places)(KEY)
         self.sums = jax.jit(partial(batch_sums, self.module, label_smoothing=0.1))
-        self.compiled = compile_step(
+        lowered = lower_step(
             partial(
-                train_step,
+                step,
                 module=self.module,
                 optimizer=optimizer,
                 label_smoothing=0.1,
@@ -94,6 +105,7 @@ class Trainer:
             batch_shape=(rows, LENGTH),
             mesh=self.mesh,
         )
+        self.compiled = lowered.compile(None if optimize else HASTE)
 
     def step(self, batch):
         batch = to_devices(batch, self.mesh)

@@ -1,0 +1,116 @@
+"""Whose fault it is that a checkpoint cannot be read: its own, or the machine's.
+
+A damaged checkpoint may be set aside and another one used. Where the machine is at
+fault (permissions, memory, a failing disk) the checkpoint may be good: reading ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from t2t_jax.errors import DataError, InputMissingError, StorageError, UnavailableError
+
+# What the system says of files that are missing, cut or something else than they were.
+_ABOUT_CONTENT = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EINVAL,
+    errno.ELOOP,
+    errno.ENODATA,
+    errno.ENOTEMPTY,
+}
+# TensorStore writes the system's error into a message, JAX its own name of it.
+_SYSTEM_ERROR = re.compile(r"(?:OS error |os_error_code=')(\d+)")
+_OF_THE_MACHINE = re.compile("RESOURCE_EXHAUSTED|PERMISSION_DENIED|UNAVAILABLE")
+
+
+class DamagedError(DataError):
+    """A checkpoint is not, or no longer, what was saved.
+
+    Args:
+      path: its folder.
+      reason: what is wrong with it, in one line.
+      others: the other steps that there are.
+
+    Attributes:
+      reason: as given.
+    """
+
+    def __init__(self, path: Path, reason: str, *, others: Sequence[int] = ()):
+        self.path, self.reason = path, reason
+        there = ", ".join(map(str, others)) or "none"
+        super().__init__(
+            f"Checkpoint {path} is damaged: {reason}.\nOther steps there: {there}. "
+            "Name one with --checkpoint; --mode=train goes on from the newest good one."
+        )
+
+
+def machine_error(error: BaseException, path: Path) -> Exception | None:
+    """Tells whether the machine is at fault, and with what error reading then ends.
+
+    Args:
+      error: what reading a checkpoint has raised.
+      path: of the checkpoint.
+
+    Returns:
+      The error to raise; None where the checkpoint itself is at fault.
+
+    Example:
+      >>> machine_error(MemoryError(), Path("run/checkpoints/7"))
+      UnavailableError('Checkpoint run/checkpoints/7 cannot be read: MemoryError...)
+      >>> machine_error(FileNotFoundError(2, "No such file"), Path("7")) is None
+      True
+    """
+    for one in _chain(error):
+        number = _number(one)
+        known = number is not None and number not in _ABOUT_CONTENT
+        if known or isinstance(one, MemoryError) or _OF_THE_MACHINE.search(str(one)):
+            message = (
+                f"Checkpoint {path} cannot be read: {reason_of(error)}.\nThe machine "
+                "is at fault and not the checkpoint, which is left as it is. Mend "
+                "that, and give the same command again."
+            )
+            return _kind(number, str(one))(message)
+    return None
+
+
+def reason_of(error: BaseException) -> str:
+    """Says in one line why a checkpoint could not be read or written.
+
+    Example:
+      >>> reason_of(ValueError("Failed to write [os_error_code='28']"))
+      'No space left on device'
+    """
+    for one in _chain(error):
+        number = _number(one)
+        if number is not None:
+            name = getattr(one, "filename", None)
+            return os.strerror(number) + (f": {name}" if name else "")
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200].rstrip(" :.")
+
+
+def _kind(number: int | None, text: str) -> type[Exception]:
+    if number in (errno.EACCES, errno.EPERM) or "PERMISSION_DENIED" in text:
+        return InputMissingError
+    if number == errno.EIO:
+        return StorageError
+    return UnavailableError
+
+
+def _number(error: BaseException) -> int | None:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = _SYSTEM_ERROR.search(str(error))
+    return int(found[1]) if found else None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

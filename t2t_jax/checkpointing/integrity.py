@@ -1,0 +1,246 @@
+"""What tells whether arrays and JSON are still what was saved.
+
+The JSON of a checkpoint holds a checksum of each array, and a digest of itself. A
+leaf's checksum is two sums, modulo 2^32, over its elements: each element's bits are
+mixed with its place in the whole array, in another way for each sum. A sum has no
+order, so the checksum is the same however the array is split over devices; and as both
+ways of mixing are one to one in the bits, a single changed element always changes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from t2t_jax.types import PyTree
+
+FORMAT = 1
+"""Of the checkpoints that are written; those of another one are not read."""
+
+SEAL = ("format", "checksums", "digest")
+"""What `seal` adds."""
+
+_PLACE_FACTORS = (0x9E3779B1, 0x85EBCA77)
+# Odd, so that multiplying modulo 2^32 loses no bit; each pair is one way of mixing.
+_MIXERS = ((0x85EBCA6B, 0xC2B2AE35), (0x7FEB352D, 0x846CA68B))
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+# So many elements at once keep NumPy's intermediate arrays in the processor's cache.
+_CHUNK = 1 << 18
+
+
+def checksums(tree: PyTree) -> dict[str, str]:
+    """Computes the checksum of each array of a tree, where the array lies.
+
+    Of arrays that reach over several processes all processes must come here.
+
+    Args:
+      tree: arrays of JAX or NumPy with elements of 1, 2 or 4 bytes.
+
+    Returns:
+      By path, `encoder/layer_0/…`, a text of dtype, shape and 16 hexadecimal digits.
+
+    Raises:
+      ValueError: an array's elements have another size.
+
+    Example:
+      >>> checksums({"bias": np.zeros(3, np.float32)})
+      {'bias': 'float32[3] 0f10a12406fa112e'}
+    """
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    for path, leaf in leaves:
+        if np.dtype(leaf.dtype).itemsize not in _WORDS:
+            raise ValueError(
+                f"{_name(path)} must have elements of 1, 2 or 4 bytes to be saved, and "
+                f"has {leaf.dtype}. Use another dtype."
+            )
+    # All are begun before the first is waited for.
+    sums = [
+        _program(_everywhere(leaf))(leaf)
+        if isinstance(leaf, jax.Array)
+        else sums_on_host(np.asarray(leaf))
+        for _, leaf in leaves
+    ]
+    return {
+        _name(path): f"{describe(leaf)} {first:08x}{second:08x}"
+        for (path, leaf), (first, second) in zip(
+            leaves, jax.device_get(sums), strict=True
+        )
+    }
+
+
+def descriptions(tree: PyTree) -> dict[str, str]:
+    """Describes each array of a tree, by its path; their shapes are enough.
+
+    Example:
+      >>> descriptions((np.zeros((2, 3), np.int8),))
+      {'0': 'int8[2,3]'}
+    """
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_name(path): describe(leaf) for path, leaf in leaves}
+
+
+def describe(leaf: Any) -> str:
+    """Writes an array's dtype and shape as the first part of a checksum's text.
+
+    Example:
+      >>> describe(np.zeros((), np.int32))
+      'int32[]'
+    """
+    return f"{np.dtype(leaf.dtype).name}[{','.join(map(str, leaf.shape))}]"
+
+
+def differences(saved: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """Says in which arrays two texts by path differ; "" if in none.
+
+    Example:
+      >>> differences({"a": "int8[2] 05", "b": "int8[2] 06"}, {"a": "int8[2] 07"})
+      'a was saved as int8[2] 05 and is int8[2] 07, and 1 more'
+    """
+    paths = [
+        path
+        for path in dict.fromkeys([*saved, *found])
+        if saved.get(path) != found.get(path)
+    ]
+    if not paths:
+        return ""
+    first, missing = paths[0], "missing"
+    more = f", and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return (
+        f"{first} was saved as {saved.get(first, missing)} and is "
+        f"{found.get(first, missing)}{more}"
+    )
+
+
+def seal(meta: Mapping[str, Any], trees: Mapping[str, PyTree]) -> dict[str, Any]:
+    """Adds to JSON what tells whether it, and arrays beside it, are as they were.
+
+    Args:
+      meta: JSON values.
+      trees: pytrees of arrays by name.
+
+    Example:
+      >>> sorted(seal({"step": 7}, {"params": {}}))
+      ['checksums', 'digest', 'format', 'step']
+    """
+    sums = {name: checksums(tree) for name, tree in trees.items()}
+    sealed = {**meta, "format": FORMAT, "checksums": sums}
+    return {**sealed, "digest": digest(sealed)}
+
+
+def broken_seal(sealed: Mapping[str, Any]) -> str:
+    """Says what is wrong with JSON that was sealed; "" if nothing is.
+
+    Example:
+      >>> broken_seal({**seal({"step": 7}, {}), "step": 8})
+      'its meta is not what was saved'
+    """
+    content = {name: value for name, value in sealed.items() if name != "digest"}
+    if sealed.get("digest") != digest(content):
+        return "its meta is not what was saved"
+    if sealed.get("format") != FORMAT:
+        return f"its format is {sealed.get('format')}, and this program reads {FORMAT}"
+    return ""
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of JSON values, whatever the order of their keys.
+
+    Example:
+      >>> digest({"a": 1, "b": (2,)}) == digest({"b": [2], "a": 1})
+      True
+    """
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sums_on_host(array: np.ndarray) -> np.ndarray:
+    """Computes with NumPy what `sums_on_devices` computes with JAX.
+
+    Args:
+      array: any shape, elements of 1, 2 or 4 bytes.
+
+    Returns:
+      uint32 array of two.
+
+    Example:
+      >>> sums_on_host(np.zeros(0, np.int8))
+      array([0, 0], dtype=uint32)
+    """
+    flat = np.ascontiguousarray(array).reshape(-1)
+    words = flat.view(_WORDS[flat.dtype.itemsize])
+    sums = np.zeros(2, np.uint32)
+    for start in range(0, words.size, _CHUNK):
+        chunk = words[start : start + _CHUNK].astype(np.uint32)
+        places = np.arange(start, start + chunk.size, dtype=np.uint64)
+        mixed = [
+            _mix(chunk, places.astype(np.uint32), np.uint32, which) for which in (0, 1)
+        ]
+        sums += np.sum(mixed, axis=1, dtype=np.uint32)
+    return sums
+
+
+def sums_on_devices(array: jax.Array) -> jax.Array:
+    """Computes the two sums of an array on its devices; to be called under `jax.jit`.
+
+    Args:
+      array: any shape and sharding, elements of 1, 2 or 4 bytes.
+
+    Returns:
+      uint32 array of two.
+    """
+    if array.dtype == jnp.bool_:
+        array = array.astype(jnp.uint8)
+    word = _WORDS[array.dtype.itemsize]
+    words = jax.lax.bitcast_convert_type(array, word).astype(jnp.uint32)
+    # One iota an axis, and nothing reshaped: each device numbers what it holds.
+    places, stride = jnp.zeros(array.shape, jnp.uint32), 1
+    for axis in reversed(range(array.ndim)):
+        along = jax.lax.broadcasted_iota(jnp.uint32, array.shape, axis)
+        places = places + along * jnp.uint32(stride % (1 << 32))
+        stride *= array.shape[axis]
+    return jnp.stack(
+        [
+            jnp.sum(_mix(words, places, jnp.uint32, which), dtype=jnp.uint32)
+            for which in (0, 1)
+        ]
+    )
+
+
+def _mix(bits: Any, places: Any, word: Callable[[int], Any], which: int) -> Any:
+    """Scrambles bits and places: shifts and odd factors, all of which can be undone."""
+    first, second = _MIXERS[which]
+    mixed = bits ^ _scramble(places * word(_PLACE_FACTORS[which]), word, first, second)
+    return _scramble(mixed + word(_PLACE_FACTORS[which]), word, second, first)
+
+
+def _scramble(x: Any, word: Callable[[int], Any], first: int, second: int) -> Any:
+    x = (x ^ (x >> word(16))) * word(first)
+    x = (x ^ (x >> word(13))) * word(second)
+    return x ^ (x >> word(16))
+
+
+@functools.cache
+def _program(everywhere: NamedSharding | None) -> Callable[[jax.Array], jax.Array]:
+    program: Callable[[jax.Array], jax.Array] = jax.jit(
+        sums_on_devices, out_shardings=everywhere
+    )
+    return program
+
+
+def _everywhere(leaf: jax.Array) -> NamedSharding | None:
+    """Places sums where every process that holds a part of the array can read them."""
+    if isinstance(leaf.sharding, NamedSharding):
+        return NamedSharding(leaf.sharding.mesh, PartitionSpec())
+    return None
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator="/")

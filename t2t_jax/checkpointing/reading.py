@@ -1,0 +1,168 @@
+"""Reads checkpoints, and believes none of them before it has looked.
+
+Each process reads for itself, and waits for no other, which may have met a damage that
+this one has not. With `saving.py` the only file that knows Orbax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from t2t_jax.checkpointing.damage import DamagedError, machine_error, reason_of
+from t2t_jax.checkpointing.folders import Meta, StepFolders
+from t2t_jax.checkpointing.integrity import (
+    broken_seal,
+    checksums,
+    descriptions,
+    differences,
+)
+from t2t_jax.errors import DataError
+from t2t_jax.files import MOST_JSON_BYTES, require_bounded
+from t2t_jax.types import PyTree
+
+Read = TypeVar("Read")
+
+
+class Reader:
+    """Reads the checkpoints of one directory.
+
+    Args:
+      folders: of the directory.
+    """
+
+    def __init__(self, folders: StepFolders):
+        self._folders = folders
+
+    def sealed(self, step: int) -> Meta:
+        """Reads the JSON of a checkpoint, with the checksums in it.
+
+        Raises:
+          DamagedError: it is not what was saved.
+        """
+        sealed = self._folders.meta(step)
+        reason = broken_seal(sealed)
+        if reason:
+            raise self._damaged(step, reason)
+        return sealed
+
+    def arrays(
+        self,
+        step: int,
+        like: Mapping[str, PyTree],
+        *,
+        all_could: Callable[[bool], bool] = bool,
+    ) -> Any:
+        """Reads items of a checkpoint, and compares them with what was saved.
+
+        Args:
+          step: its number.
+          like: by item, trees of `jax.ShapeDtypeStruct` with shardings.
+          all_could: as for `Checkpoints.training`.
+
+        Returns:
+          By item, trees of arrays.
+
+        Raises:
+          DamagedError: they are not what was saved.
+          DataError: they are of another model.
+        """
+        damage, restored, saved = None, {}, {}
+        try:
+            saved = self.sealed(step)["checksums"]
+            self._require_model(step, saved, like)
+            restored = self._attempt(step, lambda: self._restore(step, like))
+        except DamagedError as error:
+            damage = error
+        # Whatever has happened here, the others hear of it.
+        if not all_could(damage is None) and damage is None:
+            damage = self._damaged(step, "another process could not read it")
+        if damage:
+            raise damage
+        self._require_sums(step, saved, {name: restored[name] for name in like})
+        return restored
+
+    def verify(self, step: int) -> None:
+        """Reads all arrays of a checkpoint into NumPy, and compares them likewise.
+
+        Raises:
+          DamagedError: they are not what was saved.
+        """
+        saved = self.sealed(step)["checksums"]
+        handler = ocp.PyTreeCheckpointHandler()
+
+        def read() -> PyTree:
+            trees = {}
+            for name in saved:
+                path = self._folders.path(step) / name
+                as_numpy = jax.tree.map(
+                    lambda _: ocp.RestoreArgs(restore_type=np.ndarray),
+                    handler.metadata(path).tree,
+                )
+                args = ocp.args.PyTreeRestore(restore_args=as_numpy)
+                trees[name] = handler.restore(path, args=args)
+            return trees
+
+        self._require_sums(step, saved, self._attempt(step, read))
+
+    def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:
+        me = jax.process_index()
+        reader = ocp.Checkpointer(
+            ocp.CompositeCheckpointHandler(),
+            multiprocessing_options=ocp.options.MultiprocessingOptions(
+                primary_host=me,
+                active_processes={me},
+                barrier_sync_key_prefix=f"process-{me}",
+            ),
+        )
+        items = {name: ocp.args.StandardRestore(tree) for name, tree in like.items()}
+        return reader.restore(
+            self._folders.path(step), args=ocp.args.Composite(**items)
+        )
+
+    def _require_model(
+        self, step: int, saved: Mapping[str, Any], like: Mapping[str, PyTree]
+    ) -> None:
+        """Checks that a checkpoint holds arrays of these names and shapes."""
+        for name, tree in like.items():
+            there = {
+                path: text.rpartition(" ")[0]
+                for path, text in saved.get(name, {}).items()
+            }
+            reason = differences(there, descriptions(tree))
+            if reason:
+                raise DataError(
+                    f"Checkpoint {self._folders.path(step)} was written for another "
+                    f"model: {reason}, in {name}.\nName a workdir of this model, or "
+                    "give the configuration that it was trained with."
+                )
+
+    def _require_sums(
+        self, step: int, saved: Mapping[str, Any], trees: Mapping[str, PyTree]
+    ) -> None:
+        for name, tree in trees.items():
+            reason = differences(saved[name], checksums(tree))
+            if reason:
+                raise self._damaged(step, f"in {name}, {reason}")
+
+    def _attempt(self, step: int, read: Callable[[], Read]) -> Read:
+        """Reads, and tells a damaged checkpoint from a machine that fails."""
+        try:
+            for path in self._folders.path(step).rglob("*"):
+                # All but the arrays, in folders `d`, Orbax reads whole, as JSON.
+                if path.parent.name != "d" and path.is_file():
+                    require_bounded(path, most=MOST_JSON_BYTES, mend="")
+            return read()
+        except Exception as error:
+            fault = machine_error(error, self._folders.path(step))
+            if fault:
+                raise fault from error
+            raise self._damaged(step, reason_of(error)) from error
+
+    def _damaged(self, step: int, reason: str) -> DamagedError:
+        others = self._folders.other_steps(step)
+        return DamagedError(self._folders.path(step), reason, others=others)

@@ -1,0 +1,161 @@
+"""Writes checkpoints, beside the training that goes on.
+
+With `reading.py` the only file that knows Orbax. A save begins when the arrays have
+been copied from the devices, is written by threads, and is a checkpoint from the moment
+in which its folder is renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+import orbax.checkpoint as ocp
+
+from t2t_jax.checkpointing.damage import reason_of
+from t2t_jax.checkpointing.folders import Meta, StepFolders
+from t2t_jax.checkpointing.integrity import seal
+from t2t_jax.checkpointing.retention import steps_kept
+from t2t_jax.errors import StorageError, UserError
+from t2t_jax.types import PyTree
+
+
+class Saving:
+    """Saves in one directory, one after another, all processes together.
+
+    Args:
+      folders: of the directory.
+      keep: periodic checkpoints kept.
+    """
+
+    def __init__(self, folders: StepFolders, *, keep: int):
+        self._folders, self._keep = folders, keep
+        self._is_first = jax.process_index() == 0
+        self._writer: ocp.AsyncCheckpointer | None = None
+        self._step = 0
+        self._replaced: Path | None = None
+        if self._is_first:
+            folders.recover()
+
+    def begin(
+        self, step: int, trees: Mapping[str, PyTree], meta: Meta, *, replace: bool
+    ) -> None:
+        """Begins to write, when what was begun before is written.
+
+        Args:
+          step: its number.
+          trees: pytrees of arrays by name of item.
+          meta: JSON values.
+          replace: whether it takes the place of a checkpoint of that step.
+
+        Raises:
+          StorageError: it cannot be written, or what was begun before could not.
+        """
+        self.wait()
+        items = {name: ocp.args.StandardSave(tree) for name, tree in trees.items()}
+        items["meta"] = ocp.args.JsonSave(seal(meta, trees))
+        self._step = step
+        # Barriers are known by their names: those of a save that has failed on one
+        # process, and left another one waiting, must not be taken for those of this.
+        self._writer = ocp.AsyncCheckpointer(
+            ocp.CompositeCheckpointHandler(),
+            multiprocessing_options=ocp.options.MultiprocessingOptions(
+                barrier_sync_key_prefix=f"step-{step}"
+            ),
+        )
+        try:
+            if self._is_first:
+                # Threads of a save that has failed may have written on for a while.
+                self._folders.sweep()
+                self._replaced = self._folders.make_room(step, replace=replace)
+            path = self._folders.path(step)
+            self._writer.save(path, args=ocp.args.Composite(**items))
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def wait(self) -> None:
+        """Returns when what was begun is written.
+
+        Raises:
+          StorageError: it could not be. Of each save that is said once.
+        """
+        if self._writer is None:
+            return
+        try:
+            self._writer.wait_until_finished()
+        except Exception as error:
+            raise self._failed(error) from error
+        self._end()
+        if self._is_first:
+            self._remove_the_old()
+
+    def check(self) -> None:
+        """Says what `wait` would say, if that is known already; never waits.
+
+        Raises:
+          StorageError: what was begun could not be written.
+        """
+        if self._writer is None:
+            return
+        try:
+            self._writer.check_for_errors()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def require_room(self, step: int) -> None:
+        """Makes and removes a small folder, as a save makes a large one.
+
+        Args:
+          step: that is to be saved.
+
+        Raises:
+          StorageError: that is impossible.
+        """
+        self._step = step
+        probe = self._folders.directory / "room.orbax-checkpoint-tmp"
+        try:
+            probe.mkdir(parents=True, exist_ok=True)
+            (probe / "file").write_bytes(bytes(1 << 16))
+        except OSError as error:
+            raise self._failed(error) from error
+        self._folders.sweep()
+
+    def _failed(self, error: Exception) -> StorageError:
+        """Clears away a save that has failed, for what it has left holds space."""
+        if self._writer is not None:
+            with contextlib.suppress(Exception):
+                self._writer.wait_until_finished()
+            self._end()
+        if self._is_first:
+            self._folders.sweep()
+            if self._replaced is not None:
+                self._folders.recover()
+                self._replaced = None
+        newest = max(self._folders.steps(), default=0)
+        on = f"go on from step {newest:,}" if newest else "begin again"
+        return StorageError(
+            f"Step {self._step:,} could not be saved in {self._folders.directory}: "
+            f"{reason_of(error)}.\nUntil a save succeeds, the run would {on}. Make "
+            "room there, or make it writable."
+        )
+
+    def _end(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._writer = None
+
+    def _remove_the_old(self) -> None:
+        self._folders.sweep()
+        if self._replaced is not None:
+            self._folders.remove(self._replaced)
+            self._replaced = None
+        metas: dict[int, Meta | None] = {}
+        for step in self._folders.steps():
+            try:
+                metas[step] = self._folders.meta(step)
+            except UserError:  # Whosever fault it is, it may be good for something.
+                metas[step] = None
+        for step in metas.keys() - steps_kept(metas, keep=self._keep):
+            self._folders.remove(self._folders.path(step))

@@ -1,0 +1,51 @@
+"""`--mode=show_batch`: prints what a training step has read, to look at what is odd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from t2t_jax.batch_text import TextPair, read_batch
+from t2t_jax.cli.lines import opened_output, write_lines
+from t2t_jax.cli.options import Options
+from t2t_jax.differences import require_same
+from t2t_jax.errors import UserError
+from t2t_jax.text import open_text
+from t2t_jax.training.records import read_metrics
+from t2t_jax.training.reporting import Console
+
+_COLUMNS = ("corpus", "line", "source", "target")
+
+
+def run(options: Options) -> int:
+    """Prints a table of the pairs of one batch, one a line, tabs between; returns 0.
+
+    Nothing is written into the workdir, and whoever trains in it need not be stopped.
+
+    Raises:
+      UserError: the workdir holds no run, or its text is not there any more.
+    """
+    config, workdir, step = options.config, options.workdir, options.step
+    workdir.require()
+    if workdir.is_model:
+        raise UserError(
+            f"--workdir={workdir.path} is a model that --mode=average has written, and "
+            "has read no text itself. Name the run that it comes from."
+        )
+    console = Console(config.steps, every_seconds=config.logging.every_seconds)
+    text = open_text(config, workdir=workdir, say=console.say)
+    require_same(workdir.read_fingerprints(), text.fingerprints)
+    batch = read_batch(text, step, records=read_metrics(workdir.path / "metrics.jsonl"))
+    console.say(
+        f"Step {step:,} reads batch {batch.place.batch} of epoch {batch.place.epoch}: "
+        f"{len(batch.pairs):,} pairs in {batch.num_rows:,} rows."
+    )
+    with opened_output("-") as out:
+        write_lines(out, _table(batch.pairs))
+    return 0
+
+
+def _table(pairs: tuple[TextPair, ...]) -> Iterator[str]:
+    yield "\t".join(_COLUMNS)
+    for pair in pairs:
+        cells = (pair.place.corpus, str(pair.place.line), pair.source, pair.target)
+        yield "\t".join(cell.replace("\t", " ") for cell in cells)

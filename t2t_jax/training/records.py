@@ -1,0 +1,151 @@
+"""Tells programs how a run goes: metrics.jsonl, and TensorBoard's event files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.files import write_whole
+from t2t_jax.training.event_file import EventFile
+from t2t_jax.training.growing_file import GrowingFile
+from t2t_jax.training.progress import Progress, Record
+
+
+def read_metrics(path: Path) -> Iterator[Record]:
+    """Yields the records of a metrics.jsonl, but for lines that a crash has cut."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(record, dict) and {"step", "kind"} <= record.keys():
+                yield record
+
+
+class MetricsFile:
+    """metrics.jsonl: one JSON object a line, each with `step` and `kind`.
+
+    Args:
+      path: the file; made if it is not there.
+      step: the step the run stands at; records after it are cut, since the steps
+        they speak of are run again.
+    """
+
+    def __init__(self, path: Path, *, step: int):
+        kept = [
+            record
+            for record in read_metrics(path)
+            # A run that goes on has not had its end yet.
+            if record["step"] <= step and record["kind"] != "final"
+        ]
+        write_whole(path, "".join(map(_line, kept)))
+        self.records = len(kept)
+        self._file = GrowingFile(path)
+
+    def append(self, record: Record) -> None:
+        """Writes one record, at once.
+
+        Raises:
+          OSError: that is impossible now; it comes before the next one then.
+        """
+        self._file.append(_line(record).encode())
+
+    def close(self) -> None:
+        """Closes the file.
+
+        Raises:
+          OSError: the last records are lost.
+        """
+        self._file.close()
+
+
+def _line(record: Record) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+class Reporter:
+    """Writes what programs read: metrics.jsonl and TensorBoard's event files.
+
+    A disk that is full, or fails, costs records and not the run.
+
+    Args:
+      workdir: where both go.
+      step: the step the run stands at.
+      say: told when something cannot be written, and when it can again.
+    """
+
+    def __init__(self, workdir: Path, *, step: int, say: Callable[[str], None]):
+        self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
+        self._events = EventFile(workdir, step=step)
+        self._say = say
+        self._failing: set[str] = set()
+
+    def write(self, record: Record) -> None:
+        """Records figures in metrics.jsonl and for TensorBoard."""
+        figures = {
+            f"{record['kind']}/{name}": value
+            for name, value in record.items()
+            if isinstance(value, int | float) and name != "step"
+        }
+        self.attempt("metrics.jsonl", self._metrics.append, record)
+        self.attempt("The event file", self._events.append, record["step"], figures)
+
+    def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
+        """Writes something that the run can do without.
+
+        Args:
+          what: the name of it.
+          write: does it.
+          *args: for `write`.
+        """
+        try:
+            write(*args)
+        except OSError as error:
+            if what not in self._failing:
+                self._failing.add(what)
+                self._say(
+                    f"WARNING: {what} cannot be written: {error.strerror}. Training "
+                    "goes on. Make room there, or make it writable."
+                )
+        else:
+            if what in self._failing:
+                self._failing.remove(what)
+                self._say(f"{what} is written again.")
+
+    def write_final(self, progress: Progress) -> None:
+        """Records the end of a complete run."""
+        self.write(
+            {
+                "step": progress.step,
+                "kind": "final",
+                "epoch": progress.position.epoch,
+                "best_bleu": progress.best_bleu,
+                "minutes": progress.minutes,
+            }
+        )
+
+    def close(self) -> None:
+        """Writes out what is still held back."""
+        self.attempt("metrics.jsonl", self._metrics.close)
+        self.attempt("The event file", self._events.close)
+
+
+class NoReporter:
+    """Writes nothing: of several processes only the first one reports."""
+
+    def write(self, record: Record) -> None:
+        """Leaves the figures to the first process."""
+
+    def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
+        """Leaves everything else to the first process, too."""
+
+    def write_final(self, progress: Progress) -> None:
+        """Leaves the end of the run to the first process."""
+
+    def close(self) -> None:
+        """Has nothing to write out."""

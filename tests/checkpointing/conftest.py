@@ -1,0 +1,35 @@
+import gc
+
+import jax
+import pytest
+
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.parallelism.mesh import make_mesh
+from tests.checkpointing.small_states import save
+
+
+@pytest.fixture
+def checkpoints(tmp_path):
+    opened = Checkpoints(tmp_path / "checkpoints", keep=2)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_left_behind():
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def one():
+    return make_mesh(jax.devices()[:1])
+
+
+@pytest.fixture
+def chosen(checkpoints):
+    """Opens, for reading, checkpoints of which an early one is the best."""
+    save(checkpoints, 2, "periodic", bleu=30.0)
+    save(checkpoints, 3, "periodic", bleu=12.0)
+    save(checkpoints, 7, "final")
+    return Checkpoints(checkpoints.directory)

@@ -1,0 +1,152 @@
+"""From which checkpoint a run goes on, and what all of its processes do alike.
+
+Seen to fail: without `_set_aside`, and without `_require_no_traces`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.checkpointing import recovery
+from t2t_jax.checkpointing.damage import DamagedError
+from t2t_jax.checkpointing.recovery import newest_good, newest_step
+from t2t_jax.errors import DataError, InputMissingError, UnavailableError
+
+
+class Folder:
+    """Checkpoints of which some are damaged."""
+
+    directory = Path("run/checkpoints")
+
+    def __init__(self, *steps, bad=(), others=()):
+        self._steps, self.bad, self._others = list(steps), set(bad), list(others)
+        self.aside = []
+
+    def steps(self):
+        return list(self._steps)
+
+    def others(self):
+        return self._others
+
+    def quarantine(self, step):
+        self._steps.remove(step)
+        self.aside.append(step)
+        return self.directory / f"corrupt-{step}"
+
+    def restore(self, step):
+        if step in self.bad:
+            raise DamagedError(self.directory / str(step), f"reason {step}")
+        return f"state {step}"
+
+
+def resume(folder):
+    said = []
+    return newest_good(folder, folder.restore, say=said.append), said
+
+
+def test_the_newest_is_used_where_it_is_good():
+    folder = Folder(5, 10, 15, bad=[5])
+    assert resume(folder) == ("state 15", ["Going on from step 15 in run."])
+    assert folder.aside == []
+
+
+def test_the_damaged_ones_above_the_first_good_one_are_set_aside_and_named():
+    folder = Folder(3, 5, 10, 15, bad=[3, 10, 15])
+    state, said = resume(folder)
+    assert state == "state 5"
+    assert folder.aside == [15, 10]
+    assert said == [
+        "WARNING: Checkpoint run/checkpoints/15 is damaged: reason 15. "
+        "It is called corrupt-15 now.",
+        "WARNING: Checkpoint run/checkpoints/10 is damaged: reason 10. "
+        "It is called corrupt-10 now.",
+        "Going on from step 5 in run.",
+    ]
+
+
+def test_where_none_is_good_all_are_named_and_none_is_touched():
+    folder = Folder(5, 10, bad=[5, 10])
+    with pytest.raises(DataError) as info:
+        resume(folder)
+    assert info.value.exit_code == 65
+    assert info.value.problems[:2] == (
+        "Checkpoint run/checkpoints/10 is damaged: reason 10.",
+        "Checkpoint run/checkpoints/5 is damaged: reason 5.",
+    )
+    assert "must hold a good checkpoint" in info.value.problems[2]
+    assert folder.aside == []
+
+
+def test_where_the_machine_fails_nothing_is_set_aside():
+    folder = Folder(5, 10, 15, bad=[15])
+
+    def restore(step):
+        if step == 10:
+            raise UnavailableError("out of memory")
+        return folder.restore(step)
+
+    with pytest.raises(UnavailableError):
+        newest_good(folder, restore, say=print)
+    assert folder.aside == []
+
+
+def test_a_run_begins_only_where_none_has_been():
+    assert resume(Folder()) == (None, [])
+    for trace in ("corrupt-7", "9"):
+        with pytest.raises(DataError, match=f"for a run to begin.*holds {trace}"):
+            resume(Folder(others=[trace]))
+
+
+def test_a_stray_number_above_the_newest_is_named_and_passed_over():
+    state, said = resume(Folder(5, others=["4", "99", "corrupt-7"]))
+    assert state == "state 5"
+    assert said[:-1] == [
+        "WARNING: run/checkpoints/99 is no checkpoint, and is passed over."
+    ]
+
+
+class Lagging:
+    """A directory of checkpoints that shows what is in it only after some looks."""
+
+    directory = Path("run/checkpoints")
+
+    def __init__(self, *looks):
+        self._looks = list(looks)
+
+    def steps(self):
+        return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+
+
+class Second:
+    """The second of two processes; the first sees step 12."""
+
+    index, count, is_first = 1, 2, False
+
+    def hear(self, name):
+        return "12"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(recovery.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(
+        recovery.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
+    )
+
+
+def test_the_last_step_is_the_newest_and_without_any_it_is_none():
+    assert newest_step(Lagging([5, 10])) == 10
+    assert newest_step(Lagging([])) == 0
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_process_waits_until_it_sees_the_step_that_the_first_one_sees():
+    assert newest_step(Lagging([5], [5], [5, 12]), Second()) == 12
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("seen", [[], [5], [5, 12, 20]])
+def test_one_that_goes_on_seeing_another_is_refused(seen):
+    with pytest.raises(InputMissingError, match=r"1 sees .* process 0 sees 12"):
+        newest_step(Lagging(seen), Second())

@@ -1,0 +1,112 @@
+"""A run of fake steps, for what the loop does around them."""
+
+import math
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+
+from t2t_jax.errors import DivergedError
+from t2t_jax.training import loop
+from t2t_jax.training.metrics import Sums
+from t2t_jax.training.progress import Intervals, Progress
+from t2t_jax.training.step import StepOutput
+from t2t_jax.types import DataPosition
+
+BATCHES_PER_EPOCH = 5
+
+
+class Run:
+    """A run of fake steps that writes down what is called when."""
+
+    def __init__(self, monkeypatch, *, seconds_per_step=1.0):
+        self.timeline, self.records, self.saved = [], [], []
+        self.shown, self.skipped, self.endured = [], [], math.inf
+        self.bleus, self.losses, self.stop_at = {}, {}, ()
+        self.stop = SimpleNamespace(reached=lambda step: step in self.stop_at)
+        self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
+        self.shapes, self.ready = [], {None}
+        self.asked_every = 1
+        self.interrupted, self.waiting_for, self.pauses = (), "", []
+        monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
+
+    def is_ready(self, batch):
+        return batch in self.ready
+
+    def make_ready(self, batch):
+        self.clock += 200.0  # is not training time
+        self.timeline.append(f"compile {batch}")
+        self.ready.add(batch)
+
+    def __call__(self, state, batch):
+        assert self.is_ready(batch)
+        self.steps += 1
+        self.clock += self._pace
+        loss = self.losses.get(state + 1, 2.0)
+        sums = Sums(np.float32(loss), np.float32(1.0), 0, 1, 1, 4)
+        good = np.bool_(math.isfinite(loss))
+        return state + 1, StepOutput(sums, np.float32(0.5 + state), good)
+
+    def log(self, record):
+        self.timeline.append(f"log {record['step']}")
+        self.records.append(record)
+
+    def show(self, record):
+        self.shown.append(record["step"])
+
+    def skip(self, record):
+        self.timeline.append(f"skip {record['step']}")
+        self.skipped.append(record)
+        if record["in_a_row"] >= self.endured:
+            raise DivergedError("enough")
+
+    def evaluate(self, state, step):
+        self.clock += 1_000.0  # is not training time
+        assert state == step
+        if step in self.interrupted:
+            self.timeline.append(f"give up evaluating {step}")
+            return None
+        self.timeline.append(f"evaluate {step}")
+        return {"bleu": self.bleus[step]} if step in self.bleus else {}
+
+    def is_time(self, step, due):
+        return due and step % self.asked_every == 0
+
+    def save(self, state, progress, kinds):
+        self.clock += 500.0  # is not training time
+        self.timeline.append(f"save {progress.step}: {' '.join(kinds)}")
+        assert state == progress.step
+        self.saved.append(progress)
+
+    def train(self, progress=None, **intervals):
+        progress = progress or Progress()
+        every = {"log": 1_000, "evaluate": 0} | intervals
+        return loop.train(
+            progress.step,
+            self._batches(progress.position),
+            step=self,
+            progress=progress,
+            intervals=Intervals(**every),
+            callbacks=self,
+            stop=self.stop,
+            deadlines=self,
+        )
+
+    def made(self, step):
+        self.waiting_for = f"step {step + 1}"
+
+    @contextmanager
+    def paused(self, what):
+        self.pauses.append(what)
+        yield
+
+    def _batches(self, position):
+        epoch, batch = position
+        while True:
+            batch += 1
+            if batch == BATCHES_PER_EPOCH:
+                epoch, batch = epoch + 1, 0
+            yield (
+                DataPosition(epoch, batch),
+                self.shapes.pop(0) if self.shapes else None,
+            )

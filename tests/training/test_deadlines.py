@@ -1,0 +1,88 @@
+import time
+
+import pytest
+
+from t2t_jax.training import deadlines
+from t2t_jax.training.deadlines import Deadlines
+
+
+@pytest.fixture
+def armed(monkeypatch):
+    """Notes how faulthandler is armed, which would end the tests."""
+    seconds = []
+    monkeypatch.setattr(
+        deadlines.faulthandler,
+        "dump_traceback_later",
+        lambda s, exit: seconds.append(s),
+    )
+    monkeypatch.setattr(
+        deadlines.faulthandler,
+        "cancel_dump_traceback_later",
+        lambda: seconds.append(None),
+    )
+    return seconds
+
+
+def wait(seconds=2.0):
+    time.sleep(seconds)
+
+
+def settle(watched):
+    for step in range(1, 4):
+        watched.made(step)
+
+
+def test_a_step_in_time_is_no_cause_and_one_too_late_is(armed):
+    told = []
+    with Deadlines(step=1.5, pause=60, expired=told.append) as watched:
+        settle(watched)
+        for step in range(4, 7):
+            wait(0.7)
+            watched.made(step)
+        assert told == []
+        wait(2.5)
+    assert told == ["waiting for step 7, for 1.5 s"]
+
+
+def test_what_is_between_steps_and_the_first_after_it_have_their_own_time(armed):
+    told = []
+    with Deadlines(step=0.2, pause=60, expired=told.append) as watched:
+        wait(0.8)
+        watched.made(1)
+        watched.made(2)  # The first may still not have ended.
+        wait(0.8)
+        with watched.paused("evaluating"):
+            wait(0.8)
+        wait(0.8)
+        assert told == []
+        settle(watched)
+        wait(1.5)
+    assert told == ["waiting for step 4, for 0.2 s"]
+
+
+def test_a_pause_can_be_too_long_as_well(armed):
+    told = []
+    with Deadlines(step=60, pause=0.2, expired=told.append) as watched:
+        watched.made(8)
+        with watched.paused("saving step 8"):
+            wait(1.5)
+    assert told == ["saving step 8, for 0.2 s"]
+
+
+def test_0_waits_for_ever(armed):
+    told = []
+    with Deadlines(step=0, pause=0, expired=told.append) as watched:
+        watched.made(1)
+        wait(1.2)
+    assert told == []
+    assert set(armed) == {None}
+
+
+def test_foreign_code_that_never_ends_is_ended_a_minute_later(armed):
+    with Deadlines(step=100, pause=1000, expired=print) as watched:
+        settle(watched)
+        watched.made(4)
+        # Not left as it was: that would end a pause that may take longer.
+        with watched.paused("evaluating"):
+            pass
+    assert armed == [1060, 160, 1060, None]
