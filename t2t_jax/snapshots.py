@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
@@ -107,9 +107,10 @@ class Snapshots:
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])
         saved["pending"] = tuple(saved["pending"])
-        number = jax.jit(
-            lambda: jnp.asarray(step, jnp.int32), out_shardings=self._places.step
-        )()
+        # An argument and no constant: the program is the same for every step.
+        number = jax.jit(lambda number: number, out_shardings=self._places.step)(
+            np.int32(step)
+        )
         return TrainState(number, params, optimizer), Progress(**saved)
 
     def save(

@@ -17,6 +17,7 @@ _CODES = {
     errno.EACCES: 73,
     errno.EROFS: 73,
     errno.ENOSPC: 74,
+    errno.EFBIG: 74,
     errno.EDQUOT: 74,
     errno.EIO: 74,
 }

@@ -1,3 +1,10 @@
+"""Lines in and out.
+
+Seen to fail: with str.splitlines (more lines), without a bound on the lines that wait,
+without the loop around `out.write` (lines in part), and without the lock or the
+`unlink` of put_down.
+"""
+
 import gzip
 import io
 import os

@@ -29,6 +29,8 @@ from t2t_jax.types import StepModel
 from tests.faults import running
 from tests.integration import tiny
 
+pytestmark = pytest.mark.slow
+
 TIE = 1e-4
 EXTRA = 5
 # 8 rows at 32 slots; one line alone has a row of its own.

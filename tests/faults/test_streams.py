@@ -1,12 +1,12 @@
 """Translating lines as they come, and being stopped while translating.
 
-Seen to fail: with read_stdin_or_file in place of waiting_lines (no answer before the
-end), without the flush in write_lines (likewise), without `report`'s look for a broken
-pipe (a traceback), with `nullcontext` in place of `leaving_at_once` in main (JAX's hook
-of the garbage collector swallows one signal in five), without the lock in `put_down`
-(half a line), with `out.write` called once in `write_lines` (half a line where Python
-does not buffer), without its StringIO (no end while nobody reads), and without its
-`unlink` (a file is left over).
+Seen to fail: where waiting_lines hands nothing out before the end (no answer), without
+the flush in write_lines (likewise), without the look for a broken pipe in
+cli/endings.py (a traceback), with `nullcontext` in place of `leaving_at_once` in main
+(half a line), without the lock in put_down (likewise), without its StringIO (no end
+while nobody reads), and without its `unlink` (a file is left over). A handler that
+raises in the main thread is not enough: JAX's hook of the garbage collector swallows
+what is raised in it, which was one signal in five.
 """
 
 import fcntl
@@ -25,6 +25,8 @@ import pytest
 
 from tests.faults import running
 from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
 
 SENTENCE = b"The old teacher reads a book, and a child helps the famous men.\n"
 STOPPED = "error: Stopped by {}. Give the same command again.\n"
