@@ -221,7 +221,7 @@ def average_checkpoints(
     written = Checkpoints(target.checkpoints, keep=1)
     meta = {**origin, "kinds": ["average"]}
     written.save(model.step, params=model.params, optimizer=None, meta=meta)
-    written.close()
+    written.wait()
     vocabulary = model.vocabularies.fingerprint
     target.write_json("fingerprints.json", {"vocabulary": vocabulary})
     target.write_json("model.json", origin)

@@ -100,6 +100,8 @@ class Run:
             step = self._make_step()
         with ExitStack() as stack:
             stack.callback(self._console.close)
+            # First, and so left last: what ends a run can hang too.
+            deadlines = stack.enter_context(self._deadlines())
             reporter = self._make_reporter(progress.step)
             stack.callback(reporter.close)
             stack.push(self._close_snapshots)
@@ -118,10 +120,11 @@ class Run:
                 step=step,
                 progress=progress,
                 intervals=self._intervals(),
-                callbacks=self._make_journal(reporter, stop),
+                callbacks=self._make_journal(reporter, stop, deadlines),
                 stop=stop,
-                deadlines=stack.enter_context(self._deadlines()),
+                deadlines=deadlines,
             )
+            deadlines.begin("ending")
             if progress.completes(self._config.steps):
                 reporter.write_final(progress)
         return progress
@@ -157,9 +160,17 @@ class Run:
         )
 
     def _make_journal(
-        self, reporter: Reporter | NoReporter, stop: StopRequest
+        self,
+        reporter: Reporter | NoReporter,
+        stop: StopRequest,
+        deadlines: Deadlines,
     ) -> Journal:
         """Makes what the loop calls; `stop` interrupts what takes long in it."""
+
+        def is_given_up() -> bool:
+            deadlines.renew()  # It is asked whenever something has been done.
+            return stop.is_wanted()
+
         return Journal(
             self._config,
             workdir=self._workdir,
@@ -172,7 +183,7 @@ class Run:
                 module=self._module,
                 mesh=self._mesh,
                 processes=self._processes,
-                is_given_up=stop.is_wanted,
+                is_given_up=is_given_up,
             ),
             processes=self._processes,
         )

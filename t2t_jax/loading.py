@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +125,7 @@ def choose(directory: str | Path, *, checkpoint: str | int = "best") -> int:
     Raises:
       DataError: there is no such checkpoint.
     """
-    with closing(Checkpoints(Workdir(Path(directory)).checkpoints)) as checkpoints:
-        return checkpoints.choose(checkpoint)
+    return Checkpoints(Workdir(Path(directory)).checkpoints).choose(checkpoint)
 
 
 def translate(directory: str | Path, lines: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from t2t_jax.cli.endings import report
+from t2t_jax.cli.listeners import guard_stderr
 from t2t_jax.parallelism.clusters import require_single_task
 from t2t_jax.parallelism.compilation_cache import (
     keep_for_all_or_none,
@@ -99,6 +100,7 @@ def _show(unraisable: Any) -> None:
 
 def console() -> None:
     """Runs the command line of this process, as the script `t2t-jax` does."""
+    guard_stderr()
     sys.unraisablehook = _show
     sys.exit(main(sys.argv[1:]))
 

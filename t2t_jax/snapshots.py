@@ -56,7 +56,7 @@ class Snapshots:
         self._config, self._fingerprints = config, fingerprints
         self._init, self._say, self._processes = init, say, processes
         self._failure: StorageError | None = None
-        self._saves = 0
+        self._questions = 0
         self.shapes: TrainState = jax.eval_shape(init)
         self._places = state_shardings(
             self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
@@ -93,15 +93,12 @@ class Snapshots:
             self.shapes,
             self._places,
         )
-        params, optimizer = self._checkpoints.training(
+        params, optimizer, meta = self._checkpoints.training(
             step,
             params=target.params,
             optimizer=target.optimizer,
-            all_could=lambda could: bool(
-                least(self._processes, f"step {step} is read", int(could))
-            ),
+            all_could=self._all_could,
         )
-        meta = self._checkpoints.meta(step)
         require_same(meta["fingerprints"], self._fingerprints)
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
@@ -145,7 +142,6 @@ class Snapshots:
             meta["bleu"] = bleu
         self._tell_of_failure(self._checkpoints.wait)
         self._failure = None
-        self._saves += 1
         if self._all_have_room(progress.step):
             self._tell_of_failure(
                 self._checkpoints.save,
@@ -172,17 +168,32 @@ class Snapshots:
 
     def close(self) -> None:
         """Completes the saves begun, after which nothing more can be saved."""
-        self._tell_of_failure(self._checkpoints.close)
+        self._tell_of_failure(self._checkpoints.wait)
 
     def _all_have_room(self, step: int) -> bool:
-        """Finds out, before all processes save together, whether the first one can.
+        """Finds out, before all processes save together, whether each of them can.
 
         One that fails where the others wait for it would leave them waiting.
         """
-        if self._processes.is_first:
-            self._tell_of_failure(self._checkpoints.require_room, step)
+        self._tell_of_failure(self._checkpoints.require_room, step)
         could = not self._failure
-        return bool(least(self._processes, f"room for save {self._saves}", int(could)))
+        if self._all_could(could):
+            return True
+        if could:
+            self._note(
+                StorageError(
+                    f"Step {step:,} could not be saved in "
+                    f"{self._checkpoints.directory}: another process cannot write "
+                    "there.\nIts own log says why. Make room, or make it writable."
+                )
+            )
+        return False
+
+    def _all_could(self, could: bool) -> bool:
+        """Tells whether all processes could do what they have just tried."""
+        self._questions += 1  # All ask alike, and each name is used once only.
+        name = f"snapshots, question {self._questions}"
+        return bool(least(self._processes, name, int(could)))
 
     def _tell_of_failure(
         self, act: Callable[..., None], *args: Any, **kwargs: Any
@@ -190,5 +201,8 @@ class Snapshots:
         try:
             act(*args, **kwargs)
         except StorageError as error:
-            self._failure = error
-            self._say(f"WARNING: {error}")
+            self._note(error)
+
+    def _note(self, failure: StorageError) -> None:
+        self._failure = failure
+        self._say(f"WARNING: {failure}")

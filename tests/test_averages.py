@@ -57,7 +57,7 @@ def workdir(tmp_path_factory):
         if kind == "best":
             meta["bleu"] = 1.0
         checkpoints.save(step, params=drawn(step), optimizer=None, meta=meta)
-    checkpoints.close()
+    checkpoints.wait()
     return made
 
 

@@ -35,7 +35,9 @@ class Checkpoints:
         self.directory = directory.absolute()
         self._folders = StepFolders(self.directory)
         self._reader = Reader(self._folders)
-        self._saving = None if keep is None else Saving(self._folders, keep=keep)
+        self._saving: Saving | None = None
+        if keep is not None:
+            self._saving = Saving(self._folders, reader=self._reader, keep=keep)
 
     def save(
         self,
@@ -91,8 +93,7 @@ class Checkpoints:
         Raises:
           DamagedError: it is not what was saved.
         """
-        sealed = self._reader.sealed(step)
-        return {name: value for name, value in sealed.items() if name not in SEAL}
+        return _without_seal(self._reader.sealed(step))
 
     def params(self, step: int, *, like: PyTree) -> Params:
         """Reads the parameters of a checkpoint.
@@ -103,9 +104,10 @@ class Checkpoints:
 
         Raises:
           DamagedError: they are not what was saved.
-          DataError: they are of another model.
+          DataError: they are of another model, or of another version's format.
         """
-        return self._reader.arrays(step, {"params": like})["params"]
+        _, restored = self._reader.arrays(step, {"params": like})
+        return restored["params"]
 
     def training(
         self,
@@ -114,23 +116,24 @@ class Checkpoints:
         params: PyTree,
         optimizer: PyTree,
         all_could: Callable[[bool], bool] = bool,
-    ) -> PyTree:
-        """Reads (params, optimizer) of a checkpoint, shaped and placed like those.
+    ) -> tuple[PyTree, PyTree, Meta]:
+        """Reads params, optimizer and JSON; the arrays placed like those given.
 
         Args:
           step: one of `steps()`.
           params: tree of `jax.ShapeDtypeStruct` with shardings.
           optimizer: the same.
           all_could: told whether this process could read its part, it tells whether
-            all could; what several processes hold they can only verify together.
+            all could; asked again when each has verified what it holds. What several
+            processes hold they can only verify together.
 
         Raises:
           DamagedError: they are not what was saved.
-          DataError: they are of another model.
+          DataError: they are of another model, or of another version's format.
         """
         like = {"params": params, "optimizer": optimizer}
-        restored = self._reader.arrays(step, like, all_could=all_could)
-        return restored["params"], restored["optimizer"]
+        sealed, restored = self._reader.arrays(step, like, all_could=all_could)
+        return restored["params"], restored["optimizer"], _without_seal(sealed)
 
     def verify(self, step: int) -> None:
         """Reads all arrays of a checkpoint, of whatever model, on the host.
@@ -196,10 +199,6 @@ class Checkpoints:
         if self._saving is not None:
             self._saving.require_room(step)
 
-    def close(self) -> None:
-        """Waits for what is being written.
 
-        Raises:
-          StorageError: it could not be.
-        """
-        self.wait()
+def _without_seal(sealed: Meta) -> Meta:
+    return {name: value for name, value in sealed.items() if name not in SEAL}

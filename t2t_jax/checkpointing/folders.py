@@ -13,10 +13,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.checkpointing.damage import DamagedError, machine_error, reason_of
-from t2t_jax.errors import DataError
-from t2t_jax.files import read_object
-
 Meta = dict[str, Any]
 
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
@@ -51,23 +47,6 @@ class StepFolders:
             for path in [*self._numbered(), *aside]
             if not (_NUMBER.fullmatch(path.name) and _is_step(path))
         )
-
-    def meta(self, step: int) -> Meta:
-        """Reads the JSON of a checkpoint, all of it, and not yet verified.
-
-        Raises:
-          DamagedError: it is missing, or not JSON.
-        """
-        path = self.path(step)
-        try:
-            # Where Orbax puts the JSON of an item of the name `meta`.
-            return read_object(path / "meta" / "metadata", mend="Name another step.")
-        except (DataError, OSError) as error:
-            fault = machine_error(error, path)
-            if fault:
-                raise fault from error
-            reason = f"its meta cannot be read ({reason_of(error)})"
-            raise DamagedError(path, reason, others=self.other_steps(step)) from error
 
     def other_steps(self, step: int) -> list[int]:
         """Lists all steps but this one."""
@@ -121,7 +100,8 @@ class StepFolders:
             shutil.rmtree(path, ignore_errors=True)
         for path in sorted(self.directory.glob("replaced-*")):
             number = path.name.removeprefix("replaced-")
-            if _NUMBER.fullmatch(number) and not self.path(int(number)).exists():
+            if _NUMBER.fullmatch(number) and not _is_step(self.path(int(number))):
+                self.make_room(int(number))
                 path.rename(self.path(int(number)))
             else:
                 self.remove(path)

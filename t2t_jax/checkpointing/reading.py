@@ -6,7 +6,9 @@ this one has not. With `saving.py` the only file that knows Orbax.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
@@ -16,13 +18,14 @@ import orbax.checkpoint as ocp
 from t2t_jax.checkpointing.damage import DamagedError, machine_error, reason_of
 from t2t_jax.checkpointing.folders import Meta, StepFolders
 from t2t_jax.checkpointing.integrity import (
+    FORMAT,
     broken_seal,
     checksums,
     descriptions,
     differences,
 )
 from t2t_jax.errors import DataError
-from t2t_jax.files import MOST_JSON_BYTES, require_bounded
+from t2t_jax.files import MOST_JSON_BYTES, read_object, require_bounded
 from t2t_jax.types import PyTree
 
 Read = TypeVar("Read")
@@ -43,11 +46,19 @@ class Reader:
 
         Raises:
           DamagedError: it is not what was saved.
+          DataError: it is, but another version of this program has saved it.
         """
-        sealed = self._folders.meta(step)
+        sealed = self._unsealed(step)
         reason = broken_seal(sealed)
         if reason:
             raise self._damaged(step, reason)
+        if sealed.get("format") != FORMAT:
+            raise DataError(
+                f"Checkpoint {self._folders.path(step)} must have format {FORMAT} to "
+                f"be read here, and has {sealed.get('format')}: a newer version of "
+                "t2t_jax, or another one, has written it.\nIt is left as it is. Use "
+                "that version, or name another step or workdir."
+            )
         return sealed
 
     def arrays(
@@ -56,7 +67,7 @@ class Reader:
         like: Mapping[str, PyTree],
         *,
         all_could: Callable[[bool], bool] = bool,
-    ) -> Any:
+    ) -> tuple[Meta, Any]:
         """Reads items of a checkpoint, and compares them with what was saved.
 
         Args:
@@ -65,26 +76,26 @@ class Reader:
           all_could: as for `Checkpoints.training`.
 
         Returns:
-          By item, trees of arrays.
+          The sealed JSON, and by item trees of arrays.
 
         Raises:
           DamagedError: they are not what was saved.
-          DataError: they are of another model.
+          DataError: they are of another model, or another version has saved them.
         """
-        damage, restored, saved = None, {}, {}
-        try:
-            saved = self.sealed(step)["checksums"]
-            self._require_model(step, saved, like)
-            restored = self._attempt(step, lambda: self._restore(step, like))
-        except DamagedError as error:
-            damage = error
-        # Whatever has happened here, the others hear of it.
-        if not all_could(damage is None) and damage is None:
-            damage = self._damaged(step, "another process could not read it")
-        if damage:
-            raise damage
-        self._require_sums(step, saved, {name: restored[name] for name in like})
-        return restored
+
+        def read() -> tuple[Meta, Any]:
+            sealed = self.sealed(step)
+            self._require_model(step, sealed["checksums"], like)
+            return sealed, self._attempt(step, lambda: self._restore(step, like))
+
+        def compare() -> None:
+            trees = {name: restored[name] for name in like}
+            self._require_sums(step, sealed["checksums"], trees)
+
+        sealed, restored = self._together(step, read, all_could)
+        # Twice, for a copy of an array is judged by the process alone that holds it.
+        self._together(step, compare, all_could)
+        return sealed, restored
 
     def verify(self, step: int) -> None:
         """Reads all arrays of a checkpoint into NumPy, and compares them likewise.
@@ -108,6 +119,32 @@ class Reader:
             return trees
 
         self._require_sums(step, saved, self._attempt(step, read))
+
+    def _together(
+        self, step: int, act: Callable[[], Read], all_could: Callable[[bool], bool]
+    ) -> Read:
+        """Acts, and lets the others hear of a damage, so that nobody goes on alone."""
+        try:
+            done = act()
+        except DamagedError:
+            all_could(False)
+            raise
+        if not all_could(True):
+            raise self._damaged(step, "another process could not read it")
+        return done
+
+    def _unsealed(self, step: int) -> Meta:
+        """Reads the JSON of a checkpoint, which nobody may believe yet."""
+        path = self._folders.path(step)
+        try:
+            # Where Orbax puts the JSON of an item of the name `meta`.
+            return read_object(path / "meta" / "metadata", mend="Name another step.")
+        except (DataError, OSError) as error:
+            fault = machine_error(error, path)
+            if fault:
+                raise fault from error
+            reason = f"its meta cannot be read ({reason_of(error)})"
+            raise self._damaged(step, reason) from error
 
     def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:
         me = jax.process_index()
@@ -144,8 +181,10 @@ class Reader:
     def _require_sums(
         self, step: int, saved: Mapping[str, Any], trees: Mapping[str, PyTree]
     ) -> None:
-        for name, tree in trees.items():
-            reason = differences(saved[name], checksums(tree))
+        # All sums come first: other processes may wait for this one in each of them.
+        found = {name: checksums(tree) for name, tree in trees.items()}
+        for name, sums in found.items():
+            reason = differences(saved[name], sums)
             if reason:
                 raise self._damaged(step, f"in {name}, {reason}")
 
@@ -153,9 +192,7 @@ class Reader:
         """Reads, and tells a damaged checkpoint from a machine that fails."""
         try:
             for path in self._folders.path(step).rglob("*"):
-                # All but the arrays, in folders `d`, Orbax reads whole, as JSON.
-                if path.parent.name != "d" and path.is_file():
-                    require_bounded(path, most=MOST_JSON_BYTES, mend="")
+                _require_plain(path)
             return read()
         except Exception as error:
             fault = machine_error(error, self._folders.path(step))
@@ -166,3 +203,15 @@ class Reader:
     def _damaged(self, step: int, reason: str) -> DamagedError:
         others = self._folders.other_steps(step)
         return DamagedError(self._folders.path(step), reason, others=others)
+
+
+def _require_plain(path: Path) -> None:
+    """Checks what Orbax would open without a look: a pipe or a device may never end."""
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return
+    if not stat.S_ISREG(mode):
+        raise DataError(f"{path} must be a file, and is a link, a pipe or a device")
+    # All but the arrays, in folders `d`, Orbax reads whole, as JSON.
+    if path.parent.name != "d":
+        require_bounded(path, most=MOST_JSON_BYTES, mend="")

@@ -11,8 +11,8 @@ NO_BLEU = -1.0
 def steps_kept(metas: Mapping[int, Mapping[str, Any] | None], *, keep: int) -> set[int]:
     """Chooses the newest checkpoint, the newest `keep` periodic ones, and the best.
 
-    Orbax's own LatestN would count a best or stopped checkpoint as one of the n, and
-    so drop a periodic one that an average needs.
+    A best or stopped checkpoint is not counted among the periodic ones, or it would
+    cost one that an average needs.
 
     Args:
       metas: by step, the JSON of each checkpoint; None where it cannot be read, and so

@@ -8,6 +8,7 @@ in which its folder is renamed.
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import orbax.checkpoint as ocp
 from t2t_jax.checkpointing.damage import reason_of
 from t2t_jax.checkpointing.folders import Meta, StepFolders
 from t2t_jax.checkpointing.integrity import seal
+from t2t_jax.checkpointing.reading import Reader
 from t2t_jax.checkpointing.retention import steps_kept
 from t2t_jax.errors import StorageError, UserError
 from t2t_jax.types import PyTree
@@ -27,11 +29,12 @@ class Saving:
 
     Args:
       folders: of the directory.
+      reader: of the same directory; it tells which checkpoints are kept.
       keep: periodic checkpoints kept.
     """
 
-    def __init__(self, folders: StepFolders, *, keep: int):
-        self._folders, self._keep = folders, keep
+    def __init__(self, folders: StepFolders, *, reader: Reader, keep: int):
+        self._folders, self._reader, self._keep = folders, reader, keep
         self._is_first = jax.process_index() == 0
         self._writer: ocp.AsyncCheckpointer | None = None
         self._step = 0
@@ -107,6 +110,8 @@ class Saving:
     def require_room(self, step: int) -> None:
         """Makes and removes a small folder, as a save makes a large one.
 
+        Each process makes its own, for it may be the only one that cannot.
+
         Args:
           step: that is to be saved.
 
@@ -114,13 +119,15 @@ class Saving:
           StorageError: that is impossible.
         """
         self._step = step
-        probe = self._folders.directory / "room.orbax-checkpoint-tmp"
+        # Not called like a save that did not end, which the first process sweeps away.
+        probe = self._folders.directory / f"removed-room-{jax.process_index()}"
         try:
             probe.mkdir(parents=True, exist_ok=True)
             (probe / "file").write_bytes(bytes(1 << 16))
         except OSError as error:
             raise self._failed(error) from error
-        self._folders.sweep()
+        finally:
+            shutil.rmtree(probe, ignore_errors=True)
 
     def _failed(self, error: Exception) -> StorageError:
         """Clears away a save that has failed, for what it has left holds space."""
@@ -154,7 +161,7 @@ class Saving:
         metas: dict[int, Meta | None] = {}
         for step in self._folders.steps():
             try:
-                metas[step] = self._folders.meta(step)
+                metas[step] = self._reader.sealed(step)
             except UserError:  # Whosever fault it is, it may be good for something.
                 metas[step] = None
         for step in metas.keys() - steps_kept(metas, keep=self._keep):

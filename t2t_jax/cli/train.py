@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from t2t_jax.cli.announcement import Announcement
 from t2t_jax.cli.endings import report
+from t2t_jax.cli.listeners import open_log
 from t2t_jax.cli.options import Options
 from t2t_jax.errors import StoppedError, UserError
 from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.text import Text, open_text, prepare_text
+from t2t_jax.training.records import read_metrics
 from t2t_jax.training.reporting import Console
 from t2t_jax.workdir import Workdir
 
@@ -98,7 +100,7 @@ def _open(options: Options, held: ExitStack) -> _Ready:
     news = Announcement.hear(options.processes)
     news.require_same_config(config, index=index)
     news.require_same_workdir(workdir, index=index)
-    log = held.enter_context(workdir.log_of(index).open("a", encoding="utf-8"))
+    log = held.enter_context(open_log(workdir.log_of(index)))
     console = Console(
         config.steps, every_seconds=config.logging.every_seconds, stream=log
     )
@@ -139,7 +141,9 @@ def _newest_step(workdir: Workdir, steps: int) -> int:
     try:
         if newest >= steps:
             checkpoints.verify(newest)
-            if checkpoints.meta(newest)["progress"]["pending"]:
+            records = read_metrics(workdir.path / "metrics.jsonl")
+            has_ended = any(record["kind"] == "final" for record in records)
+            if checkpoints.meta(newest)["progress"]["pending"] or not has_ended:
                 return 0
         if newest and not workdir.read_fingerprints():  # a run of an older version
             before = checkpoints.meta(newest)["fingerprints"]

@@ -77,6 +77,8 @@ class Notices:
     def fail(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
         """Ends this process, and all others as soon as they have read why.
 
+        What is told is the first failure: a later one may only have come of it.
+
         Args:
           code: the exit code.
           reason: what has happened; its first line is told.
@@ -101,8 +103,8 @@ class Notices:
 
     def _tell(self, name: str, text: str) -> None:
         try:
-            self._client.key_value_set(f"{_FOLDER}{name}", text, allow_overwrite=True)
-        except RuntimeError:  # The coordinator has gone, and with it everybody.
+            self._client.key_value_set(f"{_FOLDER}{name}", text)
+        except RuntimeError:  # Told before, by the first; or the coordinator has gone.
             return
 
     def _watch(self) -> None:
@@ -124,7 +126,7 @@ class Notices:
                 continue
             self.stop_given |= f"{_FOLDER}{_STOP}" in told
             failed = told.get(f"{_FOLDER}{_FAILED}")
-            if failed is not None:
+            if failed is not None and not self._ending.locked():
                 self._follow(Failure(*json.loads(failed)))
 
     def _follow(self, failure: Failure) -> None:

@@ -12,7 +12,7 @@ import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """The signals that ask a process to stop."""
@@ -54,8 +54,12 @@ def watching(
 
 
 def say_now(text: str) -> None:
-    """Writes a line to stderr, even where the main thread is in the middle of one."""
-    os.write(2, f"{text}\n".encode())
+    """Writes a line to stderr, even where the main thread is in the middle of one.
+
+    Where it cannot be written, what is done next is done all the same.
+    """
+    with suppress(OSError):
+        os.write(2, f"{text}\n".encode())
 
 
 def _watch(

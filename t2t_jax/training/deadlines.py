@@ -65,10 +65,24 @@ class Deadlines:
         Args:
           what: the run is doing meanwhile.
         """
+        self.begin(what)
+        yield
+        self.begin(f"waiting for a step after {what}")
+
+    def begin(self, what: str) -> None:
+        """Begins the time for something else than a step.
+
+        Args:
+          what: the run is doing from here on.
+        """
         self._unsettled = _UNSETTLED
         self._arm(self._pause, what)
-        yield
-        self._arm(self._pause, f"waiting for a step after {what}")
+
+    def renew(self) -> None:
+        """Begins the time anew for what is being done, since some of it is done."""
+        due = self._due
+        if due is not None:
+            self._arm(due[1], due[2])
 
     def _arm(self, seconds: float, what: str) -> None:
         due = time.monotonic() + seconds

@@ -66,7 +66,7 @@ def train(
     """
     meter = Meter(progress, skip=callbacks.skip)
     turn = Turn(meter, intervals, callbacks, stop, deadlines)
-    is_over = False
+    is_over = progress.completes(intervals.steps)
     if progress.pending:
         progress, is_over = turn.close(state, progress, progress)
     for position, batch in () if is_over else batches:

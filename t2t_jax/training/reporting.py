@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any, TextIO
 
 from t2t_jax.training.progress import Record
@@ -29,7 +30,6 @@ class Console:
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._began = time.monotonic()
         self._bar: Any = None
-        self._heard = True
 
     def start(self, step: int) -> None:
         """Begins to show progress, from `step` on."""
@@ -55,12 +55,9 @@ class Console:
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, emoji=False)
             return
-        try:
-            if self._heard:
-                print(text, file=self._stream, flush=True)
-        except BrokenPipeError:
-            # Whoever listened has gone; the run goes on, and metrics.jsonl tells of it.
-            self._heard = False
+        # Whoever listened has gone, or the disk is full; metrics.jsonl tells all.
+        with suppress(OSError):
+            print(text, file=self._stream, flush=True)
 
     def say_evaluation(self, record: Record, samples: str) -> None:
         """Writes the figures of an `eval` record, and translations as a sample."""

@@ -91,7 +91,7 @@ class Turn:
         kinds = self._kinds_due(before, now, bleu)
         if bleu is not None:
             now = now._replace(best_bleu=max(bleu, now.best_bleu))
-        is_last = now.step == self.intervals.steps
+        is_last = now.step >= self.intervals.steps
         # Read once: a signal between here and the end would leave without saving.
         stopping = given_up or not (
             is_last or pending or not self.stop.reached(now.step)
@@ -100,16 +100,18 @@ class Turn:
             kinds += ("stopped",)
         if given_up:
             now = now._replace(pending=kinds)
-        if not set(kinds) <= set(pending):
+        if pending and not given_up:
             # What was interrupted gets the kinds that it would have had.
-            earlier = (kind for kind in pending if kind != "stopped")
-            now = self._save(state, now, tuple(dict.fromkeys((*earlier, *kinds))))
+            earlier = tuple(kind for kind in pending if kind != "stopped")
+            kinds = tuple(dict.fromkeys((*earlier, *kinds))) or pending
+        if kinds and not (pending and given_up):
+            now = self._save(state, now, kinds)
         return now, is_last or stopping
 
     def _evaluate(self, state: TrainState, step: int, *, anyway: bool) -> float | None:
         """Returns the BLEU of an evaluation; -1 for none, None if it was given up."""
         every = self.intervals.evaluate
-        is_due = step == self.intervals.steps or (every and step % every == 0)
+        is_due = step >= self.intervals.steps or (every and step % every == 0)
         if not (anyway or is_due):
             return -1.0
         self.meter.settle()
@@ -135,7 +137,7 @@ class Turn:
         due = {
             "periodic": bool(periodic),
             "best": bleu is not None and bleu > now.best_bleu,
-            "final": bleu is not None and now.step == every.steps,
+            "final": bleu is not None and now.step >= every.steps,
         }
         return tuple(kind for kind, is_due in due.items() if is_due)
 

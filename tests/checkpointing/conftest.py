@@ -12,7 +12,7 @@ from tests.checkpointing.small_states import save
 def checkpoints(tmp_path):
     opened = Checkpoints(tmp_path / "checkpoints", keep=2)
     yield opened
-    opened.close()
+    opened.wait()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -26,14 +26,16 @@ def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
         3, params=scattered[0], optimizer=scattered[1], meta={"kinds": ["final"]}
     )
     checkpoints.wait()
-    restored = checkpoints.training(
+    *restored, meta = checkpoints.training(
         3, params=like(params, one), optimizer=like(state, one)
     )
+    restored = tuple(restored)
+    assert meta == {"kinds": ["final"]}
     assert jax.tree.structure(restored) == jax.tree.structure((params, state))
     jax.tree.map(np.testing.assert_array_equal, restored, (params, state))
     for leaf in jax.tree.leaves(restored):
         assert leaf.sharding.device_set == {jax.devices()[0]}
-    scattered_again, _ = checkpoints.training(
+    scattered_again, *_ = checkpoints.training(
         3, params=like(params, seven, rules=RULES), optimizer=like(state, seven)
     )
     assert scattered_again["encoder"]["layer_0"]["kernel"].sharding.spec == P("fsdp")
@@ -92,15 +94,45 @@ def test_the_newest_periodic_ones_the_best_and_the_newest_survive(checkpoints):
         assert checkpoints.steps() == left, f"after step {step}"
 
 
+# A name that nobody knows, and a score that would make it the best.
+@pytest.mark.parametrize("change", [('"kinds"', '"kindr"'), ("2.0", "9.0")])
+def test_a_damaged_older_one_neither_ends_a_save_nor_decides_what_goes(
+    checkpoints, change
+):
+    for step in (1, 2, 3):
+        save(checkpoints, step, "periodic", bleu=float(step))
+    path = checkpoints.directory / "2" / "meta" / "metadata"
+    path.write_text(path.read_text().replace(*change))
+    for step in (4, 5, 6):
+        save(checkpoints, step, "periodic")
+    assert checkpoints.steps() == [2, 3, 5, 6]
+
+
+def test_a_probe_for_room_leaves_nothing_and_is_no_other_process_s(
+    checkpoints, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr("shutil.rmtree", lambda path, **_: seen.append(path.name))
+    for index in (0, 1):
+        monkeypatch.setattr("jax.process_index", lambda index=index: index)
+        checkpoints.require_room(5)
+    assert len(set(seen)) == 2
+    monkeypatch.undo()
+    checkpoints.save(5, params=params_of(5), optimizer=None, meta={"kinds": []})
+    checkpoints.require_room(6)
+    checkpoints.wait()
+    assert checkpoints.steps() == [5]
+
+
 def test_retention_is_remembered_by_another_process(tmp_path):
     for step, kinds, bleu in [(1, "best", 9.0), (2, "periodic", None)]:
         opened = Checkpoints(tmp_path, keep=1)
         save(opened, step, kinds, bleu=bleu)
-        opened.close()
+        opened.wait()
     opened = Checkpoints(tmp_path, keep=1)
     save(opened, 3, "periodic")
     assert opened.steps() == [1, 3]
-    opened.close()
+    opened.wait()
 
 
 @pytest.mark.parametrize(("which", "step"), [("best", 2), ("last", 7), ("3", 3)])
@@ -136,7 +168,7 @@ def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
     assert left.exists()  # a reader sweeps nothing
     resumed = Checkpoints(checkpoints.directory, keep=2)
     save(resumed, 7, "final")
-    resumed.close()
+    resumed.wait()
     assert not left.exists()
 
 

@@ -194,7 +194,6 @@ def test_json_without_a_seal_is_not_believed():
     assert broken_seal({"step": 7}) == "its meta is not what was saved"
 
 
-def test_another_format_is_named():
+def test_the_seal_of_another_format_is_not_broken():
     sealed = {"step": 7, "format": 2}
-    reason = broken_seal({**sealed, "digest": digest(sealed)})
-    assert reason == "its format is 2, and this program reads 1"
+    assert broken_seal({**sealed, "digest": digest(sealed)}) == ""

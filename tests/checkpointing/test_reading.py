@@ -1,17 +1,24 @@
 """A checkpoint is believed only where it is bit for bit what was saved.
 
-Seen to fail: without the comparison in `_require_sums`, and with the seal broken
-outside of the `try` in `Reader.arrays` (the other processes hear of nothing).
+Seen to fail: without the comparison in `_require_sums`; with the sums compared, or the
+seal broken, outside of `_together` (the other processes hear of nothing); with each
+item's sums compared before those of the next are made; without `_require_plain` (a pipe
+is waited for); with another format taken for damage.
 """
 
+import json
+import os
 import shutil
+import signal
 
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
+from t2t_jax.checkpointing import reading
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.damage import DamagedError
+from t2t_jax.checkpointing.integrity import digest
 from t2t_jax.errors import DataError
 from tests.checkpointing.small_states import like, params_of, save, trained
 
@@ -106,6 +113,123 @@ def test_a_process_that_could_not_read_makes_all_of_them_refuse(checkpoints, one
     with pytest.raises(DamagedError, match="its meta cannot be read"):
         checkpoints.training(3, **shapes, all_could=others_could_not)
     assert told == [True, False]
+
+
+@pytest.fixture
+def trained_at_5(checkpoints):
+    """Saves what is trained, and puts other parameters in; returns how to read it."""
+    params, state = trained(7)
+    checkpoints.save(5, params=params, optimizer=state, meta={"kinds": []})
+    checkpoints.wait()
+    other_value(checkpoints.directory / "5")
+    return params, state
+
+
+def test_the_others_hear_what_one_process_finds_in_its_own_copies(
+    checkpoints, one, trained_at_5, monkeypatch
+):
+    told, summed = [], []
+
+    def sums(tree):
+        summed.append(tree)
+        return checksums(tree)
+
+    def could(this):
+        told.append(this)
+        return this
+
+    checksums = reading.checksums
+    monkeypatch.setattr(reading, "checksums", sums)
+    params, state = (like(tree, one) for tree in trained_at_5)
+    with pytest.raises(DamagedError, match="in params"):
+        checkpoints.training(5, params=params, optimizer=state, all_could=could)
+    assert told == [True, False]
+    assert len(summed) == 2
+
+
+def test_what_another_process_finds_in_its_copies_is_damage_here(checkpoints, one):
+    params, state = trained(7)
+    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
+    checkpoints.wait()
+    answers = [True, False]
+    with pytest.raises(DamagedError, match="another process could not read it"):
+        checkpoints.training(
+            3,
+            params=like(params, one),
+            optimizer=like(state, one),
+            all_could=lambda could: answers.pop(0),
+        )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": NaN}', "[" * 9000, "\0"])
+def test_json_that_is_none_is_damage(checkpoints, text):
+    save(checkpoints, 3, "periodic")
+    save(checkpoints, 7, "final")
+    (checkpoints.directory / "7" / "meta" / "metadata").write_text(text)
+    reason = r"(?s)7 is damaged: its meta cannot be read.*Other steps there: 3\."
+    with pytest.raises(DamagedError, match=reason):
+        checkpoints.meta(7)
+
+
+def test_another_format_is_no_damage_and_is_read_by_nobody_here(checkpoints, one):
+    save(checkpoints, 5, "final")
+    path = checkpoints.directory / "5" / "meta" / "metadata"
+    sealed = json.loads(path.read_text()) | {"format": 2}
+    sealed.pop("digest")
+    path.write_text(json.dumps(sealed | {"digest": digest(sealed)}))
+    for read in (
+        lambda: checkpoints.meta(5),
+        lambda: checkpoints.verify(5),
+        lambda: checkpoints.params(5, like=like(params_of(5), one)),
+    ):
+        with pytest.raises(
+            DataError, match=r"must have format 1 .* has 2: a newer"
+        ) as e:
+            read()
+        assert not isinstance(e.value, DamagedError)
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def device(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def link(path):
+    path.symlink_to(path.rename(path.parents[3] / "elsewhere"))
+
+
+@pytest.fixture
+def _seconds():
+    def stop(*_):
+        raise AssertionError("it was opened, and waited for")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("_seconds")
+@pytest.mark.parametrize("other", [pipe, link, device])
+@pytest.mark.parametrize(
+    "name",
+    ["_CHECKPOINT_METADATA", "params/_METADATA", "params/manifest.ocdbt", "params/d/*"],
+)
+def test_what_is_no_file_is_not_opened(checkpoints, one, name, other):
+    save(checkpoints, 5, "final")
+    other(next((checkpoints.directory / "5").glob(name)))
+    for read in (
+        lambda: checkpoints.params(5, like=like(params_of(5), one)),
+        lambda: checkpoints.verify(5),
+    ):
+        with pytest.raises(DamagedError, match="must be a file, and is a link, a pipe"):
+            read()
 
 
 def test_the_best_is_not_chosen_where_a_score_cannot_be_read(chosen):

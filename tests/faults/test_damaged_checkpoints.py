@@ -1,7 +1,7 @@
 """Checkpoints that are damaged: never used, named, set aside, and the one before used.
 
-Seen to fail: where what was in the way of a save went with what it had replaced; the
-guards themselves are taken out in tests/checkpointing/.
+Seen to fail: where what was in the way of a save went with what it had replaced, and
+with unsealed JSON to decide what is kept (exit 70); the rest in tests/checkpointing/.
 """
 
 import json
@@ -10,6 +10,7 @@ import shutil
 
 import pytest
 
+from t2t_jax.checkpointing.integrity import digest
 from tests.faults import running
 from tests.integration import tiny
 
@@ -158,6 +159,24 @@ def test_where_none_is_good_nothing_is_begun_and_nothing_changed(workdir, sound)
     assert "Traceback" not in said
     assert content(checkpoints) == before
     assert running.last_step(workdir) == 12  # of the records, too, none is cut
+
+
+def test_a_checkpoint_of_another_version_ends_the_run_and_stays(workdir, sound):
+    path = workdir / "checkpoints" / "12" / "meta" / "metadata"
+    meta = json.loads(path.read_text()) | {"format": 2}
+    del meta["digest"]
+    path.write_text(json.dumps(meta | {"digest": digest(meta)}))
+    before = content(workdir / "checkpoints")
+    said = go_on(workdir, sound, code=65)
+    assert "must have format 1 to be read here, and has 2: a newer version" in said
+    assert content(workdir / "checkpoints") == before
+
+
+def test_one_byte_of_an_older_one_ends_no_run(workdir, sound):
+    path = workdir / "checkpoints" / "4" / "meta" / "metadata"
+    path.write_bytes(path.read_bytes().replace(b'"kinds"', b'"kindr"'))
+    go_on(workdir, sound, steps=16)
+    assert running.saved(workdir) == [*SAVED, 16]
 
 
 def test_a_run_of_which_only_an_empty_folder_is_left_does_not_begin_again(

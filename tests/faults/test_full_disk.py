@@ -5,16 +5,24 @@ does, and lifting it makes room again.
 
 Seen to fail: with the threads of TensorStore left to say what has failed, with
 sacreBLEU loaded at the first evaluation (exit 70), and without the sweep before and
-after a save (what failed holds its space).
+after a save (what failed holds its space). With `io.FileIO` in the place of
+`_Unfailing`, and `say` of `Console` that may raise, the last two.
 """
 
 import os
 import resource
+import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
+from t2t_jax.parallelism import faults
 from tests.faults import running
+from tests.integration import tiny
 
 pytestmark = pytest.mark.slow
 
@@ -66,8 +74,7 @@ def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
             said.append(line)
             if line.startswith("WARNING: Step "):
                 failed.append(line.split()[2])
-                if len(failed) == 2:
-                    limit(process, ENOUGH)
+                limit(process, ENOUGH)
         assert process.wait(timeout=60) == 0, said
     assert failed
     for step in failed:
@@ -110,3 +117,40 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
     running.require_bit_equal(
         running.parameters(workdir, 240), running.parameters(undisturbed, 240)
     )
+
+
+def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp_path):
+    workdir, log = tmp_path / "run", tmp_path / "log"
+    command = [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **KEYS)]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
+            env={**tiny.environment(), faults.VARIABLE: "stop@60"},
+            cwd=tiny.ROOT,
+        )
+    try:
+        # It stops itself, is hindered from there, and ends without room.
+        while "T" not in Path(f"/proc/{process.pid}/stat").read_text().split()[2]:
+            assert process.poll() is None
+            time.sleep(0.05)
+        limit(process, 1)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(timeout=60) == 74
+    finally:
+        process.kill()
+        process.wait()
+    assert "Compiled in " in log.read_text(encoding="utf-8")
+    running.finish(workdir, **KEYS)
+    running.require_bit_equal(
+        running.parameters(workdir, 240), running.parameters(undisturbed, 240)
+    )
+
+
+def test_where_the_log_of_a_rank_cannot_be_written_the_run_goes_on(tmp_path):
+    workdir = tmp_path / "run"
+    (workdir / "logs").mkdir(parents=True)
+    (workdir / "logs" / "rank-1.log").symlink_to("/dev/full")
+    running.finish(workdir, processes=2)
+    assert running.saved(workdir)[-1] == 12

@@ -6,6 +6,8 @@ nothing of the cause); without `Deadlines` (a rank that sleeps is never found); 
 """
 
 import re
+import subprocess
+import threading
 import time
 
 import pytest
@@ -25,6 +27,20 @@ def codes(said):
     return {int(k): int(code) for k, code in re.findall(pattern, said, re.MULTILINE)}
 
 
+def end_and_time(process, words):
+    """Waits for the end; returns code, stderr, and the seconds since certain words."""
+    lines, fell = [], time.monotonic()
+    limit = threading.Timer(SECONDS, process.kill)
+    limit.start()
+    for line in process.stderr:
+        lines.append(line.decode())
+        if words in lines[-1]:
+            fell = time.monotonic()
+    code = process.wait()
+    limit.cancel()
+    return code, "".join(lines), time.monotonic() - fell
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path, rank):
     code, said = end(start(tmp_path / "run", processes=2, fault=f"raise@6:{rank}"))
@@ -37,7 +53,8 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
         "said last is: RuntimeError: T2T_JAX_FAULT asked for this at step 6." in said
     )
     assert said.count("FATAL") == 1
-    assert saved(tmp_path / "run") == [5]
+    # The one that was begun a step before may not have ended.
+    assert saved(tmp_path / "run") in ([], [5])
     finish(tmp_path / "run", processes=2, seconds=SECONDS)
 
 
@@ -45,7 +62,8 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
 def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
     workdir, rank = tmp_path / "run", int(fault[-1])
     run = start(workdir, processes=2, fault=fault)
-    code, said = end(run, SECONDS)
+    code, said, seconds = end_and_time(run, f"process {rank} ended")
+    assert seconds < HEARTBEAT_SECONDS + 5
     ended = codes(said)
     assert ended[rank] == 137
     # By its own words, or by JAX's abort, which speaks of tasks.
@@ -61,7 +79,6 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
 
 
 def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
-    began = time.monotonic()
     code, said = end(
         start(
             tmp_path / "run",
@@ -77,24 +94,17 @@ def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
     # The stack of the one that sleeps, and of the one that waits for it.
     assert "in strike" in said
     assert said.count("Current thread") + said.count("Thread 0x") > 3
-    assert time.monotonic() - began < SECONDS
 
 
 def test_a_rank_that_is_stopped_is_cleared_away_by_the_launcher(tmp_path):
+    workdir = tmp_path / "run"
     code, said = end(
-        start(
-            tmp_path / "run",
-            processes=2,
-            fault="stop@6:1",
-            training__step_timeout=10,
-        ),
+        start(workdir, processes=2, fault="stop@6:1", training__step_timeout=10),
         SECONDS,
     )
-    assert code in (69, 70, 134), said
-    assert codes(said)[0] in (69, 70, 134)
-    if code == 70:
-        assert "[rank 0] FATAL This run is stuck" in said
-
-
-def test_the_others_need_not_wait_longer_than_a_heartbeat():
-    assert HEARTBEAT_SECONDS <= 30
+    assert code == 70, said
+    assert codes(said) == {0: 70}
+    assert "[rank 0] FATAL This run is stuck" in said
+    assert "Current thread" in said
+    found = subprocess.run(["pgrep", "-f", str(workdir)], check=False, timeout=60)
+    assert found.returncode == 1

@@ -93,13 +93,22 @@ def test_each_of_the_signals_stops_a_run(tmp_path, number):
     assert saved(workdir)
 
 
+def test_a_run_that_was_killed_before_its_last_record_writes_it(tmp_path, whole):
+    workdir = tmp_path / "run"
+    finish(workdir)
+    records = (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    cut = "".join(f"{line}\n" for line in records[:-1])
+    (workdir / "metrics.jsonl").write_text(cut, encoding="utf-8")
+    finish(workdir)
+    require_same_end(workdir, whole)
+
+
 def test_a_second_signal_leaves_within_two_seconds_and_nothing_saved_is_lost(
     tmp_path, whole
 ):
     workdir = tmp_path / "run"
-    with running(workdir, fault="sleep@8") as process:
+    with running(workdir, fault="sleep_saving@5") as process:
         wait_for(lambda: 5 in saved(workdir), process)
-        time.sleep(1)
         process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         assert process.poll() is None

@@ -43,7 +43,7 @@ def workdir(tmp_path_factory):
         params = module.init(jax.random.key(step), token, token)["params"]
         meta = {"step": step, "kinds": [kind], "bleu": float(step)}
         checkpoints.save(step, params=params, optimizer=None, meta=meta)
-    checkpoints.close()
+    checkpoints.wait()
     return path
 
 

@@ -88,6 +88,23 @@ def test_all_end_with_the_code_of_the_one_that_failed(processes, ended, capfd):
     assert "More of it" not in said
 
 
+def test_the_first_failure_is_told_and_a_later_one_only_ends_its_process(
+    processes, ended, capfd
+):
+    _, all_three = processes(3)
+    for rank, code in ((1, 65), (2, 70)):
+        all_three[rank]._period = 0.5  # so that both fail before either has ended
+        threading.Thread(
+            target=all_three[rank].fail, args=(code, f"Of process {rank}.")
+        ).start()
+        time.sleep(0.01)
+    wait_until(lambda: len(ended) == 3)
+    assert sorted(ended) == [65, 65, 70]
+    said = capfd.readouterr().err
+    assert "[rank 0] error: process 1 has failed (exit code 65)" in said
+    assert "Of process 2." not in said
+
+
 def test_where_one_is_stuck_all_show_their_stacks(processes, ended, capfd):
     _, (first, _) = processes(2)
     failing = threading.Thread(

@@ -69,6 +69,19 @@ def test_a_pause_can_be_too_long_as_well(armed):
     assert told == ["saving step 8, for 0.2 s"]
 
 
+def test_what_goes_on_little_by_little_is_not_stuck(armed):
+    told = []
+    with Deadlines(step=60, pause=1.2, expired=told.append) as watched:
+        with watched.paused("evaluating"):
+            for _ in range(4):
+                wait(0.6)
+                watched.renew()
+            assert told == []
+        watched.begin("ending")
+        wait(2.5)
+    assert told == ["ending, for 1.2 s"]
+
+
 def test_0_waits_for_ever(armed):
     told = []
     with Deadlines(step=0, pause=0, expired=told.append) as watched:

@@ -1,3 +1,4 @@
+import errno
 import io
 
 import pytest
@@ -92,17 +93,21 @@ def test_durations_are_hours_minutes_seconds(seconds, text):
     assert clock(seconds) == text
 
 
-def test_a_listener_that_leaves_does_not_end_the_run():
-    class Gone(io.StringIO):
-        tried = 0
+@pytest.mark.parametrize("error", [BrokenPipeError, OSError(errno.ENOSPC, "full")])
+def test_a_line_that_cannot_be_written_does_not_end_the_run(error):
+    class Failing(io.StringIO):
+        fails = True
 
         def write(self, text):
-            self.tried += 1
-            raise BrokenPipeError
+            if self.fails:
+                raise error
+            return super().write(text)
 
-    stream = Gone()
+    stream = Failing()
     console = console_of(stream)
     console.say("one")
     console.show(record_of(50))
+    stream.fails = False
+    console.say("two")
     console.close()
-    assert stream.tried == 1  # and then no more
+    assert stream.getvalue() == "two\n"

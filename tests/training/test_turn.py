@@ -34,8 +34,10 @@ def test_the_resumed_run_makes_up_for_it_before_its_next_step(monkeypatch, run):
     run.interrupted = (4,)
     run.train(**EVERY)
     again = resumed(monkeypatch, run)
-    assert again.timeline[:2] == ["evaluate 4", "evaluate 8"]
+    # The checkpoint says no longer that something is pending.
+    assert again.timeline[:3] == ["evaluate 4", "save 4: stopped", "evaluate 8"]
     assert again.steps == 5
+    assert again.saved[0].pending == ()
     assert again.saved[-1].pending == ()
 
 
@@ -48,11 +50,26 @@ def test_a_state_that_proves_to_be_the_best_is_saved_as_that(monkeypatch, run):
     assert again.saved[0].best_bleu == 17.0
 
 
-def test_a_worse_one_is_left_as_it_is(monkeypatch, run):
+def test_a_worse_one_is_scored_once_all_the_same(monkeypatch, run):
     run.bleus, run.interrupted = {4: 17.0}, (8,)
     run.train(**EVERY)
     again = resumed(monkeypatch, run, bleus={8: 16.0})
-    assert again.timeline == ["evaluate 8", "log 9", "evaluate 9", "save 9: final"]
+    assert again.timeline[:3] == ["evaluate 8", "save 8: stopped", "log 9"]
+    assert again.saved[0].pending == ()
+    third = Run(monkeypatch)
+    third.train(again.saved[0], **EVERY)
+    assert third.timeline[:2] == ["log 9", "evaluate 9"]
+
+
+@pytest.mark.parametrize("pending", [(), ("periodic", "stopped")])
+def test_a_run_that_stands_at_or_above_its_last_step_makes_no_more(run, pending):
+    for step in (9, 11):
+        _, progress = run.train(Progress(step, pending=pending), **EVERY)
+        assert progress.completes(9)
+    assert run.steps == 0
+    scored = ["evaluate 9", "save 9: periodic final"]
+    scored += ["evaluate 11", "save 11: periodic final"]
+    assert run.timeline == (scored if pending else [])
 
 
 def test_a_run_given_up_at_its_end_is_not_complete_until_it_was_evaluated(

@@ -1,0 +1,64 @@
+"""Streams for people, on what cannot be written.
+
+Seen to fail: with `io.FileIO` in the place of `_Unfailing`, all but the first.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.cli.listeners import open_log
+
+GUARDED = "import sys; from t2t_jax.cli.listeners import guard_stderr; guard_stderr(); "
+
+
+def ended(code, redirection):
+    """Runs Python in a shell that has stderr redirected; returns its exit code."""
+    command = f'"$0" -c "$1" {redirection}'
+    return subprocess.run(
+        ["bash", "-c", command, sys.executable, code], timeout=60, check=False
+    ).returncode
+
+
+def test_a_log_is_added_to_line_by_line(tmp_path):
+    path = tmp_path / "log"
+    path.write_text("before\n")
+    with open_log(path) as log:
+        print("Äpfel", file=log)
+        assert path.read_text(encoding="utf-8") == "before\nÄpfel\n"
+
+
+def test_a_log_without_room_drops_lines_and_takes_the_next(tmp_path):
+    path = tmp_path / "log"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_log(path) as log:
+        print("one", file=log)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+        try:
+            for _ in range(10_000):
+                print("lost", file=log, flush=True)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        print("two", file=log)
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_a_log_on_a_full_disk_can_be_closed():
+    with open_log("/dev/full") as log:
+        log.write("half a line")
+
+
+# Gone, full, closed.
+@pytest.mark.parametrize("redirection", ["2> >(exec true)", "2>/dev/full", "2>&-"])
+def test_an_exit_code_is_kept_whoever_hears_of_it(redirection):
+    said = "print('x' * 10_000, 'y', file=sys.stderr); sys.stderr.write('half');"
+    assert ended(f"{GUARDED}{said} sys.exit(78)", redirection) == 78
+
+
+def test_where_stderr_is_closed_nothing_else_gets_its_number(tmp_path):
+    opened = f"file = open({os.fspath(tmp_path / 'file')!r}, 'w'); "
+    code = "sys.exit(3 if file.fileno() > 2 else 4)"
+    assert ended(GUARDED + opened + code, "2>&-") == 3

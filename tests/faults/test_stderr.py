@@ -1,0 +1,74 @@
+"""A program that nobody listens to any more does what it does, and ends with its code.
+
+Seen to fail: without `guard_stderr` in `main.console`; without `suppress` in
+`say_now`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from t2t_jax.parallelism import faults
+from tests.faults import running
+from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("redirection", ["2> >(exec true)", "2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(
+    ("flag", "code"), [("--stpes=3", 64), ("--config.stpes=3", 78)]
+)
+def test_a_mistake_has_its_exit_code(redirection, flag, code):
+    command = f'"$0" -m t2t_jax.main {flag} {redirection}'
+    done = subprocess.run(
+        ["bash", "-c", command, sys.executable], cwd=tiny.ROOT, timeout=60, check=False
+    )
+    assert done.returncode == code
+
+
+def unheard(workdir, fault, **changed):
+    """Starts a run, and returns it with the end of its stderr that is to be closed."""
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **changed)],
+        stdin=subprocess.DEVNULL,
+        stderr=writer,
+        env={**tiny.environment(), faults.VARIABLE: fault},
+        cwd=tiny.ROOT,
+    )
+    os.close(writer)
+    return process, reader
+
+
+def test_a_signal_ends_what_compiles_unheard(tmp_path):
+    process, reader = unheard(tmp_path / "run", "sleep_compiling@0")
+    try:
+        while not (tmp_path / "run" / "config.json").exists():
+            time.sleep(0.05)
+        time.sleep(4)
+        os.close(reader)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 75
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_run_that_hangs_unheard_is_ended(tmp_path):
+    process, reader = unheard(
+        tmp_path / "run", "sleep@6", training__step_timeout=2, checkpoint__every_steps=0
+    )
+    try:
+        while not running.last_step(tmp_path / "run"):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.close(reader)
+        assert process.wait(timeout=30) == 70
+    finally:
+        process.kill()
+        process.wait()
