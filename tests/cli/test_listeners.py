@@ -1,6 +1,6 @@
 """Streams for people, on what cannot be written.
 
-Seen to fail: with `io.FileIO` in the place of `_Unfailing`, all but the first.
+Seen to fail: with `io.FileIO` in the place of `_Unfailing`, those that cannot write.
 """
 
 import os

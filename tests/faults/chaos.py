@@ -59,7 +59,9 @@ class Launch(NamedTuple):
     @property
     def is_right(self) -> bool:
         """Whether it went on from the last save, and ended as its signal demands."""
-        codes = {"SIGKILL": (-9,), "SIGTERM": (75,), "": (0,)}
+        # Before Python has come to the program, a signal does what it does by default.
+        early = (-15,) if self.began is None else ()
+        codes = {"SIGKILL": (-9,), "SIGTERM": (75, *early), "": (0,)}
         return self.code in codes[self.number] and self.began in (None, self.newest)
 
     def __str__(self) -> str:
