@@ -4,15 +4,16 @@
 #   bash launch/test.sh --quick   without the tests marked slow
 #   bash launch/test.sh --soak    half an hour of kills, signals and other devices
 set -euo pipefail
-selection=()
+selection="not soak"
 case "${1:-}" in
   "" | --soak) ;;
-  --quick) selection=(-m "not slow") ;;
+  --quick) selection="not slow and not soak" ;;
   *) echo "usage: bash launch/test.sh [--quick | --soak]" >&2; exit 64 ;;
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh" "[test]"
 
 if [ "${1:-}" = --soak ]; then
+  .venv/bin/pytest -n 2 -m soak tests
   T2T_JAX_TEST_KILLS=20 .venv/bin/pytest tests/faults/test_kills.py
   exec .venv/bin/python -m tests.faults.soak --minutes=30
 fi
@@ -21,4 +22,4 @@ fi
 .venv/bin/mypy
 # In order, so that what a file sets up is set up once, but for what is left when one
 # of the two has nothing more to do.
-.venv/bin/pytest -n 2 --dist=worksteal --durations=30 "${selection[@]}"
+.venv/bin/pytest -n 2 --dist=worksteal --durations=30 -m "$selection"

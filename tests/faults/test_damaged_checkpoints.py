@@ -242,6 +242,7 @@ def test_a_checkpoint_whose_score_nobody_knows_is_not_passed_over_for_the_best(
     assert read(workdir, "--mode=translate", "--checkpoint=last")[0] == 0
 
 
+@pytest.mark.soak
 def test_two_processes_set_aside_what_one_of_them_cannot_read(workdir, sound):
     flipped_in("optimizer")(workdir / "checkpoints" / "12")
     said = go_on(workdir, sound, processes=2, seconds=200)

@@ -119,6 +119,7 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
     )
 
 
+@pytest.mark.soak
 def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp_path):
     workdir, log = tmp_path / "run", tmp_path / "log"
     command = [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **KEYS)]
@@ -148,6 +149,7 @@ def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp
     )
 
 
+@pytest.mark.soak
 def test_where_the_log_of_a_rank_cannot_be_written_the_run_goes_on(tmp_path):
     workdir = tmp_path / "run"
     (workdir / "logs").mkdir(parents=True)

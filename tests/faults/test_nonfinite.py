@@ -146,6 +146,7 @@ def test_a_run_ends_as_it_is_configured_to(tmp_path, settings, fault, told):
     assert ("above training.skip_gradient_norm" in said) == (fault == "")
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
     workdir = tmp_path / "run"

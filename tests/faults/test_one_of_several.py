@@ -15,7 +15,7 @@ import pytest
 from t2t_jax.parallelism.meeting import HEARTBEAT_SECONDS
 from tests.faults.running import end, finish, saved, start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 # Of a run with a fault at step 6, which takes some seconds to get there.
 SECONDS = 180
@@ -55,7 +55,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
     assert said.count("FATAL") == 1
     # The one that was begun a step before may not have ended.
     assert saved(tmp_path / "run") in ([], [5])
-    finish(tmp_path / "run", processes=2, seconds=SECONDS)
+    finish(tmp_path / "run")
 
 
 @pytest.mark.parametrize("fault", ["kill@6:1", "kill_saving@5:1", "kill@6:0"])
@@ -74,7 +74,7 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
         named += "|[Ll]eader task was preempted/died"
     assert re.search(named, said), said
     assert "FATAL" not in said
-    finish(workdir, processes=2, seconds=SECONDS)
+    finish(workdir)
     assert saved(workdir)[-1] == 12
 
 

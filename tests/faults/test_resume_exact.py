@@ -38,7 +38,7 @@ def samples(workdir):
     return {path.name: path.read_bytes() for path in (workdir / "samples").iterdir()}
 
 
-@pytest.mark.parametrize("devices", [1, 8])
+@pytest.mark.parametrize("devices", [1, pytest.param(8, marks=pytest.mark.soak)])
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
     whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
     running.finish(whole, devices=devices, checkpoint__every_steps=1, **CHANGED)
