@@ -91,8 +91,11 @@ def reason_of(error: BaseException) -> str:
         if number is not None:
             name = getattr(one, "filename", None)
             return os.strerror(number) + (f": {name}" if name else "")
+    # Orbax tells the place in its own error, and what was wrong in that one's cause.
+    while error.__cause__:
+        error = error.__cause__
     lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:200].rstrip(" :.")
+    return f"{type(error).__name__}: {lines[0]}"[:300].rstrip(" :.")
 
 
 def _kind(number: int | None, text: str) -> type[Exception]:

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from t2t_jax.checkpointing import leftovers
 from t2t_jax.checkpointing.damage import DamagedError, machine_error, reason_of
 from t2t_jax.checkpointing.folders import Meta, StepFolders
 from t2t_jax.checkpointing.integrity import (
@@ -195,6 +196,7 @@ class Reader:
                 _require_plain(path)
             return read()
         except Exception as error:
+            leftovers.silence()
             fault = machine_error(error, self._folders.path(step))
             if fault:
                 raise fault from error

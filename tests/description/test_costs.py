@@ -118,8 +118,9 @@ def compiled(request):
 def test_the_compiler_counts_the_operations_of_the_formula(compiled):
     devices, costs = compiled
     ours = sum(step_flops(SMALL, rows=14).values())
-    # Every device updates all parameters, some 20 operations for each.
-    updates = 20 * devices * count_parameters(SMALL.model).total
+    # Every device updates all parameters, some 25 operations for each: Adam, the norm
+    # of the gradient, and the choice between the new state and the old.
+    updates = 25 * devices * count_parameters(SMALL.model).total
     assert ours < costs.flops < 1.02 * ours + updates
 
 

@@ -5,6 +5,7 @@ with unsealed JSON to decide what is kept (exit 70); the rest in tests/checkpoin
 """
 
 import json
+import os
 import re
 import shutil
 
@@ -49,31 +50,36 @@ def largest(folder):
 
 
 def flipped_in(item):
-    """Makes what flips one byte, at a place where that is not without effect.
+    """Makes what flips one byte so that other numbers are read, without an error.
 
-    Some bytes of a data file are read by nobody; and many of the others make other
-    numbers of the array without an error, which is the damage to be feared most.
+    Some bytes of a data file are read by nobody, and others make Orbax fail; this is
+    the damage to be feared most.
     """
 
     def flip(folder):
         workdir, step = folder.parents[1], int(folder.name)
         path, before = largest(folder / item), running.parameters(workdir, step)
         sound = path.read_bytes()
-        for place in range(len(sound) // 2, len(sound)):
+        # In large strides, as what nobody reads lies together.
+        for stride in range(len(sound)):
+            place = stride * 1009 % len(sound)
             changed = bytes([sound[place] ^ 1])
             path.write_bytes(sound[:place] + changed + sound[place + 1 :])
             try:
                 running.require_bit_equal(running.parameters(workdir, step), before)
-            except (AssertionError, ValueError):
+            except AssertionError:
                 return
+            except Exception:  # Orbax raises just that.
+                continue
         raise AssertionError(f"no byte of {path} matters")
 
     return flip
 
 
 def truncated(folder):
-    path = largest(folder / "params")
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    # All of them: half of a single one may be what nobody reads any more.
+    for path in (folder / "params").rglob("d/*"):
+        os.truncate(path, 100)
 
 
 def without_manifest(folder):
@@ -97,9 +103,12 @@ def emptied(folder):
 
 
 DAMAGES = {
-    "a byte of the parameters": (flipped_in("params"), "in params|DATA_LOSS|checksum"),
-    "a byte of the optimizer": (flipped_in("optimizer"), "in optimizer|DATA_LOSS"),
-    "half a file": (truncated, "damaged: "),
+    "a byte of the parameters": (flipped_in("params"), "in params, .* was saved as"),
+    "a byte of the optimizer": (
+        flipped_in("optimizer"),
+        "in optimizer, .* was saved as",
+    ),
+    "cut files": (truncated, "damaged: "),
     "no manifest": (without_manifest, "damaged: "),
     "garbage": (garbage, "its meta cannot be read"),
     "another position": (another_number, "its meta is not what was saved"),
@@ -117,6 +126,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(
     said = go_on(workdir, sound)
     assert f"Checkpoint {checkpoints / '12'} is damaged: " in said
     assert re.search(reason, said)
+    assert "Traceback" not in said
     assert "It is called corrupt-12 now." in said
     assert f"Going on from step 8 in {workdir}." in said
     names = sorted(path.name for path in checkpoints.iterdir())
