@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
+from t2t_jax.parallelism.in_flight import fetched
 from t2t_jax.types import PyTree
 
 FORMAT = 1
@@ -64,18 +65,15 @@ def checksums(tree: PyTree) -> dict[str, str]:
                 f"{_name(path)} must have elements of 1, 2 or 4 bytes to be saved, and "
                 f"has {leaf.dtype}. Use another dtype."
             )
-    # All are begun before the first is waited for.
-    sums = [
+    sums = fetched(
         _program(_everywhere(leaf))(leaf)
         if isinstance(leaf, jax.Array)
         else sums_on_host(np.asarray(leaf))
         for _, leaf in leaves
-    ]
+    )
     return {
         _name(path): f"{describe(leaf)} {first:08x}{second:08x}"
-        for (path, leaf), (first, second) in zip(
-            leaves, jax.device_get(sums), strict=True
-        )
+        for (path, leaf), (first, second) in zip(leaves, sums, strict=True)
     }
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from t2t_jax.evaluation.bleu import corpus_scores, make_metric
+from t2t_jax.parallelism.in_flight import fetched
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
@@ -39,7 +40,8 @@ class Evaluator:
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
-        figures = summarise(total([self._sums(params, b) for b in self._batches()]))
+        sums = fetched(self._sums(params, batch) for batch in self._batches())
+        figures = summarise(total([*sums]))
         del figures["padding_fraction"]  # of these batches, not of the training's
         return figures
 
