@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import signal
 import sys
 import threading
@@ -94,8 +95,19 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def _show(unraisable: Any) -> None:
     # Threads of TensorStore's speak on when a save has failed, which has been told.
-    if threading.current_thread() is threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
+        return
+    signalled = unraisable.exc_value
+    if not isinstance(signalled, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
+        return
+    # The signal came while Python was collecting garbage, or in another place that
+    # lets no exception out. It is sent again, from a thread: from here it could only
+    # fall into the same hole.
+    number = signal.Signals[signalled.args[0]] if signalled.args else signal.SIGINT
+    again = threading.Timer(0.05, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def console() -> None:

@@ -234,3 +234,30 @@ def test_the_module_is_a_program():
     )
     assert done.returncode == 64
     assert "Did you mean train?" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_that_falls_where_no_exception_gets_out_is_not_lost(number):
+    script = f"""
+import os, time
+from t2t_jax import main
+
+class Garbage:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+        time.sleep(0.2)
+
+def run(argv):
+    Garbage()
+    time.sleep(50)
+    return 0
+
+main._run = run
+main.console()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, timeout=30, check=False
+    )
+    assert done.returncode == 75, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert b"ignored" not in done.stderr

@@ -113,7 +113,8 @@ def leaving_at_once(clear_up: Callable[[], None] = lambda: None) -> Iterator[Non
         clear_up()
         joined().fail(StoppedError.exit_code, text)
 
-    with _handling(lambda number, frame: None), watching(leave):
+    # In this order there is no moment at which a signal reaches nobody.
+    with watching(leave), _handling(lambda number, frame: None):
         yield
 
 

@@ -16,7 +16,7 @@ from t2t_jax.types import DataPosition, Share
 from t2t_jax.workdir import Workdir
 from tests.faults import running
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.slow
 
 # 8 rows a batch, which 8 devices share. Stopped by a signal, since several processes on
 # few cores evaluate, as they would at the end, a hundred times more slowly than one.

@@ -121,8 +121,7 @@ def test_a_second_signal_leaves_within_two_seconds_and_nothing_saved_is_lost(
     require_same_end(workdir, whole)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(tmp_path, processes):
     workdir = tmp_path / "run"
     last = processes - 1

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_jax.parallelism.preemption import PreemptionNotice
 from t2t_jax.training import guard
-from t2t_jax.training.guard import SharedStopRequest, StopRequest
+from t2t_jax.training.guard import SharedStopRequest, StopRequest, leaving_at_once
 
 # Locks a mutex twice, which nothing interrupts.
 FOREIGN = (
@@ -151,6 +151,35 @@ def test_where_nothing_is_unsaved_the_first_signal_leaves_at_once():
     _, said = process.communicate(timeout=30)
     assert process.returncode == 75
     assert said == b"error: Stopped by SIGUSR1. Give the same command again.\n"
+
+
+def test_no_signal_falls_between_the_handlers_and_the_thread(monkeypatch):
+    """While the handler is one that does nothing, the thread must watch."""
+    heard, deaf = [], []
+    before = signal.getsignal(signal.SIGTERM)
+    change = signal.signal
+
+    def changed(number, handler):
+        earlier = change(number, handler)
+        if number == signal.SIGTERM and not watched:
+            deaf.append(handler)
+        return earlier
+
+    watched = []
+
+    @contextmanager
+    def watching(on_stop):
+        watched.append(on_stop)
+        yield
+        watched.pop()
+        heard.append(signal.getsignal(signal.SIGTERM))
+
+    monkeypatch.setattr(guard, "watching", watching)
+    monkeypatch.setattr(guard.signal, "signal", changed)
+    with leaving_at_once():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert deaf == []
+    assert heard == [before]
 
 
 def test_who_is_stuck_shows_the_stacks_of_its_threads_and_ends_with_70():
