@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 from equal_time import ROOT, TEST_CORPUS, compare_bleu
 from jax.sharding import Mesh
+from made_up_batches import made_up_batch
 
 from t2t_jax.config import Config, parse
 from t2t_jax.model.architectures import make_module
@@ -38,7 +38,6 @@ from t2t_jax.parallelism.mesh import make_mesh, rows_for
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import compile_step, guarded, train_step
-from t2t_jax.types import Batch
 
 MODELS = ("transformer", "rnn")
 
@@ -68,6 +67,7 @@ class Trainee:
                 module=module,
                 optimizer=optimizer,
                 label_smoothing=config.training.label_smoothing,
+                mesh=mesh,
             ),
             jax.eval_shape(init, self.key),
             batch_shape=(rows, length),
@@ -84,24 +84,6 @@ class Trainee:
             self.state, output = self.compiled(self.state, self.batch, self.key)
         jax.block_until_ready((self.state, output))
         return time.perf_counter() - began
-
-
-def made_up_batch(rows: int, length: int, vocab_size: int) -> Batch:
-    """Draws a batch of one sentence a row, without padding."""
-    random, shape = np.random.default_rng(0), (rows, length)
-    tokens = random.integers(4, vocab_size, (3, *shape)).astype(np.int32)
-    segments = np.ones(shape, np.int32)
-    positions = np.tile(np.arange(length, dtype=np.int32), (rows, 1))
-    return Batch(
-        source=tokens[0],
-        target_inputs=tokens[1],
-        target_outputs=tokens[2],
-        source_segments=segments,
-        target_segments=segments,
-        source_positions=positions,
-        target_positions=positions,
-        rows=np.arange(rows, dtype=np.int32),
-    )
 
 
 def measure_length(

@@ -1,4 +1,4 @@
-"""The program's own training step on some of the devices, for `scaling.py`."""
+"""The program's own training step on some of the devices, for measuring it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
+from made_up_batches import made_up_batch
 
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
@@ -17,7 +17,7 @@ from t2t_jax.model.counting import training_flops
 from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.accumulation import Split
+from t2t_jax.training.accumulation import WHOLE, Split
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
@@ -45,28 +45,37 @@ class Trainee:
     It is compiled here and can be run where the devices are real.
 
     Args:
-      size: a name of `SIZES`.
+      config: of the model.
       devices: real, simulated, or of a topology that is not there.
       mesh: which axis they lie on; `optimizer` is data, with the moments split.
       batch: (rows, slots of a row).
       split: how the step takes the batch apart.
+      full: whether every slot holds a token; else there are rows of all lengths.
+
+    Attributes:
+      compiled: the step.
+      devices: how many there are.
+      compute_dtype: of activations on these devices.
     """
 
     def __init__(
         self,
-        size: str,
+        config: TransformerConfig,
         *,
         devices: Sequence[jax.Device],
         mesh: str,
         batch: tuple[int, int],
-        split: Split,
+        split: Split = WHOLE,
+        full: bool = False,
     ):
-        self.config, self.devices, self.batch_shape = SIZES[size], len(devices), batch
+        self.config, self.devices, self.batch_shape = config, len(devices), batch
+        self._full = full
         axis = "data" if mesh == "optimizer" else mesh
         sizes = {"data": 1, axis: len(devices)}
         self.mesh = make_mesh(devices, config=MeshConfig(**sizes))
         optimizer = make_optimizer(OptimizerConfig(), d_model=self.config.d_model)
         module = make_module(self.config, platform=devices[0].platform)
+        self.compute_dtype = module.config.compute_dtype
         self._init = partial(init_state, module, optimizer, jax.random.key(0))
         self._shapes = jax.eval_shape(self._init)
         sharded = mesh == "optimizer"
@@ -93,13 +102,13 @@ class Trainee:
 
     def step(self, number: int) -> Any:
         """Makes a step on a batch that is the same on any number of devices."""
-        batch = to_devices(self._batch(number), self.mesh)
+        batch = to_devices(self._drawn(number), self.mesh)
         self._state, output = self.compiled(self._state, batch, self._key)
         return output
 
     def seconds(self, steps: int) -> float:
         """Times so many steps, batches ready."""
-        batch = to_devices(self._batch(0), self.mesh)
+        batch = to_devices(self._drawn(0), self.mesh)
         jax.block_until_ready(batch)
         began = time.perf_counter()
         for _ in range(steps):
@@ -117,6 +126,10 @@ class Trainee:
             for leaf, place in pairs
         )
 
+    def parameters(self) -> int:
+        """Counts the parameters, wherever they are."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self._shapes.params))
+
     def flops(self) -> float:
         """Counts the operations of a step by formula, padding included."""
         rows, length = self.batch_shape
@@ -125,21 +138,7 @@ class Trainee:
         )
         return rows * of_a_row.total
 
-    def _batch(self, number: int) -> Batch:
-        random = np.random.default_rng(number)
-        lengths = random.integers(1, self.batch_shape[1] + 1, self.batch_shape[0])
-        place = np.arange(self.batch_shape[1], dtype=np.int32)
-        segments = (place[None] < lengths[:, None]).astype(np.int32)
-        tokens = random.integers(4, self.config.vocab_size, (3, *self.batch_shape))
-        source, inputs, outputs = tokens.astype(np.int32) * segments
-        positions = place[None] * segments
-        return Batch(
-            source=source,
-            target_inputs=inputs,
-            target_outputs=outputs,
-            source_segments=segments,
-            target_segments=segments,
-            source_positions=positions,
-            target_positions=positions,
-            rows=np.arange(self.batch_shape[0], dtype=np.int32),
+    def _drawn(self, number: int) -> Batch:
+        return made_up_batch(
+            *self.batch_shape, self.config.vocab_size, seed=number, full=self._full
         )

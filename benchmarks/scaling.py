@@ -28,7 +28,7 @@ COMPARED_STEPS = 5
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Takes the same steps on each number of devices, and times them in turns."""
     import jax
-    from scaled_step import Trainee
+    from scaled_step import SIZES, Trainee
 
     from t2t_jax.description.communication import exchanged_bytes
     from t2t_jax.training.accumulation import Split
@@ -36,7 +36,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     devices = _devices(options.topology)
     trainees = [
         Trainee(
-            options.size,
+            SIZES[options.size],
             devices=devices[:count],
             mesh=options.mesh,
             batch=(options.rows, options.row_length),

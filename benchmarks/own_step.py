@@ -1,0 +1,154 @@
+"""This package's training step as a contestant: the program's own, all of it on."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from contest import Work
+from scaled_step import Trainee
+from step_figures import peak_resident_megabytes, versions
+
+from t2t_jax.data.batching import batch_shapes
+from t2t_jax.data.pipeline import stream
+from t2t_jax.model.architectures import make_module
+from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.training.accumulation import WHOLE
+from t2t_jax.training.batch_layout import BatchLayout
+from t2t_jax.training.compiled_steps import CompiledSteps
+from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.meter import Meter
+from t2t_jax.training.optimizer import make_optimizer
+from t2t_jax.training.progress import Progress
+from t2t_jax.training.state import init_state
+from t2t_jax.training.step import guarded, train_step
+
+LABEL_SMOOTHING = 0.1
+
+
+class OwnStep:
+    """The step on full rows of made-up tokens, which are on the device already."""
+
+    def __init__(self, work: Work):
+        began = time.perf_counter()
+        self._trainee = Trainee(
+            work.config,
+            devices=jax.devices()[:1],
+            mesh="data",
+            batch=(work.rows, work.length),
+            full=True,
+        )
+        self._compile_seconds = time.perf_counter() - began
+        self._trainee.begin()
+
+    def seconds(self, steps: int) -> float:
+        """Times so many steps."""
+        return self._trainee.seconds(steps)
+
+    def facts(self) -> dict[str, Any]:
+        """Tells what does not change from round to round."""
+        return {
+            "compile_seconds": self._compile_seconds,
+            "parameters": self._trainee.parameters(),
+            "dtype": self._trainee.compute_dtype,
+            **_surroundings(),
+        }
+
+    def peak_megabytes(self) -> float:
+        """Returns the most memory held so far."""
+        return _peak_megabytes()
+
+
+class OwnLoop:
+    """The program's way from encoded text to updates: its batches, its loop's meter.
+
+    The step is compiled for all shapes of batches before the first round.
+    """
+
+    def __init__(self, work: Work):
+        cache = work.text.open()
+        lengths = (cache.source_lengths, cache.target_lengths)
+        mesh = make_mesh(jax.devices()[:1])
+        module = make_module(work.config, platform=jax.devices()[0].platform)
+        optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)
+        init = partial(init_state, module, optimizer, jax.random.key(0))
+        layout = BatchLayout(planned=batch_shapes(work.text.data, lengths), mesh=mesh)
+        self._steps = CompiledSteps(
+            partial(
+                guarded(train_step),
+                module=module,
+                optimizer=optimizer,
+                label_smoothing=LABEL_SMOOTHING,
+            ),
+            jax.eval_shape(init),
+            layout=layout,
+            split=WHOLE,
+            shard_optimizer=False,
+            key=jax.random.key(1),
+            say=lambda _: None,
+            about="",
+        )
+        began = time.perf_counter()
+        for shape in layout.shapes:
+            self._steps.compile_for(shape)
+        self._compile_seconds = time.perf_counter() - began
+        self._state = jax.jit(init)()
+        self._meter = Meter(Progress(), skip=lambda _: None)
+        self._batches = stream(
+            cache, work.text.data, seed=0, row_multiple=layout.row_multiple
+        )
+        self._made = 0
+
+    def train_for(self, seconds: float) -> tuple[float, int]:
+        """Trains for a while, from where it stopped.
+
+        Args:
+          seconds: after which no step is begun.
+
+        Returns:
+          The seconds that it took, and the real target tokens of its steps.
+        """
+        tokens, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            place, batch = next(self._batches)
+            self._state, output = self._steps(self._state, batch)
+            self._made += 1
+            self._meter.add(output, step=self._made, place=place)
+            tokens += int(np.count_nonzero(batch.target_segments))
+        self._meter.settle()
+        return time.perf_counter() - began, tokens
+
+    def facts(self) -> dict[str, Any]:
+        """Tells what does not change from round to round, and the steps made."""
+        parameters = jax.tree.leaves(self._state.params)
+        return {
+            "compile_seconds": self._compile_seconds,
+            "shapes": self._steps.layout.shapes,
+            "parameters": sum(x.size for x in parameters),
+            "steps": self._made,
+            **_surroundings(),
+        }
+
+    def peak_megabytes(self) -> float:
+        """Returns the most memory held, compiling included where it is the host's."""
+        return _peak_megabytes()
+
+
+def _surroundings() -> dict[str, Any]:
+    settings: Any = jax.config  # JAX does not declare what it holds.
+    return {
+        "device": jax.devices()[0].device_kind,
+        "versions": versions(["jax", "jaxlib", "flax", "optax", "numpy"]),
+        # A program that was compiled before is only read.
+        "compilation_cache": bool(settings.jax_compilation_cache_dir),
+    }
+
+
+def _peak_megabytes() -> float:
+    told = jax.devices()[0].memory_stats()
+    if told:
+        return float(told["peak_bytes_in_use"]) / 1e6
+    return peak_resident_megabytes()

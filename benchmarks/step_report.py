@@ -1,0 +1,85 @@
+"""Prints the report of `train_step.py` for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WIDTH = 24
+_IDLE = 0.5
+
+
+def show(report: dict[str, Any]) -> None:
+    """Prints everything in a report that `train_step.measure` has made."""
+    hardware = report["hardware"]
+    threads = f", {report['threads']} threads" if report["threads"] else ""
+    print(
+        f"{report['size']} on {report['ours']['device']}{threads}; {hardware['cpu']}, "
+        f"{hardware['cores']} cores, load {hardware['load']}, {hardware['date']}"
+    )
+    if hardware["load"] > _IDLE:
+        print("The machine is not idle: these figures are of no use.")
+    contestants = {"ours": report["ours"], **report["peers"]}
+    if "text" in report:
+        _show_text(report["text"], contestants)
+    else:
+        print(f"{report['pairs']} pairs x {report['length']} tokens of each side")
+        _show_steps(contestants)
+    for name, figures in contestants.items():
+        told = ", ".join(f"{key} {value}" for key, value in figures["versions"].items())
+        print(f"{name}: {figures['parameters']:,} parameters; {told}")
+    for name, ratio in report["ratios"].items():
+        print(f"ratio to {name}: {ratio:.2f}")
+    if "components" in report:
+        _show_components(report["components"])
+
+
+def _show_steps(contestants: dict[str, dict[str, Any]]) -> None:
+    print(
+        f"{'':{_WIDTH}}tokens/s  median ms    best ms   TFLOP/s  of peak  compile s"
+        "  first s  peak MB"
+    )
+    for name, figures in contestants.items():
+        share = figures.get("share_of_peak")
+        compiling = figures.get("compile_seconds")
+        print(
+            f"{name:{_WIDTH}}{figures['target_tokens_per_second']:8,.0f}"
+            f"{figures['median_ms']:11,.1f}{figures['best_ms']:11,.1f}"
+            f"{figures['tflops']:10.3f}{'-' if share is None else f'{share:.0%}':>9}"
+            f"{'-' if compiling is None else f'{compiling:.1f}':>11}"
+            f"{figures['first_step_seconds']:9.1f}{figures['peak_memory_mb']:9,.0f}"
+        )
+
+
+def _show_text(text: dict[str, Any], contestants: dict[str, dict[str, Any]]) -> None:
+    rows = f" of {text['row_length']}" if text["layout"] == "packed" else ""
+    print(
+        f"{text['source']}: {text['pairs']:,} pairs, {text['tokens']:,} slots a side, "
+        f"our rows {text['layout']}{rows}"
+    )
+    print(f"{'':{_WIDTH}}real tokens/s      best   overall   steps  peak MB")
+    for name, figures in contestants.items():
+        print(
+            f"{name:{_WIDTH}}{figures['target_tokens_per_second']:13,.0f}"
+            f"{figures['best_target_tokens_per_second']:10,.0f}"
+            f"{figures['overall_target_tokens_per_second']:10,.0f}"
+            f"{figures['steps']:8,}{figures['peak_memory_mb']:9,.0f}"
+        )
+
+
+def _show_components(found: dict[str, Any]) -> None:
+    print(
+        f"parts of our step, forwards and backwards, {found['dtype']}; this machine: "
+        f"{found['tflops']:.3g} TFLOP/s, {found['gigabytes_per_second']:.3g} GB/s"
+    )
+    print(
+        f"{'':30}{'ms':>9}{'floor ms':>10}{'ratio':>7}{'times':>7}{'in a step, ms':>15}"
+    )
+    for part in found["parts"]:
+        print(
+            f"{part['name']:30}{part['ms']:9.3f}{part['floor_ms']:10.3f}"
+            f"{part['ratio']:7.2f}{part['times']:7}{part['times'] * part['ms']:15.1f}"
+        )
+    of_all, floor = found["sum_ms"], found["sum_floor_ms"]
+    print(
+        f"{'all, none twice':30}{'':9}{floor:10.1f}{of_all / floor:7.2f}{of_all:22.1f}"
+    )

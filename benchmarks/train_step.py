@@ -1,0 +1,192 @@
+"""Measures a training step: ours and those of peers, on the same batches, in turns.
+
+    python benchmarks/train_step.py --size=small
+    python benchmarks/train_step.py --size=base --peer=hf_marian,torch --json
+    python benchmarks/train_step.py --device=gpu --size=big --compile_peer
+    python benchmarks/train_step.py --peer=none --components
+    python benchmarks/train_step.py --real=text:train.en,train.de --tokens=2048
+
+The step is the program's own: dropout, label smoothing, Adam, the guard against what is
+not finite. Peers, of the extra `bench`, do the same work in PyTorch; what they would
+drop out beyond the paper is off. Made-up tokens fill every slot, so all are real. Each
+contestant has a process of its own, is warmed up, and computes alone: the rounds go in
+turns, every other one in the opposite order.
+
+With `--real` both train on text, input and batching included: ours with the program's
+batches, a peer with batches of like length that hold as many slots. What is counted
+there, too, is real target tokens.
+
+`ratio`: our target tokens a second to those of the first peer, at the medians.
+`compile_seconds` is apart from everything else. TFLOP/s are those of the formula of
+`t2t_jax.model.counting`, whoever computes. Peak memory is of the whole process on a
+CPU, what compiling took included, and of the allocator on a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from contest import Contestant, ContestError, Work, take_turns
+from real_text import RealText
+from step_figures import compare, machine, step_figures, steps_for, text_figures
+from step_options import SIZES, parse_arguments
+from step_report import show
+
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+
+OURS = "ours"
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Starts the contestants, lets them take turns, and makes figures of it."""
+    report: dict[str, Any] = {
+        "size": options.size,
+        "device": options.device,
+        "vocabulary": options.vocabulary,
+        "pairs": options.pairs,
+        "length": options.length,
+        "threads": options.threads if options.device == "cpu" else None,
+        "compiled_peers": options.compile_peer,
+        "peak_tflops": options.peak_tflops or None,
+        "hardware": machine(),
+    }
+    with ExitStack() as stack:
+        work = Work(
+            config=dataclasses.replace(
+                SIZES[options.size], vocab_size=options.vocabulary
+            ),
+            device=options.device,
+            rows=options.pairs,
+            length=options.length,
+            threads=options.threads,
+            compiled=options.compile_peer,
+        )
+        if options.components:
+            report["components"] = _components(work)
+        if options.real:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            work = dataclasses.replace(work, text=_text(options, folder))
+            pairs = work.text.prepare().num_pairs
+            report["text"] = {
+                "source": options.real,
+                "pairs": pairs,
+                "layout": options.layout,
+                "row_length": options.row_length,
+                "tokens": options.tokens,
+            }
+        contestants = _start(work, options.peer, stack)
+        race = _race_on_text if options.real else _race
+        figures = race(contestants, work, options)
+        for name, contestant in contestants.items():
+            figures[name].update(contestant.ask("facts"))
+            figures[name]["peak_memory_mb"] = contestant.ask("peak_megabytes")
+    return {**report, **compare(figures.pop(OURS), figures)}
+
+
+def _start(work: Work, peers: Sequence[str], stack: ExitStack) -> dict[str, Contestant]:
+    kind = "Step" if work.text is None else "Loop"
+    found = {}
+    for name in (OURS, *peers):
+        module = "own_step:Own" if name == OURS else "peers_torch:Peer"
+        contestant = Contestant(
+            name,
+            made_by=module + kind,
+            work=dataclasses.replace(work, network=name),
+            environment=_environment(work),
+        )
+        found[name] = stack.enter_context(contestant)
+    return found
+
+
+def _environment(work: Work) -> dict[str, str]:
+    # JAX would keep three quarters of a GPU for itself, and peers are on it too.
+    platform = "cuda" if work.device == "gpu" else "cpu"
+    return {"JAX_PLATFORMS": platform, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+def _components(work: Work) -> dict[str, Any]:
+    with Contestant(
+        "components",
+        made_by="components:Components",
+        work=work,
+        environment=_environment(work),
+    ) as contestant:
+        found: dict[str, Any] = contestant.ask("measure")
+    return found
+
+
+def _race(
+    contestants: dict[str, Contestant], work: Work, options: argparse.Namespace
+) -> dict[str, dict[str, Any]]:
+    """Times steps on made-up tokens; the first step and the next ones are apart."""
+    first, steps = {}, {}
+    for name, contestant in contestants.items():
+        first[name] = contestant.ask("seconds", 1)
+        warm_up = 10 if work.device == "gpu" else 2
+        one = contestant.ask("seconds", warm_up) / warm_up
+        steps[name] = options.steps or steps_for(options.seconds, one)
+    questions = {name: ("seconds", count) for name, count in steps.items()}
+    seconds = take_turns(contestants, questions, rounds=options.rounds)
+    return {
+        name: {
+            **step_figures(
+                [taken / steps[name] for taken in rounds],
+                work,
+                peak_tflops=options.peak_tflops,
+            ),
+            "first_step_seconds": first[name],
+            "steps_a_round": steps[name],
+        }
+        for name, rounds in seconds.items()
+    }
+
+
+def _race_on_text(
+    contestants: dict[str, Contestant], work: Work, options: argparse.Namespace
+) -> dict[str, dict[str, Any]]:
+    """Lets all train for so many seconds in every round."""
+    del work
+    for contestant in contestants.values():
+        contestant.ask("train_for", min(5.0, options.seconds))
+    questions = {name: ("train_for", options.seconds) for name in contestants}
+    rounds = take_turns(contestants, questions, rounds=options.rounds)
+    return {name: text_figures(found) for name, found in rounds.items()}
+
+
+def _text(options: argparse.Namespace, folder: Path) -> RealText:
+    return RealText(
+        source=options.real,
+        folder=folder,
+        data=DataConfig(
+            tokens_per_batch=options.tokens,
+            row_length=options.row_length,
+            max_length=options.row_length,
+            layout=options.layout,
+            cache_dir=str(folder),
+        ),
+        vocabulary=VocabularyConfig(size=options.vocabulary),
+    )
+
+
+def main() -> None:
+    """Measures what the command line asks for."""
+    options = parse_arguments(description=(__doc__ or "").split("\n")[0])
+    try:
+        report = measure(options)
+    except ContestError as error:
+        raise SystemExit(str(error)) from error
+    if options.json:
+        print(json.dumps(report))
+    else:
+        show(report)
+
+
+if __name__ == "__main__":
+    main()
