@@ -7,11 +7,9 @@ mistake is reported at once.
 
 from __future__ import annotations
 
-import dataclasses
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any, get_type_hints
 
 from ml_collections import config_dict
 
@@ -23,11 +21,15 @@ from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parsing import check, construct, flatten, nearest
-from t2t_jax.training.config import LoggingConfig, OptimizerConfig, TrainingConfig
+from t2t_jax.training.config import (
+    LoggingConfig,
+    OptimizerConfig,
+    ProfileConfig,
+    TrainingConfig,
+)
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
-"""What `architecture` may be (the paper's model, the baseline of its Table 1), and the
-section that configures each."""
+"""What `architecture` may be, and the section that configures each."""
 
 # Set from the vocabulary, never by hand: it would be one number declared twice.
 _DERIVED = {
@@ -59,6 +61,7 @@ class Config:
       decoding: beam search.
       checkpoint: what is saved when.
       logging: what is reported when.
+      profile: which steps are traced.
     """
 
     steps: int = 100_000
@@ -75,6 +78,7 @@ class Config:
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
+    profile: ProfileConfig = field(default_factory=ProfileConfig)
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -138,7 +142,7 @@ def default() -> config_dict.ConfigDict:
 
 def to_dict(config: Config) -> dict[str, Any]:
     """Returns `config` as nested dicts of JSON values, derived keys left out."""
-    values = dataclasses.asdict(config)
+    values = asdict(config)
     for key in _DERIVED:
         section, name = key.split(".")
         del values[section][name]
@@ -153,8 +157,8 @@ def parse(values: Mapping[str, Any]) -> Config:
         out of range.
     """
     problems: list[str] = []
-    known = typing.get_type_hints(Config)
-    sections = {name for name, hint in known.items() if dataclasses.is_dataclass(hint)}
+    known = get_type_hints(Config)
+    sections = {name for name, hint in known.items() if is_dataclass(hint)}
     top = {name: value for name, value in values.items() if name not in sections}
     plain = {name: hint for name, hint in known.items() if name not in sections}
     arguments = check(top, plain, prefix="", problems=problems, hint=_hint)
@@ -176,10 +180,10 @@ def _parse_section(
     name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
 ) -> None:
     """Builds the dataclass of a section from it and from what stands in `into`."""
-    cls = typing.get_type_hints(Config)[name]
+    cls = get_type_hints(Config)[name]
     hints = {
         field: hint
-        for field, hint in typing.get_type_hints(cls).items()
+        for field, hint in get_type_hints(cls).items()
         if f"{name}.{field}" not in _DERIVED
     }
     found: list[str] = []

@@ -12,6 +12,7 @@ from t2t_jax.parsing import flatten
 CHANGEABLE_ON_RESUME = {
     "steps": "how far to go",
     "logging": "what is told, and when",
+    "profile": "which steps are traced",
     "evaluation": "what is scored, and when; it changes nothing that is trained",
     "decoding": "how sentences are searched; likewise",
     "checkpoint": "when to save, and how much to keep",

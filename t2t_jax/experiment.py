@@ -114,13 +114,17 @@ class Run:
             )
             self._console.start(progress.step)
             stack.enter_context(stop)
+            journal = self._make_journal(reporter, stop, deadlines)
+            stack.enter_context(
+                journal.profile.watching(progress.step, programs=step.programs)
+            )
             _, progress = loop.train(
                 state,
                 batches,
                 step=step,
                 progress=progress,
                 intervals=self._intervals(),
-                callbacks=self._make_journal(reporter, stop, deadlines),
+                callbacks=journal,
                 stop=stop,
                 deadlines=deadlines,
             )

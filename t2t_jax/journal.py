@@ -11,6 +11,7 @@ from t2t_jax.parallelism.gathering import GivenUp
 from t2t_jax.snapshots import Snapshots
 from t2t_jax.training.bad_steps import require_progress, warning
 from t2t_jax.training.optimizer import learning_rate
+from t2t_jax.training.profile import Profile
 from t2t_jax.training.progress import Progress, Record
 from t2t_jax.training.records import NoReporter, Reporter
 from t2t_jax.training.reporting import Console
@@ -29,6 +30,9 @@ class Journal:
       snapshots: what saves states.
       evaluator: what scores them.
       processes: those that run the experiment together.
+
+    Attributes:
+      profile: of the steps that `config.profile` asks for.
     """
 
     def __init__(
@@ -47,6 +51,10 @@ class Journal:
         self._snapshots, self._evaluator = snapshots, evaluator
         self._processes = processes
         self._bleu: dict[int, float] = {}
+        folder = workdir.path / "profile" / config.profile.steps.replace(":", "-")
+        if processes.count > 1:  # They may be on one machine, whose name JAX takes.
+            folder /= f"rank-{processes.index}"
+        self.profile = Profile(config.profile.span, folder=folder, say=console.say)
 
     def log(self, record: Record) -> None:
         """Writes down a training record; tells of a save that has failed by now."""

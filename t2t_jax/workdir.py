@@ -2,9 +2,9 @@
 
 ``config.json overrides.json fingerprints.json vocab.model vocab.json data.json
 data_report.txt metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt
-averages/ logs/rank-<k>.log``. A model directory has the same layout, with one
-checkpoint that holds parameters only, and ``model.json``, which says where they come
-from. No JAX is needed.
+averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model directory has the same
+layout, with one checkpoint that holds parameters only, and ``model.json``, which says
+where they come from. No JAX is needed.
 """
 
 from __future__ import annotations

@@ -110,6 +110,10 @@ def test_a_whole_number_will_do_for_a_float():
         ({"logging": {"every_steps": 0}}, r"logging\.every_steps=0"),
         ({"logging": {"every_seconds": -1}}, r"logging\.every_seconds=-1"),
         ({"training": {"label_smoothing": 1.0}}, r"training\.label_smoothing=1\.0"),
+        ({"profile": {"steps": "5:3"}}, r"profile\.steps='5:3' must be \"first:last\""),
+        ({"profile": {"steps": "0:3"}}, r"profile\.steps='0:3' must be"),
+        ({"profile": {"steps": "7"}}, r"profile\.steps='7' must be"),
+        ({"profile": {"steps": "1:101"}}, r"at most 100 steps in all"),
     ],
 )
 def test_each_rule_says_what_came_and_what_to_change(values, said):

@@ -1,7 +1,8 @@
 """States between devices and disk, and what several processes do alike.
 
 Seen to fail: with the first process alone looking for room, and without the failure
-noted where another process has none (exit 0, and nothing saved).
+noted where another process has none (exit 0, and nothing saved); without
+`_tell_of_failure` (a full disk ends the run), and where `wait` does not raise it.
 """
 
 import jax

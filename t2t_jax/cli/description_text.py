@@ -11,7 +11,7 @@ from t2t_jax.config import ARCHITECTURES
 # What says where text lies and how often something is told, not what is trained.
 _PLACES = (
     *("data.train", "data.dev", "data.cache_dir", "data.workers"),
-    *("evaluation", "logging"),
+    *("evaluation", "logging", "profile"),
 )
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 

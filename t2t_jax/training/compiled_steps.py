@@ -89,6 +89,10 @@ class CompiledSteps:
         """Compiles the step for batches of this shape."""
         self.compile_for(self._shape_of(batch))
 
+    def programs(self) -> list[str]:
+        """Writes the step out, as compiled for each shape so far, in XLA's words."""
+        return [compiled.as_text() for compiled in self._compiled.values()]
+
     def compile_for(self, shape: tuple[int, int]) -> None:
         """Compiles the step for global batches of so many rows and slots."""
         several = len(self.layout.planned) > 1

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from t2t_jax.errors import Problems
 
 GRADIENT_DTYPES = ("float32", "bfloat16")
 ON_NONFINITE = ("skip", "stop")
+
+# All that is traced stays in memory until the last of these steps.
+_MOST_PROFILED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,3 +160,37 @@ class LoggingConfig:
             "Change config.logging.every_seconds.",
         )
         problems.raise_if_any()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileConfig:
+    """Which steps of a run are looked at closely.
+
+    Attributes:
+      steps: the first and the last of at most 100, as "10:15", of which a trace is
+        written under the workdir's `profile`; "" for none.
+    """
+
+    steps: str = ""
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            not self.steps or 1 <= len(self.span) <= _MOST_PROFILED,
+            f'profile.steps={self.steps!r} must be "first:last" with '
+            f"1 <= first <= last, at most {_MOST_PROFILED} steps in all, or empty for "
+            "none. Change config.profile.steps.",
+        )
+        problems.raise_if_any()
+
+    @property
+    def span(self) -> range:
+        """The numbers of the steps; empty for none.
+
+        Example:
+          >>> list(ProfileConfig(steps="3:5").span)
+          [3, 4, 5]
+        """
+        # Twelve digits are more than any run has, and few enough to be counted.
+        found = re.fullmatch("([1-9][0-9]{0,11}):([1-9][0-9]{0,11})", self.steps)
+        return range(int(found[1]), int(found[2]) + 1) if found else range(0)

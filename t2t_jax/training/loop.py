@@ -74,8 +74,9 @@ def train(
             meter.settle()
             with turn.paused("compiling"):
                 step.make_ready(batch)
-        state, output = step(state, batch)
         before, number = progress, progress.step + 1
+        with turn.opening(number):
+            state, output = step(state, batch)
         meter.add(output, step=number, place=before.position)
         deadlines.made(number)
         progress = progress._replace(

@@ -1,21 +1,28 @@
-"""What follows a training step: an evaluation, a checkpoint, the end of the run."""
+"""What surrounds a training step: a profile, an evaluation, a checkpoint, the end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from t2t_jax.training.deadlines import Deadlines
 from t2t_jax.training.guard import StopRequest
 from t2t_jax.training.meter import Meter
+from t2t_jax.training.profile import Profile
 from t2t_jax.training.progress import Intervals, Progress, Record
 from t2t_jax.training.state import TrainState
 
 
 class Callbacks(Protocol):
-    """What the loop calls."""
+    """What the loop calls.
+
+    Attributes:
+      profile: of some of the steps, or of none.
+    """
+
+    profile: Profile
 
     def log(self, record: Record) -> None:
         """Writes down figures over the steps since the last call."""
@@ -49,7 +56,7 @@ class Callbacks(Protocol):
 
 @dataclass(frozen=True)
 class Turn:
-    """Closes each step of a run.
+    """Opens and closes each step of a run.
 
     Attributes:
       meter: of the run; what is done here is not training time.
@@ -71,10 +78,26 @@ class Turn:
         with self.meter.paused(), self.deadlines.paused(what):
             yield
 
+    def opening(self, step: int) -> AbstractContextManager[object]:
+        """Begins the profile, if it is due.
+
+        Args:
+          step: to be made next.
+
+        Returns:
+          What to make the step in.
+        """
+        profile = self.callbacks.profile
+        if profile.begins_with(step):
+            self.meter.settle()
+            with self.paused("beginning a profile"):
+                profile.begin(step)
+        return profile.named(step)
+
     def close(
         self, state: TrainState, before: Progress, now: Progress
     ) -> tuple[Progress, bool]:
-        """Evaluates and saves what is due, or what is still pending.
+        """Profiles, evaluates and saves what is due, or what is still pending.
 
         Args:
           state: after the step.
@@ -85,6 +108,10 @@ class Turn:
           Where the run stands, with what is written in its checkpoint if there is
           one; and whether it is over.
         """
+        if self.callbacks.profile.ends_with(now.step):
+            self.meter.settle()
+            with self.paused("writing a profile"):
+                self.callbacks.profile.end()
         pending, now = now.pending, now._replace(pending=())
         bleu = self._evaluate(state, now.step, anyway=bool(pending))
         given_up = bleu is None

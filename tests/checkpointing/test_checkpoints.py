@@ -1,3 +1,8 @@
+"""Checkpoints as others see them: saved, chosen, read again, kept.
+
+Seen to fail: where what is opened for saving does not `recover` what a crash has left.
+"""
+
 import shutil
 
 import jax
@@ -194,3 +199,18 @@ def test_a_stray_file_in_the_way_of_a_save_is_moved_aside(checkpoints):
 def test_who_opened_it_for_reading_cannot_save(chosen):
     with pytest.raises(ValueError, match="must be opened with keep"):
         chosen.save(9, params=params_of(9), optimizer=None, meta={"kinds": []})
+
+
+def test_who_opens_to_save_puts_in_order_what_a_crash_has_left_and_a_reader_does_not(
+    checkpoints,
+):
+    save(checkpoints, 7, "periodic")
+    checkpoints.wait()
+    folder = checkpoints.directory
+    (folder / "7").rename(folder / "replaced-7")
+    (folder / "9.orbax-checkpoint-tmp").mkdir()
+    left = {path.name for path in folder.iterdir()}
+    assert Checkpoints(folder).steps() == []
+    assert {path.name for path in folder.iterdir()} == left
+    assert Checkpoints(folder, keep=2).steps() == [7]
+    assert {path.name for path in folder.iterdir()} == {"7"}

@@ -3,7 +3,7 @@
 Seen to fail: without the comparison in `_require_sums`; with the sums compared, or the
 seal broken, outside of `_together` (the other processes hear of nothing); with each
 item's sums compared before those of the next are made; without `_require_plain` (a pipe
-is waited for); with another format taken for damage.
+is waited for); without `_require_model`; with another format taken for damage.
 """
 
 import json

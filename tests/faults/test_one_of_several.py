@@ -86,6 +86,7 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
     assert saved(workdir)[-1] == 12
 
 
+@again
 def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
     code, said = end(
         start(

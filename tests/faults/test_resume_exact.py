@@ -64,3 +64,15 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
     assert running.metrics(parts) == running.metrics(whole)
     assert len(running.metrics(parts)) == 14 + 3 + 1  # trained, evaluated, the end
     assert samples(parts) == samples(whole)
+
+
+def test_eight_devices_go_on_to_the_same_bits_too(tmp_path):
+    whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
+    how = {**CHANGED, "steps": 8, "devices": 8, "checkpoint__every_steps": 4}
+    running.finish(whole, **how)
+    running.finish(parts, code=75, fault="term@5", **how)
+    assert "Going on from step 5" in running.finish(parts, **how)
+    running.require_bit_equal(
+        running.parameters(parts, 8), running.parameters(whole, 8)
+    )
+    assert running.metrics(parts) == running.metrics(whole)

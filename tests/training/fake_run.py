@@ -9,6 +9,7 @@ import numpy as np
 from t2t_jax.errors import DivergedError
 from t2t_jax.training import loop
 from t2t_jax.training.metrics import Sums
+from t2t_jax.training.profile import Profile
 from t2t_jax.training.progress import Intervals, Progress
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition
@@ -28,6 +29,7 @@ class Run:
         self.shapes, self.ready = [], {None}
         self.asked_every = 1
         self.interrupted, self.waiting_for, self.pauses = (), "", []
+        self.profile = Profile(range(0), folder=None, say=print)
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
 
     def is_ready(self, batch):

@@ -1,0 +1,67 @@
+"""`--config.profile.steps` of the real command line.
+
+Seen to fail: without `profile` among what may change under a run; without the programs
+in `Run.train`, and without `watching` there; without the folder of each process in
+`Journal`; without the `except` of `Profile`; without the rule in `ProfileConfig`.
+"""
+
+import pytest
+
+from tests.faults.running import finish, metrics
+from tests.integration import tiny
+
+pytestmark = pytest.mark.slow
+
+
+def traces(workdir):
+    return sorted(
+        str(file.parent.relative_to(workdir).parents[2])
+        for file in workdir.rglob("*.xplane.pb")
+    )
+
+
+def test_a_run_writes_a_trace_and_its_figures_are_those_of_a_run_without(tmp_path):
+    plain, traced = tmp_path / "plain", tmp_path / "traced"
+    finish(plain)
+    said = finish(traced, profile__steps="3:5")
+    assert "Traced steps 3 to 5" in said
+    assert "matrix products" in said
+    assert traces(traced) == ["profile/3-5"]
+    assert traces(plain) == []
+    assert metrics(traced) == metrics(plain)
+    # A run that goes on traces nothing of what is past, and other steps if asked to.
+    said = finish(traced, steps=13)
+    assert "nothing is traced, since this run has made 12 steps" in said
+    assert "Traced steps 14 to 15" in finish(traced, steps=15, profile__steps="14:19")
+    assert traces(traced) == ["profile/14-19", "profile/3-5"]
+
+
+def test_a_signal_in_the_middle_leaves_a_checkpoint_and_a_trace(tmp_path):
+    workdir = tmp_path / "run"
+    said = finish(workdir, fault="term@4", code=75, profile__steps="3:9")
+    assert said.index("Saved step 4") < said.index("Traced steps 3 to 4")
+    said = finish(workdir, profile__steps="3:9")
+    assert "Traced steps 5 to 9" in said
+    assert traces(workdir) == ["profile/3-9", "profile/3-9"]
+
+
+def test_a_trace_that_cannot_be_written_costs_nothing_else(tmp_path):
+    workdir = tmp_path / "run"
+    workdir.mkdir()
+    (workdir / "profile").write_text("in the way")
+    said = finish(workdir, profile__steps="3:5")
+    assert "WARNING: profile.steps=3:5 is given up: " in said
+    assert metrics(workdir)[-1]["kind"] == "final"
+
+
+def test_each_of_several_processes_writes_its_own(tmp_path):
+    workdir = tmp_path / "run"
+    finish(workdir, processes=2, seconds=240, profile__steps="3:5")
+    assert traces(workdir) == ["profile/3-5/rank-0", "profile/3-5/rank-1"]
+    assert "Traced steps 3 to 5" in (workdir / "logs" / "rank-1.log").read_text()
+
+
+def test_steps_that_are_no_span_are_refused_before_anything_is_done(tmp_path):
+    refused = tiny.run(*tiny.arguments(tmp_path / "run", profile__steps="5:3"))
+    assert refused.returncode == 78
+    assert b"profile.steps='5:3' must be \"first:last\"" in refused.stderr
