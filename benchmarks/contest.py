@@ -17,7 +17,7 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -79,7 +79,7 @@ class Contestant:
       name: for messages.
       made_by: "module:class" of the object; it is made with `work` alone.
       work: what it is to do.
-      environment: variables that are set before its module is imported.
+      environment: variables that are set before its process begins.
 
     Raises:
       ContestError: the object could not be made.
@@ -96,10 +96,9 @@ class Contestant:
         self._name = name
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, made_by, work, dict(environment))
-        )
-        self._process.start()
+        self._process = context.Process(target=_serve, args=(theirs, made_by, work))
+        with _set(environment):
+            self._process.start()
         theirs.close()
         try:
             self._answer()
@@ -180,13 +179,23 @@ def take_turns(
     return answers
 
 
-def _serve(
-    pipe: Connection, made_by: str, work: Work, environment: dict[str, str]
-) -> None:
+@contextlib.contextmanager
+def _set(environment: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables for the processes that are started meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name in environment:
+            os.environ.pop(name)
+        os.environ.update(before)
+
+
+def _serve(pipe: Connection, made_by: str, work: Work) -> None:
     """Is a contestant's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent closes the pipe.
     os.dup2(2, 1)  # stdout is for the report, whatever a library prints.
-    os.environ.update(environment)
     if work.device == "cpu":
         # JAX makes as many threads as there are processors that it may use.
         allowed = sorted(os.sched_getaffinity(0))

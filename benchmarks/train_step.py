@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,6 +41,7 @@ from step_options import SIZES, parse_arguments
 from step_report import show
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.parallelism.large_pages import ask_for_large_pages
 
 OURS = "ours"
 
@@ -99,16 +101,23 @@ def _start(work: Work, peers: Sequence[str], stack: ExitStack) -> dict[str, Cont
             name,
             made_by=module + kind,
             work=dataclasses.replace(work, network=name),
-            environment=_environment(work),
+            environment=_environment(work, ours=name == OURS),
         )
         found[name] = stack.enter_context(contestant)
     return found
 
 
-def _environment(work: Work) -> dict[str, str]:
+def _environment(work: Work, *, ours: bool = True) -> dict[str, str]:
     # JAX would keep three quarters of a GPU for itself, and peers are on it too.
     platform = "cuda" if work.device == "gpu" else "cpu"
-    return {"JAX_PLATFORMS": platform, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = dict(os.environ) if ours else {}
+    if ours:  # As the command line does; the programs of peers do not.
+        ask_for_large_pages(environment)
+    return {
+        **environment,
+        "JAX_PLATFORMS": platform,
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
 
 
 def _components(work: Work) -> dict[str, Any]:

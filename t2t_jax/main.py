@@ -28,6 +28,7 @@ from t2t_jax.parallelism.compilation_cache import (
     keep_programs,
 )
 from t2t_jax.parallelism.distributed import join, joined
+from t2t_jax.parallelism.large_pages import begin_with_large_pages
 from t2t_jax.training.guard import leaving_at_once
 
 
@@ -112,6 +113,7 @@ def _show(unraisable: Any) -> None:
 
 def console() -> None:
     """Runs the command line of this process, as the script `t2t-jax` does."""
+    begin_with_large_pages()
     guard_stderr()
     sys.unraisablehook = _show
     sys.exit(main(sys.argv[1:]))

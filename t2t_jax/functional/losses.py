@@ -76,7 +76,8 @@ def _smoothed_forward(
     # Sums over V = 37,000 words: float32 whatever computed the logits.
     z_xV = logits_xV.astype(jnp.float32)
     lse_x = jax.nn.logsumexp(z_xV, axis=-1)
-    z_target_x = jnp.where(_is_target(z_xV, targets_x), z_xV, 0.0).sum(axis=-1)
+    # Picked, where a masked sum would write [..., V] numbers once more on a CPU.
+    z_target_x = jnp.take_along_axis(z_xV, targets_x[..., None], axis=-1)[..., 0]
     uniform = label_smoothing / z_xV.shape[-1]
     loss_x = lse_x - (1 - label_smoothing) * z_target_x - uniform * z_xV.sum(axis=-1)
     return (loss_x, lse_x - z_target_x), (logits_xV, targets_x, lse_x)

@@ -1,7 +1,7 @@
 """Contestants are alone in their processes, and compute one at a time.
 
 Seen to fail: without the dup2 in `_serve` (stdout), the setting of affinity there, the
-update of the environment there, the reversal in `take_turns`, and the EOFError in
+environment of `_set`, the reversal in `take_turns`, and the EOFError in
 `Contestant._answer` (the test of a death).
 """
 

@@ -1,0 +1,53 @@
+"""Large pages for what a CPU computes with.
+
+XLA takes the temporaries of a step from the system and gives them back, at every step.
+The system hands them over, and clears them, in pages of 4 kB: 124,000 of them for one
+step of a small model. Where it takes pages of 2 MB there are 500.
+
+glibc asks for large pages where it is told to when a program begins, and only then.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+
+_TUNABLES = "GLIBC_TUNABLES"
+_WISH = "glibc.malloc.hugetlb"
+_ON_REQUEST = "[madvise]"
+_MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def ask_for_large_pages(environ: MutableMapping[str, str]) -> bool:
+    """Puts the wish for large pages where the programs to be started find it.
+
+    Args:
+      environ: where to; what it says of large pages already counts more.
+
+    Returns:
+      Whether anything was changed. False also where the system gives large pages
+      without being asked, or not at all.
+    """
+    told = environ.get(_TUNABLES, "")
+    if _WISH in told or not _gives_on_request():
+        return False
+    environ[_TUNABLES] = ":".join(filter(None, [told, f"{_WISH}=1"]))
+    return True
+
+
+def begin_with_large_pages() -> None:
+    """Begins this program anew, with its arguments, if it has to be to get them."""
+    if sys.executable and ask_for_large_pages(os.environ):
+        os.execv(sys.executable, sys.orig_argv)
+
+
+def _gives_on_request() -> bool:
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    try:
+        return _ON_REQUEST in _MODES.read_text(encoding="ascii")
+    except OSError:
+        return False

@@ -1,0 +1,94 @@
+"""Large pages are asked for where that helps, and the program begins anew for it once.
+
+Seen to fail: without each condition of `ask_for_large_pages`, and without the exec.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.parallelism import large_pages
+from t2t_jax.parallelism.large_pages import ask_for_large_pages
+
+WISH = "glibc.malloc.hugetlb=1"
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """Lets a test say which C library there is, and when it gives large pages."""
+
+    def install(modes, library="glibc"):
+        file = tmp_path / "enabled"
+        file.write_text(modes)
+        monkeypatch.setattr(large_pages, "_MODES", file)
+        monkeypatch.setattr(large_pages.platform, "libc_ver", lambda: (library, "2"))
+
+    install("always [madvise] never\n")
+    return install
+
+
+def test_what_was_told_before_stays(system):
+    environ = {"GLIBC_TUNABLES": "glibc.malloc.arena_max=3", "HOME": "/"}
+    assert ask_for_large_pages(environ)
+    assert environ["GLIBC_TUNABLES"] == f"glibc.malloc.arena_max=3:{WISH}"
+    assert environ["HOME"] == "/"
+
+
+def test_it_is_asked_for_once(system):
+    environ = {}
+    assert ask_for_large_pages(environ)
+    assert environ == {"GLIBC_TUNABLES": WISH}
+    assert not ask_for_large_pages(environ)
+    assert environ == {"GLIBC_TUNABLES": WISH}
+
+
+def test_who_does_not_want_them_is_heard(system):
+    environ = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}
+    assert not ask_for_large_pages(environ)
+    assert environ == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}
+
+
+@pytest.mark.parametrize("modes", ["[always] madvise never", "always madvise [never]"])
+def test_nothing_is_asked_of_a_system_that_does_not_listen(system, modes):
+    system(modes)
+    assert not ask_for_large_pages({})
+
+
+def test_another_c_library_is_told_nothing(system):
+    system("[madvise]", library="")
+    assert not ask_for_large_pages({})
+
+
+def test_a_system_without_large_pages_is_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(large_pages, "_MODES", tmp_path / "none")
+    assert not ask_for_large_pages({})
+
+
+def test_the_program_begins_anew_with_its_arguments(tmp_path):
+    (tmp_path / "enabled").write_text("[madvise]")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import json, os, pathlib, sys\n"
+        "from t2t_jax.parallelism import large_pages\n"
+        "large_pages._MODES = pathlib.Path(sys.argv[1])\n"
+        "large_pages.platform.libc_ver = lambda: ('glibc', '2')\n"
+        "print('begun', flush=True)\n"
+        "large_pages.begin_with_large_pages()\n"
+        "print(json.dumps([os.getpid(), sys.argv, os.environ['GLIBC_TUNABLES']]))\n"
+        "sys.exit(7)\n"
+    )
+    argv = [str(tmp_path / "enabled"), "--a=b c", ""]
+    environ = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", str(program), *argv],
+        stdout=subprocess.PIPE,
+        env=environ,
+    ) as process:
+        said, _ = process.communicate(timeout=60)
+    first, second, last = said.decode().splitlines()
+    assert first == second == "begun"
+    assert json.loads(last) == [process.pid, [str(program), *argv], WISH]
+    assert process.returncode == 7
