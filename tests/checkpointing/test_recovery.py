@@ -1,7 +1,7 @@
 """From which checkpoint a run goes on, and what all of its processes do alike.
 
-Seen to fail: without `_set_aside`, without `_require_no_traces`, and where `newest_step`
-waits for nobody.
+Seen to fail: without `_set_aside`, without `_require_no_traces`, and where
+`newest_step` waits for nobody.
 """
 
 from pathlib import Path

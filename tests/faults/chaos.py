@@ -107,7 +107,7 @@ def launch(
     seconds: float = 3600,
 ) -> Launch:
     """Starts a run, and hurts it at a random moment; without a chance it may end."""
-    newest = max(running.saved(workdir), default=0)
+    newest = _newest(workdir)
     process = running.launch(
         argv, processes=topology.processes, devices=topology.devices
     )
@@ -160,6 +160,14 @@ def _wait_for(
     deadline = time.monotonic() + chance.uniform(0, lasting[moment])
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
+
+
+def _newest(workdir: Path) -> int:
+    """Finds the last step saved; one that was being replaced will be put back."""
+    replaced = (workdir / "checkpoints").glob("replaced-*")
+    numbers = [path.name.removeprefix("replaced-") for path in replaced]
+    put_back = [int(number) for number in numbers if number.isdecimal()]
+    return max([*running.saved(workdir), *put_back], default=0)
 
 
 def _began(said: str) -> int | None:
