@@ -20,6 +20,12 @@ again = pytest.mark.soak  # One of each kind is enough for every day.
 
 # Of a run with a fault at step 6, which takes some seconds to get there.
 SECONDS = 180
+# No pause before step 6: the first steps after one have the time of a pause.
+UNPAUSED = {
+    "training__step_timeout": 10,
+    "checkpoint__every_steps": 100,
+    "evaluation__every_steps": 100,
+}
 
 
 def codes(said):
@@ -86,14 +92,13 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
     assert saved(workdir)[-1] == 12
 
 
-@again
 def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
     code, said = end(
         start(
             tmp_path / "run",
             processes=2,
             fault="sleep@6:1",
-            training__step_timeout=10,
+            **UNPAUSED,
         ),
         SECONDS,
     )
@@ -105,10 +110,11 @@ def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
     assert said.count("Current thread") + said.count("Thread 0x") > 3
 
 
+@again
 def test_a_rank_that_is_stopped_is_cleared_away_by_the_launcher(tmp_path):
     workdir = tmp_path / "run"
     code, said = end(
-        start(workdir, processes=2, fault="stop@6:1", training__step_timeout=10),
+        start(workdir, processes=2, fault="stop@6:1", **UNPAUSED),
         SECONDS,
     )
     assert code == 70, said
