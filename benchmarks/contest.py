@@ -4,8 +4,8 @@ A process of its own gives each its own threads and its own memory, and lets not
 one change how the other is compiled or run. All are started before the first round, and
 whoever is not asked waits at a pipe, so that the one that computes has the machine.
 
-Nothing but the standard library is imported here: what a contestant needs is imported
-in its process, after its environment has been set.
+Nothing that imports JAX or PyTorch is imported here: what a contestant needs is
+imported in its process, which begins with its own environment.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Contestant:
         theirs.close()
         try:
             self._answer()
-        except ContestError:
+        except BaseException:  # Ctrl-C too, or its process would be waited for
             self.close()
             raise
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -105,10 +104,13 @@ def _show(unraisable: Any) -> None:
     # The signal came while Python was collecting garbage, or in another place that
     # lets no exception out. It is sent again, from a thread: from here it could only
     # fall into the same hole.
-    number = signal.Signals[signalled.args[0]] if signalled.args else signal.SIGINT
-    again = threading.Timer(0.05, os.kill, (os.getpid(), number))
+    name = signalled.args[0] if signalled.args else ""
+    number = signal.Signals.__members__.get(name, signal.SIGINT)
+    main_thread = threading.main_thread().ident
+    again = threading.Timer(0.05, signal.pthread_kill, (main_thread, number))
     again.daemon = True
-    again.start()
+    with suppress(RuntimeError):  # Python is ending, and this with it.
+        again.start()
 
 
 def console() -> None:

@@ -239,8 +239,10 @@ def test_the_module_is_a_program():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_that_falls_where_no_exception_gets_out_is_not_lost(number):
     script = f"""
-import os, time
+import os, signal, time
 from t2t_jax import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Garbage:
     def __del__(self):

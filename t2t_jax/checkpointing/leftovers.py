@@ -29,7 +29,9 @@ class _Hook:
         self._before = before
 
     def __call__(self, unraisable: Any) -> None:
-        if not (_is_coroutine(unraisable.object) or _came_too_late(unraisable)):
+        left = _is_coroutine(unraisable.object) or _came_too_late(unraisable)
+        # A signal that falls into a coroutine of Orbax is none of its errors.
+        if not (left and isinstance(unraisable.exc_value, Exception)):
             self._before(unraisable)
 
 

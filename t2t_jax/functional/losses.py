@@ -110,6 +110,6 @@ _smoothed.defvjp(_smoothed_forward, _smoothed_backward)
 
 
 def _is_target(z_xV: Array, targets_x: Array) -> jax.Array:
-    """Marks the right word: a comparison, which fuses, where a gather would not."""
+    """Marks the right word: a comparison, which fuses into the gradient."""
     words_xV = jax.lax.broadcasted_iota(targets_x.dtype, z_xV.shape, z_xV.ndim - 1)
     return words_xV == targets_x[..., None]

@@ -13,9 +13,12 @@ import os
 import platform
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 _TUNABLES = "GLIBC_TUNABLES"
+_BEGUN = "T2T_JAX_BEGUN"
+_SINCE = (2, 35)  # of glibc
 _WISH = "glibc.malloc.hugetlb"
 _ON_REQUEST = "[madvise]"
 _MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -40,12 +43,19 @@ def ask_for_large_pages(environ: MutableMapping[str, str]) -> bool:
 
 def begin_with_large_pages() -> None:
     """Begins this program anew, with its arguments, if it has to be to get them."""
-    if sys.executable and ask_for_large_pages(os.environ):
-        os.execv(sys.executable, sys.orig_argv)
+    # Once, even where something on the way takes the wish out of the environment.
+    begun = os.environ.pop(_BEGUN, "")
+    if begun or not sys.executable or not ask_for_large_pages(os.environ):
+        return
+    # Without them the program is slower, and nothing else.
+    with suppress(OSError):
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, _BEGUN: "1"})
 
 
 def _gives_on_request() -> bool:
-    if platform.libc_ver()[0] != "glibc":
+    library, version = platform.libc_ver()
+    numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
+    if library != "glibc" or numbers < _SINCE:
         return False
     try:
         return _ON_REQUEST in _MODES.read_text(encoding="ascii")

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 
 from t2t_jax.parallelism.distributed import joined
-from t2t_jax.training.roles import roles
+from t2t_jax.training.roles import roles_of_all
 from t2t_jax.training.trace import summary
 
 
@@ -84,10 +84,13 @@ class Profile:
                 f"{self._asked}: nothing is traced, since this run has made "
                 f"{made:,} steps already."
             )
+        has_failed = True
         try:
             yield
+            has_failed = False
         finally:
-            if self._is_open:
+            # Other processes must hear of a failure, and not wait for a trace before.
+            if self._is_open and not (has_failed and joined().count > 1):
                 self._write()
 
     @property
@@ -108,8 +111,7 @@ class Profile:
                 f"perfetto_trace.json.gz of {file.parent} at https://ui.perfetto.dev, "
                 f"or all of it with xprof --logdir={self._folder}."
             )
-            found = {k: v for text in self._programs() for k, v in roles(text).items()}
-            self._say(summary(file, found))
+            self._say(summary(file, roles_of_all(self._programs())))
 
     @contextmanager
     def _unfailing(self) -> Iterator[None]:

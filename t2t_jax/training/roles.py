@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 
@@ -28,6 +28,7 @@ class _Instruction(NamedTuple):
     scope: str
 
 
+_MODULE = re.compile(r"HloModule ([\w.\-]+)")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
 _INSTRUCTION = re.compile(
     r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\("
@@ -69,6 +70,27 @@ _PARTS = (
 )
 
 
+def roles_of_all(programs: Iterable[str]) -> dict[str, Role]:
+    """Finds the role of each operation of several programs.
+
+    Args:
+      programs: each as in `roles`; the step has one for each shape of batches, and all
+        bear the same name.
+
+    Returns:
+      The roles by `module/operation`, without those on which such programs differ.
+    """
+    found: dict[str, Role] = {}
+    differing = set()
+    for program in programs:
+        module = _MODULE.match(program)
+        for name, role in roles(program).items():
+            key = f"{module[1]}/{name}" if module else name
+            if found.setdefault(key, role) != role:
+                differing.add(key)
+    return {key: role for key, role in found.items() if key not in differing}
+
+
 def roles(program: str) -> dict[str, Role]:
     """Finds the role of each operation of a program.
 
@@ -76,7 +98,7 @@ def roles(program: str) -> dict[str, Role]:
       program: `compiled.as_text()`, XLA's own.
 
     Returns:
-      The roles by the operations' names, which a trace has too.
+      The roles by the operations' names, which are the program's own.
 
     Example:
       >>> roles('''
@@ -103,7 +125,7 @@ def _computations(program: str) -> Iterator[tuple[str, list[_Instruction]]]:
     for line in program.splitlines():
         if begin := _COMPUTATION.match(line):
             name, found = begin[1], []
-        elif line == "}":
+        elif line.startswith("}"):  # Another thread's has its name behind it.
             yield name, found
         elif read := _INSTRUCTION.match(line):
             scope = _SCOPE.search(line)
@@ -118,7 +140,9 @@ def _opcodes(
     line: _Instruction, computations: Mapping[str, list[_Instruction]]
 ) -> set[str]:
     """Collects what an instruction does, and what is fused into it."""
-    inside = (_opcodes(x, computations) for c in line.called for x in computations[c])
+    inside = (
+        _opcodes(x, computations) for c in line.called for x in computations.get(c, ())
+    )
     return {line.opcode}.union(*inside)
 
 
@@ -127,7 +151,9 @@ def _scope(line: _Instruction, computations: Mapping[str, list[_Instruction]]) -
     if line.scope.startswith("jit("):
         return line.scope
     inside = (
-        _scope(x, computations) for c in line.called for x in computations[c][::-1]
+        _scope(x, computations)
+        for c in line.called
+        for x in computations.get(c, ())[::-1]
     )
     return next(filter(None, inside), "")
 

@@ -19,7 +19,7 @@ class Operation(NamedTuple):
     """Something that a device has done.
 
     Attributes:
-      name: of the operation in its compiled program.
+      name: `module/operation`; another program may have an operation of that name.
       begin: in nanoseconds, on the clock of the trace.
       end: likewise.
     """
@@ -46,9 +46,9 @@ def operations(plane: Any) -> Iterator[Operation]:
         stats = dict(event.stats)
         if "hlo_op" in stats:
             end = ends.get((event.name, stats.get("_p")), event.end_ns)
-            yield Operation(
-                stats["hlo_op"], int(event.start_ns), int(max(end, event.end_ns))
-            )
+            module = stats.get("hlo_module")
+            name = f"{module}/{stats['hlo_op']}" if module else stats["hlo_op"]
+            yield Operation(name, int(event.start_ns), int(max(end, event.end_ns)))
 
 
 def _events(plane: Any) -> Iterator[Any]:
@@ -104,7 +104,7 @@ def summary(file: Path, roles: Mapping[str, Role]) -> str:
 
     Args:
       file: the trace, an `.xplane.pb`.
-      roles: of the operations of the step.
+      roles: of the operations of the step, by `module/operation`.
     """
     kinds: Counter[str] = Counter()
     parts: Counter[str] = Counter()

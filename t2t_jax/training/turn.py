@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from t2t_jax.parallelism.distributed import joined
 from t2t_jax.training.deadlines import Deadlines
 from t2t_jax.training.guard import StopRequest
 from t2t_jax.training.meter import Meter
@@ -108,7 +109,9 @@ class Turn:
           Where the run stands, with what is written in its checkpoint if there is
           one; and whether it is over.
         """
-        if self.callbacks.profile.ends_with(now.step):
+        # Who is to stop saves first: alone, for several have to write at the same step.
+        in_haste = joined().count == 1 and self.stop.is_wanted()
+        if self.callbacks.profile.ends_with(now.step) and not in_haste:
             self.meter.settle()
             with self.paused("writing a profile"):
                 self.callbacks.profile.end()

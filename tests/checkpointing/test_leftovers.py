@@ -30,7 +30,7 @@ def tell(error, left=None):
     """Raises an error, and gives it to the hook as Python does."""
     try:
         raise error
-    except Exception as raised:
+    except BaseException as raised:
         place = raised.__traceback__
     unraisable = types.SimpleNamespace(
         object=left, exc_value=error, exc_traceback=place, exc_type=type(error)
@@ -55,6 +55,13 @@ def test_a_coroutine_of_orbax_is_not_heard(heard):
 def test_another_coroutine_is_heard(heard):
     left = coroutine_of("/home/someone/reading.py")
     told = tell(ValueError("chunk"), left)
+    left.close()
+    assert heard == [told]
+
+
+def test_a_signal_in_a_coroutine_of_orbax_is_heard(heard):
+    left = coroutine_of(Path(ocp.__file__).parent / "reading.py")
+    told = tell(KeyboardInterrupt("SIGTERM"), left)
     left.close()
     assert heard == [told]
 

@@ -44,7 +44,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 mesh = jax.make_mesh((2, 4), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 place = NamedSharding(mesh, PartitionSpec("b"))
 arrays = [jax.device_put(np.full(64, k, np.float32), place) for k in range(300)]
-for _ in range(5):
+for _ in range(3):
     sums = checksums(arrays)
 assert len(set(sums.values())) == 300
 """
@@ -53,5 +53,5 @@ assert len(set(sums.values())) == 300
         env=tiny.environment(8),
         cwd=tiny.ROOT,
         check=True,
-        timeout=30,
+        timeout=120,
     )

@@ -20,11 +20,13 @@ WISH = "glibc.malloc.hugetlb=1"
 def system(tmp_path, monkeypatch):
     """Lets a test say which C library there is, and when it gives large pages."""
 
-    def install(modes, library="glibc"):
+    def install(modes, library="glibc", version="2.36"):
         file = tmp_path / "enabled"
         file.write_text(modes)
         monkeypatch.setattr(large_pages, "_MODES", file)
-        monkeypatch.setattr(large_pages.platform, "libc_ver", lambda: (library, "2"))
+        monkeypatch.setattr(
+            large_pages.platform, "libc_ver", lambda: (library, version)
+        )
 
     install("always [madvise] never\n")
     return install
@@ -62,6 +64,12 @@ def test_another_c_library_is_told_nothing(system):
     assert not ask_for_large_pages({})
 
 
+@pytest.mark.parametrize("version", ["2.31", "2.9", ""])
+def test_an_older_one_would_not_understand(system, version):
+    system("[madvise]", version=version)
+    assert not ask_for_large_pages({})
+
+
 def test_a_system_without_large_pages_is_none(monkeypatch, tmp_path):
     monkeypatch.setattr(large_pages, "_MODES", tmp_path / "none")
     assert not ask_for_large_pages({})
@@ -74,7 +82,7 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
         "import json, os, pathlib, sys\n"
         "from t2t_jax.parallelism import large_pages\n"
         "large_pages._MODES = pathlib.Path(sys.argv[1])\n"
-        "large_pages.platform.libc_ver = lambda: ('glibc', '2')\n"
+        "large_pages.platform.libc_ver = lambda: ('glibc', '2.36')\n"
         "print('begun', flush=True)\n"
         "large_pages.begin_with_large_pages()\n"
         "print(json.dumps([os.getpid(), sys.argv, os.environ['GLIBC_TUNABLES']]))\n"
@@ -92,3 +100,41 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
     assert first == second == "begun"
     assert json.loads(last) == [process.pid, [str(program), *argv], WISH]
     assert process.returncode == 7
+
+
+def test_it_begins_anew_once_even_where_the_wish_is_taken_away(monkeypatch, system):
+    begun = []
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.setattr(
+        large_pages.os, "execve", lambda path, argv, environ: begun.append(environ)
+    )
+    large_pages.begin_with_large_pages()
+    assert len(begun) == 1
+    environ = dict(begun[0])
+    del environ["GLIBC_TUNABLES"]
+    monkeypatch.setattr(large_pages.os, "environ", environ)
+    large_pages.begin_with_large_pages()
+    assert len(begun) == 1
+
+
+def test_a_program_that_cannot_begin_anew_goes_on(monkeypatch, system):
+    def fail(*_):
+        raise OSError("too long")
+
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.setattr(large_pages.os, "execve", fail)
+    large_pages.begin_with_large_pages()
+
+
+def test_the_command_line_begins_with_them():
+    script = (
+        "import sys\n"
+        "from t2t_jax import main\n"
+        "main.begin_with_large_pages = lambda: print('first', flush=True)\n"
+        "sys.argv = ['t2t-jax', '--help']\n"
+        "main.console()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, timeout=60, check=True
+    )
+    assert done.stdout.startswith(b"first\n")

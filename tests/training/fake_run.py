@@ -24,7 +24,10 @@ class Run:
         self.timeline, self.records, self.saved = [], [], []
         self.shown, self.skipped, self.endured = [], [], math.inf
         self.bleus, self.losses, self.stop_at = {}, {}, ()
-        self.stop = SimpleNamespace(reached=lambda step: step in self.stop_at)
+        self.in_haste = False
+        self.stop = SimpleNamespace(
+            reached=lambda step: step in self.stop_at, is_wanted=lambda: self.in_haste
+        )
         self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
         self.shapes, self.ready = [], {None}
         self.asked_every = 1

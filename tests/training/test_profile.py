@@ -96,6 +96,13 @@ def test_its_own_time_is_none_of_training_and_has_its_limit(run, profiler):
     assert run.pauses[:2] == ["beginning a profile", "writing a profile"]
 
 
+def test_who_is_to_stop_at_the_last_of_them_saves_first(run, profiler):
+    run.stop_at, run.in_haste = {5}, True
+    watched(run, steps=9)
+    assert run.timeline == ["start", "save 5: stopped", "stop"]
+    assert "Traced steps 3 to 5" in profiler.said[0]
+
+
 def test_a_stop_in_the_middle_is_saved_first_and_then_traced(run, profiler):
     run.stop_at = {4}
     watched(run, steps=9)

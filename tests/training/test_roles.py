@@ -14,7 +14,7 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.roles import Role, roles
+from t2t_jax.training.roles import Role, roles, roles_of_all
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import compile_step, guarded, train_step
 
@@ -131,3 +131,25 @@ def test_a_training_step_has_every_part_but_another_model_s(of_a_step):
 def test_its_products_are_where_the_paper_has_them(of_a_step):
     found = {role.part for role in of_a_step if role.kind == "matrix products"}
     assert found == {"attention", "feed-forward", "logits"}
+
+
+def test_programs_of_one_name_keep_what_they_agree_on():
+    def program(scope):
+        return (
+            "HloModule jit_step, is_scheduled=true\n\n"
+            "ENTRY %main (x: f32[2]) -> f32[2] {\n"
+            f'  %a = f32[2] add(%x, %x), metadata={{op_name="jit(s)/{scope}/b"}}\n'
+            '  %c = f32[2] add(%x, %x), metadata={op_name="jit(s)/norm/b"}\n'
+            '}, execution_thread="another"\n'
+        )
+
+    both = roles_of_all([program("feed_forward"), program("norm")])
+    assert both == {"jit_step/c": Role("elementwise", "add and norm")}
+    assert len(roles_of_all([program("norm")] * 2)) == 2
+
+
+def test_a_computation_that_is_not_there_is_no_mistake():
+    program = (
+        "ENTRY %m (x: f32[2]) -> f32[2] {\n  %f = f32[2] fusion(%x), calls=%no\n}\n"
+    )
+    assert roles(program)["f"].kind == "copies"

@@ -14,9 +14,9 @@ from t2t_jax.training.roles import Role
 from t2t_jax.training.trace import Operation, operations, own_times, summary
 
 ROLES = {
-    "dot.1": Role("matrix products", "attention"),
-    "dot.2": Role("matrix products", "logits"),
-    "add.3": Role("elementwise", "attention"),
+    "jit_step/dot.1": Role("matrix products", "attention"),
+    "jit_step/dot.2": Role("matrix products", "logits"),
+    "jit_step/add.3": Role("elementwise", "attention"),
 }
 
 
@@ -30,8 +30,8 @@ def plane(*lines):
     return SimpleNamespace(lines=[SimpleNamespace(events=line) for line in lines])
 
 
-def done(name, begin, end):
-    return event("a kernel", begin, end, hlo_module="jit_step", hlo_op=name)
+def done(name, begin, end, module="jit_step"):
+    return event("a kernel", begin, end, hlo_module=module, hlo_op=name)
 
 
 @pytest.fixture
@@ -130,7 +130,8 @@ def test_each_device_is_busy_for_itself(said_of):
 
 
 def test_what_the_step_does_not_have_is_of_other_programs(said_of):
-    said = said_of(plane([done("dot.1", 0, 1), done("evaluation", 1, 4)]))
+    evaluation = done("dot.1", 1, 4, module="jit_evaluate")
+    said = said_of(plane([done("dot.1", 0, 1), evaluation]))
     assert said.count("other programs 75.0 %") == 2
 
 
