@@ -128,6 +128,9 @@ def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
             self._asked -= 1
             return self._asked <= 0
 
+        def is_wanted(self):
+            return False
+
     for asked in range(1, 9):
         run.stop, run.saved = Sudden(asked), []
         _, progress = run.train(steps=1_000)
