@@ -118,12 +118,16 @@ def test_it_begins_anew_once_even_where_the_wish_is_taken_away(monkeypatch, syst
 
 
 def test_a_program_that_cannot_begin_anew_goes_on(monkeypatch, system):
+    tried = []
+
     def fail(*_):
+        tried.append(True)
         raise OSError("too long")
 
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.setattr(large_pages.os, "execve", fail)
     large_pages.begin_with_large_pages()
+    assert tried == [True]
 
 
 def test_the_command_line_begins_with_them():
