@@ -25,6 +25,7 @@ from typing import Any
 
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
+from t2t_jax.parallelism.large_pages import ask_for_large_pages
 
 # The threads of whoever was asked last may still look for work, for some milliseconds.
 PAUSE_SECONDS = 0.2
@@ -177,6 +178,24 @@ def take_turns(
             time.sleep(PAUSE_SECONDS)
             answers[name].append(contestants[name].ask(*questions[name]))
     return answers
+
+
+def environment_of(work: Work, *, ours: bool = True) -> dict[str, str]:
+    """Returns the variables that a contestant's process begins with.
+
+    Args:
+      work: says where it computes.
+      ours: whether it is this package, or a peer.
+    """
+    environment = dict(os.environ) if ours else {}
+    if ours:  # As the command line does; the programs of peers do not.
+        ask_for_large_pages(environment)
+    return {
+        **environment,
+        "JAX_PLATFORMS": "cuda" if work.device == "gpu" and ours else "cpu",
+        # JAX would keep three quarters of a GPU for itself, and peers are on it too.
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
 
 
 @contextlib.contextmanager

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 from contest import Work
+from own_process import peak_megabytes, surroundings
 from scaled_step import Trainee
-from step_figures import peak_resident_megabytes, versions
 
 from t2t_jax.data.batching import batch_shapes
 from t2t_jax.data.pipeline import stream
@@ -54,12 +54,12 @@ class OwnStep:
             "compile_seconds": self._compile_seconds,
             "parameters": self._trainee.parameters(),
             "dtype": self._trainee.compute_dtype,
-            **_surroundings(),
+            **surroundings("optax"),
         }
 
     def peak_megabytes(self) -> float:
         """Returns the most memory held so far."""
-        return _peak_megabytes()
+        return peak_megabytes()
 
 
 class OwnLoop:
@@ -129,26 +129,9 @@ class OwnLoop:
             "shapes": self._steps.layout.shapes,
             "parameters": sum(x.size for x in parameters),
             "steps": self._made,
-            **_surroundings(),
+            **surroundings("optax"),
         }
 
     def peak_megabytes(self) -> float:
         """Returns the most memory held, compiling included where it is the host's."""
-        return _peak_megabytes()
-
-
-def _surroundings() -> dict[str, Any]:
-    settings: Any = jax.config  # JAX does not declare what it holds.
-    return {
-        "device": jax.devices()[0].device_kind,
-        "versions": versions(["jax", "jaxlib", "flax", "optax", "numpy"]),
-        # A program that was compiled before is only read.
-        "compilation_cache": bool(settings.jax_compilation_cache_dir),
-    }
-
-
-def _peak_megabytes() -> float:
-    told = jax.devices()[0].memory_stats()
-    if told:
-        return float(told["peak_bytes_in_use"]) / 1e6
-    return peak_resident_megabytes()
+        return peak_megabytes()

@@ -18,7 +18,8 @@ from torch import nn
 from t2t_jax.data.vocabulary import BOS, EOS, PAD
 from t2t_jax.model.config import TransformerConfig
 
-_MAX_POSITIONS = 512
+MAX_POSITIONS = 512
+"""Positions that a network here knows."""
 
 
 def marian(config: TransformerConfig) -> nn.Module:
@@ -44,7 +45,7 @@ def marian(config: TransformerConfig) -> nn.Module:
             activation_function="relu",
             scale_embedding=True,
             share_encoder_decoder_embeddings=True,
-            max_position_embeddings=_MAX_POSITIONS,
+            max_position_embeddings=MAX_POSITIONS,
             pad_token_id=PAD,
             bos_token_id=BOS,
             eos_token_id=EOS,
@@ -118,7 +119,7 @@ class TorchTransformer(nn.Module):
             if isinstance(layer, nn.TransformerDecoderLayer):
                 layer.multihead_attn.dropout = 0.0
         self.register_buffer("positions", _sinusoids(config.d_model))
-        future = torch.full((_MAX_POSITIONS, _MAX_POSITIONS), -math.inf).triu(1)
+        future = torch.full((MAX_POSITIONS, MAX_POSITIONS), -math.inf).triu(1)
         self.register_buffer("future", future)
 
     def forward(self, source: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
@@ -142,7 +143,7 @@ class TorchTransformer(nn.Module):
 
 
 def _sinusoids(d_model: int) -> torch.Tensor:
-    place = torch.arange(_MAX_POSITIONS)[:, None]
+    place = torch.arange(MAX_POSITIONS)[:, None]
     angles = place * 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 

@@ -68,18 +68,23 @@ def text_figures(rounds: Sequence[tuple[float, int]]) -> dict[str, Any]:
     }
 
 
-def compare(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def compare(
+    ours: dict[str, Any],
+    peers: dict[str, dict[str, Any]],
+    *,
+    rate: str = "target_tokens_per_second",
+) -> dict[str, Any]:
     """Sets our figures beside those of peers.
 
     Args:
-      ours: with `target_tokens_per_second`.
+      ours: with the rate.
       peers: by name, the one that matters most first.
+      rate: what is compared; more of it is better.
 
     Returns:
       `ours`, `peers` and `ratios` (ours to theirs, of medians); and of the first peer
       `peer` and `ratio`, which are None where there is none.
     """
-    rate = "target_tokens_per_second"
     ratios = {name: ours[rate] / figures[rate] for name, figures in peers.items()}
     return {
         "ours": ours,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 
 from t2t_jax.data.config import LAYOUTS
@@ -44,48 +44,82 @@ def parse_arguments(
     add = parser.add_argument
     add("--size", choices=SIZES, default="small")
     add("--device", choices=("cpu", "gpu"), default="cpu")
-    add("--peer", type=_peers, default="hf_marian", help=f"none, or {','.join(PEERS)}")
+    add(
+        "--peer",
+        type=peers_among(PEERS),
+        default="hf_marian",
+        help=f"none, or {','.join(PEERS)}",
+    )
     add("--compile_peer", action="store_true", help="peers through torch.compile")
-    add("--pairs", type=_positive, help="of a batch")
-    add("--length", type=_positive, help="tokens of each side of a pair")
-    add("--vocabulary", type=_positive, help="subwords, if not as many as the size has")
-    add("--threads", type=_positive, default=2, help="of a CPU, for each contestant")
-    add("--rounds", type=_positive, default=5)
+    add("--pairs", type=positive, help="of a batch")
+    add("--length", type=positive, help="tokens of each side of a pair")
+    add("--vocabulary", type=positive, help="subwords, if not as many as the size has")
+    add("--threads", type=positive, default=2, help="of a CPU, for each contestant")
+    add("--rounds", type=positive, default=5)
     add("--seconds", type=float, default=5.0, help="of each contestant in a round")
     add("--steps", type=int, default=0, help="of a round, instead of --seconds")
     add("--peak_tflops", type=float, default=0.0, help="of the device")
     add("--components", action="store_true", help="parts of our step and their floors")
     add("--real", default="", help="train on a corpus, such as text:a.en,a.de")
-    add("--tokens", type=_positive, default=2048, help="slots of --real's batches")
+    add("--tokens", type=positive, default=2048, help="slots of --real's batches")
     add("--layout", choices=LAYOUTS, default="packed", help="of our --real batches")
-    add("--row_length", type=_positive, default=64, help="of our packed rows")
+    add("--row_length", type=positive, default=64, help="of our packed rows")
     add("--json", action="store_true")
     options = parser.parse_args(argv)
     shape = GPU_SHAPE if options.device == "gpu" else SHAPES[options.size]
     options.pairs = options.pairs or shape[0]
     options.length = options.length or shape[1]
     options.vocabulary = options.vocabulary or SIZES[options.size].vocab_size
-    for name in options.peer:
-        missing = [module for module in PEERS[name] if not find_spec(module)]
+    require_installed(parser, options.peer, PEERS)
+    return options
+
+
+def peers_among(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    """Makes what reads `--peer`: names with commas between them, or none.
+
+    Args:
+      known: the names that there are.
+
+    Example:
+      >>> peers_among(("torch", "flax"))("flax,torch"), peers_among(())("none")
+      (('flax', 'torch'), ())
+    """
+
+    def peers(text: str) -> tuple[str, ...]:
+        names = () if text == "none" else tuple(text.split(","))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"{unknown[0]!r} is not known; known are none, {', '.join(known)}"
+            )
+        return names
+
+    return peers
+
+
+def require_installed(
+    parser: argparse.ArgumentParser,
+    names: Iterable[str],
+    needed: Mapping[str, Iterable[str]],
+) -> None:
+    """Ends the program where a peer is asked for that is not there.
+
+    Args:
+      parser: says so.
+      names: of the peers.
+      needed: the modules of each.
+    """
+    for name in names:
+        missing = [module for module in needed[name] if not find_spec(module)]
         if missing:
             parser.error(
                 f"--peer={name} needs {' and '.join(missing)}. Run `pip install -e "
                 "'.[bench]'`, or say --peer=none."
             )
-    return options
 
 
-def _peers(text: str) -> tuple[str, ...]:
-    names = () if text == "none" else tuple(text.split(","))
-    unknown = [name for name in names if name not in PEERS]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"{unknown[0]!r} is not known; known are none, {', '.join(PEERS)}"
-        )
-    return names
-
-
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Reads a whole number of at least 1."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{number} must be at least 1")
     return number

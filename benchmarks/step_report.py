@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 _WIDTH = 24
-_IDLE = 0.5
+IDLE = 0.5
+"""The load above which a machine is not idle."""
 
 
 def show(report: dict[str, Any]) -> None:
@@ -16,7 +17,7 @@ def show(report: dict[str, Any]) -> None:
         f"{report['size']} on {report['ours']['device']}{threads}; {hardware['cpu']}, "
         f"{hardware['cores']} cores, load {hardware['load']}, {hardware['date']}"
     )
-    if hardware["load"] > _IDLE:
+    if hardware["load"] > IDLE:
         print("The machine is not idle: these figures are of no use.")
     contestants = {"ours": report["ours"], **report["peers"]}
     if "text" in report:

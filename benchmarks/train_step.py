@@ -27,21 +27,19 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from contest import Contestant, ContestError, Work, take_turns
+from contest import Contestant, ContestError, Work, environment_of, take_turns
 from real_text import RealText
 from step_figures import compare, machine, step_figures, steps_for, text_figures
 from step_options import SIZES, parse_arguments
 from step_report import show
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.parallelism.large_pages import ask_for_large_pages
 
 OURS = "ours"
 
@@ -101,23 +99,10 @@ def _start(work: Work, peers: Sequence[str], stack: ExitStack) -> dict[str, Cont
             name,
             made_by=module + kind,
             work=dataclasses.replace(work, network=name),
-            environment=_environment(work, ours=name == OURS),
+            environment=environment_of(work, ours=name == OURS),
         )
         found[name] = stack.enter_context(contestant)
     return found
-
-
-def _environment(work: Work, *, ours: bool = True) -> dict[str, str]:
-    # JAX would keep three quarters of a GPU for itself, and peers are on it too.
-    platform = "cuda" if work.device == "gpu" else "cpu"
-    environment = dict(os.environ) if ours else {}
-    if ours:  # As the command line does; the programs of peers do not.
-        ask_for_large_pages(environment)
-    return {
-        **environment,
-        "JAX_PLATFORMS": platform,
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    }
 
 
 def _components(work: Work) -> dict[str, Any]:
@@ -125,7 +110,7 @@ def _components(work: Work) -> dict[str, Any]:
         "components",
         made_by="components:Components",
         work=work,
-        environment=_environment(work),
+        environment=environment_of(work),
     ) as contestant:
         found: dict[str, Any] = contestant.ask("measure")
     return found

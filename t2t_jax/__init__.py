@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from t2t_jax.decoding.beam_search import beam_search as beam_search
+    from t2t_jax.decoding.sampling import sample as sample
     from t2t_jax.loading import load as load
     from t2t_jax.loading import translate as translate
     from t2t_jax.model.config import TransformerConfig as TransformerConfig
@@ -20,11 +22,13 @@ __version__ = "0.1.0"
 _HOME = {
     "Transformer": "t2t_jax.model.transformer",
     "TransformerConfig": "t2t_jax.model.config",
+    "beam_search": "t2t_jax.decoding.beam_search",
     "load": "t2t_jax.loading",
+    "sample": "t2t_jax.decoding.sampling",
     "translate": "t2t_jax.loading",
 }
 
-__all__ = ["Transformer", "TransformerConfig", "__version__", "load", "translate"]
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,10 +23,12 @@ from t2t_jax.checkpointing.spacing import (
     windows,
 )
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import DataError, OutputError, UserError
-from t2t_jax.loading import Model, abstract_params
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.loading import abstract_params
 from t2t_jax.model.architectures import make_module
+from t2t_jax.model_directory import require_new, write_model
 from t2t_jax.parallelism.gathering import replicate
+from t2t_jax.trained import Model
 from t2t_jax.workdir import Workdir
 
 
@@ -47,8 +49,8 @@ class Averager:
         if workdir.is_model:
             raise UserError(
                 f"--workdir={workdir.path} must be a run, whose checkpoints can be "
-                "averaged, and is a model that --mode=average has written. Name the "
-                "run it was made from, or use the model as it is."
+                "averaged, and is a model of one. Name the run it was made from, or "
+                "use the model as it is."
             )
         self._config = workdir.read_config()
         self.last = self._config.checkpoint.keep
@@ -213,35 +215,14 @@ def average_checkpoints(
     origin = {
         "averaged_steps": list(selection.steps),
         "step": model.step,
+        "kinds": ["average"],
         **_described(selection),
     }
-    target = Workdir(to)
-    target.create()
-    model.vocabularies.save(to)
-    written = Checkpoints(target.checkpoints, keep=1)
-    meta = {**origin, "kinds": ["average"]}
-    written.save(model.step, params=model.params, optimizer=None, meta=meta)
-    written.wait()
-    vocabulary = model.vocabularies.fingerprint
-    target.write_json("fingerprints.json", {"vocabulary": vocabulary})
-    target.write_json("model.json", origin)
-    target.write_config(workdir.read_config())
+    write_model(
+        to,
+        model.params,
+        vocabularies=model.vocabularies,
+        config=workdir.read_config(),
+        origin=origin,
+    )
     return selection.steps
-
-
-def require_new(workdir: Workdir, to: Path) -> None:
-    """Checks that a model directory can be made here, before the work for it begins.
-
-    Args:
-      workdir: the run.
-      to: the directory to make.
-
-    Raises:
-      OutputError: it holds something already, or lies among the run's checkpoints.
-    """
-    inside = workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]
-    if inside or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
-        raise OutputError(
-            f"--to={to} must be a new or empty directory outside the checkpoints, and "
-            "is not. Name another."
-        )

@@ -3,74 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.checkpointing.stored import stored_parameters
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.scoring import PairScore, Scorer
-from t2t_jax.decoding.translator import Translator
-from t2t_jax.model.architectures import make_module, make_step_model
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.errors import DataError
+from t2t_jax.model.architectures import make_module
 from t2t_jax.parallelism.gathering import replicate
-from t2t_jax.types import Params, PyTree
+from t2t_jax.trained import Model
+from t2t_jax.types import PyTree
 from t2t_jax.workdir import Workdir
 
 SPACING = ("unit", "gaps", "forced")
 """What the checkpoint of an average says of those that it is made of."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """A trained model with all that it takes to use it.
-
-    Attributes:
-      module: the Linen module, for `module.apply({"params": params}, …)`.
-      params: nested dict of float32 arrays; each device that translates holds all.
-      vocabularies: from text to subwords and back.
-      decoding: how `translate` searches.
-      step: optimizer steps behind the parameters.
-      averaged_steps: the checkpoints whose mean they are; none if they are of one.
-      spacing: of those: `unit`, `gaps`, and whether `forced` in spite of a fault.
-    """
-
-    module: nn.Module
-    params: Params
-    vocabularies: Vocabularies
-    decoding: DecodingConfig
-    step: int
-    averaged_steps: tuple[int, ...] = ()
-    spacing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        """Translates n lines into n lines, in the same order."""
-        return self.translator().translate(lines)
-
-    def translator(self) -> Translator:
-        """Returns what translates, for scores beside the text."""
-        step_model = make_step_model(self.module, self.params)
-        return Translator(step_model, self.vocabularies, self.decoding)
-
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
-        """Tells how probable each target is as the translation of its source."""
-        return self.scorer().scores(sources, targets)
-
-    def scorer(self) -> Scorer:
-        """Returns what scores, for those who show progress."""
-        return Scorer(
-            self.module.apply,
-            {"params": self.params},
-            self.vocabularies,
-            self.decoding,
-            max_length=_max_length(self.module),
-        )
 
 
 def load(
@@ -79,29 +30,38 @@ def load(
     checkpoint: str | int = "best",
     decoding: DecodingConfig | None = None,
     devices: Sequence[jax.Device] | None = None,
+    ensemble: Sequence[str | Path | tuple[str | Path, str | int]] = (),
 ) -> Model:
-    """Loads a model.
+    """Loads a model, or several that translate together.
 
     Args:
-      directory: a run's workdir, or a directory that `--mode=average` has written.
+      directory: a run's workdir, or a model that `--mode=average` or `--mode=export`
+        has written.
       checkpoint: `best` (highest development BLEU), `last`, or a step.
       decoding: how to search; None means as the run was configured.
       devices: those that translate and score together; None means all of this
         process's. Each holds all parameters.
+      ensemble: further directories, whose `best` checkpoints speak with this one: their
+        probabilities are averaged. (directory, checkpoint) chooses another.
 
     Raises:
-      InputMissingError: the directory is no run and no model.
-      DataError: it is damaged, or has no such checkpoint.
+      InputMissingError: a directory is no run and no model.
+      DataError: it is damaged, has no such checkpoint, or another vocabulary.
     """
+    if ensemble:
+        first = load(
+            directory, checkpoint=checkpoint, decoding=decoding, devices=devices
+        )
+        return _together(first, ensemble, devices)
     workdir = Workdir(Path(directory))
     config = workdir.read_config()
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
     module = make_module(config.network, platform=devices[0].platform)
-    checkpoints = Checkpoints(workdir.checkpoints)
-    step = checkpoints.choose(checkpoint)
-    params = checkpoints.params(step, like=abstract_params(module))
-    meta = checkpoints.meta(step)
+    stored = stored_parameters(workdir.path)
+    step = stored.choose(checkpoint)
+    params = stored.params(step, like=abstract_params(module))
+    meta = stored.meta(step)
     return Model(
         module,
         replicate(params, devices),
@@ -111,6 +71,25 @@ def load(
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING if name in meta},
     )
+
+
+def _together(
+    first: Model,
+    members: Sequence[str | Path | tuple[str | Path, str | int]],
+    devices: Sequence[jax.Device] | None,
+) -> Model:
+    others = []
+    for member in members:
+        directory, which = member if isinstance(member, tuple) else (member, "best")
+        other = load(directory, checkpoint=which, devices=devices)
+        if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
+            raise DataError(
+                f"{directory} must have the vocabularies of the model that it is to "
+                "translate with, and has others. Leave it out, or train it with the "
+                "same config.vocabulary.file."
+            )
+        others.append(other)
+    return dataclasses.replace(first, others=tuple(others))
 
 
 def choose(directory: str | Path, *, checkpoint: str | int = "best") -> int:
@@ -125,7 +104,7 @@ def choose(directory: str | Path, *, checkpoint: str | int = "best") -> int:
     Raises:
       DataError: there is no such checkpoint.
     """
-    return Checkpoints(Workdir(Path(directory)).checkpoints).choose(checkpoint)
+    return stored_parameters(Path(directory)).choose(checkpoint)
 
 
 def translate(directory: str | Path, lines: Sequence[str]) -> list[str]:
@@ -152,11 +131,3 @@ def abstract_params(module: nn.Module) -> PyTree:
     return jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), shapes
     )
-
-
-def _max_length(module: nn.Module) -> int | None:
-    """Returns how many positions the model knows; None where there is no end."""
-    config = getattr(module, "config", None)
-    if isinstance(config, TransformerConfig) and config.positions == "learned":
-        return config.max_positions
-    return None

@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli import flags
     from t2t_jax.cli.lines import put_down
-    from t2t_jax.cli.options import READERS, TOGETHER
+    from t2t_jax.cli.modes import READERS, TOGETHER
     from t2t_jax.cli.usage import usage
 
     if {"--help", "-h", "-help", "--helpfull"} & set(argv):

@@ -137,7 +137,10 @@ class StepModel(Protocol):
         ...
 
     def reorder(self, cache: PyTree, parents_BxW: Array) -> PyTree:
-        """Gives beam w of sentence b the state of beam `parents_BxW[b, w]`."""
+        """Gives beam w of sentence b the state of beam `parents_BxW[b, w]`.
+
+        It may put the work off to the next `step`, if the cache tells that it is due.
+        """
         ...
 
     def grow(self, cache: PyTree, length: int) -> PyTree:

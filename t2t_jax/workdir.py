@@ -3,8 +3,8 @@
 ``config.json overrides.json fingerprints.json vocab.model vocab.json data.json
 data_report.txt metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt
 averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model directory has the same
-layout, with one checkpoint that holds parameters only, and ``model.json``, which says
-where they come from. No JAX is needed.
+layout, with one checkpoint of parameters only, or ``model.safetensors``, and
+``model.json``, which says where they come from. No JAX is needed.
 """
 
 from __future__ import annotations
@@ -185,6 +185,8 @@ class Workdir:
         """
         self.require()
         mend = "Restore it from a copy of the run."
+        if (self.path / "model.bin").is_file():
+            mend = "The directory is CTranslate2's: name the run that it comes from."
         try:
             return parse(self._read("config.json", mend=mend) or {})
         except ConfigError as error:

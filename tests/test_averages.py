@@ -169,6 +169,7 @@ def test_what_is_written_loads_again_and_says_what_it_was_made_of(workdir, tmp_p
     assert json.loads((tmp_path / "model" / "model.json").read_text()) == {
         "averaged_steps": [10, 20, 30],
         "step": 30,
+        "kinds": ["average"],
         "unit": "steps",
         "gaps": [10, 10],
         "forced": False,

@@ -16,7 +16,7 @@ def _blocks(language: str) -> list[str]:
 
 
 def test_the_python_script_runs_as_printed():
-    (script,) = _blocks("python")
+    script, _ = _blocks("python")
     assert len(script.strip().splitlines()) <= 15
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -37,7 +37,7 @@ def test_every_link_into_the_repository_leads_somewhere(target):
 
 
 def test_every_flag_and_mode_it_names_exists():
-    from t2t_jax.cli.options import MODES
+    from t2t_jax.cli.modes import MODES
     from t2t_jax.cli.usage import usage
     from t2t_jax.config import keys
 

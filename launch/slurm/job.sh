@@ -49,10 +49,11 @@ code=0
 # srun returns the highest code: 75 or 137 of a task it stopped hides the 65 it is about.
 if [ "$code" -ne 0 ] && [ -s "$first_code" ]; then code=$(cat "$first_code"); fi
 
-# Training that was stopped goes on where it was, so that is no failure; a translation
-# starts anew, and may do so a few times.
-again=false
-if [ "$code" -eq 0 ] || { [ "$code" -eq 75 ] && [ "$mode" = train ]; }; then
+# What goes on where it was has not failed when it is stopped: training, and a translation
+# with --resume. Another translation starts anew, and may do so a few times.
+again=false resumes=false
+case "$mode ${arguments[*]-} " in "train "* | *" --resume"*) resumes=true ;; esac
+if [ "$code" -eq 0 ] || { [ "$code" -eq 75 ] && $resumes; }; then
   rm -f "$failures"
   if [ "$code" -eq 75 ]; then again=true; fi
 elif [ "$code" -eq 69 ] || [ "$code" -eq 70 ] || [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; then

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from t2t_jax.data.vocabulary import Vocabulary
-    from t2t_jax.loading import Model
+    from t2t_jax.trained import Model
 
 _NAMES = {
     "encoder": "Encoder self-attention",

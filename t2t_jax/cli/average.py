@@ -78,7 +78,8 @@ def run(options: Options) -> int:
     _check(options)
     to = Path(options.to)
     steps = options.average_steps
-    from t2t_jax.averages import average_checkpoints, require_new
+    from t2t_jax.averages import average_checkpoints
+    from t2t_jax.model_directory import require_new
 
     if options.sliding:
         if options.to:

@@ -32,7 +32,7 @@ from t2t_jax.errors import Attempts
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
-    from t2t_jax.loading import Model
+    from t2t_jax.trained import Model
 
 
 class _Opened(NamedTuple):

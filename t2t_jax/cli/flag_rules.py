@@ -1,15 +1,37 @@
-"""What the value of a flag must be: checked before anything is done."""
+"""What a flag is, and what its value must be: checked before anything is done."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_jax.parallelism.clusters import split_address
 
 PROTOCOLS = ("vaswani2017",)
+
+
+class Flag(NamedTuple):
+    """One flag beside `--config`.
+
+    Attributes:
+      default: its value where it is not given; "false" makes it a switch.
+      modes: those in which it means something; in others it is refused.
+      help: one sentence.
+      needed: the modes that cannot do without it.
+      unless: a switch with which they can.
+      rule: what a value must be, a name in `RULES`; "" is anything.
+      key: of the configuration, for which the flag is a shorter way to write.
+    """
+
+    default: str
+    modes: tuple[str, ...]
+    help: str
+    needed: tuple[str, ...] = ()
+    unless: str = ""
+    rule: str = ""
+    key: str = ""
 
 
 def read(rule: str, value: str, *, flag: str) -> Any:
@@ -56,6 +78,10 @@ def _path(value: str) -> str:
         raise ValueError from error
 
 
+def _paths(value: str) -> tuple[str, ...]:
+    return tuple(_path(path) for path in value.split(",") if path)
+
+
 def _address(value: str) -> str:
     if value:
         split_address(value)
@@ -93,6 +119,7 @@ RULES: dict[str, tuple[Callable[[str], Any], str]] = {
     "count": (_count, "a whole number from 1"),
     "index": (_index, "a whole number from 0"),
     "path": (_path, "a path whose ~user is a user of this machine"),
+    "paths": (_paths, "paths with commas between, whose ~users are of this machine"),
     "address": (_address, "host:port, such as node-0:1234 or [::1]:1234"),
     "steps": (_steps, "whole numbers with commas between, such as 1000,2000"),
     "positive": (_positive, "a number above 0"),

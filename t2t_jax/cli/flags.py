@@ -9,12 +9,11 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from t2t_jax.cli import flag_rules, mistakes
-from t2t_jax.cli.options import COMPANIONS, FLAGS, FORMATS, MODES, RIVALS, Options
+from t2t_jax.cli import combinations, mistakes
+from t2t_jax.cli.options import FLAGS, Options
 from t2t_jax.config import ARCHITECTURES, Config, keys, parse, to_dict
 from t2t_jax.differences import refused_on_resume
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
-from t2t_jax.parsing import nearest
 from t2t_jax.workdir import Workdir
 
 WORDS = {"config.training.micro_batches": {"auto": "0"}}
@@ -30,20 +29,22 @@ def parse_argv(argv: Sequence[str]) -> Options:
       UserError: whatever the user must mend, all of it at once.
     """
     argv, config_given = _config_first(spelled_out(argv))
-    broken: UserError | None = None
-    try:
-        values, rest = _read(argv)
-    except Exception as error:
-        broken, good = mistakes.explained(argv, error, read=_read)
-        values, rest = _read(good)
+    values, rest, broken = _readable(argv)
+    problems = []
+    if long_forms := _long_forms(values):
+        typed = _overrides(values)
+        values, rest, broken = _readable([*argv, *long_forms])
+        problems += _contradictions(typed, _overrides(values))
     known = ["config", *FLAGS, *(f"config.{key}" for key in keys())]
-    problems = mistakes.unknown(rest, known=known) + _mode_problems(values)
+    problems += mistakes.unknown(rest, known=known) + combinations.problems(values)
     if problems:
         raise UserError([*(broken.problems if broken else ()), *problems])
     if broken:
         raise broken
-    workdir = Workdir(Path(_value("workdir", values) or _default_workdir(argv)))
-    overrides = config_flags.get_override_values(values["config"])
+    workdir = Workdir(
+        Path(combinations.value("workdir", values) or _default_workdir(argv))
+    )
+    overrides = _overrides(values)
     from_file = values.config.to_dict() if config_given else None
     if workdir.has_config:
         overrides = {**workdir.read_overrides(), **overrides}
@@ -51,7 +52,11 @@ def parse_argv(argv: Sequence[str]) -> Options:
     else:
         config = parse(values.config.to_dict())
     _require_built(config, overrides)
-    named: dict[str, Any] = {name: _value(name, values) for name in FLAGS}
+    named: dict[str, Any] = {
+        name: combinations.value(name, values)
+        for name, flag in FLAGS.items()
+        if not flag.key
+    }
     named["workdir"] = workdir
     return Options(config=config, overrides=overrides, **named)
 
@@ -84,6 +89,41 @@ def _read(argv: Sequence[str]) -> tuple[flags.FlagValues, list[str]]:
     rest = values(line, known_only=True)[1:]
     values.config.lock()  # A file that could not be loaded raises only when used.
     return values, rest
+
+
+def _readable(
+    argv: Sequence[str],
+) -> tuple[flags.FlagValues, list[str], UserError | None]:
+    """Reads what can be read of `argv`; the error is about the rest."""
+    try:
+        return *_read(argv), None
+    except Exception as error:
+        broken, good = mistakes.explained(argv, error, read=_read)
+        return *_read(good), broken
+
+
+def _overrides(values: flags.FlagValues) -> dict[str, Any]:
+    typed: dict[str, Any] = config_flags.get_override_values(values["config"])
+    return typed
+
+
+def _long_forms(values: flags.FlagValues) -> list[str]:
+    """Writes the flags that stand for a key as that key."""
+    return [
+        f"--config.{flag.key}={values[name].value}"
+        for name, flag in FLAGS.items()
+        if flag.key and values[name].present
+    ]
+
+
+def _contradictions(typed: dict[str, Any], meant: dict[str, Any]) -> list[str]:
+    """Finds keys that were given twice, once by their short form, and differ."""
+    return [
+        f"--{name} is short for --config.{flag.key}, and the two are given with "
+        "different values. Give one."
+        for name, flag in FLAGS.items()
+        if flag.key in typed and typed[flag.key] != meant.get(flag.key)
+    ]
 
 
 def spelled_out(argv: Sequence[str]) -> list[str]:
@@ -164,56 +204,3 @@ def _require_built(config: Config, overrides: dict[str, Any]) -> None:
             "Remove it, or change config.architecture."
             for key in unused
         )
-
-
-def _value(name: str, values: flags.FlagValues) -> Any:
-    given: Any = values[name].value
-    rule = FLAGS[name].rule
-    return flag_rules.read(rule, given, flag=name) if rule else given
-
-
-def _mode_problems(values: flags.FlagValues) -> list[str]:
-    mode = values.mode
-    if mode not in MODES:
-        near = nearest(mode, list(MODES))
-        return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
-    problems = []
-    for name, flag in FLAGS.items():
-        if mode not in flag.modes and values[name].present:
-            problems.append(
-                f"--{name} belongs to --mode={_alternatives(flag.modes)}, and the "
-                f"mode is {mode}. Remove it or change --mode."
-            )
-        spared = flag.unless and values[flag.unless].value
-        if mode in flag.needed and not values[name].value and not spared:
-            problems.append(f"--mode={mode} needs --{name}. {flag.help}")
-        try:
-            _value(name, values)
-        except ValueError as error:
-            problems.append(str(error))
-    return problems + _combination_problems(values)
-
-
-def _combination_problems(values: flags.FlagValues) -> list[str]:
-    """Says which flags would be ignored because of what others are."""
-    problems = []
-    for (mode, name), other in COMPANIONS.items():
-        if (mode, values[name].present) == (values.mode, 1) and not values[other].value:
-            problems.append(
-                f"--{name} means nothing to --mode={mode} without --{other}. Give "
-                "both, or neither."
-            )
-    for (mode, name), other in RIVALS.items():
-        if values.mode == mode and values[name].present and values[other].present:
-            problems.append(f"--{name} and --{other} exclude each other. Give one.")
-    known = FORMATS.get(values.mode, ())
-    if known and values.format not in ("", *known):
-        problems.append(
-            f"--format={values.format} must be one of {', '.join(known)} with "
-            f"--mode={values.mode}."
-        )
-    return problems
-
-
-def _alternatives(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

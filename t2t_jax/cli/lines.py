@@ -5,24 +5,21 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import socket
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from queue import Queue
-from threading import Lock, Thread
-from typing import IO, BinaryIO, TypeAlias
+from threading import Lock
+from typing import IO, BinaryIO
 
 from t2t_jax.data.lines import open_bytes
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 _AT_ONCE = 1000  # lines
 _PATIENCE = 2.0  # seconds
-
-_Waiting: TypeAlias = Queue[str | Exception | None]
-"""Lines, and after the last one why there are no more; None is the end of the file."""
 
 _writing = Lock()
 _unfinished: set[Path] = set()
@@ -38,34 +35,26 @@ def read_stdin_or_file(name: str) -> list[str]:
       InputMissingError: the file is not there or cannot be read.
       DataError: it ends in .gz and is not gzip.
     """
-    with _explained(name), _opened_input(name) as file:
-        return [_text(line) for line in file]
+    return list(text_lines(name))
 
 
-def waiting_lines(name: str, *, most: int) -> Iterator[list[str]]:
-    """Reads lines as they come, and hands out together those that wait.
-
-    A thread begins to read at once. It reads no further ahead than `most` lines, so a
-    file of any length takes little memory, and whoever writes into a pipe is held up.
+def text_lines(name: str, *, flag: str = "input") -> Iterator[str]:
+    """Opens a file, and reads its lines one at a time.
 
     Args:
       name: of a plain or .gz file or a pipe, or `-` for stdin.
-      most: lines that may wait.
+      flag: where the name was given, for the message.
 
     Returns:
-      An iterator over groups of 1 to `most` lines, in their order, made as those of
-      `read_stdin_or_file`. It waits only where no line does, and raises what reading
-      has met after the lines before that.
+      An iterator over lines made as those of `read_stdin_or_file`, which raises what
+      that does when it comes there.
 
     Raises:
       InputMissingError: the file is not there or cannot be opened.
     """
-    with _explained(name):
-        file = _opened_input(name)
-    waiting: _Waiting = Queue(most)
-    # A daemon: where nobody wants the lines any more, nobody waits for them either.
-    Thread(target=_read_into, args=(waiting, file, name), daemon=True).start()
-    return _groups(waiting, most)
+    with explained(name, flag):
+        file = opened_input(name, flag)
+    return _lines_of(file, name, flag)
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
@@ -121,12 +110,7 @@ def opened_output(
             )
         yield sys.stdout.buffer
         return
-    place = Path(os.path.realpath(name))
-    if any(place == Path(os.path.realpath(file)) for file in inputs):
-        raise OutputError(
-            f"--{flag}={name} must be another file than those that are read, and is "
-            "one of them. Name another."
-        )
+    place = output_place(name, flag=flag, inputs=inputs)
     # A device or a pipe is written to as it is: to rename onto it would remove it.
     special = place.exists() and not place.is_file()
     if streamed and not special:
@@ -134,7 +118,8 @@ def opened_output(
             f"--{flag}={name} would be a file, which appears when it is complete, and "
             "--stream answers line by line. Redirect stdout, or leave --stream out."
         )
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    # Processes of several machines may write into one directory.
+    beside = place.with_name(f".{place.name}.{socket.gethostname()}.{os.getpid()}")
     _unfinished.add(beside)
     try:
         try:
@@ -152,49 +137,74 @@ def opened_output(
         _unfinished.discard(beside)
 
 
+def output_place(
+    name: str, *, flag: str = "output", inputs: Iterable[str] = ()
+) -> Path:
+    """Follows links to the file that is to be written.
+
+    Args:
+      name: of the file.
+      flag: as for `opened_output`.
+      inputs: as for `opened_output`.
+
+    Raises:
+      OutputError: it is one of those that are read.
+    """
+    place = Path(os.path.realpath(name))
+    if any(place == Path(os.path.realpath(file)) for file in inputs):
+        raise OutputError(
+            f"--{flag}={name} must be another file than those that are read, and is "
+            "one of them. Name another."
+        )
+    return place
+
+
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def explained(name: str, flag: str = "input") -> Iterator[None]:
+    """Turns what goes wrong with reading a file into an error that names it.
+
+    Args:
+      name: of the file.
+      flag: where the name was given.
+
+    Raises:
+      InputMissingError: the file is not there or cannot be read.
+      DataError: it ends in .gz and is not gzip.
+    """
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"--input={name} is broken gzip: {error}.") from error
+        raise DataError(f"--{flag}={name} is broken gzip: {error}.") from error
     except OSError as error:
         raise InputMissingError(
-            f"--input={name} must be a file that can be read: {error.strerror}."
+            f"--{flag}={name} must be a file that can be read: {error.strerror}."
         ) from error
 
 
-def _opened_input(name: str) -> IO[bytes]:
+def opened_input(name: str, flag: str = "input") -> IO[bytes]:
+    """Opens a plain or .gz file, or stdin for `-`.
+
+    Args:
+      name: of the file.
+      flag: where the name was given.
+
+    Raises:
+      InputMissingError: there is no standard input.
+      OSError: the file cannot be opened.
+    """
     if name == "-" and sys.stdin is None:
         raise InputMissingError(
-            "--input=- is standard input, which is closed. Name a file."
+            f"--{flag}=- is standard input, which is closed. Name a file."
         )
     return open_bytes(name)
 
 
-def _text(line: bytes) -> str:
+def _lines_of(file: IO[bytes], name: str, flag: str) -> Iterator[str]:
+    with explained(name, flag), file:
+        for line in file:
+            yield text_of(line)
+
+
+def text_of(line: bytes) -> str:
+    """Decodes a line, whatever it holds, and takes its end off."""
     return line.removesuffix(b"\n").decode("utf-8", errors="replace")
-
-
-def _read_into(waiting: _Waiting, file: IO[bytes], name: str) -> None:
-    end: Exception | None = None
-    try:
-        with _explained(name), file:
-            for line in file:
-                waiting.put(_text(line))
-    except Exception as error:  # Whatever it is: who waits for lines must not for ever.
-        end = error
-    waiting.put(end)
-
-
-def _groups(waiting: _Waiting, most: int) -> Iterator[list[str]]:
-    lines: list[str] = []
-    while isinstance(came := waiting.get(), str):
-        lines.append(came)
-        if len(lines) == most or waiting.empty():
-            yield lines
-            lines = []
-    if lines:
-        yield lines
-    if came is not None:
-        raise came

@@ -3,69 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from t2t_jax.cli.flag_rules import Flag
+from t2t_jax.cli.modes import MODES, TOGETHER
+from t2t_jax.cli.translation_flags import TRANSLATION_FLAGS
 from t2t_jax.config import Config
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.workdir import Workdir
 
-MODES = {
-    "train": "trains, or resumes what --workdir holds",
-    "prepare": "reads, filters and encodes the text of a run; trains nothing",
-    "translate": "translates stdin (or --input) to stdout (or --output)",
-    "evaluate": "scores --source against --reference, one JSON object on stdout",
-    "score": "prints the log-probability of each pair of --source and --reference",
-    "average": "writes the mean of several checkpoints to the directory --to",
-    "describe": "says what a configuration is and costs; trains nothing",
-    "attention": "draws who looks at whom in a --text, into the directory --to",
-    "show_batch": "prints the text that a training step has read, or will read",
-    "figures": "draws equation 3 and the positional encoding into --to",
-}
-"""What the program can do, and what each of it is."""
-
-
-TOGETHER = ("train", "translate", "evaluate")
-"""The modes that several processes do together."""
-
-READERS = ("translate", "evaluate", "score")
-"""The modes that leave a run as it is, so that a signal may end them at any time."""
-
-
-class Flag(NamedTuple):
-    """One flag beside `--config`.
-
-    Attributes:
-      default: its value where it is not given; "false" makes it a switch.
-      modes: those in which it means something; in others it is refused.
-      help: one sentence.
-      needed: the modes that cannot do without it.
-      unless: a switch with which they can.
-      rule: what a value must be, a name in `t2t_jax.cli.flag_rules`; "" is anything.
-    """
-
-    default: str
-    modes: tuple[str, ...]
-    help: str
-    needed: tuple[str, ...] = ()
-    unless: str = ""
-    rule: str = ""
-
-
 _PAIRS = ("evaluate", "score")
-_TEXT = (*_PAIRS, "average")
+_TEXT = (*_PAIRS, "average", "export")
 
 COMPANIONS = {
     ("evaluate", "last"): "protocol",
     ("evaluate", "force"): "protocol",
     ("evaluate", "target_language"): "protocol",
     ("describe", "mfu"): "peak_tflops",
+    ("export", "source"): "reference",
+    ("export", "reference"): "source",
+    ("translate", "resume"): "shards",
 }
 """In a mode, a flag that means nothing without another one."""
 
-RIVALS = {("average", "last"): "average_steps"}
+RIVALS = {
+    ("average", "last"): "average_steps",
+    ("translate", "prefixes"): "stream",
+    ("translate", "shards"): "stream",
+    ("evaluate", "ensemble"): "protocol",
+}
 """In a mode, two flags of which one would be ignored."""
 
-FORMATS = {"describe": ("text", "json"), "score": ("tsv", "jsonl")}
+FORMATS = {
+    "describe": ("text", "json"),
+    "score": ("tsv", "jsonl"),
+    "translate": ("text", "tsv", "jsonl"),
+}
 """What `--format` may be, the first where it is not given."""
 
 FLAGS = {
@@ -78,23 +51,25 @@ FLAGS = {
     ),
     "checkpoint": Flag(
         "best",
-        ("evaluate", "translate", "score", "attention"),
+        ("evaluate", "translate", "score", "attention", "export"),
         "Which to use: best, last, or a step.",
     ),
     "source": Flag("", _TEXT, "Source lines, plain or .gz.", _PAIRS, rule="path"),
     "reference": Flag(
         "", _TEXT, "Raw reference lines, plain or .gz.", _PAIRS, rule="path"
     ),
-    "input": Flag("-", ("translate",), "File to translate; - is stdin.", rule="path"),
     "output": Flag(
-        "-", ("translate", "score"), "Where results go; - is stdout.", rule="path"
-    ),
-    "stream": Flag(
-        "false", ("translate",), "Answers each line as it comes, not all at the end."
+        "-",
+        ("translate", "score", "export"),
+        "Where results go, - is stdout; the directory that export makes.",
+        rule="path",
     ),
     "format": Flag(
-        "", ("describe", "score"), "describe: text or json; score: tsv or jsonl."
+        "",
+        tuple(FORMATS),
+        "describe: text or json; score: tsv or jsonl; translate: text, tsv or jsonl.",
     ),
+    **TRANSLATION_FLAGS,
     "protocol": Flag(
         "",
         ("evaluate",),
@@ -112,11 +87,23 @@ FLAGS = {
     ),
     "to": Flag(
         "",
-        ("average", "attention", "figures"),
-        "Directory of the averaged model, or of the pictures.",
-        needed=("average", "attention", "figures"),
+        ("average", "attention", "figures", "export"),
+        "Directory of the averaged model, or of the pictures; what export makes: "
+        "model_dir, safetensors or ctranslate2.",
+        needed=("average", "attention", "figures", "export"),
         unless="sliding",
         rule="path",
+    ),
+    "quantization": Flag(
+        "",
+        ("export",),
+        "Of --to=ctranslate2: float32, float16, int8, int8_float32, int8_float16.",
+    ),
+    "check_lines": Flag(
+        "100",
+        ("export",),
+        "Lines that an export is checked on, of --source or else data.dev.",
+        rule="count",
     ),
     "last": Flag(
         "",
@@ -187,16 +174,24 @@ class Options:
       input: file to translate; `-` is stdin.
       output: where results go; `-` is stdout.
       stream: whether each line is answered as it comes.
+      prefixes: file of what each translation begins with, or "".
+      token_scores: whether the log-probability of each token is shown.
+      alignments: whether it is shown where the model looked for each token.
+      shards: number of parts that are worked on; 0 where it was not given.
+      resume: whether what is left of an earlier job is gone on with.
+      ensemble: directories of more models, which translate together.
       format: of the results; "" is the mode's first.
       protocol: "" or "vaswani2017".
       baseline: file of another system's translations, or "".
       hypotheses: file to write the translations to, or "".
       target_language: code of the reference's language.
+      quantization: of an export's numbers; "" is float32.
+      check_lines: how many lines an export is checked on.
       last: number of periodic checkpoints to average; 0 means `checkpoint.keep`.
       average_steps: the steps to average instead, if any were named.
       force: whether uneven spacing is taken as it is.
       sliding: whether to score a window of checkpoints that slides.
-      to: directory of the averaged model, or of pictures.
+      to: directory of the averaged model, or of pictures; the form of an export.
       devices: number of devices to describe; 0 means this machine's.
       peak_tflops: of one device; 0 where it was not given.
       mfu: share of the peak, in (0, 1].
@@ -221,11 +216,19 @@ class Options:
     input: str
     output: str
     stream: bool
+    prefixes: str
+    token_scores: bool
+    alignments: bool
+    shards: int
+    resume: bool
+    ensemble: tuple[str, ...]
     format: str
     protocol: str
     baseline: str
     hypotheses: str
     target_language: str
+    quantization: str
+    check_lines: int
     last: int
     average_steps: tuple[int, ...]
     force: bool

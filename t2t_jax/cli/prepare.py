@@ -21,8 +21,8 @@ def run(options: Options) -> int:
     config, workdir = options.config, options.workdir
     if workdir.is_model:
         raise UserError(
-            f"--workdir={workdir.path} is a model that --mode=average has written, and "
-            "is not trained any further. Name another --workdir."
+            f"--workdir={workdir.path} is a model and no run, and is not trained any "
+            "further. Name another --workdir."
         )
     workdir.create()
     console = Console(config.steps, every_seconds=config.logging.every_seconds)

@@ -6,11 +6,14 @@ checkpoints. So the first one chooses for all.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_jax.checkpointing.places import in_one_file
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.together import stage
 from t2t_jax.errors import InputMissingError, UserError
@@ -21,7 +24,7 @@ from t2t_jax.workdir import Workdir
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
-    from t2t_jax.loading import Model
+    from t2t_jax.trained import Model
 
 
 def require_run_of(options: Options) -> None:
@@ -32,9 +35,9 @@ def require_run_of(options: Options) -> None:
     """
     if options.workdir.is_model and options.last:
         raise UserError(
-            f"--workdir={options.workdir.path} is a model that --mode=average has "
-            f"written, and --last={options.last} chooses among the checkpoints of a "
-            "run. Leave --last out, or name the run."
+            f"--workdir={options.workdir.path} is a model and no run, and --last="
+            f"{options.last} chooses among the checkpoints of a run. Leave --last out, "
+            "or name the run."
         )
 
 
@@ -44,24 +47,40 @@ def load_one(
     """Loads one checkpoint, the same on every process.
 
     Args:
-      options: name the workdir; all processes come here.
+      options: name the workdir, and the models that translate together with it; all
+        processes come here.
       checkpoint: `best`, `last` or a step, as the first process sees it.
       decoding: how to search; None means as the run was configured.
 
     Raises:
       Ended: some process cannot load it. One alone raises what `loading.load` does.
     """
-    from t2t_jax.loading import choose, load
+    from t2t_jax.loading import load
 
     processes, workdir = options.processes, options.workdir
-    (step,) = choose_steps(
-        processes, workdir, lambda: [choose(workdir.path, checkpoint=checkpoint)]
-    )
+    wanted = [(workdir, checkpoint)]
+    wanted += [(Workdir(Path(name)), "best") for name in options.ensemble]
+    found = []
+    for number, (one, which) in enumerate(wanted):
+        (step,) = choose_steps(
+            processes,
+            one,
+            functools.partial(_only, one, which),
+            name=f"model {number}",
+        )
+        found.append((one.path, step))
+    (path, step), *others = found
     return stage(
         processes,
         "loaded",
-        lambda: load(workdir.path, checkpoint=step, decoding=decoding),
+        lambda: load(path, checkpoint=step, decoding=decoding, ensemble=others),
     )
+
+
+def _only(workdir: Workdir, checkpoint: str) -> list[int]:
+    from t2t_jax.loading import choose
+
+    return [choose(workdir.path, checkpoint=checkpoint)]
 
 
 def load_mean(options: Options, *, decoding: DecodingConfig | None) -> Model:
@@ -95,6 +114,7 @@ def choose_steps(
     workdir: Workdir,
     choose: Callable[[], Iterable[int]],
     *,
+    name: str = "the model",
     seconds: float = VISIBLE_SECONDS,
 ) -> tuple[int, ...]:
     """Lets the first process choose checkpoints, and waits until all see them.
@@ -103,6 +123,7 @@ def choose_steps(
       processes: all of them come here.
       workdir: of the run.
       choose: what the first process does; the others do not.
+      name: of what is chosen, another one each time.
       seconds: how long a process waits until its file system shows them.
 
     Returns:
@@ -114,14 +135,16 @@ def choose_steps(
     """
     # In a stage of its own: nobody waits to hear from one that has failed.
     chosen = stage(
-        processes, "chosen", lambda: list(choose()) if processes.is_first else []
+        processes,
+        f"{name} chosen",
+        lambda: list(choose()) if processes.is_first else [],
     )
-    told = of_first(processes, "the checkpoints to load", json.dumps(chosen))
+    told = of_first(processes, f"the checkpoints of {name}", json.dumps(chosen))
     steps: tuple[int, ...] = tuple(json.loads(told))
     # Before any of them loads: they do that in step with one another.
     stage(
         processes,
-        "seen",
+        f"{name} seen",
         lambda: require_visible(workdir, steps, processes=processes, seconds=seconds),
     )
     return steps
@@ -145,7 +168,7 @@ def require_visible(
     while not processes.is_first:
         # A checkpoint is written beside its place and renamed: it is there whole.
         missing = [s for s in steps if not (workdir.checkpoints / str(s)).is_dir()]
-        if not missing:
+        if not missing or in_one_file(workdir.path):
             return
         if time.monotonic() >= deadline:
             raise InputMissingError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_jax.cli.lines import opened_output, write_lines
 from t2t_jax.cli.options import Options
+from t2t_jax.cli.rendering import digits
 from t2t_jax.data.lines import read_lines
 from t2t_jax.errors import Attempts, DataError
 
@@ -84,7 +85,7 @@ def _jsonl(scores: Sequence[PairScore]) -> Iterator[str]:
         row = _row(line, score)
         row["tokens"] = score.tokens
         row["token_log_probabilities"] = [
-            _digits(number) for number in score.token_log_probabilities
+            digits(number) for number in score.token_log_probabilities
         ]
         yield json.dumps(row, ensure_ascii=False)
 
@@ -98,20 +99,15 @@ def _row(line: int, score: PairScore) -> dict[str, Any]:
             _COLUMNS,
             (
                 line,
-                _digits(score.score),
-                _digits(score.log_probability),
+                digits(score.score),
+                digits(score.log_probability),
                 score.num_tokens,
-                _digits(score.per_token),
+                digits(score.per_token),
                 score.source_cut,
             ),
             strict=True,
         )
     )
-
-
-def _digits(number: float) -> float:
-    """Keeps nine digits: they tell any two float32 numbers apart."""
-    return float(f"{number:.9g}")
 
 
 def _summary(scores: Sequence[PairScore]) -> str:

@@ -28,8 +28,8 @@ def run(options: Options) -> int:
     workdir.require()
     if workdir.is_model:
         raise UserError(
-            f"--workdir={workdir.path} is a model that --mode=average has written, and "
-            "has read no text itself. Name the run that it comes from."
+            f"--workdir={workdir.path} is a model and no run, and has read no text "
+            "itself. Name the run that it comes from."
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     text = open_text(config, workdir=workdir, say=console.say)

@@ -25,11 +25,14 @@ from t2t_jax.parallelism.distributed import Processes
 from t2t_jax.parsing import flatten
 
 if TYPE_CHECKING:
-    from t2t_jax.loading import Model
+    from t2t_jax.trained import Model
 
 Done = TypeVar("Done")
 
-_FLAGS = ("mode", "checkpoint", "protocol", "last", "force")
+_FLAGS = (
+    *("mode", "checkpoint", "protocol", "last", "force"),
+    *("format", "token_scores", "alignments", "shards", "resume", "ensemble"),
+)
 _FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
 
 
@@ -149,28 +152,32 @@ def require_same_settings(processes: Processes, settings: Mapping[str, Any]) -> 
         )
 
 
-def require_same(processes: Processes, flag: str, lines: Sequence[str]) -> None:
+def require_same(
+    processes: Processes, flag: str, lines: Sequence[str], *, first: int = 0
+) -> None:
     """Checks that every process has read the same lines, which are to be shared out.
 
-    Once in a run: all of it shares one text.
+    Once for each part of the one text of a run.
 
     Args:
       processes: all of them come here.
-      flag: that names the file, and its value: `--input=news.en`; it may be spelt
-        otherwise on other processes.
-      lines: of the file.
+      flag: names the file, as `--input=news.en`; elsewhere it may be spelt otherwise.
+      lines: of the file, all or some.
+      first: how many lines of it there are before these.
 
     Raises:
       DataError: they are not those of process 0.
     """
+    if processes.count == 1:
+        return
     digest = hashlib.sha256(json.dumps(lines).encode("ascii")).hexdigest()
     mine = f"{len(lines):,} {digest}"
-    told = of_first(processes, "the lines to share", mine)
+    told = of_first(processes, f"the lines to share from {first}", mine)
     if told != mine:
         raise DataError(
-            f"{flag} must hold the same lines on every process: here are "
-            f"{len(lines):,}, on process 0 {told.split(' ')[0]}, or others. Put the "
-            "file where all of them see it."
+            f"{flag} must hold the same lines on every process: from line "
+            f"{first + 1:,} on here are {len(lines):,}, on process 0 "
+            f"{told.split(' ')[0]}, or others. Put it where all of them see it."
         )
 
 
@@ -206,9 +213,38 @@ def translated(processes: Processes, model: Model, lines: Sequence[str]) -> list
     Raises:
       Ended: some process could not translate its share.
     """
+    translator = model.translator()
+
+    def translate(share: list[str], first: int) -> list[str]:
+        return [found.text for found in translator.translations(share, first=first)]
+
+    return shared_out(processes, translate, lines, name="translated")
+
+
+def shared_out(
+    processes: Processes,
+    translate: Callable[[list[str], int], list[str]],
+    lines: Sequence[str],
+    *,
+    name: str,
+) -> list[str]:
+    """Does to a share of the lines on each process what takes long.
+
+    Args:
+      processes: all of them come here, with the same lines.
+      translate: as for `gathering.translate_together`.
+      lines: all of them.
+      name: of the stage; another one each time.
+
+    Returns:
+      What has become of each line, in the same order, on every process.
+
+    Raises:
+      Ended: some process could not do its share.
+    """
     from t2t_jax.parallelism.gathering import translate_together
 
-    def translate(share: list[str]) -> list[str]:
-        return stage(processes, "translated", lambda: model.translate(share))
+    def translate_share(share: list[str], first: int) -> list[str]:
+        return stage(processes, name, lambda: translate(share, first))
 
-    return translate_together(translate, lines, processes)
+    return translate_together(translate_share, lines, processes)

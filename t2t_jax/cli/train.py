@@ -42,9 +42,8 @@ def run(options: Options) -> int:
     """
     if options.workdir.is_model:
         raise UserError(
-            f"--workdir={options.workdir.path} is a model that --mode=average has "
-            "written, and has no optimizer to go on with. Name the run that it comes "
-            "from."
+            f"--workdir={options.workdir.path} is a model and no run, and has no "
+            "optimizer to go on with. Name the run that it comes from."
         )
     processes = options.processes
     with ExitStack() as held:

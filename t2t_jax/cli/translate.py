@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, BinaryIO
+from functools import partial
+from itertools import chain, islice
+from typing import Any, BinaryIO, NamedTuple
 
-from t2t_jax.cli.lines import (
-    opened_output,
-    read_stdin_or_file,
-    waiting_lines,
-    write_lines,
-)
+from t2t_jax.cli import prompt
+from t2t_jax.cli.lines import opened_output, write_lines
 from t2t_jax.cli.options import Options
-from t2t_jax.cli.same_model import load_one
+from t2t_jax.cli.sharded_translation import translate_shards
 from t2t_jax.cli.together import (
     Ended,
-    refuse_stdin,
-    require_same,
     require_same_settings,
     reserve_stdout,
     settings_of,
     stage,
-    translated,
 )
+from t2t_jax.cli.translating import check_asked, load_translating, open_windows
+from t2t_jax.cli.translation_report import TranslationReport, total_lines
+from t2t_jax.cli.waiting import waiting_lines
+from t2t_jax.cli.windows import Window, shared_windows
 from t2t_jax.decoding.source_batches import most_rows
 from t2t_jax.errors import UserError
 from t2t_jax.parallelism.distributed import Processes
@@ -33,56 +33,88 @@ from t2t_jax.parallelism.distributed import Processes
 _ROW_GROWTH = 8
 
 
+class _Opened(NamedTuple):
+    """What is known before a model is loaded.
+
+    Attributes:
+      windows: the lines, yet to be read.
+      out: where the translations go.
+      settings: what all processes must have alike.
+    """
+
+    windows: Iterator[Window]
+    out: BinaryIO
+    settings: dict[str, Any]
+
+
 def run(options: Options) -> int:
     """Translates `options.input` to `options.output`; n lines become n lines.
 
     Of several processes each translates a share, and the first writes all of them.
-    With `options.stream` lines are answered as they come, by one process.
+    With `options.stream` lines are answered as they come, by one process; on a terminal
+    they are asked for. With `options.shards` what is done survives the process.
     """
+    if prompt.is_wanted(options):
+        return prompt.converse(options)
     reserve_stdout(options.processes)
     try:
         with ExitStack() as files:
-            (_answer if options.stream else _translate)(options, files)
+            if options.shards:
+                translate_shards(options)
+            elif options.stream:
+                _answer(options, files)
+            else:
+                _translate(options, files)
     except Ended as ended:
         return ended.code
     return 0
 
 
 def _translate(options: Options, files: ExitStack) -> None:
+    """Translates a window after the other, so that any length takes as much memory."""
     processes = options.processes
-    lines, out, settings = stage(processes, "opened", lambda: _opened(options, files))
-
-    def compare() -> None:
-        require_same_settings(processes, settings)
-        require_same(processes, f"--input={options.input}", lines)
-
-    stage(processes, "compared", compare)
-    model = load_one(
-        options, checkpoint=options.checkpoint, decoding=options.config.decoding
+    opened = stage(processes, "opened", lambda: _opened(options, files))
+    stage(
+        processes, "compared", lambda: require_same_settings(processes, opened.settings)
     )
-    translations = translated(processes, model, lines)
+    name = f"--input={options.input}"
+    shared = shared_windows(processes, opened.windows, flag=name)
+    # What is wrong with lines is said before a model is loaded, if they come so soon.
+    begin = list(islice(shared, 1))
+    translating = load_translating(options)
+    total = total_lines(options.input) if processes.is_first else None
+    with TranslationReport(total, is_heard=processes.is_first) as report:
+        for window in chain(begin, shared):
+            told = translating.told(window, processes=processes, seen=report.advance)
+            write = partial(write_lines, opened.out, report.counted(told))
+            stage(processes, f"written from {window.first}", write)
+        stage(processes, "written", files.close)  # The file appears here, or fails to.
 
-    def write() -> None:
-        with files:  # The file appears here, or fails to.
-            write_lines(out, translations)
 
-    stage(processes, "written", write)
+def _opened(options: Options, files: ExitStack) -> _Opened:
+    """Looks about, and opens the output of the process that writes."""
+    check_asked(options)
+    settings = settings_of(options)
+    output = options.output if options.processes.is_first else os.devnull
+    opened = opened_output(output, inputs=(options.input, options.prefixes))
+    out = files.enter_context(opened)
+    return _Opened(open_windows(options), out, settings)
 
 
 def _answer(options: Options, files: ExitStack) -> None:
     """Translates together the lines that wait, and only then looks for more."""
     config, processes = options.config.decoding, options.processes
     stage(processes, "opened", lambda: _refuse_several(processes))
-    options.workdir.require()
+    check_asked(options)
     opened = opened_output(options.output, inputs=(options.input,), streamed=True)
     out = files.enter_context(opened)
     groups = waiting_lines(options.input, most=most_rows(config))
-    model = load_one(options, checkpoint=options.checkpoint, decoding=config)
-    translator = dataclasses.replace(model.translator(), row_growth=_ROW_GROWTH)
+    translating = load_translating(options)
+    translator = dataclasses.replace(translating.translator, row_growth=_ROW_GROWTH)
     answered = 0
     for lines in groups:
-        translations = translator.translations(lines, first=answered)
-        write_lines(out, (translation.text for translation in translations))
+        found = enumerate(translator.translations(lines, first=answered), answered)
+        write_lines(out, (translating.render(*numbered) for numbered in found))
         answered += len(lines)
 
 
@@ -93,16 +125,3 @@ def _refuse_several(processes: Processes) -> None:
             "share lines out when all are there. Start one process, or leave --stream "
             "out."
         )
-
-
-def _opened(
-    options: Options, files: ExitStack
-) -> tuple[list[str], BinaryIO, dict[str, Any]]:
-    """Reads the input, opens the output of the process that writes, and looks about."""
-    options.workdir.require()
-    settings = settings_of(options)
-    refuse_stdin(options.processes, "input", options.input)
-    lines = read_stdin_or_file(options.input)
-    output = options.output if options.processes.is_first else os.devnull
-    opened = opened_output(output, inputs=(options.input,))
-    return lines, files.enter_context(opened), settings

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from t2t_jax.cli.options import FLAGS, MODES
+from t2t_jax.cli.modes import MODES
+from t2t_jax.cli.options import FLAGS
 from t2t_jax.config import defaults
 
 _USAGE = """\

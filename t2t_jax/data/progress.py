@@ -1,4 +1,4 @@
-"""Tells people how far the preparation of text has come."""
+"""Tells people how far work on much text has come."""
 
 from __future__ import annotations
 
@@ -8,13 +8,29 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, TextIO, TypeAlias
+from typing import Any, NamedTuple, TextIO, TypeAlias
 
 Say: TypeAlias = Callable[[str], None]
 
 
+class Work(NamedTuple):
+    """What is done to what.
+
+    Attributes:
+      done: a participle, such as "encoded".
+      units: what is counted, such as "pairs".
+    """
+
+    done: str
+    units: str
+
+
+ENCODING = Work("encoded", "pairs")
+"""The preparation of text."""
+
+
 class Progress:
-    """Shows pairs done, their rate and the time left.
+    """Shows what is done, its rate and the time left.
 
     On a terminal that is a bar, elsewhere a line at times. To be used in a `with`
     statement while there is something to count.
@@ -23,6 +39,8 @@ class Progress:
       say: writes a line for people; None keeps silent about everything.
       every_seconds: between two lines where `stream` is not a terminal.
       stream: where the bar goes; None means stderr.
+      work: what is done to what.
+      patience: seconds before there is a bar, for what may be done at once.
     """
 
     def __init__(
@@ -31,7 +49,10 @@ class Progress:
         *,
         every_seconds: float = 10.0,
         stream: TextIO | None = None,
+        work: Work = ENCODING,
+        patience: float = 0.0,
     ):
+        self._work, self._patience = work, patience
         self._say, self._every_seconds = say, every_seconds
         self._stream = stream or sys.stderr
         self._bar: Any = None
@@ -80,23 +101,30 @@ class Progress:
         """Begins to count.
 
         Args:
-          total: pairs in all; None where that is not known.
+          total: units in all; None where that is not known.
           is_exact: whether they were counted, and not foretold.
-          done: pairs that are done already, and took none of the time.
+          done: units that are done already, and took none of the time.
         """
         self._total, self._done, self._first = total, done, done
         self._is_exact = is_exact
         self._began = self._shown = time.monotonic()
-        if self._say is not None and self._stream.isatty():
-            title = "encoded" if is_exact else "encoded, of about"
-            self._bar = _bar(title, total, done, self._stream)
+        self._open_bar()
         return self
 
-    def advance(self, pairs: int) -> None:
-        """Counts pairs that are done."""
-        self._done += pairs
+    def _open_bar(self) -> None:
+        waited = time.monotonic() - self._began
+        if self._say is None or not self._stream.isatty() or waited < self._patience:
+            return
+        title = self._work.done if self._is_exact else f"{self._work.done}, of about"
+        self._bar = _bar(title, self._total, self._done, self._stream)
+
+    def advance(self, number: int) -> None:
+        """Counts units that are done."""
+        self._done += number
+        if self._bar is None:
+            self._open_bar()
         if self._bar is not None:
-            rate = f"{self._rate():,.0f} pairs/s"
+            rate = f"{self._rate():,.0f} {self._work.units}/s"
             self._bar.update(self._bar.task_ids[0], completed=self._done, rate=rate)
         elif time.monotonic() - self._shown >= self._every_seconds:
             self._shown = time.monotonic()
@@ -106,6 +134,7 @@ class Progress:
                     self._total,
                     rate=self._rate(),
                     is_exact=self._is_exact,
+                    work=self._work,
                 )
             )
 
@@ -128,15 +157,21 @@ class Progress:
 
 
 def progress_line(
-    done: int, total: int | None, *, rate: float, is_exact: bool = True
+    done: int,
+    total: int | None,
+    *,
+    rate: float,
+    is_exact: bool = True,
+    work: Work = ENCODING,
 ) -> str:
     """Words a state of progress.
 
     Args:
-      done: pairs so far.
-      total: pairs in all; None where that is not known.
-      rate: pairs a second.
+      done: units so far.
+      total: units in all; None where that is not known.
+      rate: units a second.
       is_exact: whether the total was counted, and not foretold.
+      work: names the units.
 
     Example:
       >>> progress_line(150_000, 600_000, rate=20_000)
@@ -146,14 +181,14 @@ def progress_line(
       >>> progress_line(150_000, 600_000, rate=20_000, is_exact=False)
       'encoded 150,000/about 600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
     """
-    pace = f"{rate:,.0f} pairs/s"
+    pace = f"{rate:,.0f} {work.units}/s"
     if total is None:
-        return f"encoded {done:,} pairs  {pace}"
+        return f"{work.done} {done:,} {work.units}  {pace}"
     if not is_exact:
         total = max(total, done)
     left = _clock(max(total - done, 0) / max(rate, 1e-3))
     return (
-        f"encoded {done:,}/{'' if is_exact else 'about '}{total:,} pairs "
+        f"{work.done} {done:,}/{'' if is_exact else 'about '}{total:,} {work.units} "
         f"({100 * done / max(total, 1):.0f} %)  {pace}  ETA {left}"
     )
 

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.decoding.beam_step import BeamRules, BeamState, advance, init_state
+from t2t_jax.decoding.beam_step import BeamState, advance, init_state
+from t2t_jax.decoding.constraints import check_prefixes
 from t2t_jax.decoding.hypotheses import join, take_places
 from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds, output_limits, output_room
+from t2t_jax.decoding.rules import BeamRules
 from t2t_jax.types import Array, StepModel
 
 
@@ -35,7 +37,7 @@ class BeamResult(NamedTuple):
     finished_BxW: jax.Array
 
 
-def beam_search(
+def beam_search(  # noqa: PLR0913
     model: StepModel,
     source_BxS: Array,
     *,
@@ -44,6 +46,8 @@ def beam_search(
     max_extra_tokens: int = 50,
     max_length: int | None = None,
     n_best: int = 1,
+    min_tokens: int = 0,
+    prefixes_BxP: Array | None = None,
     ids: SpecialIds = OUR_IDS,
 ) -> BeamResult:
     """Searches the outputs of the highest score for each sentence.
@@ -54,7 +58,8 @@ def beam_search(
     Probabilities are the model's own, over all V tokens; pad and bos are never said,
     unk may be. Of equal scores the earlier beam, then the lower token goes first.
 
-    Pure, and safe under `jax.jit` and `jax.vmap`; all keyword arguments are static.
+    Pure, and safe under `jax.jit` and `jax.vmap`; all keyword arguments but the
+    prefixes are static.
 
     Paper: section 6.1.
 
@@ -69,6 +74,10 @@ def beam_search(
         holds subwords (its pad and eos not counted).
       max_length: T, bound for all outputs; None means S + `max_extra_tokens`.
       n_best: outputs per sentence, at most W. More than one makes the search longer.
+      min_tokens: no output ends before it holds so many tokens, its eos not counted,
+        unless it reaches its limit.
+      prefixes_BxP: [B, P] int tokens that each output must begin with, then pad; None:
+        anything. An output may hold one token more than its prefix in any case.
       ids: pad, bos and eos of the model.
 
     Returns:
@@ -102,8 +111,13 @@ def beam_search(
       [4, 5, 2]
     """
     source_BxS = jnp.asarray(source_BxS)
-    rules = BeamRules(beam_size, length_penalty, n_best, ids)
-    room = output_room(source_BxS, max_extra_tokens, max_length=max_length)
+    rules = BeamRules(beam_size, length_penalty, n_best, ids, min_tokens)
+    width = 0 if prefixes_BxP is None else jnp.shape(prefixes_BxP)[-1]
+    room = output_room(
+        source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
+    )
+    rows = source_BxS.shape[0]
+    check_prefixes(prefixes_BxP, rows=rows, room=room, ids=ids)
     memory = model.encode(source_BxS)
     limits_B = output_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=ids
@@ -115,6 +129,7 @@ def beam_search(
         max_length=room,
         cache_length=room,
         rules=rules,
+        prefixes_BxP=prefixes_BxP,
     )
     state = advance(model, state, memory=memory, until=room, rules=rules)
     return collect(state, rules=rules)

@@ -6,12 +6,12 @@ loop, `Translator` in chunks between which the model's cache grows.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.decoding.constraints import forced_tokens, only_forced, with_room_for
 from t2t_jax.decoding.hypotheses import (
     Hypotheses,
     choose_rows,
@@ -20,49 +20,11 @@ from t2t_jax.decoding.hypotheses import (
     no_hypotheses,
     take_places,
 )
-from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds, length_penalty
+from t2t_jax.decoding.lengths import length_penalty
+from t2t_jax.decoding.rules import BeamRules
+from t2t_jax.decoding.stepping import take_steps
 from t2t_jax.decoding.top_k import top_k
-from t2t_jax.errors import Problems, UserError
 from t2t_jax.types import Array, PyTree, StepModel
-
-
-@dataclasses.dataclass(frozen=True)
-class BeamRules:
-    """What a search goes by. Static under `jax.jit`.
-
-    Attributes:
-      beam_size: hypotheses alive per sentence, W. A beam of 1 is greedy: there an eos
-        that is only the second best continuation ends nothing.
-      length_penalty: the paper's alpha, at least 0.
-      n_best: outputs asked for per sentence, at most W.
-      ids: the special tokens.
-
-    Raises:
-      UserError: a value breaks its rule.
-    """
-
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    n_best: int = 1
-    ids: SpecialIds = OUR_IDS
-
-    def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
-            self.beam_size >= 1,
-            f"beam_size={self.beam_size} must be at least 1. Raise beam_size.",
-        )
-        problems.require(
-            self.length_penalty >= 0,
-            f"length_penalty={self.length_penalty} must be at least 0, or no search "
-            "could know when to stop. Raise length_penalty.",
-        )
-        problems.require(
-            1 <= self.n_best <= max(1, self.beam_size),
-            f"n_best={self.n_best} must lie between 1 and beam_size={self.beam_size}. "
-            "Change n_best or raise beam_size.",
-        )
-        problems.raise_if_any(UserError)
 
 
 class BeamState(NamedTuple):
@@ -75,6 +37,8 @@ class BeamState(NamedTuple):
       living: the W hypotheses that go on.
       finished: the best W hypotheses that have ended in eos.
       cache: the model's own state of the living beams.
+      prefixes_BxP: [B, P] int32, what each output must begin with, then pad; None
+        where nothing is forced.
     """
 
     position: jax.Array
@@ -83,6 +47,7 @@ class BeamState(NamedTuple):
     living: Hypotheses
     finished: Hypotheses
     cache: PyTree
+    prefixes_BxP: jax.Array | None = None
 
 
 def init_state(
@@ -93,6 +58,7 @@ def init_state(
     max_length: int,
     cache_length: int,
     rules: BeamRules,
+    prefixes_BxP: Array | None = None,
 ) -> BeamState:
     """Makes the state before the first token.
 
@@ -105,21 +71,32 @@ def init_state(
       max_length: T, room for tokens; no limit may be above it.
       cache_length: positions that the model's cache has room for at first.
       rules: what the search goes by.
+      prefixes_BxP: what each output must begin with, then pad; None: anything. A limit
+        that would end an output within its prefix is raised.
 
     Returns:
       The state at position 0.
     """
-    limits_B = jnp.asarray(limits_B, jnp.int32)
+    limits_B = with_room_for(
+        limits_B, prefixes_BxP, max_length=max_length, pad=rules.ids.pad
+    )
     rows, beams, ids = limits_B.shape[0], rules.beam_size, rules.ids
     nothing = no_hypotheses(rows, beams, max_length=max_length, pad=ids.pad)
     first_BxW = nothing.scores_BxW.at[:, 0].set(0.0)
+    cache = model.init_cache(memory, beams, cache_length)
+    # A model may put reordering off, and its cache remember what is to be done: then it
+    # has the form here that it will have after every step.
+    own_BxW = jnp.broadcast_to(jnp.arange(beams)[None], (rows, beams))
     return BeamState(
         position=jnp.zeros((), jnp.int32),
         limits_B=limits_B,
         last_tokens_BxW=jnp.full((rows, beams), ids.bos, jnp.int32),
         living=Hypotheses(nothing.tokens_BxWxT, first_BxW, first_BxW),
         finished=nothing,
-        cache=model.init_cache(memory, beams, cache_length),
+        cache=model.reorder(cache, own_BxW),
+        prefixes_BxP=prefixes_BxP
+        if prefixes_BxP is None
+        else jnp.asarray(prefixes_BxP),
     )
 
 
@@ -168,7 +145,7 @@ def beam_step(
         state.last_tokens_BxW, memory, state.cache, state.position
     )
     parents, tokens, log_probabilities = _best_continuations(
-        logits_BxWxV, state.living.log_probabilities_BxW, ids=rules.ids
+        logits_BxWxV, state, rules=rules
     )
     said = take_places(state.living.tokens_BxWxT, parents)
     continued = Hypotheses(
@@ -192,11 +169,17 @@ def beam_step(
         finished=choose_rows(done_B, state.finished, new=finished),
         # What a done sentence has in the cache is never read: no need to freeze it.
         cache=model.reorder(cache, parents),
+        prefixes_BxP=state.prefixes_BxP,
     )
 
 
 def advance(
-    model: StepModel, state: BeamState, *, memory: PyTree, until: int, rules: BeamRules
+    model: StepModel,
+    state: BeamState,
+    *,
+    memory: PyTree,
+    until: Array | int,
+    rules: BeamRules,
 ) -> BeamState:
     """Takes steps until position `until`, or until every sentence is done.
 
@@ -210,38 +193,53 @@ def advance(
     Returns:
       The state reached.
     """
-
-    def goes_on(state: BeamState) -> jax.Array:
-        return (state.position < until) & ~jnp.all(is_done(state, rules=rules))
-
-    def step(state: BeamState) -> BeamState:
-        return beam_step(model, state, memory=memory, rules=rules)
-
-    return jax.lax.while_loop(goes_on, step, state)
+    return take_steps(
+        state,
+        until=until,
+        step=lambda state: beam_step(model, state, memory=memory, rules=rules),
+        is_done=lambda state: is_done(state, rules=rules),
+    )
 
 
 def _best_continuations(
-    logits_BxWxV: Array, log_probabilities_BxW: jax.Array, *, ids: SpecialIds
+    logits_BxWxV: Array, state: BeamState, *, rules: BeamRules
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Finds the best 2W: ([B, 2W] parent beams, tokens, log-probabilities)."""
     rows, beams, vocabulary = logits_BxWxV.shape
-    # Pad and bos may be among the best and are dropped: look at two more than needed.
-    width = min(2 * beams + 2, vocabulary)
+    ids, may_end_from = rules.ids, rules.min_tokens
+    whole_BxWxV = logits_BxWxV
+    if state.prefixes_BxP is not None:
+        forced_B = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)
+        logits_BxWxV = only_forced(logits_BxWxV, forced_B, pad=ids.pad)
+    # Pad, bos and an early eos may be among the best: look at as many more as are void.
+    width = min(2 * beams + 2 + bool(may_end_from), vocabulary)
     best_BxWxC, tokens_BxWxC = top_k(logits_BxWxV, width)
-    # A sum over V terms loses the small ones in bfloat16.
-    normaliser_BxWx1 = jax.nn.logsumexp(
-        jnp.asarray(logits_BxWxV, jnp.float32), axis=-1, keepdims=True
-    )
-    so_far_BxWx1 = log_probabilities_BxW[..., None]
+    highest_BxWx1 = best_BxWxC[..., :1] if state.prefixes_BxP is None else None
+    normaliser_BxWx1 = _log_sum(whole_BxWxV, highest_BxWx1)
+    so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]
     totals_BxWxC = so_far_BxWx1 + (best_BxWxC.astype(jnp.float32) - normaliser_BxWx1)
     # What follows an empty place is void, whatever the model makes of its tokens.
     void_BxWxC = (tokens_BxWxC == ids.pad) | (tokens_BxWxC == ids.bos)
     void_BxWxC |= jnp.isneginf(so_far_BxWx1)
+    if may_end_from:
+        void_BxWxC |= (tokens_BxWxC == ids.eos) & (state.position < may_end_from)
     totals_BxWxC = jnp.where(void_BxWxC, -jnp.inf, totals_BxWxC)
     flat_shape = (rows, beams * width)
     totals, places = jax.lax.top_k(totals_BxWxC.reshape(flat_shape), 2 * beams)
     tokens = jnp.take_along_axis(tokens_BxWxC.reshape(flat_shape), places, axis=1)
     return places // width, tokens, totals
+
+
+def _log_sum(logits_BxWxV: Array, highest_BxWx1: jax.Array | None) -> jax.Array:
+    """Computes log sum exp; where the highest logits are known, in one pass."""
+    # A sum over V terms loses the small ones in bfloat16.
+    logits_BxWxV = jnp.asarray(logits_BxWxV, jnp.float32)
+    if highest_BxWx1 is None:
+        return jax.nn.logsumexp(logits_BxWxV, axis=-1, keepdims=True)
+    highest_BxWx1 = highest_BxWx1.astype(jnp.float32)
+    shifted_BxWxV = jnp.exp(logits_BxWxV - highest_BxWx1)
+    sums_BxWx1 = jnp.sum(shifted_BxWxV, axis=-1, keepdims=True)
+    return highest_BxWx1 + jnp.log(sums_BxWx1)
 
 
 def _best(hypotheses: Hypotheses, beams: int) -> tuple[Hypotheses, jax.Array]:

@@ -1,36 +1,47 @@
-"""The beam search of `beam_search`, in compiled chunks between which the cache grows.
+"""Searching and drawing in compiled chunks, between which the cache grows.
 
 A cache with room for the longest output allowed makes every position pay for it. Here
-it has room for 32 positions at first and grows only as far as an output really goes.
+it has room for 32 positions at first and grows only as far as an output really goes;
+and where few sentences of a batch are left, these go on in a smaller batch.
 """
 
 from __future__ import annotations
 
-import functools
+from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.decoding.beam_search import BeamResult, collect
-from t2t_jax.decoding.beam_step import (
-    BeamRules,
-    BeamState,
-    advance,
-    init_state,
-    is_done,
-)
-from t2t_jax.decoding.devices import fetch_rows, mesh_of, on_each_device, split_rows
-from t2t_jax.decoding.lengths import output_limits, output_room
+from t2t_jax.decoding import chunks
+from t2t_jax.decoding.beam_search import BeamResult
+from t2t_jax.decoding.constraints import check_prefixes
+from t2t_jax.decoding.devices import mesh_of, split_rows
+from t2t_jax.decoding.lengths import output_room
+from t2t_jax.decoding.rules import Rules, SampleRules
+from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
 
 _CHUNK = 32
+# So often it is looked whether all are done, and how many are not.
+_LOOK = 8
+# A batch of which at most one in so many sentences goes on becomes that much smaller,
+# but not smaller than this: each size is a program to compile, and small ones cost more
+# than they save.
+_SHRINK = 2
+_FEWEST = 16
 
 
-def chunked_beam_search(
-    model: StepModel, source_BxS: Array, *, max_extra_tokens: int, rules: BeamRules
+def chunked_search(
+    model: StepModel,
+    source_BxS: Array,
+    *,
+    max_extra_tokens: int,
+    rules: Rules,
+    prefixes_BxP: Array | None = None,
+    keys_BxK: Array | None = None,
 ) -> BeamResult:
-    """Finds what `beam_search` finds, at the price of the longest output found.
+    """Finds what `beam_search` finds, or `sample`, at the price of the longest output.
 
     A loop on the host over compiled chunks: not to be jitted itself. The programs are
     kept per shape of the source and structure of the model; new weights compile
@@ -43,38 +54,135 @@ def chunked_beam_search(
 
     Args:
       model: a `StepModel` that is a pytree, its arrays at the leaves; where there are
-        several devices, each holds all of it.
+        several devices, each holds all of it. The leaves of its cache start with axis
+        B, as those of its memory do.
       source_BxS: [B, S] int tokens, pad after the end; B is a multiple of the devices.
       max_extra_tokens: as in `beam_search`.
-      rules: what the search goes by.
+      rules: how to search, or how to draw.
+      prefixes_BxP: as in `beam_search`.
+      keys_BxK: [B, K] uint32, the data of a PRNG key for each sentence, to draw with; a
+        search has no use for them.
 
     Returns:
-      The `rules.n_best` outputs of every sentence, on the host.
+      The outputs of every sentence, on the host.
 
     Raises:
-      UserError: `max_extra_tokens` is negative, or the source is not [B, S] or cannot
-        be split.
+      UserError: `max_extra_tokens` is negative, the source is not [B, S] or cannot be
+        split, the prefixes do not go with it, or there are no keys to draw with.
     """
-    room = output_room(source_BxS, max_extra_tokens)
-    ends = chunk_ends(room)
-    mesh = mesh_of(model)
-    memory, state = _start(
+    rows = np.shape(source_BxS)[0]
+    width = 0 if prefixes_BxP is None else np.shape(prefixes_BxP)[-1]
+    room = output_room(source_BxS, max_extra_tokens, prefix_length=width)
+    check_prefixes(prefixes_BxP, rows=rows, room=room, ids=rules.ids)
+    given = {} if prefixes_BxP is None else {"prefixes_BxP": prefixes_BxP}
+    if isinstance(rules, SampleRules):
+        if keys_BxK is None or len(keys_BxK) != rows:
+            came = "None" if keys_BxK is None else f"{len(keys_BxK)} of them"
+            raise UserError(
+                f"To draw, keys_BxK must hold a key for each of {rows} rows, and is "
+                f"{came}. Pass jax.random.key_data of as many keys."
+            )
+        given["keys_BxK"] = keys_BxK
+    mesh, ends = mesh_of(model), chunk_ends(room)
+    memory, state = chunks.start(
         model,
         split_rows(source_BxS, mesh),
+        given={name: split_rows(array, mesh) for name, array in given.items()},
         mesh=mesh,
         max_extra_tokens=max_extra_tokens,
-        max_length=room,
+        room=room,
         cache_length=ends[0],
         rules=rules,
     )
-    for end in ends:
-        state, done = _advance_chunk(
-            model, state, memory=memory, mesh=mesh, until=end, rules=rules
+    return _Batch(model, memory, state, mesh=mesh, rules=rules).finish(ends)
+
+
+class _Batch:
+    """Sentences that are decoded together, fewer and fewer of them.
+
+    All arrays begin with an axis for the devices; each keeps as many rows as the one
+    that has most to do.
+    """
+
+    def __init__(
+        self,
+        model: StepModel,
+        memory: PyTree,
+        state: PyTree,
+        *,
+        mesh: Mesh,
+        rules: Rules,
+    ):
+        self._model, self._memory, self._state = model, memory, state
+        self._mesh, self._rules = mesh, rules
+        self._found: BeamResult | None = None
+        # Which row of the whole batch each row is, [devices, rows].
+        rows = state.limits_B.shape[1]
+        self._rows = np.tile(np.arange(rows), (mesh.size, 1))
+
+    def finish(self, ends: tuple[int, ...]) -> BeamResult:
+        """Goes on until nothing is left to gain, looking around every few steps."""
+        begin = 0
+        for end in ends:
+            if begin:
+                self._state = chunks.grow(
+                    self._model, self._state, mesh=self._mesh, room=end
+                )
+            for position in (*range(begin + _LOOK, end, _LOOK), end):
+                done_DxB = self._go_on(position)
+                if done_DxB.all():
+                    return self._result()
+                self._shrink(~done_DxB)
+            begin = end
+        return self._result()
+
+    def _go_on(self, position: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Takes the steps up to a position, and tells which sentences are done."""
+        self._state, done = chunks.advance(
+            self._model,
+            self._state,
+            memory=self._memory,
+            until=np.int32(position),
+            mesh=self._mesh,
+            rules=self._rules,
         )
-        if jax.device_get(done).all():
-            break
-    result: BeamResult = fetch_rows(_collect(state, mesh=mesh, rules=rules))
-    return result
+        return np.asarray(jax.device_get(done))
+
+    def _result(self) -> BeamResult:
+        self._keep()
+        found: BeamResult = jax.tree.map(
+            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self._found
+        )
+        return found
+
+    def _shrink(self, goes_on_DxB: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        """Goes on with less, where few sentences of each device do."""
+        rows, most = goes_on_DxB.shape[1], goes_on_DxB.sum(axis=1).max()
+        fewer = rows
+        while (smaller := -(-fewer // _SHRINK)) >= max(most, _FEWEST):
+            fewer = smaller
+        if fewer == rows:
+            return
+        self._keep()
+        # Those that go on, and as many done ones as fill the rows up: they stay done.
+        places = np.argsort(~goes_on_DxB, axis=1, kind="stable")[:, :fewer]
+        self._rows = np.take_along_axis(self._rows, places, axis=1)
+        self._memory, self._state = chunks.take(
+            self._memory,
+            self._state,
+            split_rows(places.reshape(-1), self._mesh),
+            mesh=self._mesh,
+        )
+
+    def _keep(self) -> None:
+        """Notes what has been found, on the host."""
+        found = chunks.collect(self._state, mesh=self._mesh, rules=self._rules)
+        if self._found is None:
+            self._found = jax.tree.map(np.array, jax.device_get(found))
+            return
+        devices_Dx1 = np.arange(self._rows.shape[0])[:, None]
+        for kept, new in zip(self._found, jax.device_get(found), strict=True):
+            kept[devices_Dx1, self._rows] = new
 
 
 def chunk_ends(max_length: int) -> tuple[int, ...]:
@@ -99,74 +207,3 @@ def chunk_ends(max_length: int) -> tuple[int, ...]:
         chunk = _CHUNK * max(1, ends[-1] // (4 * _CHUNK))
         ends.append(min(ends[-1] + chunk, max_length))
     return tuple(ends)
-
-
-# Below, the leaves of `source`, `memory` and `state` are [devices, ...]: the parts of
-# searches that run side by side.
-
-
-@functools.partial(
-    jax.jit,
-    static_argnames=("mesh", "max_extra_tokens", "max_length", "cache_length", "rules"),
-)
-def _start(
-    model: StepModel,
-    source: Array,
-    *,
-    mesh: Mesh,
-    max_extra_tokens: int,
-    max_length: int,
-    cache_length: int,
-    rules: BeamRules,
-) -> tuple[PyTree, BeamState]:
-    def start(model: StepModel, source_BxS: Array) -> tuple[PyTree, BeamState]:
-        memory = model.encode(source_BxS)
-        limits_B = output_limits(
-            source_BxS,
-            max_extra_tokens=max_extra_tokens,
-            max_length=max_length,
-            ids=rules.ids,
-        )
-        state = init_state(
-            model,
-            memory,
-            limits_B=limits_B,
-            max_length=max_length,
-            cache_length=cache_length,
-            rules=rules,
-        )
-        return memory, state
-
-    started: tuple[PyTree, BeamState] = on_each_device(start, mesh)(model, source)
-    return started
-
-
-@functools.partial(jax.jit, static_argnames=("mesh", "until", "rules"))
-def _advance_chunk(
-    model: StepModel,
-    state: BeamState,
-    *,
-    memory: PyTree,
-    mesh: Mesh,
-    until: int,
-    rules: BeamRules,
-) -> tuple[BeamState, jax.Array]:
-    def go_on(
-        model: StepModel, part: tuple[PyTree, BeamState]
-    ) -> tuple[BeamState, jax.Array]:
-        memory, state = part
-        state = state._replace(cache=model.grow(state.cache, until))
-        state = advance(model, state, memory=memory, until=until, rules=rules)
-        return state, jnp.all(is_done(state, rules=rules))
-
-    reached: tuple[BeamState, jax.Array]
-    reached = on_each_device(go_on, mesh)(model, (memory, state))
-    return reached
-
-
-@functools.partial(jax.jit, static_argnames=("mesh", "rules"))
-def _collect(state: BeamState, *, mesh: Mesh, rules: BeamRules) -> BeamResult:
-    collected: BeamResult = on_each_device(
-        lambda _, part: collect(part, rules=rules), mesh
-    )((), state)
-    return collected

@@ -25,7 +25,21 @@ class DecodingConfig:
         once per beam, so this bounds the decoder's cache on a device whatever the
         lengths of the sentences; n devices decode n times as many rows at once.
       max_source_length: longest source, in subwords and with its eos; what is longer
-        is cut there.
+        is split at the end of a sentence or clause, and its parts are translated.
+      min_tokens: a translation holds at least this many tokens before its eos, unless
+        its limit is lower.
+      n_best: translations per line, at most `beam_size`; as many samples as this where
+        `sample` is on.
+      sample: whether tokens are drawn by their probability, instead of searching for
+        the best; `beam_size` is then without meaning.
+      temperature: above 0; the logits are divided by it before a token is drawn.
+      top_k: tokens are drawn among so many of the most probable ones; 0: among all.
+      top_p: in (0, 1]; they are drawn among the fewest most probable ones whose
+        probabilities add up to this much, after `temperature` and `top_k`.
+      seed: of the draws. A line's samples depend on this, on the line's number and on
+        nothing around it.
+      attention_layer: which of the decoder's layers tells where the model looked, for
+        alignments; from 0, negative ones from the last.
 
     Raises:
       ConfigError: a value breaks its rule; all broken rules come together.
@@ -40,6 +54,14 @@ class DecodingConfig:
     max_extra_tokens: int = 50
     tokens_per_batch: int = 4096
     max_source_length: int = 1024
+    min_tokens: int = 0
+    n_best: int = 1
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    attention_layer: int = -1
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -58,16 +80,55 @@ class DecodingConfig:
             f"decoding.length_penalty={self.length_penalty!r} must be a finite number "
             "of at least 0 (0.6 in the paper). Change config.decoding.length_penalty.",
         )
+        self._check_sampling(problems)
         if not problems.found:
-            longest = self.max_source_length + self.max_extra_tokens
-            problems.require(
-                self.tokens_per_batch >= longest,
-                f"decoding.tokens_per_batch={self.tokens_per_batch} must hold one "
-                f"longest output, max_source_length + max_extra_tokens = {longest}. "
-                "Raise config.decoding.tokens_per_batch or lower "
-                "config.decoding.max_source_length.",
-            )
+            self._check_together(problems)
         problems.raise_if_any()
+
+    def _check_sampling(self, problems: Problems) -> None:
+        problems.require(
+            isinstance(self.sample, bool),
+            f"decoding.sample={self.sample!r} must be true or false. Change "
+            "config.decoding.sample.",
+        )
+        problems.require(
+            _is_number(self.temperature) and 0 < self.temperature < _INFINITY,
+            f"decoding.temperature={self.temperature!r} must be a finite number above "
+            "0. For the most probable token each time, leave decoding.sample off and "
+            "set decoding.beam_size=1.",
+        )
+        problems.require(
+            _is_number(self.top_p) and 0 < self.top_p <= 1,
+            f"decoding.top_p={self.top_p!r} must be above 0 and at most 1. Change "
+            "config.decoding.top_p.",
+        )
+        problems.require(
+            not isinstance(self.seed, int) or self.seed < 2**32,
+            f"decoding.seed={self.seed!r} must be below 2^32. Change "
+            "config.decoding.seed.",
+        )
+        layer = self.attention_layer
+        problems.require(
+            isinstance(layer, int) and not isinstance(layer, bool),
+            f"decoding.attention_layer={layer!r} must be a whole number. Change "
+            "config.decoding.attention_layer.",
+        )
+
+    def _check_together(self, problems: Problems) -> None:
+        longest = self.max_source_length + self.max_extra_tokens
+        problems.require(
+            self.tokens_per_batch >= longest,
+            f"decoding.tokens_per_batch={self.tokens_per_batch} must hold one "
+            f"longest output, max_source_length + max_extra_tokens = {longest}. "
+            "Raise config.decoding.tokens_per_batch or lower "
+            "config.decoding.max_source_length.",
+        )
+        problems.require(
+            self.sample or self.n_best <= self.beam_size,
+            f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
+            f"{self.beam_size}, for a search keeps no more. Lower one or raise the "
+            "other, or draw samples with decoding.sample.",
+        )
 
 
 _INFINITY = float("inf")
@@ -77,6 +138,10 @@ _LEAST = {
     "max_extra_tokens": 0,
     "tokens_per_batch": 1,
     "max_source_length": 2,
+    "min_tokens": 0,
+    "n_best": 1,
+    "top_k": 0,
+    "seed": 0,
 }
 
 

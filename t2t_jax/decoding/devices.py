@@ -8,7 +8,7 @@ whether all of them are done.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 import jax
@@ -55,6 +55,24 @@ def mesh_of(tree: PyTree) -> Mesh:
             "t2t_jax.parallelism.gathering.on_local_devices first."
         )
     return Mesh(np.asarray(devices), (_AXIS,), axis_types=(AxisType.Auto,))
+
+
+def shapes_of(tree: PyTree) -> Hashable:
+    """Tells what of a model decides about the programs that it needs.
+
+    Args:
+      tree: a model.
+
+    Returns:
+      Its structure, and the shapes, dtypes and places of its arrays.
+
+    Example:
+      >>> shapes_of({"kernel": np.ones(7)}) == shapes_of({"kernel": np.zeros(7)})
+      True
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
+    return structure, arrays
 
 
 def split_rows(rows: Array, mesh: Mesh) -> jax.Array:

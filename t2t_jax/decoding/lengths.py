@@ -92,7 +92,11 @@ def output_limits(
 
 
 def output_room(
-    source_BxS: Array, max_extra_tokens: int, *, max_length: int | None = None
+    source_BxS: Array,
+    max_extra_tokens: int,
+    *,
+    max_length: int | None = None,
+    prefix_length: int = 0,
 ) -> int:
     """Tells how many tokens a search must have room for, T, and checks what it got.
 
@@ -100,6 +104,7 @@ def output_room(
       source_BxS: [B, S] source tokens.
       max_extra_tokens: tokens allowed beyond a sentence's own length.
       max_length: the caller's own bound; None means S + `max_extra_tokens`.
+      prefix_length: P, tokens that an output may have to begin with.
 
     Returns:
       T, at least 1.
@@ -128,4 +133,6 @@ def output_room(
         f"max_length={max_length} must be at least 1. Raise max_length.",
     )
     problems.raise_if_any(UserError)
-    return max(1, shape[1] + max_extra_tokens) if max_length is None else max_length
+    if max_length is not None:
+        return max_length
+    return max(1, shape[1] + max_extra_tokens, prefix_length + 1)

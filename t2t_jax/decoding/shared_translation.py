@@ -48,9 +48,9 @@ def make_translate(
         model = make_model(on_local_devices(params))
         translator = Translator(model, vocabularies, config)
 
-        def translate_share(share: list[str]) -> list[str]:
+        def translate_share(share: list[str], first: int) -> list[str]:
             found = {}
-            for number, translation in translator.iterate(share):
+            for number, translation in translator.iterate(share, first=first):
                 found[number] = translation.text
                 if is_given_up():
                     raise GivenUp

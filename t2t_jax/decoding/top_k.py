@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 
 from t2t_jax.types import Array
 
-BLOCK = 100
-"""Entries per block. It divides the usual round vocabulary sizes, which saves half."""
-
 
 def top_k(
-    values_xV: Array, k: int, *, block: int = BLOCK
+    values_xV: Array, k: int, *, block: int | None = None
 ) -> tuple[jax.Array, jax.Array]:
     """Finds the `k` largest entries of the last axis and where they are.
 
@@ -25,7 +24,8 @@ def top_k(
     Args:
       values_xV: [..., V] numbers of any float type.
       k: how many; static, at most V.
-      block: entries per block; static.
+      block: entries per block; static. None: as many as make both searches alike
+        long.
 
     Returns:
       ([..., k] values in descending order, [..., k] int32 indices).
@@ -37,6 +37,7 @@ def top_k(
     """
     values_xV = jnp.asarray(values_xV)
     *leading, size = values_xV.shape
+    block = block or _block_size(size, k)
     if size <= k * block:
         return _plain_top_k(values_xV, k)
     _, blocks_xK = _plain_top_k(_block_maxima(values_xV, block), k)
@@ -53,6 +54,14 @@ def top_k(
     )
     best_xK, places_xK = _plain_top_k(inside_xI, k)
     return best_xK, jnp.take_along_axis(indices_xI, places_xK, axis=-1)
+
+
+def _block_size(size: int, k: int) -> int:
+    """Chooses about sqrt(V / k), if it can a divisor: a ragged end costs a copy."""
+    balanced = max(2, math.isqrt(size // k))
+    near = range(balanced // 2 + 1, 2 * balanced)
+    divisors = [block for block in near if size % block == 0]
+    return min(divisors or [balanced], key=lambda block: abs(block - balanced))
 
 
 def _plain_top_k(values: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:

@@ -1,52 +1,39 @@
-"""Strings in, strings out: beam search over any number of lines."""
+"""Strings in, strings out: searching any number of lines."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from t2t_jax.decoding.ahead import Ahead, Shape
 from t2t_jax.decoding.beam_search import BeamResult
-from t2t_jax.decoding.beam_step import BeamRules
-from t2t_jax.decoding.chunked_search import chunked_beam_search
+from t2t_jax.decoding.chunked_search import chunked_search
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.devices import mesh_of
+from t2t_jax.decoding.devices import mesh_of, shapes_of
+from t2t_jax.decoding.examination import Examiner
+from t2t_jax.decoding.given import (
+    Given,
+    encoded_prefixes,
+    given_arrays,
+    require_room,
+)
 from t2t_jax.decoding.lengths import OUR_IDS
-from t2t_jax.decoding.source_batches import source_batches
-from t2t_jax.errors import DataError
+from t2t_jax.decoding.outputs import hypotheses_of, require_finite
+from t2t_jax.decoding.rules import rules_of
+from t2t_jax.decoding.source_batches import source_batches, source_lengths
+from t2t_jax.decoding.sources import Source, sources_of
+from t2t_jax.decoding.translation import NOTHING, Hypothesis, Translation, join
 from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabularies import Vocabularies
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class Translation(NamedTuple):
-    """What became of one line.
-
-    Attributes:
-      text: the translation, one line; empty for an empty line.
-      score: log-probability / `((5 + n) / 6) ** alpha`; 0 for an empty line.
-      log_probability: natural logarithm, summed over the tokens, the eos included.
-      num_tokens: n, the decoded tokens, the eos included.
-      truncated: whether the translation had not ended when it reached its limit.
-      source_cut: whether the source was longer than `decoding.max_source_length`.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-    num_tokens: int
-    truncated: bool
-    source_cut: bool
-
-
-_NOTHING = Translation("", 0.0, 0.0, 0, truncated=False, source_cut=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +46,9 @@ class Translator:
     have the same structure: new weights compile nothing. A line's translation does not
     depend on the lines around it, but for the last bits of its score.
 
+    A line that is longer than `config.max_source_length` is split at the end of a
+    sentence or a clause, and its parts are translated and joined.
+
     Where several devices hold the model, the rows of a batch are split over them.
 
     Paper: section 6.1.
@@ -70,12 +60,14 @@ class Translator:
       config: how to search.
       row_growth: where there are fewer lines than a batch has rows, it takes the next
         power of this; see `source_batches`.
+      examiner: finds the scores of single tokens, or attention; None: neither.
     """
 
     model: StepModel
     vocabularies: Vocabularies
     config: DecodingConfig
     row_growth: int = 2
+    examiner: Examiner | None = None
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Translates every line.
@@ -92,25 +84,35 @@ class Translator:
         return [translation.text for translation in self.translations(lines)]
 
     def translations(
-        self, lines: Sequence[str], *, first: int = 0
+        self,
+        lines: Sequence[str],
+        *,
+        first: int = 0,
+        prefixes: Sequence[str] | None = None,
     ) -> list[Translation]:
         """Translates every line and says how each one went.
 
         Args:
           lines: as in `translate`.
           first: as in `iterate`.
+          prefixes: as in `iterate`.
 
         Returns:
           One translation for each, in the same order.
 
         Raises:
           DataError: the model's scores are not numbers.
+          UserError: there are not as many prefixes as lines.
         """
-        found = dict(self.iterate(lines, first=first))
+        found = dict(self.iterate(lines, first=first, prefixes=prefixes))
         return [found[number] for number in range(len(lines))]
 
     def iterate(
-        self, lines: Sequence[str], *, first: int = 0
+        self,
+        lines: Sequence[str],
+        *,
+        first: int = 0,
+        prefixes: Sequence[str] | None = None,
     ) -> Iterator[tuple[int, Translation]]:
         """Translates batch by batch, for those who show progress.
 
@@ -118,96 +120,127 @@ class Translator:
 
         Args:
           lines: as in `translate`.
-          first: the lines before these in a longer text, for what an error says.
+          first: the lines before these in a longer text, for what an error says, and
+            for drawing: a line's samples depend on its number in the whole text.
+          prefixes: what the translation of each line must begin with, "" for nothing;
+            None: nothing anywhere. Of a line that is split, that of its first part. A
+            blank line becomes an empty one all the same.
 
         Yields:
           (number of the line from 0, its translation), every line once, as soon as it
           is there: first those with nothing to translate, then the longest.
 
         Raises:
-          DataError: the model's scores are not numbers.
+          DataError: the model's scores are not numbers, or a prefix is longer than the
+            translation of its line may be.
+          UserError: there are not as many prefixes as lines.
         """
-        subwords = self._encode(lines)
+        forced = encoded_prefixes(
+            prefixes, self.vocabularies.target, num_lines=len(lines)
+        )
         longest = self.config.max_source_length - 1
-        rules = BeamRules(self.config.beam_size, self.config.length_penalty)
-        numbers = [number for number, source in enumerate(subwords) if source]
-        for number, source in enumerate(subwords):
-            if not source:
-                yield number, _NOTHING
-        sources = [subwords[number][:longest] for number in numbers]
-        for batch in source_batches(
-            sources,
-            self.config,
-            pad=OUR_IDS.pad,
-            eos=OUR_IDS.eos,
-            devices=mesh_of(self.model).size,
-            row_growth=self.row_growth,
-        ):
-            result = chunked_beam_search(
-                self.model,
-                batch.source_BxS,
-                max_extra_tokens=self.config.max_extra_tokens,
-                rules=rules,
-            )
-            batch_numbers = [numbers[index] for index in batch.indices]
-            translations = self._decode(result, len(batch_numbers))
-            for number, translation in zip(batch_numbers, translations, strict=True):
-                _require_finite(translation.score, first + number)
-                was_cut = len(subwords[number]) > longest
-                yield number, translation._replace(source_cut=was_cut)
-        num_cut = sum(len(source) > longest for source in subwords)
-        if num_cut:
-            _LOGGER.warning(
-                "%d of %d lines were longer than %d subwords and were cut there. "
-                "Raise config.decoding.max_source_length to read them whole.",
-                num_cut,
-                len(lines),
-                longest,
-            )
+        sources = sources_of(lines, self.vocabularies.source, longest=longest)
+        require_room(forced, sources, self.config, first=first)
+        parts_of: dict[int, list[Source]] = {}
+        for source in sources:
+            parts_of.setdefault(source.line, []).append(source)
+        for number in range(len(lines)):
+            if number not in parts_of:
+                yield number, NOTHING
+        found: dict[tuple[int, int], Translation] = {}
+        for source, translation in self._decoded(sources, forced, first=first):
+            number = source.line
+            require_finite(translation.hypotheses, line=first + number)
+            found[number, source.part] = translation
+            parts = parts_of[number]
+            if all((number, part.part) in found for part in parts):
+                yield (
+                    number,
+                    join(
+                        [found.pop((number, part.part)) for part in parts],
+                        [part.before for part in parts],
+                        length_penalty=self.config.length_penalty,
+                        ranked=not self.config.sample,
+                    ),
+                )
+        _warn_of_cuts(sources, len(lines), longest)
 
-    def _encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Finds the subwords of each line; none if it is blank."""
-        subwords: list[list[int]] = [[] for _ in lines]
-        numbers = [number for number, line in enumerate(lines) if line.strip()]
-        encoded = self.vocabularies.source.encode(
-            [_whole_characters(lines[number]) for number in numbers]
+    def warm_up(self) -> None:
+        """Compiles what one short line needs, before it comes."""
+        self._compile((1, source_lengths(self.config.max_source_length)[0]))
+
+    def _compile(self, shape: Shape) -> None:
+        """Searches for nothing, in a batch of this shape."""
+        rows, length = -(-shape[0] // self._devices) * self._devices, shape[1]
+        room = length + self.config.max_extra_tokens
+        given = given_arrays(self.config, [], [], rows=rows, room=room, first=0)
+        self._search(np.full((rows, length), OUR_IDS.pad, np.int32), given)
+
+    @property
+    def _devices(self) -> int:
+        return mesh_of(self.model).size
+
+    def _search(self, source_BxS: npt.NDArray[np.int32], given: Given) -> BeamResult:
+        return chunked_search(
+            self.model,
+            source_BxS,
+            max_extra_tokens=self.config.max_extra_tokens,
+            rules=rules_of(self.config),
+            **given,
         )
-        for number, source in zip(numbers, encoded, strict=True):
-            subwords[number] = list(source)
-        return subwords
 
-    def _decode(self, result: BeamResult, num_sentences: int) -> list[Translation]:
-        """Reads the best output of each sentence; the rows beyond are empty."""
-        tokens, scores, log_probabilities, lengths, finished = (
-            np.asarray(leaf)[:num_sentences, 0].tolist() for leaf in result
-        )
-        # The eos is not text; an output that was truncated has none.
-        ends = [n - has_eos for n, has_eos in zip(lengths, finished, strict=True)]
-        texts = self.vocabularies.target.decode(
-            [row[:end] for row, end in zip(tokens, ends, strict=True)]
-        )
-        return [
-            Translation(
-                text=texts[row],
-                score=scores[row],
-                log_probability=log_probabilities[row],
-                num_tokens=lengths[row],
-                truncated=not finished[row],
-                source_cut=False,
+    def _decoded(
+        self, sources: Sequence[Source], forced: Sequence[list[int]], *, first: int
+    ) -> Iterator[tuple[Source, Translation]]:
+        """Decodes batch by batch, whatever belongs together."""
+        batches = list(
+            source_batches(
+                [source.subwords for source in sources],
+                self.config,
+                pad=OUR_IDS.pad,
+                eos=OUR_IDS.eos,
+                devices=self._devices,
+                row_growth=self.row_growth,
             )
-            for row in range(num_sentences)
-        ]
+        )
+        # Prefixes have shapes of their own, which are not known before.
+        shapes = [batch.source_BxS.shape for batch in batches if not any(forced)]
+        likewise = (shapes_of(self.model), self.config)
+        with Ahead(self._compile, shapes, likewise=likewise) as ahead:
+            for batch in batches:
+                ahead.wait(batch.source_BxS.shape)
+                members = [sources[index] for index in batch.indices]
+                rows, length = batch.source_BxS.shape
+                room = length + self.config.max_extra_tokens
+                given = given_arrays(
+                    self.config, members, forced, rows=rows, room=room, first=first
+                )
+                hypotheses = hypotheses_of(
+                    self._search(batch.source_BxS, given),
+                    batch.source_BxS,
+                    num_sentences=len(members),
+                    vocabulary=self.vocabularies.target,
+                    examiner=self.examiner,
+                )
+                for source, found in zip(members, hypotheses, strict=True):
+                    yield source, self._translation(source, found)
+
+    def _translation(
+        self, source: Source, hypotheses: tuple[Hypothesis, ...]
+    ) -> Translation:
+        pieces = self.vocabularies.source.pieces([*source.subwords, OUR_IDS.eos])
+        return Translation(
+            hypotheses=hypotheses, source_tokens=tuple(pieces), source_cut=source.cut
+        )
 
 
-def _whole_characters(line: str) -> str:
-    """Puts U+FFFD for halves of characters, which JSON can bring and UTF-8 cannot."""
-    return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _require_finite(score: float, number: int) -> None:
-    if not math.isfinite(score):
-        raise DataError(
-            f"The score of line {number + 1} must be a finite number but is {score}: "
-            "the model's weights are damaged or its computation overflows. "
-            "Take another checkpoint, or compute in float32."
+def _warn_of_cuts(sources: Sequence[Source], num_lines: int, longest: int) -> None:
+    num_cut = len({source.line for source in sources if source.cut})
+    if num_cut:
+        _LOGGER.warning(
+            "%d of %d lines hold characters of more than %d subwords and were cut "
+            "there. Raise config.decoding.max_source_length to read them whole.",
+            num_cut,
+            num_lines,
+            longest,
         )

@@ -131,5 +131,7 @@ CHOICES = (
         "source + 50 (§6.1)",
         "source + {0}",
     ),
+    Choice("decoding.min_tokens", 0, "shortest output", "no bound (§6.1)", "{0}"),
+    Choice("decoding.sample", False, "search", "beam search (§6.1)", "tokens drawn"),
 )
 """By section of the configuration, and the architecture first."""

@@ -92,7 +92,7 @@ def _lengths(config: Config) -> Departure:
         "longest sentence",
         "no bound said",
         f"pairs with a side over {config.data.max_length:,} subwords are left out of "
-        f"training; sources are cut at {config.decoding.max_source_length:,}",
+        f"training; sources over {config.decoding.max_source_length:,} are split",
         # Some bound there always is: only another than the usual is a choice.
         "" if config.data.max_length == DataConfig.max_length else "data.max_length",
     )

@@ -25,6 +25,9 @@ _PAPER: dict[str, Any] = {
     "beam_size": 4,
     "length_penalty": 0.6,
     "max_extra_tokens": 50,
+    "min_tokens": 0,
+    "n_best": 1,
+    "sample": False,
 }
 _DEPENDENCIES = ("jax", "sacrebleu", "sacremoses", "sentencepiece")
 

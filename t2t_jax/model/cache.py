@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.rows import check_length
+from t2t_jax.types import Array
 
 
 class KeysValues(NamedTuple):
@@ -43,10 +44,13 @@ class Cache(NamedTuple):
       memory: what the cross-attention looks at; one for all beams of a sentence.
       past: for each layer, what self-attention looks at: keys [B, H, W, length, Dk] and
         values [B, H, W, length, Dv], zeros where nothing has been read yet.
+      parents: [B, W] the beam of `past` that each beam continues at the next step;
+        None: its own.
     """
 
     memory: CrossMemory
     past: tuple[KeysValues, ...]
+    parents: Array | None = None
 
 
 def empty_past(
@@ -77,3 +81,20 @@ def empty_past(
         )
         for _ in range(config.num_layers)
     )
+
+
+def same_beams(parents_BxW: Array) -> jax.Array:
+    """Names each beam as its own parent.
+
+    Args:
+      parents_BxW: any numbers of beams, for their shape.
+
+    Returns:
+      [B, W] int32.
+
+    Example:
+      >>> same_beams(jnp.array([[1, 1, 0]])).tolist()
+      [[0, 1, 2]]
+    """
+    beams_W = jnp.arange(parents_BxW.shape[1], dtype=jnp.int32)
+    return jnp.broadcast_to(beams_W[None], parents_BxW.shape)

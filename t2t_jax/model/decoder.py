@@ -10,7 +10,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
 from t2t_jax.model.attention import MultiHeadAttention
-from t2t_jax.model.cache import Cache, CrossMemory, KeysValues
+from t2t_jax.model.cache import Cache, CrossMemory, KeysValues, same_beams
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
@@ -80,6 +80,7 @@ class DecoderLayer(nn.Module):
         mask_Bx1x1xS: jax.Array,
         past: KeysValues,
         position: Array,
+        parents_BxW: Array | None = None,
     ) -> tuple[jax.Array, KeysValues]:
         """Computes one layer at one position of every beam.
 
@@ -92,6 +93,8 @@ class DecoderLayer(nn.Module):
           mask_Bx1x1xS: [B, 1, 1, S] True = may look.
           past: this layer's keys and values of earlier positions.
           position: scalar integer.
+          parents_BxW: [B, W] the beam of `past` that each beam continues; None: its
+            own.
 
         Returns:
           output: [B, W, D]
@@ -100,7 +103,9 @@ class DecoderLayer(nn.Module):
 
         def self_attention(x: jax.Array) -> jax.Array:
             nonlocal past
-            past = self.self_attention.append(past, x, position)
+            past = self.self_attention.append(
+                past, x, position, parents_BxW=parents_BxW
+            )
             return self.self_attention.look_back(x, past, position)
 
         y_BxWxD = self._sublayers(
@@ -218,10 +223,16 @@ class Decoder(nn.Module):
             self.layer, cache.memory.layers, cache.past, strict=True
         ):
             x_BxWxD, past = layer.step(
-                x_BxWxD, memory, mask_Bx1x1xS=mask_Bx1x1xS, past=past, position=position
+                x_BxWxD,
+                memory,
+                mask_Bx1x1xS=mask_Bx1x1xS,
+                past=past,
+                position=position,
+                parents_BxW=cache.parents,
             )
             new_past.append(past)
-        return self._finish(x_BxWxD), cache._replace(past=tuple(new_past))
+        parents = None if cache.parents is None else same_beams(cache.parents)
+        return self._finish(x_BxWxD), Cache(cache.memory, tuple(new_past), parents)
 
     def _finish(self, x_BxTxD: jax.Array) -> jax.Array:
         if self.config.norm_position == "pre":

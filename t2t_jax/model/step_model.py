@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,19 @@ from t2t_jax.model.rows import check_length
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree
 
-Past = tuple[KeysValues, ...]
+
+class Past(NamedTuple):
+    """What the beams have read.
+
+    Attributes:
+      layers: for each layer, keys [B, H, W, length, Dk] and values [B, H, W, length,
+        Dv].
+      parents: [B, W] the beam of `layers` that each beam continues; None where beams
+        were never reordered.
+    """
+
+    layers: tuple[KeysValues, ...]
+    parents: jax.Array | None = None
 
 
 @functools.partial(
@@ -61,10 +73,12 @@ class TransformerStepModel:
           length: number of target positions.
 
         Returns:
-          For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv].
+          Zeros.
         """
         batch = memory.segments.shape[0]
-        return empty_past(self.model.config, batch, num_beams=num_beams, length=length)
+        return Past(
+            empty_past(self.model.config, batch, num_beams=num_beams, length=length)
+        )
 
     def step(
         self, tokens_BxW: Array, memory: CrossMemory, cache: Past, position: Array
@@ -81,12 +95,14 @@ class TransformerStepModel:
           logits: [B, W, V] float32, of the next token.
           cache: with this position added.
         """
-        whole = Cache(memory=memory, past=cache)
+        whole = Cache(memory, cache.layers, cache.parents)
         logits_BxWxV, whole = self._apply("step", tokens_BxW, whole, position)
-        return logits_BxWxV, whole.past
+        return logits_BxWxV, Past(whole.past, whole.parents)
 
     def reorder(self, cache: Past, parents_BxW: Array) -> Past:
         """Gives beam w of sentence b the past of beam `parents_BxW[b, w]`.
+
+        Nothing is moved yet: the next step does that, while it adds its position.
 
         Args:
           cache: the past of every beam.
@@ -95,11 +111,10 @@ class TransformerStepModel:
         Returns:
           The past of the new beams.
         """
-        index = jnp.asarray(parents_BxW)[:, None, :, None, None]
-        reordered: Past = jax.tree.map(
-            lambda x_BxHxWxLxD: jnp.take_along_axis(x_BxHxWxLxD, index, axis=2), cache
-        )
-        return reordered
+        parents_BxW = jnp.asarray(parents_BxW, jnp.int32)
+        if cache.parents is not None:
+            parents_BxW = jnp.take_along_axis(cache.parents, parents_BxW, axis=1)
+        return cache._replace(parents=parents_BxW)
 
     def grow(self, cache: Past, length: int) -> Past:
         """Makes room for `length` positions in all.
@@ -115,15 +130,17 @@ class TransformerStepModel:
           ValueError: `length` would cut the past off.
         """
         check_length(self.model.config, length)
-        more = length - cache[0].keys.shape[3]
+        more = length - cache.layers[0].keys.shape[3]
         if more < 0:
             raise ValueError(
                 f"length={length} must be at least the {length - more} positions that "
                 "the cache has room for. Pass a greater length."
             )
         widths = ((0, 0), (0, 0), (0, 0), (0, more), (0, 0))
-        grown: Past = jax.tree.map(lambda x: jnp.pad(x, widths), cache)
-        return grown
+        grown: tuple[KeysValues, ...] = jax.tree.map(
+            lambda x: jnp.pad(x, widths), cache.layers
+        )
+        return cache._replace(layers=grown)
 
     def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
         return self.model.apply({"params": self.params}, *args, method=method)

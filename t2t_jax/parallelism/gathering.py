@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 import jax
 import numpy as np
@@ -57,17 +59,19 @@ def gather_texts(lines: Sequence[str], processes: Processes = ALONE) -> list[lis
 
 
 def translate_together(
-    translate: Callable[[list[str]], list[str]],
+    translate: Callable[[list[str], int], list[str]],
     lines: Sequence[str],
     processes: Processes = ALONE,
 ) -> list[str]:
     """Lets each process translate a share of the lines.
 
-    The lines are dealt in the order of their length, so that the shares take about as
-    long. All processes must come here with the same lines.
+    A share is lines that follow one another, so that each of them keeps its number,
+    and is about as much text as the others. All processes must come here with the same
+    lines.
 
     Args:
-      translate: n lines become n lines, in the same order.
+      translate: gets n lines and how many there are before them; returns n strings in
+        the same order.
       lines: all of them, on every process.
       processes: all of them.
 
@@ -79,24 +83,22 @@ def translate_together(
       GivenUp: `translate` has raised that on some process.
 
     Example:
-      >>> translate_together(lambda lines: [line.upper() for line in lines], ["a", "b"])
-      ['A', 'B']
+      >>> def shout(lines, first):
+      ...     return [f"{first + n}: {line.upper()}" for n, line in enumerate(lines)]
+      >>> translate_together(shout, ["a", "b"])
+      ['0: A', '1: B']
     """
     if processes.count == 1:
-        return translate(list(lines))
-    longest_first = sorted(range(len(lines)), key=lambda place: -len(lines[place]))
-    shares = [
-        longest_first[index :: processes.count] for index in range(processes.count)
-    ]
-    mine = [lines[place] for place in shares[processes.index]]
+        return translate(list(lines), 0)
+    shares = _shares(lines, processes.count)
+    mine = shares[processes.index]
     try:
-        told = ["", *translate(mine)]
+        told = ["", *translate(list(lines[mine.start : mine.stop]), mine.start)]
     except GivenUp:
         told = [_GIVEN_UP]
     gathered = gather_texts(told, processes)
     if any(head == _GIVEN_UP for head, *_ in gathered):
         raise GivenUp
-    translations = [""] * len(lines)
     for index, (share, (_, *translated)) in enumerate(
         zip(shares, gathered, strict=True)
     ):
@@ -106,9 +108,19 @@ def translate_together(
                 f"{index} has made {len(translated)}. Give all processes the same "
                 "lines."
             )
-        for place, translation in zip(share, translated, strict=True):
-            translations[place] = translation
-    return translations
+    return [text for _, *translated in gathered for text in translated]
+
+
+def _shares(lines: Sequence[str], count: int) -> list[range]:
+    """Cuts lines into stretches of about as much text."""
+    # A line of no length takes its time too.
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    total = ends[-1] if ends else 0
+    # A line belongs where the larger part of it lies.
+    middles = [end - (len(line) + 1) / 2 for end, line in zip(ends, lines, strict=True)]
+    cuts = [bisect_left(middles, total * index / count) for index in range(count + 1)]
+    cuts[-1] = len(lines)
+    return [range(*pair) for pair in pairwise(cuts)]
 
 
 def replicate(tree: PyTree, devices: Sequence[jax.Device] | None = None) -> PyTree:

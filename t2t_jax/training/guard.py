@@ -118,6 +118,21 @@ def leaving_at_once(clear_up: Callable[[], None] = lambda: None) -> Iterator[Non
         yield
 
 
+@contextmanager
+def raising_on_signals() -> Iterator[None]:
+    """Turns signals into a KeyboardInterrupt that bears their name.
+
+    For a main thread that does nothing but wait: foreign code would let no exception
+    through. Inside `leaving_at_once` nothing ends at once while this is open.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    with watching(lambda name: None), _handling(interrupt):
+        yield
+
+
 def end_stuck(what: str) -> NoReturn:
     """Shows what every thread of this process is doing, and ends the run with 70.
 

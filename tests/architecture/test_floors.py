@@ -28,6 +28,8 @@ FLOORS = {
     "workdir": 7,
     "text": 8,
     "snapshots": 8,
+    "trained": 8,
+    "model_directory": 8,
     "batch_text": 9,
     "description": 9,
     "development": 9,
@@ -35,6 +37,7 @@ FLOORS = {
     "loading": 9,
     "experiment": 10,
     "averages": 10,
+    "exporting": 10,
     "cli": 11,
     "main": 12,
 }

@@ -18,7 +18,7 @@ FORBIDDEN_MODULES = {
     *("shelve", "torch", "runpy", "imp", "code", "codeop"),
 }
 FORBIDDEN_CALLS = {
-    *("eval", "exec", "compile", "__import__", "input"),
+    *("eval", "exec", "compile", "__import__"),
     *("yaml.load", "yaml.unsafe_load", "yaml.full_load"),
     *("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"),
     "tempfile.mktemp",  # a name that another user may take first

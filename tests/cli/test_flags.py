@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.flags import default_config, parse_argv
-from t2t_jax.cli.options import MODES
+from t2t_jax.cli.modes import MODES
 from t2t_jax.cli.usage import usage
 from t2t_jax.config import Config, keys, parse
 from t2t_jax.errors import ConfigError, UserError
@@ -175,6 +175,22 @@ def test_every_mode_has_its_file(mode):
         (["--mode=average", "--average_steps=,"], "--average_steps=, must be whole"),
         (["--mode=score", "--format=json"], "--format=json must be one of tsv, jsonl"),
         (["--mode=describe", "--format=tsv"], "--format=tsv must be one of text, json"),
+        (
+            ["--mode=translate", "--format=json"],
+            "=json must be one of text, tsv, jsonl",
+        ),
+        (
+            ["--mode=translate", "--resume"],
+            "--resume means nothing .* without --shards",
+        ),
+        (
+            ["--mode=translate", "--shards=2", "--stream"],
+            "--shards and --stream exclude",
+        ),
+        (
+            ["--mode=translate", "--prefixes=x", "--stream"],
+            "--prefixes and --stream exclude each other",
+        ),
     ],
 )
 def test_a_flag_that_would_be_ignored_is_refused(argv, said):
@@ -208,7 +224,7 @@ def test_average_steps_are_whole_numbers():
         (["--mode=trian"], r"--mode=trian must be one of .* Did you mean train\?"),
         (
             ["--source=x"],
-            r"--source .*evaluate, score or average, and the mode is train",
+            r"--source .*evaluate, score, average or export, and the mode is train",
         ),
         (["--mode=translate", "--to=x"], r"--to belongs to --mode=average"),
         (["--mode=evaluate", "--source=x"], r"--mode=evaluate needs --reference"),

@@ -21,9 +21,9 @@ from t2t_jax.cli.lines import (
     opened_output,
     put_down,
     read_stdin_or_file,
-    waiting_lines,
     write_lines,
 )
+from t2t_jax.cli.waiting import waiting_lines
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 

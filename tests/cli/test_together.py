@@ -1,5 +1,6 @@
 import dataclasses
 import io
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_a_process_with_other_lines_says_so(other):
     assert (first, third) == (None, None)
     assert isinstance(second, DataError)
     assert "--input=1.en must hold the same lines on every process" in str(second)
-    assert f"here are {len(other)}, on process 0 2" in str(second)
+    assert f"from line 1 on here are {len(other)}, on process 0 2" in str(second)
 
 
 @pytest.fixture
@@ -153,10 +154,18 @@ def test_several_processes_do_not_share_a_standard_input():
 
 
 class Shouter:
-    def translate(self, lines):
+    """A model and its translator, which says who came before."""
+
+    def translator(self):
+        return self
+
+    def translations(self, lines, *, first):
         if "broken" in lines:
             raise DataError("the weights are damaged")
-        return [line.upper() for line in lines]
+        return [
+            SimpleNamespace(text=f"{first + number} {line.upper()}")
+            for number, line in enumerate(lines)
+        ]
 
 
 def test_a_share_that_fails_is_gathered_by_nobody(monkeypatch, capsys):
@@ -172,7 +181,7 @@ def test_a_share_that_fails_is_gathered_by_nobody(monkeypatch, capsys):
 
 
 def test_one_process_translates_all():
-    assert together.translated(ALONE, Shouter(), ["a", "b"]) == ["A", "B"]
+    assert together.translated(ALONE, Shouter(), ["a", "b"]) == ["0 A", "1 B"]
 
 
 def test_stdout_is_left_as_it_is_for_one_process(monkeypatch):

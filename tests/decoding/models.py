@@ -69,6 +69,12 @@ class Recurrent(flax.struct.PyTreeNode):
     mix: jax.Array
     out: jax.Array
     bias: jax.Array
+    # JAX 0.10 finds two pytrees of the same fields equal whatever their classes are,
+    # and now and then takes a program that was compiled for the other one.
+    kind: str = flax.struct.field(pytree_node=False, default="")
+
+    def __post_init__(self):
+        object.__setattr__(self, "kind", type(self).__qualname__)
 
     def encode(self, source_BxS):
         read = source_BxS != PAD

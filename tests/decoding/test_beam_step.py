@@ -3,13 +3,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.decoding.beam_step import (
-    BeamRules,
     advance,
     beam_step,
     init_state,
     is_done,
 )
 from t2t_jax.decoding.lengths import OUR_IDS, output_limits
+from t2t_jax.decoding.rules import BeamRules
 from tests.decoding.models import BOS, EOS, UNK, lattice, recurrent
 
 A, B, C, D = 4, 5, 6, 7

@@ -11,11 +11,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.decoding import chunked_search, scoring
-from t2t_jax.decoding.beam_step import BeamRules
-from t2t_jax.decoding.chunked_search import chunked_beam_search
+from t2t_jax.decoding import chunks, scoring
+from t2t_jax.decoding.chunked_search import chunked_search
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.devices import fetch_rows, mesh_of, on_each_device, split_rows
+from t2t_jax.decoding.rules import BeamRules
 from t2t_jax.decoding.scoring import Scorer
 from t2t_jax.decoding.shared_translation import make_translate
 from t2t_jax.decoding.translator import Translator
@@ -185,9 +185,9 @@ def test_devices_that_are_done_wait_for_those_that_are_not():
     sources = np.zeros((8, 37), np.int32)
     sources[:, 0], sources[7, 1:36] = 5, 6
     rules = BeamRules(beam_size=2)
-    alone = chunked_beam_search(model, sources, max_extra_tokens=3, rules=rules)
+    alone = chunked_search(model, sources, max_extra_tokens=3, rules=rules)
     placed = replicate(model, jax.devices())
-    together = chunked_beam_search(placed, sources, max_extra_tokens=3, rules=rules)
+    together = chunked_search(placed, sources, max_extra_tokens=3, rules=rules)
     assert alone.lengths_BxW[:, 0].tolist() == [4] * 7 + [39]
     for one, eight in zip(alone, together, strict=True):
         np.testing.assert_allclose(one, eight, rtol=1e-5)
@@ -199,22 +199,22 @@ def test_the_devices_exchange_nothing():
     model, mesh = make_step_model(module, params), mesh_of(params)
     source = split_rows(np.full((24, 11), 5, np.int32), mesh)
     rules = BeamRules(beam_size=3)
-    lengths = {"max_extra_tokens": 2, "max_length": 13, "cache_length": 13}
-    start = chunked_search._start.lower(
-        model, source, mesh=mesh, rules=rules, **lengths
+    lengths = {"max_extra_tokens": 2, "room": 13, "cache_length": 13}
+    lengths |= {"mesh": mesh, "rules": rules, "given": {}}
+    start = chunks.start.lower(model, source, **lengths)
+    memory, state = chunks.start(model, source, **lengths)
+    advance = chunks.advance.lower(
+        model, state, memory=memory, mesh=mesh, until=np.int32(13), rules=rules
     )
-    memory, state = chunked_search._start(
-        model, source, mesh=mesh, rules=rules, **lengths
-    )
-    advance = chunked_search._advance_chunk.lower(
-        model, state, memory=memory, mesh=mesh, until=13, rules=rules
-    )
-    collect = chunked_search._collect.lower(state, mesh=mesh, rules=rules)
+    grow = chunks.grow.lower(model, state, mesh=mesh, room=17)
+    collect = chunks.collect.lower(state, mesh=mesh, rules=rules)
+    places = split_rows(np.zeros(8, np.int32), mesh)
+    take = chunks.take.lower(memory, state, places, mesh=mesh)
     score = scoring._log_probabilities.lower(
         {"params": params}, (source, source), apply=module.apply, mesh=mesh
     )
     collectives = re.compile("all-|reduce-scatter|collective|send|recv")
-    for lowered in (start, advance, collect, score):
+    for lowered in (start, grow, advance, collect, take, score):
         program = lowered.compile().as_text()
         assert "num_partitions=8" in program
         assert collectives.findall(program) == []

@@ -1,4 +1,3 @@
-import logging
 import math
 import re
 
@@ -9,71 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.translator import Translation, Translator
+from t2t_jax.decoding.translation import NOTHING
 from t2t_jax.errors import DataError
-from tests.decoding.models import EOS, PAD, UNK, Recurrent, recurrent
-
-WORDS = "der die das Haus Hund Katze geht schläft rot und nicht 🙂 heute".split()
-V = 4 + len(WORDS)
-CONFIG = DecodingConfig(
-    beam_size=3, max_extra_tokens=5, max_source_length=16, tokens_per_batch=84
+from tests.decoding.models import Recurrent, recurrent
+from tests.decoding.words import (
+    WORDS,
+    Counted,
+    V,
+    WordVocabulary,
+    sentences,
+    translator,
 )
-EMPTY = Translation("", 0.0, 0.0, 0, truncated=False, source_cut=False)
-
-
-class WordVocabulary:
-    """One id per word, as far as it knows them; zero-width spaces are no words."""
-
-    def encode(self, lines):
-        known = {word: number for number, word in enumerate(WORDS, start=4)}
-        words = (line.replace("\u200b", "").split() for line in lines)
-        return [[known.get(word, UNK) for word in line] for line in words]
-
-    def decode(self, sequences):
-        assert not any({PAD, 1, EOS} & set(sequence) for sequence in sequences)
-        return [
-            " ".join(["?", *WORDS][token - UNK] for token in sequence)
-            for sequence in sequences
-        ]
-
-
-class Echo(Recurrent):
-    """Says its source again, then eos: a translation that can be told in advance."""
-
-    def encode(self, source_BxS):
-        return jax.nn.one_hot(source_BxS, V)
-
-    def init_cache(self, memory, num_beams, length):
-        return ()
-
-    def step(self, tokens_BxW, memory, cache, position):
-        said_BxV = jax.lax.dynamic_index_in_dim(memory, position, 1, keepdims=False)
-        logits_Bx1xV = 30.0 * said_BxV[:, None]
-        return jnp.broadcast_to(logits_Bx1xV, (*tokens_BxW.shape, V)), cache
-
-    def reorder(self, cache, parents_BxW):
-        return cache
-
-    def grow(self, cache, length):
-        return cache
-
-
-ECHO = Echo(*jax.tree.leaves(recurrent(0, V)))
-
-
-def translator(model=ECHO, **changes):
-    values = {name: getattr(CONFIG, name) for name in CONFIG.__dataclass_fields__}
-    words = Vocabularies(WordVocabulary(), WordVocabulary())
-    return Translator(model, words, DecodingConfig(**{**values, **changes}))
-
-
-def sentences(number, seed=0):
-    random = np.random.default_rng(seed)
-    return [
-        " ".join(random.choice(WORDS, random.integers(1, 15))) for _ in range(number)
-    ]
 
 
 def test_every_line_is_translated_in_its_place():
@@ -100,7 +45,7 @@ class Never(Recurrent):
 @pytest.mark.parametrize("lines", [[], [""], ["", " \t ", "\u3000", "\u200b"]])
 def test_lines_without_words_are_empty_and_not_decoded(lines):
     never = Never(*jax.tree.leaves(recurrent(0, V)))
-    assert translator(never).translations(lines) == [EMPTY] * len(lines)
+    assert translator(never).translations(lines) == [NOTHING] * len(lines)
 
 
 ODD = st.sampled_from(
@@ -115,7 +60,7 @@ KNOWN = st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join)
 def test_n_lines_in_give_n_lines_out_whatever_they_are(lines):
     found = translator().translations(lines)
     vocabulary = WordVocabulary()
-    expected = [vocabulary.decode([i[:15]])[0] for i in vocabulary.encode(lines)]
+    expected = vocabulary.decode(vocabulary.encode(lines))
     assert [translation.text for translation in found] == expected
     assert not any("\n" in translation.text for translation in found)
 
@@ -157,38 +102,6 @@ def test_an_output_that_does_not_end_is_marked_as_truncated():
     assert [translation.truncated for translation in found] == [True, False, True]
     assert [translation.num_tokens for translation in found] == [7, 0, 9]
     assert [len(translation.text.split()) for translation in found] == [7, 0, 9]
-
-
-def test_long_sources_are_cut_and_counted_in_one_warning(caplog):
-    lines = ["der " * 15, "das " * 16, "rot", "und " * 40]
-    with caplog.at_level(logging.WARNING, logger="absl"):
-        found = translator().translations(lines)
-    assert [translation.source_cut for translation in found] == [
-        False,
-        True,
-        False,
-        True,
-    ]
-    assert found[1].text == " ".join(["das"] * 15)
-    (record,) = caplog.records
-    assert record.getMessage().startswith("2 of 4 lines were longer than 15 subwords")
-    assert "config.decoding.max_source_length" in record.getMessage()
-
-
-def test_nothing_is_warned_of_when_nothing_was_cut(caplog):
-    with caplog.at_level(logging.WARNING, logger="absl"):
-        translator().translate(sentences(3))
-    assert not caplog.records
-
-
-class Counted(Recurrent):
-    """Counts how often it is compiled."""
-
-    times = []  # noqa: RUF012 (shared on purpose)
-
-    def step(self, tokens_BxW, memory, cache, position):
-        Counted.times.append(tokens_BxW.shape)
-        return super().step(tokens_BxW, memory, cache, position)
 
 
 def test_batches_and_new_weights_compile_nothing_new():

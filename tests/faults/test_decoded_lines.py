@@ -233,3 +233,22 @@ def test_the_command_line_answers_every_line_whatever_it_is(workdir, tmp_path):
     )
     assert (done.returncode, done.stdout) == (0, b"")
     assert place.read_text(encoding="utf-8").split("\n")[:-1] == ended[::-1]
+
+
+def test_columns_hold_every_line_whatever_it_is(workdir):
+    shown = ("--format=tsv", "--n_best=2", "--token_scores", "--alignments")
+    rows = [
+        row.split("\t")
+        for row in translated(workdir, b"\n".join(BYTES) + b"\n", *shown)
+    ]
+    assert {len(row) for row in rows} == {11}
+    assert {row[0] for row in rows if row[2] == "empty"} >= {"1", "2", "3", "14"}
+    expected = []
+    for number in range(1, len(BYTES) + 1):
+        (status,) = {row[2] for row in rows if row[0] == str(number)}
+        ranks = ["1"] if status == "empty" else ["1", "2"]
+        expected += [(str(number), rank) for rank in ranks]
+    assert [(row[0], row[1]) for row in rows] == expected
+    assert len(rows) > len(BYTES)
+    for row in rows:
+        assert len(row[7].split()) == len(row[8].split()) == int(row[5])

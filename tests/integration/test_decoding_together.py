@@ -69,6 +69,12 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
     assert code == 0, said
     assert outs == [alone.stdout, b""]
 
+    shards = (f"--input={source}", f"--output={run / 'out.de'}", "--shards=3")
+    code, outs, said = together("--mode=translate", workdir, *shards)
+    assert (code, outs) == (0, [b"", b""]), said
+    assert (run / "out.de").read_bytes() == alone.stdout
+    assert not (run / "out.de.shards").exists()
+
     (run / "ref.de").write_bytes(b"\n".join([b"Zwei Leute."] * len(LINES)) + b"\n")
     pair = (f"--source={source}", f"--reference={run / 'ref.de'}")
     scored = tiny.run("--mode=evaluate", workdir, *pair)

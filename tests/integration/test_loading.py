@@ -1,9 +1,16 @@
 """Models loaded from Python, as README.md shows."""
 
+import ast
+import math
+import re
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 import t2t_jax
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError, InputMissingError, UserError
 from t2t_jax.loading import choose
 from tests.integration import tiny
 
@@ -22,6 +29,68 @@ def test_a_loaded_model_translates_line_by_line(workdir):
     assert len(lines) == 3
     assert lines[1] == ""
     assert t2t_jax.translate(workdir, ["", "a"])[0] == ""
+
+
+def test_three_lines_of_the_readme_translate_as_printed(workdir, tmp_path):
+    readme = (tiny.ROOT / "README.md").read_text(encoding="utf-8")
+    _, script = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert len(script.strip().splitlines()) == 3
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "phrasebook").symlink_to(workdir)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=tiny.environment(),
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # A model of 6 steps babbles, with ties that go either way on other devices.
+    (translation,) = ast.literal_eval(done.stdout)
+    assert translation
+
+
+def test_all_that_is_known_of_a_translation_is_told(workdir):
+    model = t2t_jax.load(workdir)
+    lines = ["The old teacher reads a book.", "", "Two men."]
+    texts, attention = model.translate(lines, n_best=2, return_attention=True)
+    assert [len(hypotheses) for hypotheses in texts] == [2, 1, 2]
+    found = model.translations(lines, n_best=2, token_scores=True, attention=True)
+    for one, weights in zip(found, attention, strict=True):
+        if not one.num_parts:
+            assert weights is None
+            continue
+        for hypothesis in one.hypotheses:
+            logs = hypothesis.token_log_probabilities
+            assert len(logs) == len(hypothesis.tokens) == hypothesis.num_tokens
+            # float32, once step by step and once all positions together
+            assert math.isclose(sum(logs), hypothesis.log_probability, rel_tol=1e-4)
+        shape = (one.num_tokens, len(one.source_tokens))
+        assert weights.shape == shape
+        assert weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
+        np.testing.assert_allclose(weights, one.hypotheses[0].attention_TxS, atol=1e-6)
+
+
+def test_models_together_translate_and_do_not_score(workdir):
+    both = t2t_jax.load(workdir, checkpoint=5, ensemble=[workdir])
+    alone = t2t_jax.load(workdir)
+    line = ["The old teacher reads a book."]
+    assert both.translations(line)[0].score != alone.translations(line)[0].score
+    twice = t2t_jax.load(workdir, ensemble=[workdir]).translations(line)[0]
+    assert twice.text == alone.translate(line)[0]
+    assert math.isclose(twice.score, alone.translations(line)[0].score, rel_tol=1e-5)
+    with pytest.raises(UserError, match="scored by one model, and 2 are loaded"):
+        both.score(line, line)
+
+
+def test_models_of_other_vocabularies_do_not_go_together(workdir, tmp_path):
+    settings = ["--config.vocabulary.size=110", "--config.model.d_ff=12"]
+    done = tiny.run(*tiny.arguments(tmp_path / "third", steps=2), *settings)
+    assert done.returncode == 0, done.stderr.decode()
+    with pytest.raises(DataError, match="must have the vocabularies of the model"):
+        t2t_jax.load(workdir, ensemble=[tmp_path / "third"])
 
 
 def test_its_module_and_params_are_ordinary_linen(workdir):

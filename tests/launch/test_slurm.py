@@ -34,10 +34,9 @@ class Cluster:
             SLURM_SUBMIT_DIR=folder,
         )
 
-    def run(self, do, script="train.sbatch"):
-        return launch(
-            f"slurm/{script}", f"--do={do}", f"--notes={self.folder}", env=self.env
-        )
+    def run(self, do, script="train.sbatch", *flags):
+        how = (f"--do={do}", f"--notes={self.folder}", *flags)
+        return launch(f"slurm/{script}", *how, env=self.env)
 
     def requeued(self):
         path = self.folder / "scontrol"
@@ -80,6 +79,14 @@ def test_a_translation_that_is_stopped_is_queued_again_a_few_times(cluster):
         assert cluster.run("75,75,75", "translate.sbatch").returncode == 75
         requeued.append(bool(cluster.requeued()))
     assert requeued == [True, True, True, False]
+
+
+def test_a_translation_that_goes_on_is_queued_again_however_often(cluster):
+    for _ in range(5):
+        flags = ("--shards=9", "--resume=true")
+        assert cluster.run("75,75,75", "translate.sbatch", *flags).returncode == 75
+        assert cluster.requeued() == "requeue 7\n"
+    assert cluster.files() == []
 
 
 @pytest.mark.parametrize("code", ["69", "70", "abort"])

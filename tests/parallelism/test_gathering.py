@@ -62,49 +62,50 @@ class Meeting:
         return found
 
 
-def upper(lines):
-    return [line.upper() for line in lines]
+def upper(lines, first=0):
+    return [f"{number} {line.upper()}" for number, line in enumerate(lines, first)]
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=20), st.integers(2, 5))
-def test_shares_come_back_in_order_and_nothing_is_lost(lines, count):
+def test_shares_come_back_in_order_with_their_numbers_and_nothing_is_lost(lines, count):
     with pytest.MonkeyPatch.context() as monkeypatch:
         meeting = Meeting(count, monkeypatch)
         found = meeting.run(lambda ps: translate_together(upper, lines, ps))
         assert found == [upper(lines)] * count
 
 
-def test_shares_are_alike_in_number_and_length(monkeypatch):
-    shares = []
+def test_shares_are_about_as_much_text(monkeypatch):
+    shares = {}
 
-    def translate(lines):
-        shares.append(lines)
+    def translate(lines, first):
+        shares[first] = lines
         return lines
 
-    lines = ["x" * (7 * n % 23) for n in range(23)]
+    lines = ["x" * (7 * n % 23) for n in range(23)] + [""] * 100
     Meeting(3, monkeypatch).run(lambda ps: translate_together(translate, lines, ps))
-    assert sorted(map(len, shares)) == [7, 8, 8]
-    assert sorted(line for share in shares for line in share) == sorted(lines)
-    sizes = [sum(map(len, share)) for share in shares]
-    assert max(sizes) - min(sizes) < 23
+    assert [line for first in sorted(shares) for line in shares[first]] == lines
+    sizes = [sum(len(line) + 1 for line in share) for share in shares.values()]
+    assert max(sizes) - min(sizes) <= 23
 
 
 def test_one_process_translates_all_lines_at_once():
     calls = []
 
-    def translate(lines):
-        calls.append(lines)
+    def translate(lines, first):
+        calls.append((lines, first))
         return upper(lines)
 
-    assert translate_together(translate, ("b", "a"), Processes()) == ["B", "A"]
-    assert calls == [["b", "a"]]
+    assert translate_together(translate, ("b", "a"), Processes()) == ["0 B", "1 A"]
+    assert calls == [(["b", "a"], 0)]
 
 
 def test_a_share_with_too_few_translations_is_an_error_everywhere(monkeypatch):
     def act(processes):
         cut = 1 if processes.index == 1 else 0
-        return translate_together(lambda lines: lines[cut:], ["a", "b", "c"], processes)
+        return translate_together(
+            lambda lines, first: lines[cut:], ["a", "b"], processes
+        )
 
     for error in Meeting(2, monkeypatch).run(act):
         assert isinstance(error, DataError)

@@ -1,0 +1,96 @@
+"""This package's decoding as contestants: its own search and its own translator."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from decode_forced import ForcedOutputs, Tokens
+from decode_free import FreeOutputs
+from decode_weights import random_params
+from decode_work import DecodeWork, Way
+from own_process import peak_megabytes, surroundings
+
+from t2t_jax.decoding.chunked_search import chunked_search
+from t2t_jax.decoding.rules import BeamRules
+from t2t_jax.loading import load
+from t2t_jax.model.architectures import make_module, make_step_model
+
+
+class OwnForced(ForcedOutputs):
+    """The search under the translator, with random weights."""
+
+    def __init__(self, work: DecodeWork):
+        super().__init__(work)
+        platform = jax.devices()[0].platform
+        self._module = make_module(work.config, platform=platform)
+        self._params = random_params(work.config)
+        self._model = make_step_model(self._module, self._params)
+        self._rules = BeamRules(
+            beam_size=work.beam_size,
+            length_penalty=work.length_penalty,
+            min_tokens=work.length,
+        )
+
+    def lengths(self, sources: Tokens, way: Way) -> Sequence[int]:
+        """Searches batch by batch; the last one is as large as there are sentences."""
+        found: list[int] = []
+        for start in range(0, len(sources), way.at_once):
+            result = chunked_search(
+                self._model,
+                sources[start : start + way.at_once],
+                max_extra_tokens=0,
+                rules=self._rules,
+            )
+            found += result.lengths_BxW[:, 0].tolist()
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """Tells what the model and the machine are."""
+        return {
+            "parameters": sum(x.size for x in jax.tree.leaves(self._params)),
+            "dtype": self._module.config.compute_dtype,
+            **surroundings(),
+        }
+
+    def peak_megabytes(self) -> float:
+        """Returns the most memory, compiling included where it is the host's."""
+        return peak_megabytes()
+
+
+class OwnFree(FreeOutputs):
+    """The translator of a trained model, from lines to lines."""
+
+    def __init__(self, work: DecodeWork):
+        super().__init__(work)
+        model = load(work.workdir)
+        self._model = dataclasses.replace(
+            model,
+            decoding=dataclasses.replace(
+                model.decoding,
+                beam_size=work.beam_size,
+                length_penalty=work.length_penalty,
+            ),
+        )
+        self._translator = self._model.translator()
+
+    def translations(self, lines: Sequence[str]) -> tuple[list[str], int]:
+        """Translates, and counts tokens as the translator does."""
+        found = self._translator.translations(lines)
+        texts = [translation.text for translation in found]
+        return texts, sum(translation.num_tokens for translation in found)
+
+    def facts(self) -> dict[str, Any]:
+        """Tells what the trained model and the machine are."""
+        return {
+            "parameters": sum(x.size for x in jax.tree.leaves(self._model.params)),
+            "step": self._model.step,
+            "dtype": self.work.dtype,
+            **surroundings(),
+        }
+
+    def peak_megabytes(self) -> float:
+        """Returns the most memory since the model was loaded, that included."""
+        return peak_megabytes()

@@ -1,0 +1,70 @@
+"""The weights that all contestants decode with, in the formats of peers.
+
+They are converted in a process of their own, so that a peer's has no JAX in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+from decode_work import DecodeWork, MadeUpWords
+
+from t2t_jax.config import Config
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.loading import load
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.types import Params
+from t2t_jax.workdir import Workdir
+
+
+class Converter:
+    """The weights of a trained model, or random ones, as a contestant."""
+
+    def __init__(self, work: DecodeWork):
+        self._model_config = work.config
+        if work.workdir:
+            run = Workdir(Path(work.workdir))
+            self._config = run.read_config()
+            self._vocabularies = run.read_vocabularies(self._config.vocabulary)
+            self._params = load(work.workdir).params
+        else:
+            self._config = dataclasses.replace(Config(), model=work.config)
+            words: Any = MadeUpWords(work.config.vocab_size)
+            self._vocabularies = Vocabularies(words, words)
+            self._params = random_params(work.config)
+
+    def hf_marian(self, directory: str) -> None:
+        """Writes a MarianMTModel."""
+        from marian_weights import marian_with
+
+        network: Any = marian_with(self._model_config, self._params)
+        network.save_pretrained(directory)
+
+    def ctranslate2(self, directory: str) -> None:
+        """Writes a model of CTranslate2, in float32."""
+        from t2t_jax.exporting.ctranslate2_model import write_ctranslate2
+
+        to = Path(directory)
+        to.mkdir()
+        write_ctranslate2(
+            to,
+            self._params,
+            config=self._config,
+            vocabularies=self._vocabularies,
+        )
+
+
+def random_params(config: TransformerConfig) -> Params:
+    """Draws weights, the same ones every time.
+
+    Args:
+      config: of the model.
+    """
+    module = make_module(config)
+    token = jax.numpy.ones((1, 1), jax.numpy.int32)
+    params: Params = jax.jit(module.init)(jax.random.key(0), token, token)["params"]
+    return params

@@ -1,0 +1,121 @@
+"""`--mode=export`: a trained model in a form that others can use."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2t_jax.cli.options import Options
+from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.lines import require_files
+from t2t_jax.data.text_corpora import TextCorpus
+from t2t_jax.errors import Problems, UserError
+from t2t_jax.exporting.forms import FORMS, QUANTIZATIONS
+
+if TYPE_CHECKING:
+    from t2t_jax.exporting.comparison import Comparison
+
+
+def run(options: Options) -> int:
+    """Exports a checkpoint of the workdir to `options.output`, and checks the export.
+
+    What the check has found is one JSON object on stdout.
+
+    Raises:
+      UserError: options, workdir or text are not what they must be, a package is
+        missing, or the export does not do what the model does.
+    """
+    options.workdir.require()
+    _check(options)
+    name, pairs = _pairs(options)
+    from t2t_jax.exporting.check_text import choose_lines
+    from t2t_jax.exporting.exporter import Wish, export, load_for_export
+    from t2t_jax.model_directory import require_new
+
+    config, to = options.config, Path(options.output)
+    require_new(options.workdir, to, flag="output")
+    wish = Wish(options.to, options.quantization or "float32")
+    wish.require_possible(config)
+    model = load_for_export(
+        options.workdir, checkpoint=options.checkpoint, config=config
+    )
+    text = choose_lines(
+        name,
+        pairs,
+        vocabulary=model.vocabularies.source,
+        longest=config.decoding.max_source_length,
+        most=options.check_lines,
+    )
+    _say(f"Exporting step {model.step:,}; {len(text.sources):,} lines will check it …")
+    found = export(
+        model, to, wish=wish, workdir=options.workdir, config=config, text=text
+    )
+    print(json.dumps(dataclasses.asdict(found)), flush=True)
+    _say(_summary(found))
+    _say(f"Wrote {to}; its README.md says how to use it.")
+    return 0
+
+
+def _check(options: Options) -> None:
+    """Refuses what no export can be made of, all of it at once."""
+    problems = Problems()
+    problems.require(
+        options.to in FORMS,
+        f"--to={options.to} must be one of {', '.join(FORMS)} with --mode=export; "
+        "--output names the directory.",
+    )
+    problems.require(
+        options.output != "-",
+        "--mode=export needs --output. It names the directory to make.",
+    )
+    given = options.quantization
+    problems.require(
+        given in ("", *QUANTIZATIONS),
+        f"--quantization={given} must be one of {', '.join(QUANTIZATIONS)}.",
+    )
+    problems.require(
+        not given or options.to == "ctranslate2",
+        f"--quantization={given} is for --to=ctranslate2: all else keeps float32. "
+        "Remove it, or change --to.",
+    )
+    problems.raise_if_any(UserError)
+
+
+def _pairs(options: Options) -> tuple[str, Sequence[tuple[str, str]]]:
+    """Reads the text of the check: what is given, or the run's development text."""
+    corpus: Corpus
+    if options.source:
+        paths = [Path(options.source), Path(options.reference)]
+        require_files(*paths, change="--source or --reference")
+        spec = f"text:{options.source},{options.reference}"
+        corpus = TextCorpus(spec, *paths)
+        return spec, list(corpus)
+    spec = options.config.data.dev
+    try:
+        return spec, list(open_corpus(spec, key="data.dev"))
+    except UserError as error:
+        hint = (
+            "An export is checked on text: name other files with --source and "
+            "--reference, where the development text of the model is not here."
+        )
+        raise type(error)([*error.problems, hint]) from error
+
+
+def _summary(found: Comparison) -> str:
+    """Says for people what the check has found."""
+    return (
+        f"{found.equal:,} of {found.lines:,} greedy outputs are the same ({found.ties} "
+        f"of the others are ties), {found.beam_equal:,} of a beam of "
+        f"{found.beam_size}. Largest difference of a token's log-probability: "
+        f"{found.largest_difference:.2g}. BLEU: {found.bleu:.2f} and "
+        f"{found.exported_bleu:.2f}, with the beam {found.beam_bleu:.2f} and "
+        f"{found.exported_beam_bleu:.2f}."
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,198 @@
+"""A large file translated in shards, each of which is whole or not there.
+
+Shards lie beside the file that they become, until all are done. Whoever finds one that
+is neither done nor locked takes it: processes of one job, or of several, share the work
+so, and what a killed process held is free again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.cli.lines import opened_output, write_lines
+from t2t_jax.errors import ConfigError, DataError, OutputError
+from t2t_jax.files import read_object
+
+_MANIFEST = "manifest.json"
+_MOST_TOLD = 5
+
+
+class OutputShards:
+    """The shards of one file of translations.
+
+    Args:
+      output: the file, links followed.
+      count: how many shards there are.
+      lines: of the input.
+
+    Attributes:
+      place: the directory that holds them.
+    """
+
+    def __init__(self, output: Path, *, count: int, lines: int):
+        self.place = output.with_name(f"{output.name}.shards")
+        self._output, self._count, self._lines = output, count, lines
+
+    def range_of(self, shard: int) -> range:
+        """Returns the numbers of a shard's lines, from 0.
+
+        Example:
+          >>> shards = OutputShards(Path("out.de"), count=3, lines=10)
+          >>> [shards.range_of(shard) for shard in range(3)]
+          [range(0, 3), range(3, 6), range(6, 10)]
+        """
+        return range(
+            self._lines * shard // self._count,
+            self._lines * (shard + 1) // self._count,
+        )
+
+    def begin(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
+        """Makes the directory, unless it is there and may be gone on with.
+
+        Args:
+          made_of: JSON values by name: what the shards depend on.
+          resume: whether to go on where there is something.
+
+        Raises:
+          OutputError: it cannot be made, or is there and `resume` is false.
+          ConfigError: what is there is made of something else.
+          DataError: what is there is damaged.
+        """
+        beside = self.place.with_name(f".{self.place.name}.{_this_process()}")
+        try:
+            beside.mkdir()
+            try:
+                told = json.dumps(dict(made_of), indent=1)
+                (beside / _MANIFEST).write_text(told, encoding="utf-8")
+                # A directory that holds something is not replaced.
+                os.rename(beside, self.place)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+        except OSError as error:
+            if not self.place.is_dir():
+                raise OutputError(
+                    f"{self.place} must be a directory that can be made: "
+                    f"{error.strerror}. Name another --output."
+                ) from error
+            self.require(made_of, resume=resume)
+
+    def require(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
+        """Checks that what is there, if anything, may be gone on with.
+
+        Args:
+          made_of: as for `begin`; what is not known yet is left out.
+          resume: as for `begin`.
+
+        Raises:
+          OutputError: it is there and `resume` is false.
+          ConfigError: it is made of something else.
+          DataError: it is damaged, or of no job like this.
+        """
+        if not self.place.exists():
+            return
+        if not resume:
+            raise OutputError(
+                f"{self.place} holds what an earlier job has translated. Go on with it "
+                "by --resume, or remove it."
+            )
+        mend = "Move it away, to begin again."
+        try:
+            was = read_object(self.place / _MANIFEST, mend=mend)
+        except OSError as error:
+            raise DataError(
+                f"{self.place} holds no {_MANIFEST} that can be read. {mend}"
+            ) from error
+        # As JSON gives it back: lists for tuples.
+        now = json.loads(json.dumps(dict(made_of)))
+        different = [
+            f"{name} was {was.get(name)!r} and is {value!r}"
+            for name, value in now.items()
+            if was.get(name) != value
+        ]
+        if different:
+            more = len(different) - _MOST_TOLD
+            told = different[:_MOST_TOLD] + ([f"and {more} more"] if more > 0 else [])
+            raise ConfigError(
+                f"{self.place} was made otherwise: {', '.join(told)}. Give the same "
+                "command again, or remove it."
+            )
+
+    def unfinished(self) -> list[int]:
+        """Lists the shards that are not done; none if another job has joined all."""
+        if not (self.place / _MANIFEST).exists():
+            return []
+        done = set(os.listdir(self.place))
+        return [shard for shard in range(self._count) if _name(shard) not in done]
+
+    @contextmanager
+    def taken(self, shard: int) -> Iterator[bool]:
+        """Tries to take a shard; yields whether it is this process's to be made."""
+        with _lock(self.place / f"{_name(shard)}.lock") as is_free:
+            yield is_free and not (self.place / _name(shard)).exists()
+
+    def write(self, shard: int, lines: Iterable[str]) -> None:
+        """Writes a shard, which is there when it is whole and on the disk.
+
+        Args:
+          shard: that was taken.
+          lines: of it, without their ends.
+
+        Raises:
+          OutputError: it cannot be made.
+        """
+        with opened_output(str(self.place / _name(shard))) as out:
+            write_lines(out, lines)
+            os.fsync(out.fileno())
+
+    def join(self) -> None:
+        """Makes the file of all shards, and removes them. Once all are done.
+
+        Of several jobs one does it, while the others wait.
+
+        Raises:
+          OutputError: the file cannot be made.
+        """
+        with _lock(self.place / "joining.lock", wait=True):
+            if not (self.place / _MANIFEST).exists():
+                return
+            with opened_output(str(self._output)) as out:
+                for shard in range(self._count):
+                    with (self.place / _name(shard)).open("rb") as whole:
+                        shutil.copyfileobj(whole, out)
+                out.flush()
+                os.fsync(out.fileno())
+            gone = self.place.with_name(f".{self.place.name}.{_this_process()}")
+            os.rename(self.place, gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def _name(shard: int) -> str:
+    return f"{shard:05d}"
+
+
+def _this_process() -> str:
+    return f"{socket.gethostname()}.{os.getpid()}"
+
+
+@contextmanager
+def _lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Yields whether this process has the lock; the lock goes with the process."""
+    with ExitStack() as opened:
+        try:
+            lock = opened.enter_context(path.open("a"))
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            is_mine = True
+        except (BlockingIOError, FileNotFoundError):  # Or another job has joined all.
+            is_mine = False
+        except OSError:
+            # Without locks two may make the same shard, which then is the same twice.
+            is_mine = True
+        yield is_mine

@@ -1,0 +1,214 @@
+"""A prompt on a terminal: a line in, its translation and what it took out.
+
+Ctrl-C gives up the translation under way, or clears the line; a second one in a row
+leaves. Ctrl-D leaves too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TextIO
+
+from t2t_jax.cli.background import Background
+from t2t_jax.cli.history import kept_history
+from t2t_jax.cli.options import Options
+from t2t_jax.cli.rendering import STATUS_WORDS
+from t2t_jax.cli.same_model import load_one
+from t2t_jax.cli.translating import require_models
+from t2t_jax.errors import UserError
+from t2t_jax.parallelism.meeting import end_now
+from t2t_jax.training.guard import raising_on_signals
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.config import DecodingConfig
+    from t2t_jax.decoding.translation import Translation
+    from t2t_jax.trained import Model
+
+_PROMPT = "> "
+_HELP = """\
+A line is translated. Commands:
+  :n 5        shows the 5 best from now on
+  :beam 8     keeps 8 hypotheses alive
+  :alpha 0.6  sets the length penalty
+  :help       shows this
+  :quit       leaves, as Ctrl-D does, or Ctrl-C twice"""
+_SETTINGS: dict[str, tuple[str, Callable[[str], float]]] = {
+    ":n": ("n_best", int),
+    ":beam": ("beam_size", int),
+    ":alpha": ("length_penalty", float),
+}
+_LEAVING_SECONDS = 5.0
+
+
+def is_wanted(options: Options) -> bool:
+    """Tells whether somebody sits at both ends of this process, and asked for no more.
+
+    Args:
+      options: any flag that says how lines are read or written is such a wish.
+    """
+    wishes = (
+        *(options.stream, options.format, options.prefixes, options.shards),
+        *(options.token_scores, options.alignments, options.processes.count > 1),
+    )
+    places = (options.input, options.output)
+    return (
+        not any(wishes)
+        and places == ("-", "-")
+        and _is_terminal(sys.stdin)
+        and _is_terminal(sys.stdout)
+    )
+
+
+def converse(options: Options) -> int:
+    """Translates what is typed, until somebody leaves.
+
+    Returns:
+      The exit code, 0.
+
+    Raises:
+      UserError: there is no model.
+      KeyboardInterrupt: Ctrl-C twice, or another signal.
+    """
+    require_models(options)
+    _say("Loading …")
+    model = load_one(
+        options, checkpoint=options.checkpoint, decoding=options.config.decoding
+    )
+    conversation = _Conversation(model)
+    conversation.warm_up()
+    _say(":help lists what can be typed beside text.")
+    background = conversation.background
+    with ExitStack() as context:
+        context.enter_context(kept_history())
+        context.enter_context(raising_on_signals())
+        conversation.run()
+    if not background.closed(seconds=_LEAVING_SECONDS):
+        end_now(0)  # What was given up is not waited for.
+    return 0
+
+
+class _Conversation:
+    """What was set by commands, and what answers.
+
+    Args:
+      model: that translates.
+    """
+
+    def __init__(self, model: Model):
+        self._model, self._lines, self._was_interrupted = model, 0, False
+        self._translator = model.translator()
+        self._compiled = _CompilationCount()
+        self.background = Background()
+
+    def warm_up(self) -> None:
+        """Compiles what a short line needs, so that its time is that of translating."""
+        _say("Warming up …")
+        self._translator.translate(["a"])
+
+    def run(self) -> None:
+        """Answers line after line."""
+        while True:
+            try:
+                self._answer_until_quit()
+                return
+            except EOFError:
+                _say("")
+                return
+            except UserError as error:
+                for problem in error.problems:
+                    _say(f"error: {problem}")
+            except KeyboardInterrupt as signalled:
+                if self._was_interrupted or signalled.args != ("SIGINT",):
+                    raise
+                self._was_interrupted = True
+                _say("\n(Ctrl-C again leaves, as Ctrl-D does)")
+
+    def _answer_until_quit(self) -> None:
+        while (line := input(_PROMPT)).strip() != ":quit":
+            self._was_interrupted = False
+            self._answer(line)
+
+    def _answer(self, line: str) -> None:
+        command, *values = line.split() or [""]
+        if command in _SETTINGS:
+            self._set(command, " ".join(values))
+        elif command.startswith(":"):
+            _say(_HELP)
+        elif command:
+            number, self._lines = self._lines, self._lines + 1
+            _show(*self.background.do(lambda: self._timed(line, number)))
+
+    def _set(self, command: str, value: str) -> None:
+        name, read = _SETTINGS[command]
+        try:
+            number = read(value)
+        except ValueError as error:
+            raise UserError(
+                f"{command} wants a number, such as {command} 2, and got {value!r}."
+            ) from error
+        changed = _changed(self._model.decoding, name, number)
+        self._model = dataclasses.replace(self._model, decoding=changed)
+        self._translator = self._model.translator()
+        _say(
+            f"n_best {changed.n_best}, beam_size {changed.beam_size}, length_penalty "
+            f"{changed.length_penalty:g}"
+        )
+        self.background.do(self.warm_up)
+
+    def _timed(self, line: str, number: int) -> tuple[Translation, float]:
+        """Translates a line, again if something was compiled for it."""
+        while True:
+            before, began = self._compiled.count, time.perf_counter()
+            (found,) = self._translator.translations([line], first=number)
+            if self._compiled.count == before:
+                return found, time.perf_counter() - began
+
+
+class _CompilationCount:
+    """Counts the programs that JAX has compiled since, or found among those kept."""
+
+    def __init__(self) -> None:
+        from jax import monitoring
+
+        self.count = 0
+        monitoring.register_event_duration_secs_listener(self._hear)
+
+    def _hear(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
+        self.count += "backend_compile" in event
+
+
+def _changed(config: DecodingConfig, name: str, number: float) -> DecodingConfig:
+    """Changes a setting, and the one that must not be above or below it."""
+    values = {name: number}
+    if name == "n_best" and not config.sample:
+        values["beam_size"] = max(config.beam_size, int(number))
+    if name == "beam_size":
+        values["n_best"] = min(config.n_best, max(1, int(number)))
+    return dataclasses.replace(config, **values)  # type: ignore[arg-type]
+
+
+def _show(found: Translation, seconds: float) -> None:
+    hypotheses = found.hypotheses
+    if len(hypotheses) == 1:
+        print(found.text)
+    for rank, one in enumerate(hypotheses, start=1):
+        if len(hypotheses) > 1:
+            print(f"{rank:>3}  {one.score:8.3f}  {one.text}")
+    word = STATUS_WORDS.get(found.status, "")
+    _say(
+        f"  score {found.score:.3f}, {found.num_tokens} tokens, "
+        f"{1_000 * seconds:.0f} ms{f', {word}' if word else ''}"
+    )
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _say(text: str) -> None:
+    sys.stdout.flush()
+    print(text, file=sys.stderr, flush=True)

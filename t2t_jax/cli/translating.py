@@ -1,0 +1,142 @@
+"""From lines to what is written of their translations, for all ways to read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2t_jax.cli.lines import text_lines
+from t2t_jax.cli.options import Options
+from t2t_jax.cli.rendering import Render, make_render
+from t2t_jax.cli.same_model import load_one
+from t2t_jax.cli.together import refuse_stdin, shared_out
+from t2t_jax.cli.windows import Window, require_as_many, windows
+from t2t_jax.data.line_counts import count_lines
+from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.parallelism.distributed import ALONE, Processes
+from t2t_jax.workdir import Workdir
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.translator import Translator
+    from t2t_jax.trained import Model
+
+
+@dataclasses.dataclass(frozen=True)
+class Translating:
+    """Translates windows of lines, and says what is to be written of each line.
+
+    Attributes:
+      model: whose translator it is.
+      translator: as the command line asks for it.
+      render: how a translation is written.
+    """
+
+    model: Model
+    translator: Translator
+    render: Render
+
+    def told(
+        self,
+        window: Window,
+        *,
+        processes: Processes = ALONE,
+        seen: Callable[[int], None] = lambda number: None,
+    ) -> list[str]:
+        """Translates a window.
+
+        Args:
+          window: the lines, the same on all processes.
+          processes: those that share them.
+          seen: told how many lines more are translated, as far as this process knows.
+
+        Returns:
+          For each line its status, a space, and what is to be written.
+
+        Raises:
+          Ended: some process could not translate its share.
+        """
+        known = 0
+
+        def translate(share: list[str], start: int) -> list[str]:
+            nonlocal known
+            first, end = window.first + start, start + len(share)
+            forced = None if window.prefixes is None else window.prefixes[start:end]
+            told = [""] * len(share)
+            found = self.translator.iterate(share, first=first, prefixes=forced)
+            for number, translation in found:
+                written = self.render(first + number, translation)
+                told[number] = f"{translation.status} {written}"
+                # The others are about as far.
+                known += processes.count
+                seen(processes.count)
+            return told
+
+        name = f"translated from {window.first}"
+        told = shared_out(processes, translate, window.lines, name=name)
+        seen(len(window.lines) - known)
+        return told
+
+
+def require_models(options: Options) -> None:
+    """Checks that there is something to load, in each directory that is named.
+
+    Raises:
+      InputMissingError: in one there is nothing.
+    """
+    options.workdir.require()
+    for directory in options.ensemble:
+        if not Workdir(Path(directory)).has_config:
+            raise InputMissingError(
+                f"--ensemble={directory} is no run and no model: it has no "
+                "config.json. Name other directories, with commas between."
+            )
+
+
+def check_asked(options: Options) -> None:
+    """Checks what can be checked before a model is loaded.
+
+    Raises:
+      UserError: flags contradict one another, or something is not there.
+    """
+    require_models(options)
+    make_render(options)
+    if options.prefixes == "-" == options.input:
+        raise UserError(
+            "--prefixes=- and --input=- are one standard input, which holds one of "
+            "both. Name a file."
+        )
+    for flag in ("input", "prefixes"):
+        refuse_stdin(options.processes, flag, getattr(options, flag))
+
+
+def open_windows(options: Options) -> Iterator[Window]:
+    """Opens the input, and the prefixes if there are any.
+
+    Raises:
+      InputMissingError: a file is not there or cannot be opened.
+      DataError: both are files and have not as many lines.
+    """
+    if not options.prefixes:
+        return windows(text_lines(options.input))
+    files = [Path(options.input), Path(options.prefixes)]
+    if all(path.is_file() for path in files):
+        require_as_many(count_lines(files[1]), lines=count_lines(files[0]))
+    prefixes = text_lines(options.prefixes, flag="prefixes")
+    return windows(text_lines(options.input), prefixes)
+
+
+def load_translating(options: Options) -> Translating:
+    """Loads what the command line names, the same on all processes.
+
+    Raises:
+      Ended: some process cannot. One alone raises what `loading.load` does.
+    """
+    model = load_one(
+        options, checkpoint=options.checkpoint, decoding=options.config.decoding
+    )
+    translator = model.translator(
+        token_scores=options.token_scores, attention=options.alignments
+    )
+    return Translating(model, translator, make_render(options))

@@ -1,0 +1,93 @@
+"""Tells people how far a translation has come, and in the end how it went."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from t2t_jax.cli.rendering import summary
+from t2t_jax.data.line_counts import Count, about_lines
+from t2t_jax.data.progress import Progress, Work
+from t2t_jax.errors import UserError
+
+_PATIENCE = 2.0  # seconds
+
+
+class TranslationReport:
+    """Counts lines while they are translated; to be used in a `with` statement.
+
+    Args:
+      total: how many lines there are; None where that is not known.
+      is_heard: whether anything is said, which one of several processes does.
+      done: lines that were translated before, and took none of the time.
+    """
+
+    def __init__(self, total: Count | None, *, is_heard: bool = True, done: int = 0):
+        self._total, self._is_heard, self._done = total, is_heard, done
+        self._progress = Progress(
+            _say if is_heard else None,
+            work=Work("translated", "lines"),
+            patience=_PATIENCE,
+        )
+        self._statuses: Counter[str] = Counter()
+        self._began = 0.0
+
+    def __enter__(self) -> TranslationReport:
+        number, is_exact = self._total or (None, True)
+        self._progress.start(total=number, is_exact=is_exact, done=self._done)
+        self._began = time.monotonic()
+        return self
+
+    def advance(self, number: int) -> None:
+        """Shows that so many lines more are translated."""
+        self._progress.advance(number)
+
+    def counted(self, told: Iterable[str]) -> Iterator[str]:
+        """Takes the status off each line that is to be written, and counts it.
+
+        Args:
+          told: from `Translating.told`.
+
+        Yields:
+          What is to be written.
+        """
+        for line in told:
+            status, _, written = line.partition(" ")
+            self._statuses[status] += 1
+            yield written
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.__exit__(kind, error, trace)
+        if error is None and self._is_heard:
+            seconds = time.monotonic() - self._began
+            before = f" {self._done:,} lines were there before." if self._done else ""
+            _say(summary(self._statuses, seconds=seconds) + before)
+
+
+def total_lines(name: str) -> Count | None:
+    """Counts the lines of a file that can be read twice, or foretells them.
+
+    Args:
+      name: of a file or a pipe, or `-`.
+
+    Returns:
+      None where that cannot be done; what is wrong with a file, reading it will tell.
+    """
+    if name != "-" and Path(name).is_file():
+        with suppress(UserError):
+            return about_lines(Path(name))
+    return None
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,126 @@
+"""The lines of a file of any length, some thousands at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from t2t_jax.cli.together import require_same, stage
+from t2t_jax.errors import DataError
+from t2t_jax.parallelism.distributed import Processes
+
+# Lines of like length are translated together within a window. So many of them are
+# some hundred batches, of which the few that are not full cost about one in a hundred.
+_MOST_LINES = 10_000
+# Memory is bounded whatever a line is.
+_MOST_CHARACTERS = 4_000_000
+
+
+class Window(NamedTuple):
+    """Lines that follow one another.
+
+    Attributes:
+      first: how many lines of the file there are before them.
+      lines: at least one.
+      prefixes: what the translation of each begins with; None where nothing is forced.
+    """
+
+    first: int
+    lines: list[str]
+    prefixes: list[str] | None
+
+
+def windows(
+    lines: Iterable[str], prefixes: Iterable[str] | None = None, *, first: int = 0
+) -> Iterator[Window]:
+    """Reads lines a window at a time, the same windows wherever they are read.
+
+    Args:
+      lines: of a file, to its end or to somewhere before.
+      prefixes: as many; None where nothing is forced.
+      first: how many lines of the file there are before these.
+
+    Yields:
+      All lines, in their order.
+
+    Raises:
+      DataError: there are not as many prefixes as lines.
+
+    Example:
+      >>> list(windows(["a", "b"], first=7))
+      [Window(first=7, lines=['a', 'b'], prefixes=None)]
+    """
+    forced = None if prefixes is None else iter(prefixes)
+    for some in _groups(lines):
+        begins = None if forced is None else list(islice(forced, len(some)))
+        if begins is not None:
+            require_as_many(first + len(begins), lines=first + len(some))
+        yield Window(first, some, begins)
+        first += len(some)
+    if forced is not None:
+        require_as_many(first + sum(1 for _ in forced), lines=first)
+
+
+def require_as_many(prefixes: int, *, lines: int) -> None:
+    """Checks that there is a prefix for each line.
+
+    Args:
+      prefixes: of --prefixes.
+      lines: of --input, all or those that were read so far.
+
+    Raises:
+      DataError: there are more, or fewer.
+    """
+    if prefixes != lines:
+        raise DataError(
+            "--prefixes must have as many lines as --input, and has "
+            f"{prefixes:,} beside {lines:,}. Give a line for each, empty where nothing "
+            "is forced."
+        )
+
+
+def shared_windows(
+    processes: Processes, found: Iterator[Window], *, flag: str
+) -> Iterator[Window]:
+    """Lets all processes read side by side, and checks that they read the same.
+
+    Args:
+      processes: all of them come here, for each window and for the end.
+      found: what this one reads.
+      flag: as for `together.require_same`.
+
+    Yields:
+      What it reads.
+
+    Raises:
+      Ended: some process could not read on, or has read something else. One alone
+        raises what reading has met.
+    """
+    first = 0
+    while True:
+        window = stage(processes, f"read from {first}", partial(next, found, None))
+        lines = [] if window is None else [*window.lines, *(window.prefixes or ())]
+        compare = partial(require_same, processes, flag, lines, first=first)
+        stage(processes, f"compared from {first}", compare)
+        if window is None:
+            return
+        yield window
+        first += len(window.lines)
+
+
+def _groups(lines: Iterable[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    characters = 0
+    for line in lines:
+        if group and characters + len(line) > _MOST_CHARACTERS:
+            yield group
+            group, characters = [], 0
+        group.append(line)
+        characters += len(line)
+        if len(group) == _MOST_LINES:
+            yield group
+            group, characters = [], 0
+    if group:
+        yield group

@@ -1,0 +1,129 @@
+"""What an output must begin with, and what may not be said yet."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.decoding.lengths import SpecialIds
+from t2t_jax.errors import Problems, UserError
+from t2t_jax.types import Array
+
+
+def forced_tokens(prefixes_BxP: Array, position: Array, *, pad: int) -> jax.Array:
+    """Finds what each sentence must say at a position.
+
+    Args:
+      prefixes_BxP: [B, P] int tokens, pad after the end of each prefix; P at least 1.
+      position: scalar integer.
+      pad: fills the rows.
+
+    Returns:
+      [B] int32 tokens, pad where a sentence may say what it likes.
+
+    Example:
+      >>> prefixes = jnp.array([[5, 6], [7, 0], [0, 0]])
+      >>> forced_tokens(prefixes, 1, pad=0).tolist()
+      [6, 0, 0]
+      >>> forced_tokens(prefixes, 2, pad=0).tolist()
+      [0, 0, 0]
+    """
+    prefixes_BxP = jnp.asarray(prefixes_BxP, jnp.int32)
+    length = prefixes_BxP.shape[1]
+    here_B = jnp.take(prefixes_BxP, jnp.minimum(position, length - 1), axis=1)
+    return jnp.where(jnp.asarray(position) < length, here_B, pad)
+
+
+def only_forced(logits_BxWxV: Array, forced_B: Array, *, pad: int) -> jax.Array:
+    """Leaves a sentence that is forced nothing but its token.
+
+    Args:
+      logits_BxWxV: [B, W, V] of any float type.
+      forced_B: [B] from `forced_tokens`.
+      pad: marks the sentences that are free.
+
+    Returns:
+      [B, W, V]: -inf wherever another token is forced.
+
+    Example:
+      >>> only_forced(jnp.zeros((2, 1, 3)), jnp.array([2, 0]), pad=0).tolist()
+      [[[-inf, -inf, 0.0]], [[0.0, 0.0, 0.0]]]
+    """
+    logits_BxWxV = jnp.asarray(logits_BxWxV)
+    forced_Bx1x1 = jnp.asarray(forced_B)[:, None, None]
+    tokens_1x1xV = jnp.arange(logits_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
+    may_say_Bx1xV = (forced_Bx1x1 == pad) | (forced_Bx1x1 == tokens_1x1xV)
+    return jnp.where(may_say_Bx1xV, logits_BxWxV, -jnp.inf)
+
+
+def with_room_for(
+    limits_B: Array, prefixes_BxP: Array | None, *, max_length: int, pad: int
+) -> jax.Array:
+    """Raises the limits that would end an output within its prefix.
+
+    Args:
+      limits_B: [B] int32 tokens that each output may hold, 0 for an empty row.
+      prefixes_BxP: [B, P] int tokens; None: nothing is forced.
+      max_length: bound for all outputs.
+      pad: fills the rows.
+
+    Returns:
+      [B] int32: at least one token more than the prefix, where there is a sentence.
+
+    Example:
+      >>> with_room_for(
+      ...     jnp.array([1, 9]), jnp.array([[5, 6], [7, 0]]), max_length=20, pad=0
+      ... ).tolist()
+      [3, 9]
+    """
+    limits_B = jnp.asarray(limits_B, jnp.int32)
+    if prefixes_BxP is None:
+        return limits_B
+    taken_B = jnp.sum(jnp.asarray(prefixes_BxP) != pad, axis=1, dtype=jnp.int32)
+    raised_B = jnp.minimum(jnp.maximum(limits_B, taken_B + 1), max_length)
+    return jnp.where(limits_B > 0, raised_B, 0)
+
+
+def check_prefixes(
+    prefixes_BxP: Array | None, *, rows: int, room: int, ids: SpecialIds
+) -> None:
+    """Checks what the host can see of prefixes: their shape, and that they can be said.
+
+    Args:
+      prefixes_BxP: what is forced; None: nothing.
+      rows: B.
+      room: tokens that an output may hold, at most.
+      ids: tokens that no prefix may hold; read only where the values are known.
+
+    Raises:
+      UserError: the prefixes are not [B, P] whole numbers, are too long, or hold bos,
+        eos, or a pad before another token.
+    """
+    if prefixes_BxP is None:
+        return
+    shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
+    problems = Problems()
+    problems.require(
+        len(shape) == 2
+        and shape[0] == rows
+        and shape[1] >= 1
+        and jnp.issubdtype(dtype, jnp.integer),
+        f"prefixes_BxP of shape {shape} and type {dtype} must be [B, P] whole numbers "
+        f"with B={rows}, P at least 1. Pass one row of token ids per sentence.",
+    )
+    problems.require(
+        len(shape) != 2 or shape[1] < room,
+        f"prefixes_BxP of shape {shape} must leave room for one token more: an output "
+        f"holds at most {room}. Shorten them, or raise max_extra_tokens or max_length.",
+    )
+    if not problems.found and not isinstance(prefixes_BxP, jax.core.Tracer):
+        tokens = np.asarray(prefixes_BxP)
+        gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
+        problems.require(
+            not (gap.any() or np.isin(tokens, (ids.bos, ids.eos)).any())
+            and tokens.min(initial=0) >= 0,
+            "prefixes_BxP must hold no bos, no eos, nothing below 0, and pad only "
+            "behind the last token of a row. Take them out.",
+        )
+    problems.raise_if_any(UserError)

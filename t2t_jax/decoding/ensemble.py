@@ -1,0 +1,131 @@
+"""Several models that speak with one voice: the mean of their probabilities."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.types import Array, PyTree, StepModel
+
+_Trees: TypeAlias = tuple[PyTree, ...]
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["members"], meta_fields=[]
+)
+@dataclasses.dataclass(frozen=True)
+class EnsembleStepModel:
+    """A `StepModel` whose next-token probabilities are the mean of several models'.
+
+    The members may differ in everything but their vocabulary, on both sides; each keeps
+    its own memory and cache.
+
+    Departs: the paper's own results are of single models, averaged checkpoints aside.
+
+    Attributes:
+      members: at least one.
+    """
+
+    members: tuple[StepModel, ...]
+
+    def encode(self, source_BxS: Array) -> _Trees:
+        """Lets every member read the source.
+
+        Args:
+          source_BxS: [B, S] tokens; pad = 0.
+
+        Returns:
+          The memory of each.
+        """
+        return tuple(member.encode(source_BxS) for member in self.members)
+
+    def init_cache(self, memory: _Trees, num_beams: int, length: int) -> _Trees:
+        """Makes the state of every member.
+
+        Args:
+          memory: from `encode`.
+          num_beams: W.
+          length: target positions to make room for.
+
+        Returns:
+          The cache of each.
+        """
+        return tuple(
+            member.init_cache(own, num_beams, length)
+            for member, own in zip(self.members, memory, strict=True)
+        )
+
+    def step(
+        self, tokens_BxW: Array, memory: _Trees, cache: _Trees, position: Array
+    ) -> tuple[jax.Array, _Trees]:
+        """Asks every member for what comes next.
+
+        Args:
+          tokens_BxW: [B, W] the tokens at `position`.
+          memory: from `encode`.
+          cache: of each member.
+          position: scalar integer.
+
+        Returns:
+          logits: [B, W, V] float32, logarithms of the mean probabilities.
+          cache: of each member, with this position added.
+        """
+        found = [
+            member.step(tokens_BxW, own, kept, position)
+            for member, own, kept in zip(self.members, memory, cache, strict=True)
+        ]
+        logs = [jax.nn.log_softmax(jnp.asarray(x, jnp.float32)) for x, _ in found]
+        return mean_log_probabilities(logs), tuple(kept for _, kept in found)
+
+    def reorder(self, cache: _Trees, parents_BxW: Array) -> _Trees:
+        """Moves the beams of every member alike.
+
+        Args:
+          cache: of each member.
+          parents_BxW: [B, W] beam numbers.
+
+        Returns:
+          The caches of the new beams.
+        """
+        return tuple(
+            member.reorder(kept, parents_BxW)
+            for member, kept in zip(self.members, cache, strict=True)
+        )
+
+    def grow(self, cache: _Trees, length: int) -> _Trees:
+        """Makes room in every member's cache.
+
+        Args:
+          cache: of each member.
+          length: positions in all.
+
+        Returns:
+          The caches with that room.
+        """
+        return tuple(
+            member.grow(kept, length)
+            for member, kept in zip(self.members, cache, strict=True)
+        )
+
+
+def mean_log_probabilities(logs: list[jax.Array]) -> jax.Array:
+    """Computes the logarithm of the mean of probabilities from their logarithms.
+
+    Args:
+      logs: arrays of one shape, one from each model.
+
+    Returns:
+      float32 of that shape.
+
+    Example:
+      >>> logs = [jnp.log(jnp.array([0.5, 0.25])), jnp.log(jnp.array([0.5, 0.75]))]
+      >>> jnp.exp(mean_log_probabilities(logs)).round(6).tolist()
+      [0.5, 0.5]
+    """
+    stacked = jnp.stack([jnp.asarray(x, jnp.float32) for x in logs])
+    return jax.nn.logsumexp(stacked, axis=0) - float(np.log(len(logs)))

@@ -1,0 +1,147 @@
+"""What searches and samplers go by: numbers that are static under `jax.jit`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeAlias
+
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds
+from t2t_jax.errors import Problems, UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamRules:
+    """What a beam search goes by.
+
+    Attributes:
+      beam_size: hypotheses alive per sentence, W. A beam of 1 is greedy: there an eos
+        that is only the second best continuation ends nothing.
+      length_penalty: the paper's alpha, at least 0.
+      n_best: outputs asked for per sentence, at most W.
+      ids: the special tokens.
+      min_tokens: an output holds at least as many tokens before its eos.
+
+    Raises:
+      UserError: a value breaks its rule.
+    """
+
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    n_best: int = 1
+    ids: SpecialIds = OUR_IDS
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            self.beam_size >= 1,
+            f"beam_size={self.beam_size} must be at least 1. Raise beam_size.",
+        )
+        problems.require(
+            0 <= self.length_penalty < float("inf"),
+            f"length_penalty={self.length_penalty} must be at least 0, or no search "
+            "could know when to stop, and finite. Change length_penalty.",
+        )
+        problems.require(
+            1 <= self.n_best <= max(1, self.beam_size),
+            f"n_best={self.n_best} must lie between 1 and beam_size={self.beam_size}. "
+            "Change n_best or raise beam_size.",
+        )
+        _require_least(problems, self.min_tokens)
+        problems.raise_if_any(UserError)
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleRules:
+    """What drawing goes by.
+
+    Departs: the paper draws nothing.
+
+    Attributes:
+      num_samples: outputs drawn per sentence, W.
+      temperature: above 0; logits are divided by it. Below 1 the probable becomes more
+        probable still.
+      top_k: tokens to draw among, the most probable; 0: all. Those as probable as the
+        k-th are among them too.
+      top_p: in (0, 1]; the fewest most probable tokens whose probabilities add up to
+        this much are drawn among, after `temperature` and `top_k`.
+      length_penalty: the alpha of the scores; nothing is chosen by it.
+      ids: the special tokens.
+      min_tokens: an output holds at least as many tokens before its eos.
+
+    Raises:
+      UserError: a value breaks its rule.
+    """
+
+    num_samples: int = 1
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    length_penalty: float = 0.6
+    ids: SpecialIds = OUR_IDS
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.require(
+            self.num_samples >= 1,
+            f"num_samples={self.num_samples} must be at least 1. Raise num_samples.",
+        )
+        problems.require(
+            0 < self.temperature < float("inf"),
+            f"temperature={self.temperature} must be a finite number above 0. For the "
+            "most probable token each time, search with a beam of 1.",
+        )
+        problems.require(
+            self.top_k >= 0,
+            f"top_k={self.top_k} must be at least 0, which is all. Raise top_k.",
+        )
+        problems.require(
+            0 < self.top_p <= 1,
+            f"top_p={self.top_p} must be above 0 and at most 1. Change top_p.",
+        )
+        problems.require(
+            0 <= self.length_penalty < float("inf"),
+            f"length_penalty={self.length_penalty} must be at least 0, as in a search, "
+            "and finite. Change length_penalty.",
+        )
+        _require_least(problems, self.min_tokens)
+        problems.raise_if_any(UserError)
+
+
+Rules: TypeAlias = BeamRules | SampleRules
+
+
+def rules_of(config: DecodingConfig) -> Rules:
+    """Makes of a configuration what a search, or drawing, goes by.
+
+    Args:
+      config: says which of the two, and how.
+
+    Example:
+      >>> rules_of(DecodingConfig(sample=True, n_best=3)).num_samples
+      3
+    """
+    if not config.sample:
+        return BeamRules(
+            beam_size=config.beam_size,
+            length_penalty=config.length_penalty,
+            n_best=config.n_best,
+            min_tokens=config.min_tokens,
+        )
+    return SampleRules(
+        num_samples=config.n_best,
+        temperature=config.temperature,
+        top_k=config.top_k,
+        top_p=config.top_p,
+        length_penalty=config.length_penalty,
+        min_tokens=config.min_tokens,
+    )
+
+
+def _require_least(problems: Problems, min_tokens: int) -> None:
+    problems.require(
+        min_tokens >= 0,
+        f"min_tokens={min_tokens} must be at least 0. Raise min_tokens.",
+    )

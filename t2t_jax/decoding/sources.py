@@ -1,0 +1,102 @@
+"""From lines to what is decoded: subwords, and parts of lines that are too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from t2t_jax.decoding.splitting import split_line
+
+
+class _Vocabulary(Protocol):
+    def encode(self, lines: Sequence[str], /) -> list[list[int]]: ...
+
+
+class Source(NamedTuple):
+    """What is decoded as one: a line, or a part of one.
+
+    Attributes:
+      line: number of the line, from 0.
+      part: number of the part in its line, from 0.
+      subwords: ids without eos, at least one.
+      before: what goes between the translation of the part before and this one's.
+      cut: whether subwords are missing at the end.
+    """
+
+    line: int
+    part: int
+    subwords: list[int]
+    before: str = ""
+    cut: bool = False
+
+
+def sources_of(
+    lines: Sequence[str], vocabulary: _Vocabulary, *, longest: int
+) -> list[Source]:
+    """Encodes lines, and splits those that are too long.
+
+    Args:
+      lines: any text without line ends.
+      vocabulary: of the source.
+      longest: subwords that a source may have, without eos.
+
+    Returns:
+      Those with anything to translate, in the order of the lines; the parts of a line
+      stand together.
+
+    Example:
+      >>> class Letters:
+      ...     def encode(self, lines):
+      ...         return [[ord(letter) for letter in line] for line in lines]
+      >>> found = sources_of(["", "a b. c d"], Letters(), longest=4)
+      >>> [(source.line, len(source.subwords), source.before) for source in found]
+      [(1, 4, ''), (1, 3, ' ')]
+    """
+    numbers = [number for number, line in enumerate(lines) if line.strip()]
+    texts = [whole_characters(lines[number]) for number in numbers]
+    found: list[Source] = []
+    for number, text, ids in zip(numbers, texts, vocabulary.encode(texts), strict=True):
+        if len(ids) > longest:
+            found += _parts(number, text, vocabulary, longest=longest)
+        elif ids:
+            found.append(Source(number, 0, list(ids)))
+    return found
+
+
+def _parts(
+    line: int, text: str, vocabulary: _Vocabulary, *, longest: int
+) -> list[Source]:
+    def count(texts: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in vocabulary.encode(texts)]
+
+    parts = split_line(text, longest=longest, count=count)
+    encoded = vocabulary.encode([part.text for part in parts])
+    # A single character may be more subwords than a source may have: bytes.
+    return [
+        Source(
+            line,
+            place,
+            list(ids[:longest]),
+            part.before if place else "",
+            len(ids) > longest,
+        )
+        for place, (part, ids) in enumerate(
+            (part, ids) for part, ids in zip(parts, encoded, strict=True) if ids
+        )
+    ]
+
+
+def whole_characters(line: str) -> str:
+    r"""Puts U+FFFD for halves of characters, which JSON can bring and UTF-8 cannot.
+
+    Args:
+      line: any string.
+
+    Returns:
+      One that can be encoded.
+
+    Example:
+      >>> ascii(whole_characters("a\ud800"))
+      "'a\\ufffd'"
+    """
+    return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,244 @@
+"""A trained model for others to use: written, compared with itself, and only then kept.
+
+An export is made beside its place. What does not do what the model does is removed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from flax import linen as nn
+
+from t2t_jax.checkpointing.safetensors_file import require_safetensors
+from t2t_jax.config import Config
+from t2t_jax.errors import DataError, OutputError
+from t2t_jax.evaluation.protocol import fingerprint_params
+from t2t_jax.exporting import comparison, facts, model_card
+from t2t_jax.exporting.check_text import CheckText
+from t2t_jax.exporting.comparison import Comparison, Tolerance
+from t2t_jax.exporting.ctranslate2_model import (
+    require_ctranslate2,
+    require_transformer,
+    write_ctranslate2,
+    written_positions,
+)
+from t2t_jax.exporting.engines import CTranslate2Engine, Engine, JaxEngine
+from t2t_jax.loading import load
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model_directory import write_model
+from t2t_jax.trained import Model
+from t2t_jax.types import Params
+from t2t_jax.workdir import Workdir
+
+_TOLERANCES = {
+    "float32": comparison.FLOAT32,
+    "float16": comparison.FLOAT16,
+    "int8": comparison.INT8,
+    "int8_float32": comparison.INT8,
+    "int8_float16": comparison.INT8,
+}
+
+
+class Wish(NamedTuple):
+    """What is to be made.
+
+    Attributes:
+      form: one of `forms.FORMS`.
+      quantization: of numbers in CTranslate2's model; the others keep float32.
+    """
+
+    form: str
+    quantization: str = "float32"
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How far the export may be from the model."""
+        if self.form != "ctranslate2":
+            return comparison.EXACT
+        return _TOLERANCES[self.quantization]
+
+    def require_possible(self, config: Config) -> None:
+        """Checks that there is what writes it, before there is anything to write.
+
+        Raises:
+          UserError: a package is not installed, or cannot express the model.
+        """
+        if self.form == "safetensors":
+            require_safetensors()
+        if self.form == "ctranslate2":
+            require_transformer(config)
+            require_ctranslate2()
+
+
+def load_for_export(workdir: Workdir, *, checkpoint: str, config: Config) -> Model:
+    """Loads the model that is exported, to compute in float32 on one device.
+
+    Args:
+      workdir: a run or a model.
+      checkpoint: `best`, `last` or a step.
+      config: how it will translate.
+
+    Raises:
+      UserError: as for `loading.load`.
+    """
+    model = load(
+        workdir.path,
+        checkpoint=checkpoint,
+        decoding=config.decoding,
+        devices=jax.local_devices()[:1],
+    )
+    return dataclasses.replace(model, module=_in_float32(config))
+
+
+def export(
+    model: Model,
+    to: Path,
+    *,
+    wish: Wish,
+    workdir: Workdir,
+    config: Config,
+    text: CheckText,
+) -> Comparison:
+    """Writes a model and checks that it is the same.
+
+    Args:
+      model: from `load_for_export`.
+      to: the directory, which must not exist or be empty.
+      wish: what is to be made of it.
+      workdir: where it comes from.
+      config: what it is and how it translates.
+      text: lines to compare it on.
+
+    Returns:
+      What the comparison has shown.
+
+    Raises:
+      DataError: the export does not do what the model does; there is none then.
+      OutputError: the directory cannot be made.
+      UserError: a package is missing, or cannot express the model.
+    """
+    wish.require_possible(config)
+    origin = facts.origin_of(workdir, model.step)
+    with _made_beside(to) as beside, jax.default_matmul_precision("highest"):
+        _write(beside, model, wish=wish, config=config, origin=origin)
+        found = comparison.compare(
+            JaxEngine(model, config.decoding),
+            _reader(beside, model, wish=wish, config=config),
+            text,
+            vocabulary=model.vocabularies.source,
+        )
+        found.require(wish.tolerance, change=_change(wish))
+        card = model_card.model_card(
+            model_card.Facts(
+                name=to.resolve().name,
+                form=wish.form,
+                config=config,
+                origin=origin,
+                comparison=found,
+                quantization=wish.quantization,
+                positions=_positions(wish, config),
+                params_sha256=fingerprint_params(model.params),
+                vocabulary_sha256=model.vocabularies.fingerprint,
+                versions=facts.versions(),
+            )
+        )
+        (beside / "README.md").write_text(card, encoding="utf-8")
+        facts.write_sums(beside)
+    return found
+
+
+def _in_float32(config: Config) -> nn.Module:
+    network = dataclasses.replace(config.network, compute_dtype="float32")
+    return make_module(network)
+
+
+def _positions(wish: Wish, config: Config) -> int:
+    return written_positions(config) if wish.form == "ctranslate2" else 0
+
+
+def _write(
+    to: Path, model: Model, *, wish: Wish, config: Config, origin: dict[str, object]
+) -> None:
+    if wish.form == "ctranslate2":
+        write_ctranslate2(
+            to,
+            model.params,
+            config=config,
+            vocabularies=model.vocabularies,
+            quantization=wish.quantization,
+        )
+        return
+    write_model(
+        to,
+        model.params,
+        vocabularies=model.vocabularies,
+        config=config,
+        origin=origin,
+        as_safetensors=wish.form == "safetensors",
+    )
+
+
+def _reader(directory: Path, model: Model, *, wish: Wish, config: Config) -> Engine:
+    """Loads what was written, as others will."""
+    if wish.form == "ctranslate2":
+        return CTranslate2Engine(
+            directory,
+            vocabularies=model.vocabularies.load(directory, config=config.vocabulary),
+            config=config.decoding,
+            positions=written_positions(config),
+        )
+    written = load_for_export(Workdir(directory), checkpoint="last", config=config)
+    _require_same(model.params, written.params)
+    return JaxEngine(written, config.decoding)
+
+
+def _require_same(params: Params, written: Params) -> None:
+    """Checks that no bit of any parameter has changed."""
+    pairs = zip(jax.tree.leaves(params), jax.tree.leaves(written), strict=True)
+    same = [np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs]
+    if not all(same):
+        raise DataError(
+            f"{same.count(False)} of {len(same)} arrays were written, and are others "
+            "when they are read again: the disk or the memory is failing. Nothing was "
+            "kept."
+        )
+
+
+def _change(wish: Wish) -> str:
+    if wish.quantization != "float32":
+        return "Take --quantization=float32, or a model that was trained for longer."
+    return "This is a mistake of the program or of a package: please report it."
+
+
+@contextmanager
+def _made_beside(to: Path) -> Iterator[Path]:
+    """Makes a directory that takes its place when all is well, and goes otherwise."""
+    place = to.resolve()
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with _explained(to):
+            beside.mkdir(parents=True)
+        yield beside
+        with _explained(to):
+            os.rename(beside, place)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _explained(to: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"--output={to} must be a directory that can be made: {error.strerror}. "
+            "Name another."
+        ) from error

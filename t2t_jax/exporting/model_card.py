@@ -1,0 +1,219 @@
+"""The README.md of an exported model: facts, and nothing that nobody has measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from t2t_jax.config import Config
+from t2t_jax.exporting.comparison import TIE, Comparison
+from t2t_jax.exporting.facts import SUMS, languages_of
+from t2t_jax.model.architectures import count_parameters
+from t2t_jax.model.config import ModelConfig, TransformerConfig
+
+_USE_HERE = """\
+With t2t_jax ({needs}):
+
+```python
+import t2t_jax
+model = t2t_jax.load("{name}")
+print(model.translate(["{sentence}"])[0])
+```
+
+or `python -m t2t_jax.main --mode=translate --workdir={name} < in.txt > out.txt`.
+"""
+
+_USE_CTRANSLATE2 = """\
+With CTranslate2 and SentencePiece (`pip install ctranslate2 sentencepiece`), in the
+directory above this one:
+
+```python
+import ctranslate2, sentencepiece
+source = sentencepiece.SentencePieceProcessor("{name}/{source}.model")
+target = sentencepiece.SentencePieceProcessor("{name}/vocab.model")
+translator = ctranslate2.Translator("{name}", device="cpu")
+pieces = source.encode("{sentence}", out_type=str)
+found = translator.translate_batch([pieces], beam_size=4, length_penalty=0.6)
+print(target.decode(found[0].hypotheses[0]))
+```
+
+CTranslate2 divides log-probabilities by n^alpha, the paper by ((5 + n) / 6)^alpha. The
+model knows {positions:,} positions: no source and no output may have more subwords,
+their end included.
+"""
+
+_SENTENCE = "A dog barks."
+_DEVELOPMENT = (
+    ("bleu", "BLEU", "bleu_signature"),
+    ("chrf", "chrF", "chrf_signature"),
+    ("perplexity", "perplexity", ""),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a card is made of.
+
+    Attributes:
+      name: of the directory.
+      form: model_dir, safetensors or ctranslate2.
+      config: of the model.
+      origin: from `facts.origin_of`.
+      comparison: what the check of the export has shown.
+      quantization: what the numbers are written as.
+      positions: how many CTranslate2's model knows; 0 for the other forms.
+      params_sha256: of the parameters in float32, however they are written.
+      vocabulary_sha256: of the vocabulary, or of both.
+      versions: of what has made the export.
+    """
+
+    name: str
+    form: str
+    config: Config
+    origin: Mapping[str, Any]
+    comparison: Comparison
+    quantization: str
+    positions: int
+    params_sha256: str
+    vocabulary_sha256: str
+    versions: Mapping[str, str]
+
+
+def model_card(facts: Facts) -> str:
+    """Writes the card.
+
+    Args:
+      facts: all that it says.
+
+    Returns:
+      Markdown.
+    """
+    sections = [
+        f"# {facts.name}\n\n{_opening(facts)}\n",
+        f"## Use\n\n{_use(facts)}",
+        f"## Model\n\n{_table(_model(facts))}",
+        f"## Training\n\n{_table(_training(facts))}",
+        f"## Scores\n\n{_scores(facts.origin)}",
+        f"## Checked\n\n{_checked(facts)}",
+        f"## Files\n\n`sha256sum --check {SUMS}` says whether they are whole.\n",
+    ]
+    return "\n".join(sections)
+
+
+def _opening(facts: Facts) -> str:
+    languages = languages_of(facts.config.data.train)
+    between = f" from {languages[0]} to {languages[1]}" if languages else ""
+    is_paper = facts.config.architecture == "transformer"
+    kind = "a Transformer" if is_paper else "an LSTM with attention"
+    return (
+        f"A translation model{between}: {kind}, trained with t2t_jax, step "
+        f"{facts.origin['step']:,}."
+    )
+
+
+def _use(facts: Facts) -> str:
+    if facts.form == "ctranslate2":
+        own_source = facts.config.vocabulary.source_size
+        return _USE_CTRANSLATE2.format(
+            name=facts.name,
+            source="vocab_source" if own_source else "vocab",
+            sentence=_SENTENCE,
+            positions=facts.positions,
+        )
+    extra = "[export]" if facts.form == "safetensors" else ""
+    needs = f"`pip install 't2t-jax{extra}'`"
+    return _USE_HERE.format(name=facts.name, needs=needs, sentence=_SENTENCE)
+
+
+def _model(facts: Facts) -> Iterable[tuple[str, object]]:
+    config = facts.config
+    network: ModelConfig = config.network
+    names = ["num_layers", "d_model", "tying"]
+    if isinstance(network, TransformerConfig):
+        names[2:] = ["d_ff", "num_heads", "d_k", "d_v", "norm_position", "positions"]
+        names += ["tying", "layer_norm_epsilon"]
+    yield "architecture", config.architecture
+    for name in names:
+        yield f"`{name}`", getattr(network, name)
+    yield "parameters", f"{count_parameters(network).total:,}"
+    yield "written as", facts.quantization
+    yield "SHA-256 of the parameters", f"`{facts.params_sha256}`"
+    subwords = f"{config.vocabulary.size:,}"
+    if config.vocabulary.source_size:
+        subwords += f" (source: {config.vocabulary.source_size:,})"
+    yield "subwords (SentencePiece, BPE)", subwords
+    yield "SHA-256 of the vocabulary", f"`{facts.vocabulary_sha256}`"
+    yield "made with", ", ".join(" ".join(pair) for pair in facts.versions.items())
+
+
+def _training(facts: Facts) -> Iterable[tuple[str, object]]:
+    config, origin = facts.config, facts.origin
+    yield "run", origin.get("run", "not known")
+    yield "step", f"{origin['step']:,} of {config.steps:,}"
+    if averaged := origin.get("averaged_steps"):
+        yield "mean of the steps", ", ".join(f"{step:,}" for step in averaged)
+    for name, corpus in origin.get("data", {}).items():
+        pairs = corpus.get("pairs")
+        told = f"{pairs:,} pairs" if isinstance(pairs, int) else "pairs not counted"
+        yield f"{name} text", f"`{corpus.get('spec')}`, {told}"
+        yield f"{name} text, fingerprint", f"`{corpus.get('fingerprint')}`"
+    if "data" not in origin:
+        yield "train text", f"`{config.data.train}`"
+    yield "tokens of a batch, each side", f"{config.data.tokens_per_batch:,}"
+    yield "label smoothing", config.training.label_smoothing
+    yield "dropout", config.network.dropout
+
+
+def _scores(origin: Mapping[str, Any]) -> str:
+    scores = origin.get("development")
+    if not scores:
+        return "These parameters were not scored while they were trained.\n"
+    rows = [
+        (title, f"{value:.2f} `{scores.get(signature, '')}`".replace(" ``", ""))
+        for name, title, signature in _DEVELOPMENT
+        if isinstance(value := scores.get(name), int | float)
+    ]
+    return (
+        "On the development text, by the search that the run was configured with "
+        f"({scores.get('sentences')} sentences for BLEU and chrF). Nothing else was "
+        f"measured.\n\n{_table(rows)}"
+    )
+
+
+def _checked(facts: Facts) -> str:
+    found = facts.comparison
+    other = "CTranslate2" if facts.form == "ctranslate2" else "this directory"
+    rows = [
+        ("greedy outputs that are the same tokens", f"{found.equal} of {found.lines}"),
+        (f"of the others, ties within {TIE:g}", found.ties),
+        (
+            f"outputs of a beam of {found.beam_size} that are the same",
+            f"{found.beam_equal} of {found.lines}",
+        ),
+        (
+            "largest difference of a token's log-probability",
+            f"{found.largest_difference:.2g}",
+        ),
+        ("mean difference", f"{found.mean_difference:.2g}"),
+        ("BLEU, greedy: before, after", _both(found.bleu, found.exported_bleu)),
+        (
+            "BLEU, beam: before, after",
+            _both(found.beam_bleu, found.exported_beam_bleu),
+        ),
+        ("signature", f"`{found.bleu_signature}`"),
+    ]
+    return (
+        f"{found.lines:,} lines of `{found.text}` were translated with the model as it "
+        f"was trained, in float32, and with {other}, at alpha 0:\n\n{_table(rows)}"
+    )
+
+
+def _both(before: float, after: float) -> str:
+    return f"{before:.2f}, {after:.2f}"
+
+
+def _table(rows: Iterable[tuple[str, object]]) -> str:
+    cells = ((name, str(value).replace("|", "\\|")) for name, value in rows)
+    lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in cells)]
+    return "\n".join(lines) + "\n"

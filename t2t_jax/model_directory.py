@@ -1,0 +1,78 @@
+"""A model directory: a model to be used, without the run that it comes from.
+
+It has the layout of a run's workdir, so that whatever reads the one reads the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.places import SAFETENSORS
+from t2t_jax.checkpointing.safetensors_file import write_safetensors
+from t2t_jax.config import Config
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.errors import OutputError
+from t2t_jax.types import Params
+from t2t_jax.workdir import Workdir
+
+
+def write_model(
+    to: Path,
+    params: Params,
+    *,
+    vocabularies: Vocabularies,
+    config: Config,
+    origin: Mapping[str, Any],
+    as_safetensors: bool = False,
+) -> None:
+    """Writes a model with its configuration and its vocabulary.
+
+    Args:
+      to: the directory, made where there is none.
+      params: nested dict of float32 arrays.
+      vocabularies: from text to subwords and back.
+      config: what the model is, and how it translates.
+      origin: JSON values that say where it comes from, `step` and `kinds` among them;
+        `model.json`.
+      as_safetensors: whether the parameters go into one file that other programs read,
+        instead of a checkpoint.
+
+    Raises:
+      OutputError: something is in the way.
+      UserError: the package for that file is not installed.
+    """
+    target = Workdir(to)
+    target.create()
+    vocabularies.save(to)
+    if as_safetensors:
+        write_safetensors(to / SAFETENSORS, params)
+    else:
+        checkpoints = Checkpoints(target.checkpoints, keep=1)
+        step = origin["step"]
+        checkpoints.save(step, params=params, optimizer=None, meta=dict(origin))
+        checkpoints.wait()
+    target.write_json("fingerprints.json", {"vocabulary": vocabularies.fingerprint})
+    target.write_json("model.json", dict(origin))
+    target.write_config(config)
+
+
+def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
+    """Checks that a model directory can be made here, before the work for it begins.
+
+    Args:
+      workdir: what the model is made from.
+      to: the directory to make.
+      flag: that has named it.
+
+    Raises:
+      OutputError: it holds something already, or lies among the run's checkpoints.
+    """
+    inside = workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]
+    if inside or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
+        raise OutputError(
+            f"--{flag}={to} must be a new or empty directory outside the checkpoints, "
+            "and is not. Name another."
+        )

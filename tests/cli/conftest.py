@@ -1,0 +1,38 @@
+"""A place to translate in, with a model that is none."""
+
+import threading
+
+import pytest
+
+from t2t_jax.cli import lines, sharded_translation, translate, windows
+from t2t_jax.config import Config
+from t2t_jax.workdir import Workdir
+from tests.cli.translations import TEXT, Loud, loader, options_of
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Makes a run, a text, and windows of three lines; works in their directory."""
+    run = Workdir(tmp_path / "run")
+    run.create()
+    run.write_config(Config())
+    (tmp_path / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(windows, "_MOST_LINES", 3)
+    monkeypatch.setattr(sharded_translation, "_WAIT", 0.02)
+    monkeypatch.setattr(lines, "_writing", threading.Lock())
+    return tmp_path
+
+
+@pytest.fixture
+def speak(place, monkeypatch):
+    """Runs the mode with a loud model, which it returns."""
+
+    def run(*argv, loud=None):
+        loud = loud or Loud()
+        for module in (translate, sharded_translation):
+            monkeypatch.setattr(module, "load_translating", loader(loud))
+        assert translate.run(options_of(*argv)) == 0
+        return loud
+
+    return run

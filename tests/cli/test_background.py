@@ -1,0 +1,58 @@
+import signal
+import threading
+import time
+
+import pytest
+
+from t2t_jax.cli.background import Background
+from t2t_jax.errors import DataError
+from t2t_jax.training.guard import raising_on_signals
+
+
+def test_what_is_done_comes_back_and_so_does_what_goes_wrong():
+    def fail():
+        raise DataError("damaged")
+
+    background = Background()
+    assert background.do(lambda: 7) == 7
+    with pytest.raises(DataError, match="damaged"):
+        background.do(fail)
+    assert background.do(threading.get_ident) != threading.get_ident()
+    assert background.closed(seconds=20)
+
+
+def test_a_signal_gives_up_what_goes_on_unheard():
+    release, done = threading.Event(), []
+
+    def work():
+        main = threading.main_thread().ident
+        signal.pthread_kill(main, signal.SIGINT)
+        release.wait(20)
+        done.append("first")
+
+    background = Background()
+    with raising_on_signals():
+        with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+            background.do(work)
+        assert not background.closed(seconds=0.05)
+        release.set()
+    assert background.closed(seconds=20)
+    assert done == ["first"]
+
+
+def test_one_thing_is_done_after_the_other():
+    background, seen = Background(), []
+
+    def slow():
+        time.sleep(0.05)
+        seen.append("slow")
+
+    other = threading.Thread(target=background.do, args=[slow])
+    other.start()
+    while not other.is_alive():
+        time.sleep(0.001)
+    time.sleep(0.01)
+    background.do(lambda: seen.append("next"))
+    other.join()
+    assert seen == ["slow", "next"]
+    assert background.closed(seconds=20)

@@ -1,0 +1,60 @@
+"""What `--mode=export` refuses, before it loads a model."""
+
+import pytest
+
+from t2t_jax.cli import export
+from t2t_jax.cli.flags import parse_argv
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
+from t2t_jax.workdir import Workdir
+
+
+def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
+    """Runs the mode in a workdir that has a configuration and nothing else."""
+    made = Workdir(tmp_path / "run")
+    made.create()
+    made.write_config(Config(data=DataConfig(dev=dev), **settings))
+    return export.run(parse_argv(["--mode=export", f"--workdir={made.path}", *flags]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--to=onnx", "--output=x"], r"--to=onnx must be one of model_dir, safe"),
+        (["--to=model_dir"], r"needs --output"),
+        (["--output=x"], r"needs --to"),
+        (["--to=model_dir", "--output=x", "--quantization=int8"], r"is for --to=ctra"),
+        (
+            ["--to=ctranslate2", "--output=x", "--quantization=int4"],
+            r"int4 must be one",
+        ),
+        (["--to=model_dir", "--output=x", "--source=a"], r"without --reference"),
+        (["--to=model_dir", "--output=x", "--reference=a"], r"without --source"),
+        (["--to=model_dir", "--output=x", "--check_lines=0"], r"whole number from 1"),
+    ],
+)
+def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
+    with pytest.raises(UserError, match=message):
+        run(tmp_path, *flags)
+
+
+def test_what_is_there_already_is_not_written_over(tmp_path):
+    (tmp_path / "mine").touch()
+    with pytest.raises(OutputError, match=r"--output=.* must be a new or empty"):
+        run(tmp_path, "--to=model_dir", f"--output={tmp_path}")
+
+
+def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
+    flags = ("--to=ctranslate2", f"--output={tmp_path / 'x'}")
+    with pytest.raises(UserError, match=r"architecture='rnn', which CTranslate2"):
+        run(tmp_path, *flags, architecture="rnn")
+
+
+@pytest.mark.parametrize(
+    ("dev", "kind"),
+    [("text:/nowhere/a.en,/nowhere/a.de", InputMissingError), ("", ConfigError)],
+)
+def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kind):
+    with pytest.raises(kind, match="other files with --source and --reference"):
+        run(tmp_path, "--to=model_dir", f"--output={tmp_path / 'x'}", dev=dev)

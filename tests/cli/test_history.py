@@ -1,0 +1,64 @@
+import sys
+
+import pytest
+
+from t2t_jax.cli.history import history_place, kept_history
+
+readline = pytest.importorskip("readline")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    readline.clear_history()
+    yield tmp_path / "state"
+    readline.clear_history()
+
+
+def test_lines_are_kept_for_the_next_start_and_for_nobody_else(state):
+    with kept_history():
+        readline.add_history("Zwei Männer.")
+    file = state / "t2t_jax" / "history"
+    assert "Zwei Männer." in file.read_text(encoding="utf-8")
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (
+        0o600,
+        0o700,
+    )
+    readline.clear_history()
+    with kept_history():
+        assert readline.get_history_item(1) == "Zwei Männer."
+
+
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_a_readline_that_keeps_nothing_private_is_helped(state, monkeypatch, mode):
+    def write(place):
+        assert place.stat().st_mode & 0o777 == 0o600  # before anything is in it
+        place.write_text("x")
+
+    monkeypatch.setattr(readline, "write_history_file", write)
+    file = state / "t2t_jax" / "history"
+    if mode:
+        file.parent.mkdir(parents=True)
+        file.touch(mode)
+    with kept_history():
+        pass
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("x", 0o600)
+
+
+def test_what_cannot_be_kept_is_no_error(state):
+    state.write_text("in the way")
+    with kept_history():
+        readline.add_history("x")
+    assert state.read_text() == "in the way"
+
+
+def test_without_readline_lines_are_read_all_the_same(monkeypatch, state):
+    monkeypatch.setitem(sys.modules, "readline", None)
+    with kept_history():
+        pass
+    assert not state.exists()
+
+
+def test_a_home_that_is_no_path_is_not_used():
+    place = history_place({"XDG_STATE_HOME": "relative"})
+    assert place.parts[-4:] == (".local", "state", "t2t_jax", "history")

@@ -1,0 +1,89 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_jax.cli import windows as windows_module
+from t2t_jax.cli.together import Ended
+from t2t_jax.cli.windows import shared_windows, windows
+from t2t_jax.errors import DataError
+from tests.cli.threads import on_all
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(windows_module, "_MOST_LINES", 3)
+    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 11)
+
+
+@given(st.lists(st.text(max_size=13), max_size=13), st.integers(0, 5))
+def test_windows_hold_all_lines_in_order_and_none_is_too_large(lines, first):
+    found = list(windows(lines, [f"p{line}" for line in lines], first=first))
+    assert [line for window in found for line in window.lines] == lines
+    assert [p for window in found for p in window.prefixes] == [f"p{x}" for x in lines]
+    number = first
+    for window in found:
+        assert window.first == number
+        number += len(window.lines)
+        assert 1 <= len(window.lines) <= 3
+        assert len(window.lines) == 1 or sum(map(len, window.lines)) <= 11
+
+
+def test_no_more_is_read_than_a_window():
+    endless = itertools.count()
+    found = windows(str(number) for number in endless)
+    assert next(found).lines == ["0", "1", "2"]
+    assert next(endless) == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "prefixes"), [(2, 1), (2, 3), (7, 6), (6, 7), (0, 1)]
+)
+def test_there_must_be_a_prefix_for_each_line(lines, prefixes):
+    with pytest.raises(
+        DataError, match="--prefixes must have as many lines as --input"
+    ):
+        list(windows(["a"] * lines, ["b"] * prefixes))
+
+
+def test_processes_that_read_the_same_go_on_side_by_side():
+    lines = ["a", "b", "c", "d"]
+    (first, second) = on_all(
+        lambda ps: list(shared_windows(ps, windows(lines), flag="--input=x")), count=2
+    )
+    assert first == second == list(windows(lines))
+
+
+@pytest.mark.parametrize("other", ["abcx", "abc", "abcde"])
+def test_what_differs_in_a_later_window_ends_both(other, capsys):
+    seen = [[], []]
+
+    def read(processes):
+        lines = ["abcd", other][processes.index]
+        name = f"--input={processes.index}.en"
+        for window in shared_windows(processes, windows(lines), flag=name):
+            seen[processes.index].append(window.lines)
+
+    found = on_all(read, count=2)
+    assert [type(error) for error in found] == [Ended] * 2
+    assert [error.code for error in found] == [65] * 2
+    # What they had alike was handed out.
+    assert seen[0] == seen[1]
+    assert seen[0][0] == ["a", "b", "c"]
+    said = capsys.readouterr().err
+    assert "--input=1.en must hold the same lines on every process: from line 4" in said
+
+
+def test_a_process_that_cannot_read_on_ends_both(capsys):
+    def torn():
+        yield from "abc"
+        raise DataError("--input=x.gz is broken gzip")
+
+    def read(processes):
+        lines = torn() if processes.index else iter("abcdef")
+        return list(shared_windows(processes, windows(lines), flag="--input=x.gz"))
+
+    found = on_all(read, count=2)
+    assert [getattr(error, "code", error) for error in found] == [65] * 2
+    assert capsys.readouterr().err == "error: --input=x.gz is broken gzip\n"

@@ -1,0 +1,55 @@
+"""Translations without a model: what a line becomes is seen from the line."""
+
+from pathlib import Path
+
+import numpy as np
+
+from t2t_jax.cli.flags import parse_argv
+from t2t_jax.cli.rendering import make_render
+from t2t_jax.cli.translating import Translating
+from t2t_jax.decoding.translation import NOTHING, Hypothesis, Translation
+
+TEXT = ["a", "", "bb", "c\u2028", "d", "e", "f"]
+SPOKEN = ["0:A", "", "2:BB", "3:C\u2028", "4:D", "5:E", "6:F"]
+
+
+def options_of(*argv):
+    """Reads a command line that translates the file `in` with the model `run`."""
+    return parse_argv(["--mode=translate", "--workdir=run", "--input=in", *argv])
+
+
+def lines_of(name):
+    """Reads what is between newlines."""
+    return Path(name).read_bytes().decode().removesuffix("\n").split("\n")
+
+
+class Loud:
+    """A model that is its own translator: says the number and the line, loudly."""
+
+    def __init__(self, bias=0.0):
+        self.calls = []
+        self.step, self.others, self.params = 7, (), {"bias": np.full(3, bias)}
+
+    def iterate(self, lines, *, first=0, prefixes=None):
+        """Answers the last line first, as batches are sorted otherwise."""
+        self.calls.append((first, list(lines)))
+        prefixes = prefixes or [""] * len(lines)
+        assert len(prefixes) == len(lines)
+        for number in reversed(range(len(lines))):
+            if lines[number] == "broken":
+                raise KeyError("the program is at fault")
+            text = f"{prefixes[number]}{first + number}:{lines[number].upper()}"
+            said = Hypothesis(
+                text=text, score=-1.0, log_probability=-2.0, num_tokens=3, ended=True
+            )
+            found = Translation(hypotheses=(said,))
+            yield number, found if lines[number] else NOTHING
+
+    def translations(self, lines, *, first=0):
+        found = dict(self.iterate(lines, first=first))
+        return [found[number] for number in range(len(lines))]
+
+
+def loader(loud):
+    """Makes what stands in for `load_translating`."""
+    return lambda options: Translating(loud, loud, make_render(options))

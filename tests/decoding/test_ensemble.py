@@ -1,0 +1,42 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.decoding.beam_search import beam_search
+from t2t_jax.decoding.ensemble import EnsembleStepModel
+from tests.decoding.models import EOS, lattice, recurrent
+
+A, B = 4, 5
+V = 11
+SOURCE = jnp.asarray([[5, 6, 7, EOS], [8, EOS, 0, 0]])
+
+
+def found(model, **options):
+    return jax.jit(lambda: beam_search(model, SOURCE, beam_size=3, **options))()
+
+
+def test_probabilities_are_averaged_and_not_their_logarithms():
+    # The mean of 0.9 and 0.05 is 0.475; that of the logarithms would choose B.
+    one = lattice({(): {A: 0.9, B: 0.1}}, V)
+    other = lattice({(): {A: 0.05, B: 0.55, 6: 0.4}}, V)
+    result = found(EnsembleStepModel((one, other)))
+    assert np.asarray(result.tokens_BxWxT)[0, 0, :2].tolist() == [A, EOS]
+    np.testing.assert_allclose(
+        result.log_probabilities_BxW[0, 0], np.log(0.475), rtol=1e-5
+    )
+
+
+def test_a_model_and_itself_are_that_model():
+    model = recurrent(3, V)
+    alone, twice = found(model), found(EnsembleStepModel((model, model)))
+    np.testing.assert_array_equal(alone.tokens_BxWxT, twice.tokens_BxWxT)
+    np.testing.assert_allclose(alone.scores_BxW, twice.scores_BxW, rtol=1e-5)
+
+
+def test_members_keep_their_own_state_and_their_order_is_nothing():
+    one, other = recurrent(3, V), recurrent(8, V)
+    result = found(EnsembleStepModel((one, other)))
+    swapped = found(EnsembleStepModel((other, one)))
+    np.testing.assert_array_equal(result.tokens_BxWxT, swapped.tokens_BxWxT)
+    for model in (one, other):
+        assert (np.asarray(found(model).tokens_BxWxT) != result.tokens_BxWxT).any()

@@ -1,0 +1,122 @@
+"""What is not the model is caught before anybody can take it for the model.
+
+Seen to fail: without the check after writing; where a failed export stays; without the
+comparison of the arrays.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from t2t_jax.cli import export
+from t2t_jax.cli.flags import parse_argv
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import DataError
+from t2t_jax.exporting import ctranslate2_model, exporter
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model_directory import write_model
+from tests.exporting.counting import write_text
+from tests.model.tiny import tiny_params
+
+pytest.importorskip("safetensors")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model that was never trained, of the shapes of tests/integration/tiny.py."""
+    place = tmp_path_factory.mktemp("exporter")
+    corpus = write_text(place)
+    config = Config(
+        data=DataConfig(train=corpus, dev=corpus),
+        vocabulary=VocabularyConfig(size=44),
+        model=TransformerConfig(
+            num_layers=1,
+            d_model=16,
+            d_ff=32,
+            num_heads=2,
+            d_k=8,
+            d_v=8,
+            vocab_size=44,
+            dropout=0.0,
+        ),
+        decoding=DecodingConfig(max_source_length=24, max_extra_tokens=5),
+    )
+    vocabularies = Vocabularies.find(
+        open_corpus(corpus), config=config.vocabulary, seed=0, say=print
+    )
+    origin = {"step": 200, "kinds": ["final"]}
+    write_model(
+        place / "model",
+        tiny_params(config.model),
+        vocabularies=vocabularies,
+        config=config,
+        origin=origin,
+    )
+    return place / "model"
+
+
+def one_matrix_turned(spec):
+    matrix = spec.decoder.layer[0].attention.linear[-1]
+    matrix.weight = matrix.weight.T
+
+
+def one_scale_missing(spec):
+    spec.encoder.scale_embeddings = False
+
+
+def one_number_changed(spec):
+    spec.encoder.layer[0].ffn.linear_1.weight[3, 5] += 0.1
+
+
+@pytest.mark.parametrize(
+    "spoil", [one_matrix_turned, one_scale_missing, one_number_changed]
+)
+def test_a_converter_that_is_wrong_is_caught(model, tmp_path, monkeypatch, spoil):
+    pytest.importorskip("ctranslate2")
+    fill = ctranslate2_model.fill_stacks
+
+    def fill_and_spoil(spec, *args, **kwargs):
+        fill(spec, *args, **kwargs)
+        spoil(spec)
+
+    monkeypatch.setattr(ctranslate2_model, "fill_stacks", fill_and_spoil)
+    refused(model, "ctranslate2", tmp_path, r"must do what the model does, on 20")
+
+
+def test_an_epsilon_of_another_model_is_caught(model, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2")
+    write = exporter.write_ctranslate2
+
+    def write_other(to, params, *, config, **kwargs):
+        model = dataclasses.replace(config.model, layer_norm_epsilon=1e-2)
+        write(to, params, config=dataclasses.replace(config, model=model), **kwargs)
+
+    monkeypatch.setattr(exporter, "write_ctranslate2", write_other)
+    refused(model, "ctranslate2", tmp_path, r"log-probability differs by")
+
+
+@pytest.mark.parametrize("form", ["model_dir", "safetensors"])
+def test_a_bit_that_changes_on_its_way_is_caught(model, tmp_path, monkeypatch, form):
+    write = exporter.write_model
+
+    def write_other(to, params, **kwargs):
+        leaves, tree = jax.tree.flatten(params)
+        leaves[3] = np.nextafter(leaves[3], 9, dtype=np.float32)
+        write(to, jax.tree.unflatten(tree, leaves), **kwargs)
+
+    monkeypatch.setattr(exporter, "write_model", write_other)
+    refused(model, form, tmp_path, r"1 of \d+ arrays were written, and are others")
+
+
+def refused(model, form, tmp_path, message):
+    """An export that is not the model is none: nothing of it is left."""
+    flags = [f"--to={form}", f"--output={tmp_path / 'made' / 'x'}", "--check_lines=20"]
+    with pytest.raises(DataError, match=message):
+        export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+    assert list((tmp_path / "made").iterdir()) == []

@@ -1,0 +1,121 @@
+import dataclasses
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.exporting.comparison import Comparison
+from t2t_jax.exporting.model_card import Facts, model_card
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+
+COMPARISON = Comparison(
+    text="test",
+    lines=1000,
+    left_out=0,
+    equal=997,
+    ties=3,
+    largest_gap=2e-5,
+    largest_difference=1.2e-5,
+    mean_difference=1e-6,
+    bleu=35.817,
+    exported_bleu=35.824,
+    beam_size=4,
+    beam_equal=995,
+    beam_bleu=36.9,
+    exported_beam_bleu=36.9,
+    bleu_signature="nrefs:1|case:mixed",
+)
+FACTS = Facts(
+    name="mine",
+    form="model_dir",
+    config=Config(
+        steps=5000,
+        data=DataConfig(train="text:a.en,a.fr"),
+        vocabulary=VocabularyConfig(size=8000),
+        model=TransformerConfig(vocab_size=8000),
+    ),
+    origin={"step": 3000, "kinds": ["best"]},
+    comparison=COMPARISON,
+    quantization="float32",
+    positions=0,
+    params_sha256="abc",
+    vocabulary_sha256="def",
+    versions={"t2t_jax": "1.0", "jax": "0.10"},
+)
+
+
+def card(**changed):
+    return model_card(dataclasses.replace(FACTS, **changed))
+
+
+def test_what_is_known_stands_in_it_and_nothing_else():
+    text = card()
+    for words in (
+        "# mine\n\nA translation model from en to fr: a Transformer",
+        "| step | 3,000 of 5,000 |",
+        "| run | not known |",
+        "| parameters | 48,197,632 |",
+        "| subwords (SentencePiece, BPE) | 8,000 |",
+        "| made with | t2t_jax 1.0, jax 0.10 |",
+        "997 of 1000",
+        "35.82, 35.82",
+        r"`nrefs:1\|case:mixed`",  # a bar would begin another column
+        "These parameters were not scored",
+    ):
+        assert words in text
+    assert "mean of the steps" not in text
+    assert "None" not in text
+
+
+def test_scores_of_the_development_text_come_with_their_signatures():
+    scores = {
+        "bleu": 31.256,
+        "bleu_signature": "s|t",
+        "perplexity": 4.9,
+        "sentences": 9,
+    }
+    text = card(origin={**FACTS.origin, "development": scores})
+    assert r"| BLEU | 31.26 `s\|t` |" in text
+    assert "| perplexity | 4.90 |" in text
+    assert "chrF |" not in text
+
+
+def test_a_mean_names_its_steps_and_text_its_pairs():
+    corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": 29000}
+    origin = {**FACTS.origin, "averaged_steps": [1000, 3000], "data": {"train": corpus}}
+    text = card(origin=origin)
+    assert "| mean of the steps | 1,000, 3,000 |" in text
+    assert "| train text | `text:a.en,a.fr`, 29,000 pairs |" in text
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("model_dir", "pip install 't2t-jax'"),
+        ("safetensors", "pip install 't2t-jax[export]'"),
+        ("ctranslate2", "pip install ctranslate2 sentencepiece"),
+    ],
+)
+def test_each_form_says_how_it_is_used(form, words):
+    text = card(form=form, positions=2048)
+    assert words in text
+    assert ("knows 2,048 positions" in text) == (form == "ctranslate2")
+
+
+def test_a_source_with_its_own_subwords_names_their_file():
+    vocabulary = VocabularyConfig(size=8000, source_size=500)
+    model = TransformerConfig(vocab_size=8000, source_vocab_size=500, tying="decoder")
+    config = dataclasses.replace(FACTS.config, vocabulary=vocabulary, model=model)
+    text = card(form="ctranslate2", config=config)
+    assert 'SentencePieceProcessor("mine/vocab_source.model")' in text
+    assert "8,000 (source: 500)" in text
+
+
+def test_the_recurrent_baseline_has_its_own_figures():
+    config = dataclasses.replace(
+        FACTS.config, architecture="rnn", rnn=RNNConfig(vocab_size=8000)
+    )
+    text = card(config=config)
+    assert "a LSTM" not in text
+    assert "an LSTM" in text
+    assert "num_heads" not in text
