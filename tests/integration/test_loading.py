@@ -34,7 +34,7 @@ def test_a_loaded_model_translates_line_by_line(workdir):
 def test_three_lines_of_the_readme_translate_as_printed(workdir, tmp_path):
     readme = (tiny.ROOT / "README.md").read_text(encoding="utf-8")
     _, script = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert len(script.strip().splitlines()) == 3
+    assert len([line for line in script.splitlines() if line]) == 3
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "phrasebook").symlink_to(workdir)
     done = subprocess.run(
