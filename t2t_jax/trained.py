@@ -136,6 +136,7 @@ class Model:
         """
         config = _changed(self.decoding, changes)
         models = (self, *self.others)
+        _require_beams(config, self.vocabularies.target.size)
         for one in models:
             _require_positions(config, _max_length(one.module))
         steps = tuple(make_step_model(one.module, one.params) for one in models)
@@ -190,6 +191,14 @@ def _changed(config: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConf
             for name in unknown
         )
     return dataclasses.replace(config, **changes)
+
+
+def _require_beams(config: DecodingConfig, vocab_size: int) -> None:
+    if config.beam_size > vocab_size:
+        raise UserError(
+            f"beam_size={config.beam_size} must be at most the {vocab_size} subwords "
+            "that a hypothesis can begin with. Lower beam_size."
+        )
 
 
 def _require_positions(config: DecodingConfig, most: int | None) -> None:

@@ -199,15 +199,17 @@ def _joined(
     ends = [
         len(one.tokens) - has_eos for one, has_eos in zip(column, heads, strict=True)
     ]
+    text = ""
+    for glue, one in zip(between, column, strict=True):
+        # Where a part says nothing, nothing stands between it and the others.
+        text += glue + one.text if text and one.text else one.text
     tokens: list[str] = []
     logs: list[float] = []
     for one, end in zip(column, ends, strict=True):
         tokens += one.tokens[:end]
         logs += one.token_log_probabilities[:end]
     return Hypothesis(
-        text="".join(
-            glue + one.text for glue, one in zip(between, column, strict=True)
-        ),
+        text=text,
         score=log_probability / ((5 + num_tokens) / 6) ** alpha,
         log_probability=log_probability,
         num_tokens=num_tokens,

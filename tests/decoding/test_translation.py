@@ -40,6 +40,12 @@ def test_joined_parts_are_one_translation_with_one_end():
     assert (joined.num_parts, joined.status) == (2, "chunked")
 
 
+def test_nothing_stands_beside_a_part_that_says_nothing():
+    parts = [translation(hypothesis(text)) for text in ("", "a", "", "b", "")]
+    joined = join(parts, ["", " ", " ", " ", " "], length_penalty=0)
+    assert joined.text == "a b"
+
+
 def test_joined_parts_have_looked_at_their_own_source_only():
     parts = [translation(hypothesis("a b")), translation(hypothesis("d"))]
     weights = join(parts, ["", ""], length_penalty=0).hypotheses[0].attention_TxS

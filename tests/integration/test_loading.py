@@ -85,6 +85,20 @@ def test_models_together_translate_and_do_not_score(workdir):
         both.score(line, line)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beem_size": 3}, "beem_size is no setting .* Did you mean beam_size"),
+        ({"beam_size": 151}, "beam_size=151 must be at most the 150 subwords"),
+        ({"beam_size": 0}, "decoding.beam_size=0 must be a whole number"),
+        ({"attention": True, "attention_layer": 7}, "attention_layer=7 must name one"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_by_name(workdir, settings, message):
+    with pytest.raises(UserError, match=message):
+        t2t_jax.load(workdir).translator(**settings)
+
+
 def test_models_of_other_vocabularies_do_not_go_together(workdir, tmp_path):
     settings = ["--config.vocabulary.size=110", "--config.model.d_ff=12"]
     done = tiny.run(*tiny.arguments(tmp_path / "third", steps=2), *settings)
