@@ -14,10 +14,10 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.endings import report
 from t2t_jax.cli.listeners import guard_stderr
@@ -29,6 +29,9 @@ from t2t_jax.parallelism.compilation_cache import (
 from t2t_jax.parallelism.distributed import join, joined
 from t2t_jax.parallelism.large_pages import begin_with_large_pages
 from t2t_jax.training.guard import leaving_at_once
+
+if TYPE_CHECKING:
+    from t2t_jax.cli.options import Options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -63,8 +66,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli import flags
-    from t2t_jax.cli.lines import put_down
-    from t2t_jax.cli.modes import READERS, TOGETHER
+    from t2t_jax.cli.modes import TOGETHER
     from t2t_jax.cli.usage import usage
 
     if {"--help", "-h", "-help", "--helpfull"} & set(argv):
@@ -83,9 +85,21 @@ def _run(argv: Sequence[str]) -> int:
         options = dataclasses.replace(options, processes=processes)
     else:
         require_single_task(options.mode)
-    with leaving_at_once(put_down) if options.mode in READERS else nullcontext():
+    with _leaving(options):
         code: int = mode.run(options)
     return code
+
+
+def _leaving(options: Options) -> AbstractContextManager[None]:
+    """Lets a signal end a mode at once that leaves a run as it is."""
+    from t2t_jax.cli.lines import put_down
+    from t2t_jax.cli.modes import READERS
+
+    if options.mode not in READERS:
+        return nullcontext()
+    # Without it a job by shards refuses to go on.
+    kept = ", with --resume" if options.shards and not options.resume else ""
+    return leaving_at_once(put_down, advice=f"Give the same command again{kept}.")
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
@@ -68,7 +69,8 @@ def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
       flag: that has named it.
 
     Raises:
-      OutputError: it holds something already, or lies among the run's checkpoints.
+      OutputError: it holds something already, or lies among the run's checkpoints, or
+        nothing can be made there.
     """
     inside = workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]
     if inside or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
@@ -76,3 +78,13 @@ def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
             f"--{flag}={to} must be a new or empty directory outside the checkpoints, "
             "and is not. Name another."
         )
+    try:
+        near = next(place for place in (to, *to.resolve().parents) if place.exists())
+        # Tried, for permissions do not tell: nobody makes anything in /proc.
+        with TemporaryDirectory(prefix=".", dir=near):
+            pass
+    except OSError as error:
+        raise OutputError(
+            f"--{flag}={to} must be a directory that can be made, and cannot: "
+            f"{error.strerror}. Name another."
+        ) from error

@@ -2,6 +2,7 @@ import errno
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -126,6 +127,27 @@ def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, num
     fake_mode(lambda options: signal.raise_signal(number))
     assert main([]) == 75
     assert f"Stopped by {number.name}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("shards", "resume", "advice"),
+    [
+        (0, False, "Give the same command again."),
+        (3, False, "Give the same command again, with --resume."),
+        (3, True, "Give the same command again."),
+    ],
+)
+def test_a_stop_names_the_command_that_goes_on(monkeypatch, shards, resume, advice):
+    told = []
+
+    def leaving(clear_up, *, advice):
+        told.append(advice)
+        return nullcontext()
+
+    monkeypatch.setattr(program, "leaving_at_once", leaving)
+    asked = SimpleNamespace(mode="translate", shards=shards, resume=resume)
+    with program._leaving(asked):
+        assert told == [advice]
 
 
 @pytest.fixture

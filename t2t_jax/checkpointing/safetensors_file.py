@@ -8,6 +8,7 @@ checkpoint holds. Reading it runs no code and follows no path.
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +39,7 @@ def require_safetensors() -> None:
     if find_spec("safetensors") is None:
         raise UserError(
             f"{SAFETENSORS} needs the package safetensors, which is not installed. "
-            "Run: pip install 't2t-jax[export]'"
+            "Run: pip install -e '.[export]'"
         )
 
 
@@ -56,7 +57,10 @@ def write_safetensors(path: Path, params: Params) -> None:
     from safetensors.numpy import save_file
 
     arrays = {name: np.ascontiguousarray(leaf) for name, leaf in _named(params).items()}
+    path.touch()
+    mode = path.stat().st_mode  # as the umask has it; the package lets nobody else read
     save_file(arrays, path, metadata={_CHECKSUMS: json.dumps(checksums(arrays))})
+    path.chmod(stat.S_IMODE(mode))
 
 
 class SafetensorsFile:
@@ -126,7 +130,8 @@ class SafetensorsFile:
             fault = machine_error(error, self._path)
             if fault:
                 raise fault from error
-            raise self._damaged(str(error).splitlines()[0]) from error
+            reason = str(error) or type(error).__name__
+            raise self._damaged(reason.splitlines()[0]) from error
         params: Params = jax.tree_util.tree_map_with_path(
             lambda path, leaf: jax.device_put(arrays[_name(path)], leaf.sharding), like
         )

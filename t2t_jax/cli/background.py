@@ -24,9 +24,15 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: Queue[_Task | None] = Queue()
+        self._last: Future[Any] | None = None
         # A daemon: what nobody waits for must not keep the process.
         self._thread = Thread(target=self._work, daemon=True)
         self._thread.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether what was begun last, and given up since, is still going on."""
+        return self._last is not None and not self._last.done()
 
     def do(self, act: Callable[[], Done]) -> Done:
         """Returns what `act` does, or raises what it has raised.
@@ -35,6 +41,7 @@ class Background:
           act: begins when all before it has ended.
         """
         future: Future[Done] = Future()
+        self._last = future
         self._tasks.put((act, future))
         while not future.done():
             # In slices: a signal that comes just before a wait does not end it.

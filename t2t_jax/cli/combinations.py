@@ -10,6 +10,8 @@ from absl import flags
 from t2t_jax.cli import flag_rules
 from t2t_jax.cli.modes import MODES
 from t2t_jax.cli.options import COMPANIONS, FLAGS, FORMATS, RIVALS
+from t2t_jax.cli.translation_flags import OF_SAMPLES
+from t2t_jax.config import Config
 from t2t_jax.parsing import nearest
 
 
@@ -52,6 +54,23 @@ def problems(values: flags.FlagValues) -> list[str]:
         except ValueError as error:
             found.append(str(error))
     return found + _combination_problems(values)
+
+
+def ignored(values: flags.FlagValues, config: Config) -> list[str]:
+    """Lists the flags that a configuration has no use for, a message for each.
+
+    Args:
+      values: all flags of the table.
+      config: of the run, with all that the command line changes.
+    """
+    if config.decoding.sample:
+        return []
+    return [
+        f"--{name} is for samples, and without --sample the best translation is "
+        "searched for. Give both, or neither."
+        for name in OF_SAMPLES
+        if values[name].present
+    ]
 
 
 def _combination_problems(values: flags.FlagValues) -> list[str]:

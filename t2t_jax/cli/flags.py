@@ -52,6 +52,8 @@ def parse_argv(argv: Sequence[str]) -> Options:
     else:
         config = parse(values.config.to_dict())
     _require_built(config, overrides)
+    if unused := combinations.ignored(values, config):
+        raise UserError(unused)
     named: dict[str, Any] = {
         name: combinations.value(name, values)
         for name, flag in FLAGS.items()

@@ -1,4 +1,4 @@
-"""What was typed at the prompt, kept from one start to the next."""
+"""What is typed at the prompt: the line that is there, and those of earlier starts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,15 @@ def history_place(environ: Mapping[str, str] = os.environ) -> Path:
     return base / "t2t_jax" / "history"
 
 
+def half_typed() -> str:
+    """Returns what stands on the line that is being typed; "" without readline."""
+    try:
+        import readline
+    except ImportError:
+        return ""
+    return readline.get_line_buffer()
+
+
 @contextmanager
 def kept_history() -> Iterator[None]:
     """Lets lines be edited and called back, and keeps the newest of them.
@@ -40,6 +49,9 @@ def kept_history() -> Iterator[None]:
     except ImportError:
         yield
         return
+    # A locale of ASCII would make commands of the bytes of an umlaut.
+    for setting in ("input-meta on", "output-meta on", "convert-meta off"):
+        readline.parse_and_bind(f"set {setting}")
     with suppress(OSError, RuntimeError):
         readline.read_history_file(history_place())
     readline.set_history_length(_MOST_LINES)

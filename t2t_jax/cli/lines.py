@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -18,6 +19,7 @@ from typing import IO, BinaryIO
 from t2t_jax.data.lines import open_bytes
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AT_ONCE = 1000  # lines
 _PATIENCE = 2.0  # seconds
 
@@ -108,7 +110,8 @@ def opened_output(
             raise OutputError(
                 f"--{flag}=- is standard output, which is closed. Name a file."
             )
-        yield sys.stdout.buffer
+        with _named("standard output"):
+            yield sys.stdout.buffer
         return
     place = output_place(name, flag=flag, inputs=inputs)
     # A device or a pipe is written to as it is: to rename onto it would remove it.
@@ -128,13 +131,24 @@ def opened_output(
             raise OutputError(
                 f"--{flag}={name} must be a file that can be written: {error.strerror}."
             ) from error
-        with out:
+        with _named(name), out:
             yield out
         if not special:
             os.replace(beside, place)
     finally:
         beside.unlink(missing_ok=True)
         _unfinished.discard(beside)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Says what there is no more room for; writing itself knows no names."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL and error.filename is None:
+            error.filename = name
+        raise
 
 
 def output_place(
@@ -177,7 +191,8 @@ def explained(name: str, flag: str = "input") -> Iterator[None]:
         raise DataError(f"--{flag}={name} is broken gzip: {error}.") from error
     except OSError as error:
         raise InputMissingError(
-            f"--{flag}={name} must be a file that can be read: {error.strerror}."
+            f"--{flag}={name} must be a file that can be read: "
+            f"{error.strerror or error}."
         ) from error
 
 

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.cli.lines import opened_output, write_lines
+from t2t_jax.cli.output_record import is_recorded, keep_record
 from t2t_jax.errors import ConfigError, DataError, OutputError
 from t2t_jax.files import read_object
 
 _MANIFEST = "manifest.json"
+_MEND = "Move it away, to begin again."
 _MOST_TOLD = 5
 
 
@@ -57,6 +59,8 @@ class OutputShards:
     def begin(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
         """Makes the directory, unless it is there and may be gone on with.
 
+        With `resume` it is not made either where all are joined.
+
         Args:
           made_of: JSON values by name: what the shards depend on.
           resume: whether to go on where there is something.
@@ -66,6 +70,8 @@ class OutputShards:
           ConfigError: what is there is made of something else.
           DataError: what is there is damaged.
         """
+        if resume and self.is_joined(made_of):
+            return
         beside = self.place.with_name(f".{self.place.name}.{_this_process()}")
         try:
             beside.mkdir()
@@ -77,12 +83,24 @@ class OutputShards:
             finally:
                 shutil.rmtree(beside, ignore_errors=True)
         except OSError as error:
-            if not self.place.is_dir():
+            if self.place.is_dir():
+                self.require(made_of, resume=resume)
+            elif not (resume and self.is_joined(made_of)):  # Not just now, by another.
                 raise OutputError(
                     f"{self.place} must be a directory that can be made: "
                     f"{error.strerror}. Name another --output."
                 ) from error
-            self.require(made_of, resume=resume)
+
+    def is_joined(self, made_of: Mapping[str, Any]) -> bool:
+        """Tells whether all shards have become the file, which is still there.
+
+        Args:
+          made_of: as for `begin`.
+
+        Raises:
+          DataError: what is written down about it is damaged.
+        """
+        return not self.place.exists() and is_recorded(self._output, made_of)
 
     def require(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
         """Checks that what is there, if anything, may be gone on with.
@@ -103,12 +121,13 @@ class OutputShards:
                 f"{self.place} holds what an earlier job has translated. Go on with it "
                 "by --resume, or remove it."
             )
-        mend = "Move it away, to begin again."
         try:
-            was = read_object(self.place / _MANIFEST, mend=mend)
+            was = read_object(self.place / _MANIFEST, mend=_MEND)
         except OSError as error:
+            if not self.place.exists():  # Another job has just joined all.
+                return
             raise DataError(
-                f"{self.place} holds no {_MANIFEST} that can be read. {mend}"
+                f"{self.place} holds no {_MANIFEST} that can be read. {_MEND}"
             ) from error
         # As JSON gives it back: lists for tuples.
         now = json.loads(json.dumps(dict(made_of)))
@@ -127,10 +146,11 @@ class OutputShards:
 
     def unfinished(self) -> list[int]:
         """Lists the shards that are not done; none if another job has joined all."""
-        if not (self.place / _MANIFEST).exists():
+        try:
+            there = set(os.listdir(self.place))
+        except FileNotFoundError:
             return []
-        done = set(os.listdir(self.place))
-        return [shard for shard in range(self._count) if _name(shard) not in done]
+        return [shard for shard in range(self._count) if _name(shard) not in there]
 
     @contextmanager
     def taken(self, shard: int) -> Iterator[bool]:
@@ -159,9 +179,12 @@ class OutputShards:
 
         Raises:
           OutputError: the file cannot be made.
+          DataError: the manifest is damaged.
         """
         with _lock(self.place / "joining.lock", wait=True):
-            if not (self.place / _MANIFEST).exists():
+            try:
+                made_of = read_object(self.place / _MANIFEST, mend=_MEND)
+            except FileNotFoundError:
                 return
             with opened_output(str(self._output)) as out:
                 for shard in range(self._count):
@@ -169,6 +192,7 @@ class OutputShards:
                         shutil.copyfileobj(whole, out)
                 out.flush()
                 os.fsync(out.fileno())
+            keep_record(self._output, made_of)
             gone = self.place.with_name(f".{self.place.name}.{_this_process()}")
             os.rename(self.place, gone)
             shutil.rmtree(gone, ignore_errors=True)

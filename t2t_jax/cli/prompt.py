@@ -1,20 +1,21 @@
 """A prompt on a terminal: a line in, its translation and what it took out.
 
-Ctrl-C gives up the translation under way, or clears the line; a second one in a row
-leaves. Ctrl-D leaves too.
+Ctrl-C gives up the translation under way, or clears the line; a second one in a row,
+with nothing typed in between, leaves. Ctrl-D leaves too.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from t2t_jax.cli.background import Background
-from t2t_jax.cli.history import kept_history
+from t2t_jax.cli.history import half_typed, kept_history
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.rendering import STATUS_WORDS
 from t2t_jax.cli.same_model import load_one
@@ -26,7 +27,10 @@ from t2t_jax.training.guard import raising_on_signals
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
     from t2t_jax.decoding.translation import Translation
+    from t2t_jax.decoding.translator import Translator
     from t2t_jax.trained import Model
+
+_Done = TypeVar("_Done")
 
 _PROMPT = "> "
 _HELP = """\
@@ -34,6 +38,7 @@ A line is translated. Commands:
   :n 5        shows the 5 best from now on
   :beam 8     keeps 8 hypotheses alive
   :alpha 0.6  sets the length penalty
+  ::word      translates what begins with a colon, here ":word"
   :help       shows this
   :quit       leaves, as Ctrl-D does, or Ctrl-C twice"""
 _SETTINGS: dict[str, tuple[str, Callable[[str], float]]] = {
@@ -71,15 +76,16 @@ def converse(options: Options) -> int:
 
     Raises:
       UserError: there is no model.
-      KeyboardInterrupt: Ctrl-C twice, or another signal.
+      KeyboardInterrupt: another signal than that of Ctrl-C.
     """
+    _read_and_write_utf8()
     require_models(options)
     _say("Loading …")
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding
     )
     conversation = _Conversation(model)
-    conversation.warm_up()
+    conversation.begin()
     _say(":help lists what can be typed beside text.")
     background = conversation.background
     with ExitStack() as context:
@@ -104,10 +110,9 @@ class _Conversation:
         self._compiled = _CompilationCount()
         self.background = Background()
 
-    def warm_up(self) -> None:
+    def begin(self) -> None:
         """Compiles what a short line needs, so that its time is that of translating."""
-        _say("Warming up …")
-        self._translator.translate(["a"])
+        _warm_up(self._translator)
 
     def run(self) -> None:
         """Answers line after line."""
@@ -122,8 +127,11 @@ class _Conversation:
                 for problem in error.problems:
                     _say(f"error: {problem}")
             except KeyboardInterrupt as signalled:
-                if self._was_interrupted or signalled.args != ("SIGINT",):
+                if signalled.args != ("SIGINT",):
                     raise
+                if self._was_interrupted and not half_typed():
+                    _say("")
+                    return
                 self._was_interrupted = True
                 _say("\n(Ctrl-C again leaves, as Ctrl-D does)")
 
@@ -136,11 +144,18 @@ class _Conversation:
         command, *values = line.split() or [""]
         if command in _SETTINGS:
             self._set(command, " ".join(values))
-        elif command.startswith(":"):
+        elif command.startswith(":") and not command.startswith("::"):
             _say(_HELP)
         elif command:
+            text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
-            _show(*self.background.do(lambda: self._timed(line, number)))
+            _show(*self._in_background(lambda: self._timed(text, number)))
+
+    def _in_background(self, act: Callable[[], _Done]) -> _Done:
+        """Has something done where Ctrl-C can give it up, and says if it must wait."""
+        if self.background.is_busy:
+            _say("(finishing what was given up …)")
+        return self.background.do(act)
 
     def _set(self, command: str, value: str) -> None:
         name, read = _SETTINGS[command]
@@ -151,13 +166,15 @@ class _Conversation:
                 f"{command} wants a number, such as {command} 2, and got {value!r}."
             ) from error
         changed = _changed(self._model.decoding, name, number)
-        self._model = dataclasses.replace(self._model, decoding=changed)
-        self._translator = self._model.translator()
+        model = dataclasses.replace(self._model, decoding=changed)
+        translator = model.translator()
+        self._in_background(lambda: _warm_up(translator))
+        # Only now: what is given up, or fails, leaves all as it was.
+        self._model, self._translator = model, translator
         _say(
             f"n_best {changed.n_best}, beam_size {changed.beam_size}, length_penalty "
             f"{changed.length_penalty:g}"
         )
-        self.background.do(self.warm_up)
 
     def _timed(self, line: str, number: int) -> tuple[Translation, float]:
         """Translates a line, again if something was compiled for it."""
@@ -179,6 +196,11 @@ class _CompilationCount:
 
     def _hear(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         self.count += "backend_compile" in event
+
+
+def _warm_up(translator: Translator) -> None:
+    _say("Warming up …")
+    translator.translate(["a"])
 
 
 def _changed(config: DecodingConfig, name: str, number: float) -> DecodingConfig:
@@ -203,6 +225,13 @@ def _show(found: Translation, seconds: float) -> None:
         f"  score {found.score:.3f}, {found.num_tokens} tokens, "
         f"{1_000 * seconds:.0f} ms{f', {word}' if word else ''}"
     )
+
+
+def _read_and_write_utf8() -> None:
+    """Speaks as terminals do, where the locale is that of a bare machine."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -21,7 +22,7 @@ from t2t_jax.cli.translating import Translating, check_asked, load_translating
 from t2t_jax.cli.translation_report import TranslationReport
 from t2t_jax.cli.windows import Window, require_as_many, windows
 from t2t_jax.data.line_counts import Count
-from t2t_jax.errors import OutputError, UserError
+from t2t_jax.errors import InputMissingError, OutputError, UserError
 from t2t_jax.files import VISIBLE_SECONDS
 from t2t_jax.parallelism.distributed import Processes
 
@@ -89,6 +90,8 @@ def _opened(options: Options) -> _Opened:
             "which are files. Name both."
         )
     check_asked(options)
+    _require_file("input", options.input)
+    _require_file("prefixes", options.prefixes)
     inputs = (options.input, options.prefixes)
     output = output_place(options.output, inputs=inputs)
     if output.exists() and not output.is_file():
@@ -111,6 +114,15 @@ def _opened(options: Options) -> _Opened:
     return _Opened(text, prefixes, shards, settings, made_of)
 
 
+def _require_file(flag: str, name: str) -> None:
+    """Checks that what is there is no pipe; what is missing, opening it will say."""
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise InputMissingError(
+            f"--{flag}={name} must be a file, since --shards reads it more than once, "
+            "and is none. Write the lines into one, or leave --shards out."
+        )
+
+
 def _described(translating: Translating) -> dict[str, Any]:
     from t2t_jax.evaluation.protocol import fingerprint_params
 
@@ -126,13 +138,14 @@ def _described(translating: Translating) -> dict[str, Any]:
 def _require_seen(shards: OutputShards, made_of: Mapping[str, Any]) -> None:
     """Checks that this process sees what the first one has begun."""
     deadline = time.monotonic() + VISIBLE_SECONDS
-    while not shards.place.exists() and time.monotonic() < deadline:
+    # Another job may have joined all meanwhile.
+    while not (shards.place.exists() or shards.is_joined(made_of)):
+        if time.monotonic() > deadline:
+            raise OutputError(
+                f"{shards.place} must be on a file system that all processes share, "
+                "and this one does not see it. Name another --output."
+            )
         time.sleep(_WAIT)
-    if not shards.place.exists():
-        raise OutputError(
-            f"{shards.place} must be on a file system that all processes share, and "
-            "this one does not see it. Name another --output."
-        )
     shards.require(made_of, resume=True)
 
 

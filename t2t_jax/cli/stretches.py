@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from itertools import islice
+from typing import IO
 
 from t2t_jax.cli.lines import explained, text_of
 from t2t_jax.data.lines import open_bytes
+from t2t_jax.errors import DataError
 
 _STRIDE = 1_000
 """Lines between two places that are remembered: eight bytes for each of these."""
@@ -29,7 +32,7 @@ class NumberedLines:
 
     Raises:
       InputMissingError: the file is not there or cannot be read.
-      DataError: it ends in .gz and is not gzip.
+      DataError: it ends in .gz and is not gzip, or changes while it is read.
     """
 
     def __init__(self, name: str, *, flag: str = "input"):
@@ -38,11 +41,13 @@ class NumberedLines:
         self.count = place = 0
         digest = hashlib.sha256()
         with explained(name, flag), open_bytes(name) as file:
+            self._was = _state_of(file)
             for self.count, line in enumerate(file, start=1):
                 if self.count % _STRIDE == 1:
                     self._places.append(place)
                 place += len(line)
                 digest.update(line)
+            self._require_unchanged(file)
         self.sha256 = digest.hexdigest()
 
     def stretch(self, first: int, end: int) -> Iterator[str]:
@@ -54,11 +59,32 @@ class NumberedLines:
 
         Yields:
           The lines, without their ends; bytes that are no UTF-8 become U+FFFD.
+
+        Raises:
+          InputMissingError: the file cannot be read any more.
+          DataError: it is no longer the one that was read through.
         """
         if first >= end:
             return
         with explained(self._name, self._flag), open_bytes(self._name) as file:
+            self._require_unchanged(file)
             file.seek(self._places[first // _STRIDE])
-            behind = first % _STRIDE
-            for line in islice(file, behind, behind + end - first):
+            behind, left = first % _STRIDE, end - first
+            for line in islice(file, behind, behind + left):
                 yield text_of(line)
+                left -= 1
+            self._require_unchanged(file, missing=left)
+
+    def _require_unchanged(self, file: IO[bytes], *, missing: int = 0) -> None:
+        if missing or _state_of(file) != self._was:
+            raise DataError(
+                f"--{self._flag}={self._name} has changed since the job began, and its "
+                "translations would be of two texts. Bring the old one back, and give "
+                "the same command again, with --resume."
+            )
+
+
+def _state_of(file: IO[bytes]) -> tuple[int, int]:
+    """Returns what changes with a file; its inode may, where one is on a network."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns

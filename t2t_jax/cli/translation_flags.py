@@ -54,7 +54,7 @@ TRANSLATION_FLAGS = {
     "n_best": Flag(
         "",
         _TRANSLATE,
-        "Translations per line, the best first; tsv or jsonl.",
+        "Translations per line, the best first, or as many samples; tsv or jsonl.",
         key="decoding.n_best",
     ),
     "min_tokens": Flag(
@@ -98,3 +98,6 @@ TRANSLATION_FLAGS = {
     ),
 }
 """Those of `t2t_jax.cli.options.FLAGS`; one with a `key` is that key's short form."""
+
+OF_SAMPLES = ("temperature", "top_k", "top_p", "sampling_seed")
+"""The flags that mean nothing to a search, which is what there is without `sample`."""

@@ -71,7 +71,10 @@ class TranslationReport:
         if error is None and self._is_heard:
             seconds = time.monotonic() - self._began
             before = f" {self._done:,} lines were there before." if self._done else ""
-            _say(summary(self._statuses, seconds=seconds) + before)
+            if self._total and 0 < self._done == self._total.number:
+                _say(f"All{before}")
+            else:
+                _say(summary(self._statuses, seconds=seconds) + before)
 
 
 def total_lines(name: str) -> Count | None:

@@ -12,6 +12,10 @@ from typing import Any, NamedTuple, TextIO, TypeAlias
 
 Say: TypeAlias = Callable[[str], None]
 
+# At first programs are compiled, and what that takes is no pace to foretell an end by.
+_FORETELLING_SHARE = 10
+_FORETELLING_UNITS = 10_000
+
 
 class Work(NamedTuple):
     """What is done to what.
@@ -135,8 +139,14 @@ class Progress:
                     rate=self._rate(),
                     is_exact=self._is_exact,
                     work=self._work,
+                    foretells=self._has_a_pace(),
                 )
             )
+
+    def _has_a_pace(self) -> bool:
+        done = self._done - self._first
+        share = ((self._total or 0) - self._first) // _FORETELLING_SHARE
+        return done >= min(share, _FORETELLING_UNITS)
 
     def _rate(self) -> float:
         seconds = max(time.monotonic() - self._began, 1e-3)
@@ -163,6 +173,7 @@ def progress_line(
     rate: float,
     is_exact: bool = True,
     work: Work = ENCODING,
+    foretells: bool = True,
 ) -> str:
     """Words a state of progress.
 
@@ -172,6 +183,7 @@ def progress_line(
       rate: units a second.
       is_exact: whether the total was counted, and not foretold.
       work: names the units.
+      foretells: whether the rate is good enough to say when all is done.
 
     Example:
       >>> progress_line(150_000, 600_000, rate=20_000)
@@ -180,6 +192,8 @@ def progress_line(
       'encoded 150,000 pairs  20,000 pairs/s'
       >>> progress_line(150_000, 600_000, rate=20_000, is_exact=False)
       'encoded 150,000/about 600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
+      >>> progress_line(150, 600_000, rate=20, foretells=False)
+      'encoded 150/600,000 pairs (0 %)  20 pairs/s'
     """
     pace = f"{rate:,.0f} {work.units}/s"
     if total is None:
@@ -187,9 +201,10 @@ def progress_line(
     if not is_exact:
         total = max(total, done)
     left = _clock(max(total - done, 0) / max(rate, 1e-3))
+    end = f"  ETA {left}" if foretells else ""
     return (
         f"{work.done} {done:,}/{'' if is_exact else 'about '}{total:,} {work.units} "
-        f"({100 * done / max(total, 1):.0f} %)  {pace}  ETA {left}"
+        f"({100 * done / max(total, 1):.0f} %)  {pace}{end}"
     )
 
 

@@ -20,7 +20,7 @@ from t2t_jax.data.refusals import refusal
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-_EXTRA = "pip install 't2t-jax[tfds-prepare]'"
+_EXTRA = "pip install -e '.[tfds-prepare]'"
 _FORMAT = "array_record"
 
 

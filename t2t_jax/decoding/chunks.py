@@ -123,7 +123,9 @@ def grow(model: StepModel, state: _State, *, mesh: Mesh, room: int) -> _State:
     )(model, state)
 
 
-@functools.partial(jax.jit, static_argnames=("mesh", "rules"))
+@functools.partial(
+    jax.jit, static_argnames=("mesh", "rules"), donate_argnames=("state",)
+)
 def advance(
     model: StepModel,
     state: _State,
@@ -137,7 +139,7 @@ def advance(
 
     Args:
       model: what is decoded with.
-      state: where decoding stands.
+      state: where decoding stands; its memory is used again.
       memory: from `start`.
       until: the position, int32: one program serves all that the cache has room for.
       mesh: of the devices.

@@ -38,7 +38,7 @@ def require_matplotlib() -> None:
     if find_spec("matplotlib") is None:
         raise UserError(
             "Pictures need matplotlib, which is not installed. "
-            "Run: pip install 't2t-jax[plots]'"
+            "Run: pip install -e '.[plots]'"
         )
 
 

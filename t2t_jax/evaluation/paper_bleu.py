@@ -57,7 +57,7 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
     except ImportError as error:
         raise UserError(
             "Paper-style BLEU must tokenise as Moses does, and sacremoses is not "
-            "installed. Install it with: pip install 't2t-jax[paper]'"
+            "installed. Install it with: pip install -e '.[paper]'"
         ) from error
     # What is unknown there would be tokenised as if it were English.
     known = sorted(

@@ -29,7 +29,7 @@ def require_ctranslate2() -> None:
     if find_spec("ctranslate2") is None:
         raise UserError(
             "--to=ctranslate2 needs CTranslate2, which is not installed. "
-            "Run: pip install 't2t-jax[export]'"
+            "Run: pip install -e '.[export]'"
         )
 
 

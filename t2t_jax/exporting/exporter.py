@@ -19,6 +19,7 @@ from flax import linen as nn
 
 from t2t_jax.checkpointing.safetensors_file import require_safetensors
 from t2t_jax.config import Config
+from t2t_jax.data.vocabulary import BOS, PAD
 from t2t_jax.errors import DataError, OutputError
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exporting import comparison, facts, model_card
@@ -145,6 +146,7 @@ def export(
                 comparison=found,
                 quantization=wish.quantization,
                 positions=_positions(wish, config),
+                unsaid=model.vocabularies.target.pieces((PAD, BOS)),
                 params_sha256=fingerprint_params(model.params),
                 vocabulary_sha256=model.vocabularies.fingerprint,
                 versions=facts.versions(),

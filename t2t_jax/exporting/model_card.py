@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.config import Config
@@ -13,7 +14,7 @@ from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 
 _USE_HERE = """\
-With t2t_jax ({needs}):
+With t2t_jax, installed from its sources{extra}:
 
 ```python
 import t2t_jax
@@ -34,12 +35,22 @@ source = sentencepiece.SentencePieceProcessor("{name}/{source}.model")
 target = sentencepiece.SentencePieceProcessor("{name}/vocab.model")
 translator = ctranslate2.Translator("{name}", device="cpu")
 pieces = source.encode("{sentence}", out_type=str)
-found = translator.translate_batch([pieces], beam_size=4, length_penalty=0.6)
+found = translator.translate_batch(
+    [pieces],
+    beam_size=4,
+    length_penalty=0.6,
+    max_input_length=0,
+    max_decoding_length=min(len(pieces) + {max_extra_tokens}, {positions}),
+    suppress_sequences={unsaid},
+)
 print(target.decode(found[0].hypotheses[0]))
 ```
 
-CTranslate2 divides log-probabilities by n^alpha, the paper by ((5 + n) / 6)^alpha. The
-model knows {positions:,} positions: no source and no output may have more subwords,
+The last three arguments have it search as t2t_jax does: without them CTranslate2 cuts
+sources at 1,024 subwords and outputs at 256, and may say what no translation holds. It
+divides log-probabilities by n^alpha, the paper by ((5 + n) / 6)^alpha.
+
+The model knows {positions:,} positions: no source and no output may have more subwords,
 their end included.
 """
 
@@ -63,6 +74,7 @@ class Facts:
       comparison: what the check of the export has shown.
       quantization: what the numbers are written as.
       positions: how many CTranslate2's model knows; 0 for the other forms.
+      unsaid: pieces that no translation holds, pad and bos.
       params_sha256: of the parameters in float32, however they are written.
       vocabulary_sha256: of the vocabulary, or of both.
       versions: of what has made the export.
@@ -75,6 +87,7 @@ class Facts:
     comparison: Comparison
     quantization: str
     positions: int
+    unsaid: Sequence[str]
     params_sha256: str
     vocabulary_sha256: str
     versions: Mapping[str, str]
@@ -120,10 +133,11 @@ def _use(facts: Facts) -> str:
             source="vocab_source" if own_source else "vocab",
             sentence=_SENTENCE,
             positions=facts.positions,
+            max_extra_tokens=facts.config.decoding.max_extra_tokens,
+            unsaid=json.dumps([[piece] for piece in facts.unsaid], ensure_ascii=False),
         )
-    extra = "[export]" if facts.form == "safetensors" else ""
-    needs = f"`pip install 't2t-jax{extra}'`"
-    return _USE_HERE.format(name=facts.name, needs=needs, sentence=_SENTENCE)
+    extra = ", with the extra `export`" if facts.form == "safetensors" else ""
+    return _USE_HERE.format(name=facts.name, extra=extra, sentence=_SENTENCE)
 
 
 def _model(facts: Facts) -> Iterable[tuple[str, object]]:

@@ -97,7 +97,11 @@ class SharedStopRequest(StopRequest):
 
 
 @contextmanager
-def leaving_at_once(clear_up: Callable[[], None] = lambda: None) -> Iterator[None]:
+def leaving_at_once(
+    clear_up: Callable[[], None] = lambda: None,
+    *,
+    advice: str = "Give the same command again.",
+) -> Iterator[None]:
     """Ends the process on a signal, whatever it does, since nothing would be lost.
 
     For the main thread, before the first step: compiling a large model takes minutes,
@@ -105,10 +109,11 @@ def leaving_at_once(clear_up: Callable[[], None] = lambda: None) -> Iterator[Non
 
     Args:
       clear_up: called before, in another thread.
+      advice: what to do then.
     """
 
     def leave(name: str) -> None:
-        text = f"Stopped by {name}. Give the same command again."
+        text = f"Stopped by {name}. {advice}"
         say_now(f"{joined().mark}error: {text}")
         clear_up()
         joined().fail(StoppedError.exit_code, text)

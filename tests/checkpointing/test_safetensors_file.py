@@ -57,6 +57,18 @@ def test_arrays_are_named_by_their_paths(directory):
     assert sorted(arrays) == ["embedding/table", "encoder/layer_0/kernel"]
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o027])
+def test_it_is_for_those_who_may_read_other_files(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_safetensors(tmp_path / "model.safetensors", PARAMS)
+        (tmp_path / "config.json").write_text("{}")
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {0o666 & ~umask}
+
+
 def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
     assert isinstance(stored_parameters(directory), SafetensorsFile)
     (directory / "checkpoints").mkdir()
@@ -90,6 +102,14 @@ def test_a_flipped_bit_of_an_array_is_named(directory):
     content[-1] ^= 1
     path.write_bytes(content)
     refused(directory, r"encoder/layer_0/kernel was saved as float32\[2,3\]")
+
+
+def test_what_goes_wrong_without_a_word_is_damage_too(directory, monkeypatch):
+    def fail(self, expected):
+        raise RuntimeError
+
+    monkeypatch.setattr(SafetensorsFile, "_read", fail)
+    refused(directory, r"is damaged: RuntimeError\. Bring")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps(1), b"\xff" * 99])
@@ -160,5 +180,5 @@ def test_a_missing_package_is_named_with_what_brings_it(directory, monkeypatch):
         lambda: write_safetensors(directory / "other", PARAMS),
         lambda: stored_parameters(directory),
     ):
-        with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
+        with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
             act()

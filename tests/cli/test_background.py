@@ -17,6 +17,7 @@ def test_what_is_done_comes_back_and_so_does_what_goes_wrong():
     assert background.do(lambda: 7) == 7
     with pytest.raises(DataError, match="damaged"):
         background.do(fail)
+    assert not background.is_busy
     assert background.do(threading.get_ident) != threading.get_ident()
     assert background.closed(seconds=20)
 
@@ -34,9 +35,11 @@ def test_a_signal_gives_up_what_goes_on_unheard():
     with raising_on_signals():
         with pytest.raises(KeyboardInterrupt, match="SIGINT"):
             background.do(work)
+        assert background.is_busy
         assert not background.closed(seconds=0.05)
         release.set()
     assert background.closed(seconds=20)
+    assert not background.is_busy
     assert done == ["first"]
 
 

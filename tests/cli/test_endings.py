@@ -1,7 +1,11 @@
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from t2t_jax.cli import endings
 from t2t_jax.cli.endings import report
+from t2t_jax.cli.lines import opened_output, write_lines
 from t2t_jax.errors import DataError
 from t2t_jax.parallelism.distributed import Processes
 
@@ -71,3 +75,19 @@ def test_where_all_live_it_is_an_error_of_this_program(monkeypatch, capsys):
     monkeypatch.setattr(endings, "joined", lambda: Two([]))
     assert report(JaxRuntimeError("out of memory")) == 70
     assert "FATAL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("-", "standard output"), ("/dev/full", "/dev/full")]
+)
+def test_what_is_full_is_named(monkeypatch, capsys, name, told):
+    def fill():
+        with opened_output(name) as out:
+            write_lines(out, ["a"])
+
+    with open("/dev/full", "wb", buffering=0) as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", SimpleNamespace(buffer=full))
+        with pytest.raises(OSError, match="No space left on device") as raised:
+            fill()
+    assert report(raised.value) == 74
+    assert capsys.readouterr().err == f"error: No space left on device: {told}\n"

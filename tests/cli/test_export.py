@@ -7,6 +7,7 @@ from t2t_jax.cli.flags import parse_argv
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
 from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
+from t2t_jax.model_directory import require_new
 from t2t_jax.workdir import Workdir
 
 
@@ -43,6 +44,21 @@ def test_what_is_there_already_is_not_written_over(tmp_path):
     (tmp_path / "mine").touch()
     with pytest.raises(OutputError, match=r"--output=.* must be a new or empty"):
         run(tmp_path, "--to=model_dir", f"--output={tmp_path}")
+
+
+@pytest.mark.parametrize("place", ["/proc/zz", "a file/x", "a file/x/y"])
+def test_where_nothing_can_be_made_is_said_before_a_model_is_loaded(tmp_path, place):
+    (tmp_path / "a file").touch()
+    flags = ("--to=model_dir", f"--output={tmp_path / place}")
+    with pytest.raises(OutputError, match=r"--output=.* can be made, and cannot: "):
+        run(tmp_path, *flags)
+
+
+@pytest.mark.parametrize("place", ["x", "new/x", "empty"])
+def test_that_it_was_tried_leaves_nothing_behind(tmp_path, place):
+    (tmp_path / "empty").mkdir()
+    require_new(Workdir(tmp_path / "run"), tmp_path / place)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
 
 
 def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):

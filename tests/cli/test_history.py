@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from t2t_jax.cli.history import history_place, kept_history
+from t2t_jax.cli.history import half_typed, history_place, kept_history
 
 readline = pytest.importorskip("readline")
 
@@ -53,7 +53,9 @@ def test_what_cannot_be_kept_is_no_error(state):
 
 
 def test_without_readline_lines_are_read_all_the_same(monkeypatch, state):
+    assert half_typed() == ""
     monkeypatch.setitem(sys.modules, "readline", None)
+    assert half_typed() == ""
     with kept_history():
         pass
     assert not state.exists()

@@ -13,27 +13,23 @@ import threading
 import pytest
 
 from t2t_jax.cli import output_shards, sharded_translation, translate
-from t2t_jax.errors import ConfigError, DataError, OutputError, UserError
-from tests.cli.translations import SPOKEN, Loud, lines_of, loader, options_of
+from t2t_jax.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    OutputError,
+    UserError,
+)
+from tests.cli.translations import (
+    SPOKEN,
+    Loud,
+    killed_in,
+    lines_of,
+    loader,
+    options_of,
+)
 
 pytestmark = pytest.mark.usefixtures("place")
-
-
-class Killed(BaseException):
-    """Ends a job as a signal would, but for the process."""
-
-
-def killed_in(shard, speak, *argv):
-    """Runs a job that ends as soon as it begins with a shard."""
-
-    class Mortal(Loud):
-        def iterate(self, lines, *, first=0, prefixes=None):
-            if first >= shard:
-                raise Killed
-            yield from super().iterate(lines, first=first, prefixes=prefixes)
-
-    with pytest.raises(Killed):
-        speak("--output=out", *argv, loud=Mortal())
 
 
 def test_what_was_killed_goes_on_with_what_is_missing(place, speak):
@@ -45,7 +41,7 @@ def test_what_was_killed_goes_on_with_what_is_missing(place, speak):
     loud = speak("--output=out", "--shards=3", "--resume")
     assert [first for first, _ in loud.calls] == [4]
     assert lines_of("out") == SPOKEN
-    assert sorted(os.listdir()) == ["in", "out", "run"]
+    assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
 
 
 def test_resuming_what_has_not_begun_begins(speak):
@@ -103,6 +99,40 @@ def test_shards_need_files(argv, said):
         translate.run(options_of(*argv))
 
 
+@pytest.mark.parametrize("flag", ["input", "prefixes"])
+def test_what_is_read_again_and_again_is_no_pipe(flag):
+    argv = ("--shards=2", "--output=out", f"--{flag}=/dev/null")
+    with pytest.raises(InputMissingError, match=f"--{flag}=/dev/null must be a file"):
+        translate.run(options_of(*argv))
+
+
+@pytest.mark.parametrize("when", [2, 4])
+@pytest.mark.parametrize("flag", ["input", "prefixes"])
+def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
+    """Shards of it are made of the old text, or not at all."""
+    changing = place / {"input": "in", "prefixes": "begins"}[flag]
+    (place / "begins").write_text("\n" * len(SPOKEN))
+    was, state = changing.read_bytes(), changing.stat()
+    job = ("--output=out", "--prefixes=begins", "--shards=3")
+
+    class Editor(Loud):
+        def iterate(self, lines, *, first=0, prefixes=None):
+            if first == when:
+                changing.write_bytes(was[: len(was) // 2])
+            yield from super().iterate(lines, first=first, prefixes=prefixes)
+
+    with pytest.raises(DataError, match=f"--{flag}=.* has changed since the job began"):
+        speak(*job, loud=Editor())
+    assert "out" not in os.listdir()
+    done = {int(name) for name in os.listdir("out.shards") if name.isdecimal()}
+    assert done in ({0}, {0, 1})
+
+    changing.write_bytes(was)
+    assert changing.stat().st_mtime_ns != state.st_mtime_ns
+    assert len(speak(*job, "--resume").calls) == 3 - len(done)
+    assert lines_of("out") == SPOKEN
+
+
 @pytest.mark.parametrize(
     ("output", "said"),
     [("in", "must be another file"), ("run", "must be a file, since shards become")],
@@ -138,7 +168,7 @@ def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch)
         assert not one.is_alive()
     assert len(calls) == len(set(calls)) == 5
     assert lines_of("out") == SPOKEN
-    assert sorted(os.listdir()) == ["in", "out", "run"]
+    assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
 
 
 def test_a_shard_that_somebody_holds_is_waited_for_and_then_made(place, speak):

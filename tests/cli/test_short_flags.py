@@ -91,6 +91,23 @@ def test_short_flags_are_judged_as_their_keys_are(argument, said):
         parse_argv(["--mode=translate", argument])
 
 
+@pytest.mark.parametrize(
+    "mode", [["--mode=translate"], ["--mode=evaluate", "--source=a", "--reference=b"]]
+)
+def test_flags_for_samples_are_refused_where_none_are_drawn(tmp_path, mode):
+    given = ["--temperature=0.5", "--top_k=13", "--top_p=0.9", "--sampling_seed=1"]
+    for argv in ([*mode, *given], [*mode, *given, "--nosample"]):
+        with pytest.raises(UserError, match="--top_p is for samples") as info:
+            parse_argv(argv)
+        assert len(info.value.problems) == 4
+    parse_argv([*mode, *given, "--sample"])
+    parse_argv([*mode, *given, "--config.decoding.sample=true"])
+    run = Workdir(tmp_path / "run")
+    run.create()
+    run.write_config(parse({"decoding": {"sample": True}}))
+    parse_argv([*mode, *given, f"--workdir={run.path}"])
+
+
 def test_an_ensemble_is_directories_with_commas_between():
     argv = ["--mode=translate", "--ensemble=a,~/b"]
     assert parse_argv(argv).ensemble == ("a", str(Path.home() / "b"))

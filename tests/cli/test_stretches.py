@@ -1,10 +1,13 @@
 import gzip
+import io
+import os
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_jax.cli import stretches
+from t2t_jax.cli.lines import explained
 from t2t_jax.cli.stretches import NumberedLines
 from t2t_jax.errors import DataError, InputMissingError
 
@@ -45,3 +48,71 @@ def test_what_is_wrong_with_a_file_names_its_flag(tmp_path):
     (tmp_path / "x.gz").write_bytes(b"a\n")
     with pytest.raises(DataError, match=r"--input=.*x\.gz is broken gzip"):
         NumberedLines(str(tmp_path / "x.gz"))
+
+
+def test_what_the_system_has_no_word_for_is_told_all_the_same():
+    with pytest.raises(InputMissingError, match=r"that can be read: not seekable\."):
+        with explained("pipe"):
+            raise io.UnsupportedOperation("not seekable")
+
+
+@pytest.fixture
+def four(tmp_path):
+    path = tmp_path / "four"
+    path.write_bytes(b"a\nb\nc\nd\n")
+    return path
+
+
+def change(path, content, *, later):
+    """Writes a file anew, whose clock goes on or stands still."""
+    was = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns + later))
+
+
+@pytest.mark.parametrize("begun", [0, 1])
+@pytest.mark.parametrize(
+    ("content", "later"),
+    [
+        (b"a\nb\n", 0),  # cut
+        (b"a\nb\nc\nd\ne\n", 0),
+        (b"x\nb\nc\nd\n", 1),  # edited, some time later
+    ],
+)
+def test_what_has_changed_is_not_read_on(four, begun, content, later):
+    found = NumberedLines(str(four), flag="prefixes")
+    stretch = found.stretch(0, 4)
+    before = [next(stretch) for _ in range(begun)]
+    change(four, content, later=later)
+    with pytest.raises(DataError, match=r"--prefixes=.*four has changed since the job"):
+        list(stretch) if begun else next(stretch)  # Nothing is handed out first.
+    assert before == ["a"] * begun
+
+
+def test_a_stretch_has_all_its_lines_whatever_the_clock_says(four):
+    found = NumberedLines(str(four))
+    change(four, b"a b c\nd\n", later=0)
+    with pytest.raises(DataError, match="has changed since the job began"):
+        list(found.stretch(2, 4))
+
+
+def test_what_changes_while_it_is_read_through_is_refused(four, monkeypatch):
+    class Late:
+        def update(self, line):
+            change(four, b"a\nb\nc\nd\n", later=1)
+
+        def hexdigest(self):
+            return ""
+
+    monkeypatch.setattr(stretches.hashlib, "sha256", Late)
+    with pytest.raises(DataError, match="has changed since the job began"):
+        NumberedLines(str(four))
+
+
+def test_a_file_that_is_the_same_again_is_read_on(four):
+    found = NumberedLines(str(four))
+    four.rename(four.with_name("aside"))
+    four.write_bytes(b"a\nb\nc\nd\n")
+    was = four.with_name("aside").stat()
+    os.utime(four, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert list(found.stretch(1, 3)) == ["b", "c"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.cli.rendering import make_render
@@ -48,6 +49,23 @@ class Loud:
     def translations(self, lines, *, first=0):
         found = dict(self.iterate(lines, first=first))
         return [found[number] for number in range(len(lines))]
+
+
+class Killed(BaseException):
+    """Ends a job as a signal would, but for the process."""
+
+
+def killed_in(shard, speak, *argv):
+    """Runs a job that ends as soon as it begins with a shard."""
+
+    class Mortal(Loud):
+        def iterate(self, lines, *, first=0, prefixes=None):
+            if first >= shard:
+                raise Killed
+            yield from super().iterate(lines, first=first, prefixes=prefixes)
+
+    with pytest.raises(Killed):
+        speak("--output=out", *argv, loud=Mortal())
 
 
 def loader(loud):

@@ -30,6 +30,19 @@ def test_on_a_pipe_there_is_a_line_at_times(clock):
     assert said == ["encoded 640/1,000 pairs (64 %)  20 pairs/s  ETA 0:00:18"]
 
 
+@pytest.mark.parametrize(
+    ("total", "before", "too_few"), [(1_000, 400, 59), (10**7, 9, 9_999)]
+)
+def test_no_end_is_foretold_from_the_first_few(clock, total, before, too_few):
+    said = []
+    progress = Progress(said.append, every_seconds=0, stream=io.StringIO())
+    with progress.start(total=total, done=before):
+        clock[0] += 5
+        progress.advance(too_few)
+        progress.advance(1)
+    assert ["ETA" in line for line in said] == [False, True]
+
+
 def test_on_a_terminal_there_is_a_bar_and_no_line():
     said, screen = [], Terminal()
     with Progress(said.append, every_seconds=0, stream=screen).start(

@@ -48,5 +48,5 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     from t2t_jax.evaluation.curves import draw_averages
 
     monkeypatch.setattr(canvas, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"t2t-jax\[plots\]"):
+    with pytest.raises(UserError, match=r"pip install -e '.\[plots\]'"):
         draw_averages([1], averages=[2.0], singles=[3.0], last=5)

@@ -139,5 +139,5 @@ def test_the_recurrent_baseline_is_refused():
 
 def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
     monkeypatch.setattr(ctranslate2_model, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
+    with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
         ctranslate2_model.require_ctranslate2()

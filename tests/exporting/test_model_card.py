@@ -38,6 +38,7 @@ FACTS = Facts(
     comparison=COMPARISON,
     quantization="float32",
     positions=0,
+    unsaid=["<pad>", "<ß>"],
     params_sha256="abc",
     vocabulary_sha256="def",
     versions={"t2t_jax": "1.0", "jax": "0.10"},
@@ -91,8 +92,8 @@ def test_a_mean_names_its_steps_and_text_its_pairs():
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("model_dir", "pip install 't2t-jax'"),
-        ("safetensors", "pip install 't2t-jax[export]'"),
+        ("model_dir", "With t2t_jax, installed from its sources:"),
+        ("safetensors", "installed from its sources, with the extra `export`:"),
         ("ctranslate2", "pip install ctranslate2 sentencepiece"),
     ],
 )
@@ -100,6 +101,16 @@ def test_each_form_says_how_it_is_used(form, words):
     text = card(form=form, positions=2048)
     assert words in text
     assert ("knows 2,048 positions" in text) == (form == "ctranslate2")
+
+
+def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
+    text = card(form="ctranslate2", positions=2048)
+    for words in (
+        "max_input_length=0,",
+        "max_decoding_length=min(len(pieces) + 50, 2048),",
+        'suppress_sequences=[["<pad>"], ["<ß>"]],',
+    ):
+        assert f"\n    {words}\n" in text
 
 
 def test_a_source_with_its_own_subwords_names_their_file():

@@ -122,18 +122,26 @@ def require_same_but_for_ties(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
         same = (ours.text, ours.num_tokens) == (theirs.text, theirs.num_tokens)
         assert same or abs(ours.score - theirs.score) <= TIE
-        # Sums of float32 in batches of another shape.
-        assert math.isclose(ours.score, theirs.score, rel_tol=TIE, abs_tol=TIE)
+        # float32 in batches of another shape: weights that are 1e-7 larger or smaller
+        # move the scores of this decided model by up to 2e-4.
+        assert math.isclose(ours.score, theirs.score, rel_tol=1e-3, abs_tol=TIE)
+
+
+def require_alike_alone_and_together(translator, lines):
+    alone = [translator.translations([line])[0] for line in lines]
+    require_same_but_for_ties(translator.translations(lines), alone)
+    backwards = translator.translations(lines[::-1])
+    require_same_but_for_ties(backwards[::-1], alone)
 
 
 @settings(max_examples=25, deadline=None)
 @given(LINES)
 def test_a_line_is_translated_alike_alone_and_in_any_batch(translator, lines):
-    lines = [*lines, LONG]
-    alone = [translator.translations([line])[0] for line in lines]
-    require_same_but_for_ties(translator.translations(lines), alone)
-    backwards = translator.translations(lines[::-1])
-    require_same_but_for_ties(backwards[::-1], alone)
+    require_alike_alone_and_together(translator, lines)
+
+
+def test_a_line_of_5000_words_is_one_among_others(translator):
+    require_alike_alone_and_together(translator, ["", *ODD, LONG, *PHRASES[:9]])
 
 
 @settings(max_examples=25, deadline=None)

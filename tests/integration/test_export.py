@@ -115,6 +115,9 @@ def test_one_file_holds_the_model_that_was_asked_for(workdir, one_file):
     with jax.default_matmul_precision("highest"):
         assert model.translate(lines, **search) == own.translate(lines, **search)
     assert files_are_whole(one_file)
+    # Whoever may read the configuration may read the parameters.
+    modes = {path.stat().st_mode for path in one_file.iterdir() if path.is_file()}
+    assert len(modes) == 1
 
 
 def test_the_card_says_what_is_known(one_file):

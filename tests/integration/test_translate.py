@@ -133,7 +133,7 @@ def test_a_job_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(run, tmp_p
     assert out.read_bytes() == expected
     # What was done is not done again.
     assert f"Translated {3_000 - 300 * len(made):,} lines".encode() in last.stderr
-    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
+    assert sorted(os.listdir(tmp_path)) == ["in", "out", "out.shards.json"]
 
 
 class Terminal:
@@ -148,6 +148,9 @@ class Terminal:
 
     def __init__(self, run, home):
         self._ours, theirs = pty.openpty()
+        # A bare machine, whose locale knows ASCII only.
+        bare = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        own = {"XDG_STATE_HOME": str(home), "TERM": "dumb"}
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-c", self._PROGRAM),
@@ -156,7 +159,7 @@ class Terminal:
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            env={**tiny.environment(), "XDG_STATE_HOME": str(home), "TERM": "dumb"},
+            env={**tiny.environment(), **bare, **own},
             cwd=tiny.ROOT,
             start_new_session=True,
         )
@@ -196,11 +199,17 @@ def test_somebody_at_a_terminal_is_asked_and_answered(run, tmp_path):
         assert [f"\n  {rank}  " in shown for rank in range(1, 5)] == [1, 1, 1, 0]
         assert ":beam wants a number" in terminal.type(":beam many\n")
         assert "n_best=0 must be a whole number" in terminal.type(":n 0\n")
+        assert "beam_size=151 must be at most the 150" in terminal.type(":beam 151\n")
         assert ":quit" in terminal.type(":what\n")
-        assert "Ctrl-C again leaves" in terminal.type("half a line\x03")
+        assert "  score -" in terminal.type("::zwei Männer\n")
+        for half in ("half a line", "another half"):
+            # Until it is read: the system drops what is on its way when Ctrl-C comes.
+            terminal.type(half, until=half)
+            assert "Ctrl-C again leaves" in terminal.type("\x03")
         terminal.type("\n")  # A line between two of them: nobody means to leave.
         assert "Ctrl-C again leaves" in terminal.type("\x03")
-        terminal.type("\x03", until="Stopped by SIGINT")
-        assert terminal.process.wait(timeout=30) == 75
-    history = (tmp_path / "t2t_jax" / "history").read_text()
+        terminal.type("\x03", until="\n")
+        assert terminal.process.wait(timeout=30) == 0
+    history = (tmp_path / "t2t_jax" / "history").read_text(encoding="utf-8")
     assert f"{LINES[0]}\n:n 3\n" in history
+    assert "::zwei Männer\n" in history

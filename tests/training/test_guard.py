@@ -139,7 +139,7 @@ def test_where_nothing_is_unsaved_the_first_signal_leaves_at_once():
     program = (
         "import ctypes\n"
         "from t2t_jax.training.guard import leaving_at_once\n"
-        "with leaving_at_once():\n"
+        "with leaving_at_once(advice='Say it twice.'):\n"
         "    print('ready', flush=True)\n" + FOREIGN
     )
     process = subprocess.Popen(
@@ -150,7 +150,7 @@ def test_where_nothing_is_unsaved_the_first_signal_leaves_at_once():
     process.send_signal(signal.SIGUSR1)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 75
-    assert said == b"error: Stopped by SIGUSR1. Give the same command again.\n"
+    assert said == b"error: Stopped by SIGUSR1. Say it twice.\n"
 
 
 def test_no_signal_falls_between_the_handlers_and_the_thread(monkeypatch):
