@@ -149,4 +149,6 @@ def test_a_full_disk_is_said_without_a_traceback(workdir):
         check=False,
     )
     assert done.returncode == 74
-    assert done.stderr.decode().strip() == "error: No space left on device"
+    assert done.stderr.decode().strip() == (
+        "error: No space left on device: standard output"
+    )
