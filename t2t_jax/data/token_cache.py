@@ -11,6 +11,8 @@ import dataclasses
 import hashlib
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -144,7 +146,7 @@ def build_or_open(
         remove_remains(building)
         return cache
     meta = {"fingerprint": fingerprint, "spec": corpus.spec, **made_of}
-    try:
+    with _refused_by_name(home):
         remove_forgotten(home)
         with alone_in(building, progress):
             if _open(place, corpus, fingerprint) is None:  # nobody else was quicker
@@ -158,6 +160,19 @@ def build_or_open(
                 )
                 publish(whole, place)
             shutil.rmtree(building, ignore_errors=True)
+    if (cache := _open(place, corpus, fingerprint)) is None:
+        raise OutputError(
+            f"{place}: the token cache does not read as it was written. "
+            "Change config.data.cache_dir."
+        )
+    return cache
+
+
+@contextmanager
+def _refused_by_name(home: Path) -> Iterator[None]:
+    """Lets what the disk refuses name the place, and the key that chooses it."""
+    try:
+        yield
     except OSError as error:
         raise refusal(
             home,
@@ -165,12 +180,6 @@ def build_or_open(
             told="the token cache cannot be written",
             change="change config.data.cache_dir",
         ) from error
-    if (cache := _open(place, corpus, fingerprint)) is None:
-        raise OutputError(
-            f"{place}: the token cache does not read as it was written. "
-            "Change config.data.cache_dir."
-        )
-    return cache
 
 
 def _made_of(

@@ -39,16 +39,11 @@ class BeamRules:
             f"beam_size={self.beam_size} must be at least 1. Raise beam_size.",
         )
         problems.require(
-            0 <= self.length_penalty < float("inf"),
-            f"length_penalty={self.length_penalty} must be at least 0, or no search "
-            "could know when to stop, and finite. Change length_penalty.",
-        )
-        problems.require(
             1 <= self.n_best <= max(1, self.beam_size),
             f"n_best={self.n_best} must lie between 1 and beam_size={self.beam_size}. "
             "Change n_best or raise beam_size.",
         )
-        _require_least(problems, self.min_tokens)
+        _require_common(self, problems)
         problems.raise_if_any(UserError)
 
 
@@ -101,12 +96,7 @@ class SampleRules:
             0 < self.top_p <= 1,
             f"top_p={self.top_p} must be above 0 and at most 1. Change top_p.",
         )
-        problems.require(
-            0 <= self.length_penalty < float("inf"),
-            f"length_penalty={self.length_penalty} must be at least 0, as in a search, "
-            "and finite. Change length_penalty.",
-        )
-        _require_least(problems, self.min_tokens)
+        _require_common(self, problems)
         problems.raise_if_any(UserError)
 
 
@@ -140,8 +130,14 @@ def rules_of(config: DecodingConfig) -> Rules:
     )
 
 
-def _require_least(problems: Problems, min_tokens: int) -> None:
+def _require_common(rules: BeamRules | SampleRules, problems: Problems) -> None:
+    """Notes what is broken of the rules that both kinds have."""
     problems.require(
-        min_tokens >= 0,
-        f"min_tokens={min_tokens} must be at least 0. Raise min_tokens.",
+        0 <= rules.length_penalty < float("inf"),
+        f"length_penalty={rules.length_penalty} must be at least 0, or no search could "
+        "know when to stop, and finite. Change length_penalty.",
+    )
+    problems.require(
+        rules.min_tokens >= 0,
+        f"min_tokens={rules.min_tokens} must be at least 0. Raise min_tokens.",
     )

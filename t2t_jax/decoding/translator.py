@@ -25,7 +25,7 @@ from t2t_jax.decoding.given import (
 from t2t_jax.decoding.lengths import OUR_IDS
 from t2t_jax.decoding.outputs import hypotheses_of, require_finite
 from t2t_jax.decoding.rules import rules_of
-from t2t_jax.decoding.source_batches import source_batches, source_lengths
+from t2t_jax.decoding.source_batches import source_batches
 from t2t_jax.decoding.sources import Source, sources_of
 from t2t_jax.decoding.translation import NOTHING, Hypothesis, Translation, join
 from t2t_jax.types import StepModel
@@ -165,20 +165,12 @@ class Translator:
                 )
         _warn_of_cuts(sources, len(lines), longest)
 
-    def warm_up(self) -> None:
-        """Compiles what one short line needs, before it comes."""
-        self._compile((1, source_lengths(self.config.max_source_length)[0]))
-
     def _compile(self, shape: Shape) -> None:
         """Searches for nothing, in a batch of this shape."""
-        rows, length = -(-shape[0] // self._devices) * self._devices, shape[1]
+        rows, length = shape
         room = length + self.config.max_extra_tokens
         given = given_arrays(self.config, [], [], rows=rows, room=room, first=0)
         self._search(np.full((rows, length), OUR_IDS.pad, np.int32), given)
-
-    @property
-    def _devices(self) -> int:
-        return mesh_of(self.model).size
 
     def _search(self, source_BxS: npt.NDArray[np.int32], given: Given) -> BeamResult:
         return chunked_search(
@@ -199,7 +191,7 @@ class Translator:
                 self.config,
                 pad=OUR_IDS.pad,
                 eos=OUR_IDS.eos,
-                devices=self._devices,
+                devices=mesh_of(self.model).size,
                 row_growth=self.row_growth,
             )
         )
