@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.beam_step import BeamState, advance, init_state
-from t2t_jax.decoding.constraints import check_prefixes
+from t2t_jax.decoding.constraints import checked_room
 from t2t_jax.decoding.hypotheses import join, take_places
-from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds, output_limits, output_room
+from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds, output_limits
 from t2t_jax.decoding.rules import BeamRules
 from t2t_jax.types import Array, StepModel
 
@@ -112,12 +112,9 @@ def beam_search(  # noqa: PLR0913
     """
     source_BxS = jnp.asarray(source_BxS)
     rules = BeamRules(beam_size, length_penalty, n_best, ids, min_tokens)
-    width = 0 if prefixes_BxP is None else jnp.shape(prefixes_BxP)[-1]
-    room = output_room(
-        source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
+    room = checked_room(
+        source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=ids
     )
-    rows = source_BxS.shape[0]
-    check_prefixes(prefixes_BxP, rows=rows, room=room, ids=ids)
     memory = model.encode(source_BxS)
     limits_B = output_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=ids

@@ -15,9 +15,8 @@ from jax.sharding import Mesh
 
 from t2t_jax.decoding import chunks
 from t2t_jax.decoding.beam_search import BeamResult
-from t2t_jax.decoding.constraints import check_prefixes
+from t2t_jax.decoding.constraints import checked_room
 from t2t_jax.decoding.devices import mesh_of, split_rows
-from t2t_jax.decoding.lengths import output_room
 from t2t_jax.decoding.rules import Rules, SampleRules
 from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
@@ -70,10 +69,8 @@ def chunked_search(
       UserError: `max_extra_tokens` is negative, the source is not [B, S] or cannot be
         split, the prefixes do not go with it, or there are no keys to draw with.
     """
+    room = checked_room(source_BxS, prefixes_BxP, max_extra_tokens, ids=rules.ids)
     rows = np.shape(source_BxS)[0]
-    width = 0 if prefixes_BxP is None else np.shape(prefixes_BxP)[-1]
-    room = output_room(source_BxS, max_extra_tokens, prefix_length=width)
-    check_prefixes(prefixes_BxP, rows=rows, room=room, ids=rules.ids)
     given = {} if prefixes_BxP is None else {"prefixes_BxP": prefixes_BxP}
     if isinstance(rules, SampleRules):
         if keys_BxK is None or len(keys_BxK) != rows:

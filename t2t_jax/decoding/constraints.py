@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.decoding.lengths import SpecialIds
+from t2t_jax.decoding.lengths import SpecialIds, output_room
 from t2t_jax.errors import Problems, UserError
 from t2t_jax.types import Array
 
@@ -85,23 +85,50 @@ def with_room_for(
     return jnp.where(limits_B > 0, raised_B, 0)
 
 
-def check_prefixes(
-    prefixes_BxP: Array | None, *, rows: int, room: int, ids: SpecialIds
-) -> None:
-    """Checks what the host can see of prefixes: their shape, and that they can be said.
+def checked_room(
+    source_BxS: Array,
+    prefixes_BxP: Array | None,
+    max_extra_tokens: int,
+    *,
+    max_length: int | None = None,
+    ids: SpecialIds,
+) -> int:
+    """Tells how many tokens outputs may hold, T, and checks what they begin with.
 
     Args:
-      prefixes_BxP: what is forced; None: nothing.
-      rows: B.
-      room: tokens that an output may hold, at most.
-      ids: tokens that no prefix may hold; read only where the values are known.
+      source_BxS: [B, S] source tokens.
+      prefixes_BxP: [B, P] what is forced; None: nothing.
+      max_extra_tokens: tokens allowed beyond a sentence's own length.
+      max_length: the caller's own bound; None means S + `max_extra_tokens`, or P + 1
+        where that is more.
+      ids: tokens that no prefix may hold; looked for only where the values are known.
+
+    Returns:
+      T, at least 1.
 
     Raises:
-      UserError: the prefixes are not [B, P] whole numbers, are too long, or hold bos,
-        eos, or a pad before another token.
+      UserError: the source is not [B, S] whole numbers, a bound is too small, or the
+        prefixes are not [B, P] whole numbers, are too long, or hold bos, eos, or a pad
+        before another token.
+
+    Example:
+      >>> prefixes = jnp.array([[7, 8, 9]])
+      >>> checked_room(jnp.array([[5, 2]]), prefixes, 1, ids=SpecialIds())
+      4
     """
-    if prefixes_BxP is None:
-        return
+    width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
+    room = output_room(
+        source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
+    )
+    if prefixes_BxP is not None:
+        rows = jnp.shape(source_BxS)[0]
+        _check_prefixes(prefixes_BxP, rows=rows, room=room, ids=ids)
+    return room
+
+
+def _check_prefixes(
+    prefixes_BxP: Array, *, rows: int, room: int, ids: SpecialIds
+) -> None:
     shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
     problems = Problems()
     problems.require(

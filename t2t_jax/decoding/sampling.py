@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.beam_search import BeamResult
-from t2t_jax.decoding.constraints import check_prefixes
-from t2t_jax.decoding.lengths import output_limits, output_room
+from t2t_jax.decoding.constraints import checked_room
+from t2t_jax.decoding.lengths import output_limits
 from t2t_jax.decoding.rules import SampleRules
 from t2t_jax.decoding.sample_step import collect_samples, draw_until, init_samples
 from t2t_jax.errors import UserError
@@ -71,13 +71,11 @@ def sample(
       [4, 5]
     """
     source_BxS = jnp.asarray(source_BxS)
-    width = 0 if prefixes_BxP is None else jnp.shape(prefixes_BxP)[-1]
-    room = output_room(
-        source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
+    room = checked_room(
+        source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=rules.ids
     )
     rows = source_BxS.shape[0]
     _check_key(key, rows)
-    check_prefixes(prefixes_BxP, rows=rows, room=room, ids=rules.ids)
     memory = model.encode(source_BxS)
     limits_B = output_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=rules.ids
