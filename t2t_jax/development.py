@@ -17,7 +17,7 @@ from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.parallelism.mesh import row_shards, row_share
 from t2t_jax.text import Text
-from t2t_jax.training.step import compile_evaluation
+from t2t_jax.training.batch_sums import compile_evaluation
 from t2t_jax.types import Batch
 
 
@@ -54,7 +54,10 @@ def make_evaluator(
 
     return Evaluator(
         sums=compile_evaluation(
-            module, label_smoothing=config.training.label_smoothing, mesh=mesh
+            module,
+            label_smoothing=config.training.label_smoothing,
+            mesh=mesh,
+            loss_chunks=config.training.loss_chunks,
         ),
         batches=batches,
         translate=make_translate(

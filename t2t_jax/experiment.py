@@ -219,7 +219,7 @@ class Run:
                 mesh=self._mesh,
                 micro_batches=micro_batches or 1,
             ),
-            split=Split(micro_batches or 1, config.training.gradient_dtype),
+            split=Split.of(config.training, micro_batches or 1),
             shard_optimizer=config.mesh.shard_optimizer,
             key=self._dropout_key,
             say=self._console.say,

@@ -23,3 +23,8 @@ def dtypes(program, primitive):
         for e in equations(program)
         if e.primitive.name == primitive
     ]
+
+
+def shapes(program):
+    """Lists the shapes of whatever is computed."""
+    return [v.aval.shape for e in equations(program) for v in e.outvars]

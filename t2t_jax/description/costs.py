@@ -227,7 +227,7 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
         optimizer=make_optimizer(config.optimizer, d_model=config.network.d_model),
         label_smoothing=config.training.label_smoothing,
         mesh=mesh,
-        split=Split(micro_batches(config), config.training.gradient_dtype),
+        split=Split.of(config.training, micro_batches(config)),
     )
     lowered = lower_step(
         step,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,9 @@ import numpy as np
 from t2t_jax.functional.products import product
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
+
+_DEEPEST_FUSED = 128
+"""Depth of a head that every GPU's kernel has; Hopper's goes to 256."""
 
 
 def attention(
@@ -101,3 +106,67 @@ def attention_weights(
     lowest = np.finfo(np.float32).min
     weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
     return jnp.where(mask_xQxK, weights_xQxK, 0.0)
+
+
+def fused_attention(
+    q_BxHxQxD: jax.Array,
+    k_BxHxKxD: jax.Array,
+    v_BxHxKxD: jax.Array,
+    *,
+    mask_Bx1xQxK: jax.Array,
+    implementation: Literal["cudnn", "xla"] = "cudnn",
+) -> jax.Array:
+    """Computes `attention` in one kernel, which never writes the weights down.
+
+    Args:
+      q_BxHxQxD: [B, H, Q, D] queries.
+      k_BxHxKxD: [B, H, K, D] keys.
+      v_BxHxKxD: [B, H, K, D] values.
+      mask_Bx1xQxK: [B, 1, Q, K] True = may look.
+      implementation: of `jax.nn.dot_product_attention`. "cudnn" runs on NVIDIA's GPUs
+        alone, and there on what `can_be_fused` lets through; "xla" everywhere.
+
+    Returns:
+      context: [B, H, Q, D] in the dtype of the values. A query that may look nowhere
+      gets zeros.
+
+    Paper:
+      §3.2.1, equation 1.
+    """
+    heads_inside = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
+    context_BxQxHxD = jax.nn.dot_product_attention(
+        heads_inside(q_BxHxQxD),
+        heads_inside(k_BxHxKxD),
+        heads_inside(v_BxHxKxD),
+        mask=mask_Bx1xQxK,
+        implementation=implementation,
+    )
+    # The kernel takes a mask for very low scores, all of them alike in an empty row.
+    looks_Bx1xQx1 = mask_Bx1xQxK.any(axis=-1, keepdims=True)
+    return jnp.where(looks_Bx1xQx1, heads_inside(context_BxQxHxD), 0)
+
+
+def can_be_fused(
+    q_BxHxQxDk: jax.Array, v_BxHxKxDv: jax.Array, mask_Bx1xQxK: jax.Array
+) -> bool:
+    """Tells whether cuDNN has a kernel for these shapes and this dtype.
+
+    Args:
+      q_BxHxQxDk: [B, H, Q, Dk] queries; keys have their depth.
+      v_BxHxKxDv: [B, H, K, Dv] values.
+      mask_Bx1xQxK: [B, 1, Q, K] True = may look; the Q axis may be 1, which cuDNN
+        does not know.
+
+    Example:
+      >>> x, mask = jnp.zeros((1, 2, 4, 64), jnp.bfloat16), jnp.ones((1, 1, 4, 4), bool)
+      >>> can_be_fused(x, x, mask), can_be_fused(x, x, mask[:, :, :1])
+      (True, False)
+    """
+    (queries, d_k), (keys, d_v) = q_BxHxQxDk.shape[-2:], v_BxHxKxDv.shape[-2:]
+    return (
+        q_BxHxQxDk.dtype == v_BxHxKxDv.dtype == jnp.bfloat16
+        and d_k == d_v <= _DEEPEST_FUSED
+        and d_k % 8 == 0
+        and queries % 2 == keys % 2 == 0
+        and mask_Bx1xQxK.shape[-2] == queries
+    )

@@ -14,6 +14,7 @@ from t2t_jax.model import counting, rnn_counting
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
+    resolve_attention,
     resolve_compute_dtype,
 )
 from t2t_jax.model.rnn import RNN
@@ -29,7 +30,8 @@ def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Modul
     Args:
       config: of the Transformer or of the recurrent baseline.
       platform: of the devices that it will run on, cpu, gpu or tpu, which decides what
-        `compute_dtype="auto"` is; None: JAX's default device, whenever it is traced.
+        `compute_dtype="auto"` is, and whether `attention="cudnn"` can be; None: JAX's
+        default device, whenever it is traced.
 
     Returns:
       A module that takes the arguments of `Transformer.__call__`.
@@ -41,9 +43,12 @@ def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Modul
     if platform:
         dtype = resolve_compute_dtype(config, platform)
         config = dataclasses.replace(config, compute_dtype=dtype)
-    if isinstance(config, TransformerConfig):
-        return Transformer(config)
-    return RNN(config)
+    if not isinstance(config, TransformerConfig):
+        return RNN(config)
+    if platform:
+        kernel = resolve_attention(config, platform)
+        config = dataclasses.replace(config, attention=kernel)
+    return Transformer(config)
 
 
 def make_step_model(module: nn.Module, params: Params) -> StepModel:

@@ -8,10 +8,16 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from t2t_jax.functional.attention import attention, attention_weights
+from t2t_jax.functional.attention import (
+    attention,
+    attention_weights,
+    can_be_fused,
+    fused_attention,
+)
 from t2t_jax.functional.products import product
 from t2t_jax.model.cache import KeysValues
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.precision import attention_kernel
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -106,13 +112,23 @@ class MultiHeadAttention(nn.Module):
         if self.is_mutable_collection("intermediates"):
             weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
             self.sow("intermediates", "weights", weights)
-        context_BxHxQxDv = attention(
-            q_BxHxQxDk,
-            keys,
-            values,
-            mask_xQxK=mask_Bx1xQxK,
-            dropout=functools.partial(self.dropout, rows_B=rows_B),
-        )
+        whole = rows_B is None or self.config.attention_dropout == 0
+        if (
+            whole
+            and attention_kernel(self.config) == "cudnn"
+            and can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK)
+        ):
+            context_BxHxQxDv = fused_attention(
+                q_BxHxQxDk, keys, values, mask_Bx1xQxK=mask_Bx1xQxK
+            )
+        else:
+            context_BxHxQxDv = attention(
+                q_BxHxQxDk,
+                keys,
+                values,
+                mask_xQxK=mask_Bx1xQxK,
+                dropout=functools.partial(self.dropout, rows_B=rows_B),
+            )
         return self.output(context_BxHxQxDv)
 
     def append(

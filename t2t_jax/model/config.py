@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from t2t_jax.errors import Problems
-
-CHOICES = {
-    "norm_position": ("post", "pre"),
-    "positions": ("sinusoidal", "learned"),
-    "tying": ("all", "decoder", "none"),
-    "compute_dtype": ("auto", "float32", "bfloat16"),
-    "remat": (False, True),
-}
-"""What a key may hold, where it is neither a number nor free text."""
-
-_LARGEST = 1_000_000
-"""Of every size: what is beyond is a slip of the finger, and no machine holds it."""
+from t2t_jax.model.config_checks import (
+    check_rates,
+    check_sizes,
+    check_tying,
+    check_words,
+    is_number,
+    is_size,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +49,9 @@ class TransformerConfig:
         always.
       remat: whether layers are computed a second time in the backward pass instead of
         being kept: the same numbers for less memory (not on CPUs) and more time.
+      attention: what computes equation 1 of whole sentences: "plain", or "cudnn", a
+        kernel of NVIDIA's that writes no weights down. Where that cannot be (not on a
+        GPU, not in bfloat16, rows of odd length) it is plain all the same.
 
     Raises:
       ConfigError: rules are broken; it names them all.
@@ -85,25 +83,26 @@ class TransformerConfig:
     layer_norm_epsilon: float = 1e-6
     compute_dtype: str = "auto"
     remat: bool = False
+    attention: str = "plain"
 
     def __post_init__(self) -> None:
         problems = Problems()
         sizes = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
         rates = ("dropout", "attention_dropout", "relu_dropout")
-        _check_sizes(problems, self, "model", names=("vocab_size", *sizes))
-        _check_sizes(problems, self, "model", names=("max_positions",))
-        _check_rates(problems, self, "model", names=rates)
-        _check_words(problems, self, "model")
-        _check_tying(problems, self, "model")
+        check_sizes(problems, self, "model", names=("vocab_size", *sizes))
+        check_sizes(problems, self, "model", names=("max_positions",))
+        check_rates(problems, self, "model", names=rates)
+        check_words(problems, self, "model")
+        check_tying(problems, self, "model")
         epsilon = self.layer_norm_epsilon
         problems.require(
-            _is_number(epsilon) and 0 < epsilon < math.inf,
+            is_number(epsilon) and 0 < epsilon < math.inf,
             f"model.layer_norm_epsilon={epsilon!r} must be a positive number. "
             "Change config.model.layer_norm_epsilon.",
         )
         problems.require(
             self.positions != "sinusoidal"
-            or not _is_size(self.d_model)
+            or not is_size(self.d_model)
             or self.d_model % 2 == 0,
             f"model.d_model={self.d_model} must be even: sinusoidal positions are "
             "pairs of a sine and a cosine (§3.5). Change config.model.d_model.",
@@ -151,12 +150,12 @@ class RNNConfig:
     def __post_init__(self) -> None:
         problems = Problems()
         sizes = ("vocab_size", "num_layers", "d_model", "d_hidden", "d_attention")
-        _check_sizes(problems, self, "rnn", names=sizes)
-        _check_rates(problems, self, "rnn", names=("dropout",))
-        _check_words(problems, self, "rnn")
-        _check_tying(problems, self, "rnn")
+        check_sizes(problems, self, "rnn", names=sizes)
+        check_rates(problems, self, "rnn", names=("dropout",))
+        check_words(problems, self, "rnn")
+        check_tying(problems, self, "rnn")
         problems.require(
-            not _is_size(self.d_hidden) or self.d_hidden % 2 == 0,
+            not is_size(self.d_hidden) or self.d_hidden % 2 == 0,
             f"rnn.d_hidden={self.d_hidden} must be even: half of it goes to each "
             "direction of the encoder. Change config.rnn.d_hidden.",
         )
@@ -185,63 +184,16 @@ def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:
     return "bfloat16" if platform in accelerators else "float32"
 
 
-def _check_sizes(
-    problems: Problems, config: object, section: str, *, names: Sequence[str]
-) -> None:
-    for name in names:
-        size = getattr(config, name)
-        problems.require(
-            _is_size(size),
-            f"{section}.{name}={size!r} must be a whole number from 1 to {_LARGEST:,}. "
-            f"Change config.{section}.{name}.",
-        )
+def resolve_attention(config: TransformerConfig, platform: str) -> str:
+    """Names what computes attention on a platform, "plain" or "cudnn".
 
+    Args:
+      config: of the model.
+      platform: as for `resolve_compute_dtype`.
 
-def _check_rates(
-    problems: Problems, config: object, section: str, *, names: Sequence[str]
-) -> None:
-    for name in names:
-        rate = getattr(config, name)
-        # A comparison with NaN is False, so NaN is refused here as well.
-        problems.require(
-            _is_number(rate) and 0 <= rate < 1,
-            f"{section}.{name}={rate!r} must be in [0, 1): it is the probability of "
-            f"being dropped (§5.4). Change config.{section}.{name}.",
-        )
-
-
-def _check_words(problems: Problems, config: object, section: str) -> None:
-    for name, known in CHOICES.items():
-        word = getattr(config, name, known[0])
-        problems.require(
-            word in known,
-            f"{section}.{name}={word!r} is not known; known are "
-            f"{', '.join(map(repr, known))}. Change config.{section}.{name}.",
-        )
-
-
-def _check_tying(problems: Problems, config: ModelConfig, section: str) -> None:
-    size = config.source_vocab_size
-    problems.require(
-        size == 0 or _is_size(size),
-        f"{section}.source_vocab_size={size!r} must be a whole number from 1 to "
-        f"{_LARGEST:,}, or 0 for one vocabulary. "
-        "Change config.vocabulary.source_size.",
-    )
-    problems.require(
-        size == 0 or config.tying != "all",
-        f"{section}.tying='all' needs one vocabulary of both sides, and the source has "
-        f"its own. Change config.{section}.tying, or config.vocabulary.source_size.",
-    )
-
-
-def _is_size(value: object) -> bool:
-    """Tells a whole number within bounds; True and 8.0 are none."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return False
-    return 1 <= value <= _LARGEST
-
-
-def _is_number(value: object) -> bool:
-    """Tells an int or a float from anything else; True is neither."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    Example:
+      >>> config = TransformerConfig(attention="cudnn")
+      >>> [resolve_attention(config, name) for name in ("cpu", "gpu", "tpu")]
+      ['plain', 'cudnn', 'plain']
+    """
+    return config.attention if platform in ("gpu", "cuda") else "plain"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.model.precision import compute_dtype
 from t2t_jax.types import Array
 
@@ -43,6 +46,35 @@ class Embedding(nn.Module):
     def logits(self, y_BxLxD: jax.Array) -> jax.Array:
         """Scores every id: [B, L, D] -> [B, L, V] float32."""
         return logits(y_BxLxD, self.table)
+
+
+Head: TypeAlias = Callable[[Embedding, jax.Array], Any]
+"""(pre-softmax matrix, decoder's output [B, T, D]) -> what a model returns."""
+
+
+def declare_matrices(model: Any, config: ModelConfig) -> None:
+    """Declares the matrices of the vocabulary in a model's `setup`.
+
+    Args:
+      model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
+        one, two or three; one that is all of them is `embedding` among the parameters.
+      config: says how many, and how large.
+
+    Paper:
+      §3.4; one, where it is not said otherwise.
+    """
+    new = (config.vocab_size, config.d_model, compute_dtype(config))
+    if config.tying == "all":
+        model.embedding = Embedding(*new)
+        model.source_embedding = model.target_embedding = model.embedding
+    else:
+        of_source = config.source_vocab_size or config.vocab_size
+        model.source_embedding = Embedding(of_source, *new[1:])
+        model.target_embedding = Embedding(*new)
+    if config.tying == "none":
+        model.pre_softmax = Embedding(*new)
+    else:
+        model.pre_softmax = model.target_embedding
 
 
 class Positions(nn.Module):

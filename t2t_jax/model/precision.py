@@ -1,4 +1,4 @@
-"""The dtype of activations, where a configuration leaves it to the device."""
+"""What of a model depends on the device: the dtype of activations, and a kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from typing import Any
 
 import jax
 
-from t2t_jax.model.config import ModelConfig, resolve_compute_dtype
+from t2t_jax.model.config import (
+    ModelConfig,
+    TransformerConfig,
+    resolve_attention,
+    resolve_compute_dtype,
+)
 
 
 def compute_dtype(config: ModelConfig) -> str:
@@ -22,11 +27,30 @@ def compute_dtype(config: ModelConfig) -> str:
       "float32" or "bfloat16".
 
     Example:
-      >>> from t2t_jax.model.config import TransformerConfig
       >>> compute_dtype(TransformerConfig(compute_dtype="bfloat16"))
       'bfloat16'
     """
+    return resolve_compute_dtype(config, _default_platform())
+
+
+def attention_kernel(config: TransformerConfig) -> str:
+    """Names what computes attention in a module that is being traced.
+
+    Args:
+      config: of the module; decided as `compute_dtype` is.
+
+    Returns:
+      "plain" or "cudnn".
+
+    Example:
+      >>> attention_kernel(TransformerConfig())
+      'plain'
+    """
+    return resolve_attention(config, _default_platform())
+
+
+def _default_platform() -> str:
     settings: Any = jax.config  # JAX does not declare what it holds.
     default = settings.jax_default_device  # a device, a platform's name, or None
     platform = getattr(default, "platform", default) or jax.default_backend()
-    return resolve_compute_dtype(config, platform)
+    return str(platform)

@@ -10,8 +10,7 @@ from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.additive_attention import AttendedMemory
 from t2t_jax.model.config import RNNConfig
-from t2t_jax.model.embedding import Embedding
-from t2t_jax.model.precision import compute_dtype
+from t2t_jax.model.embedding import Embedding, Head, declare_matrices
 from t2t_jax.model.rnn_decoder import RNNDecoder, States
 from t2t_jax.model.rnn_layers import RNNEncoder, empty_state
 from t2t_jax.model.rows import dropout_rows
@@ -25,6 +24,10 @@ class RNN(nn.Module):
     source by additive attention. It takes the arguments of `Transformer` and means the
     same by them; positions it takes and leaves unused, for its order is that of
     reading.
+
+    Attributes:
+      config: of the model.
+      head: as in `Transformer`.
 
     Paper:
       Table 1, row "Recurrent". §1: recurrent models "generate a sequence of hidden
@@ -48,24 +51,13 @@ class RNN(nn.Module):
     """
 
     config: RNNConfig
+    head: Head = Embedding.logits
 
     def setup(self) -> None:
         """Declares encoder, decoder and the vocabulary's matrices."""
-        config = self.config
-        new = (config.vocab_size, config.d_model, compute_dtype(config))
-        if config.tying == "all":
-            self.embedding = Embedding(*new)
-            self.source_embedding = self.target_embedding = self.embedding
-        else:
-            source_size = config.source_vocab_size or config.vocab_size
-            self.source_embedding = Embedding(source_size, *new[1:])
-            self.target_embedding = Embedding(*new)
-        if config.tying == "none":
-            self.pre_softmax = Embedding(*new)
-        else:
-            self.pre_softmax = self.target_embedding
-        self.encoder = RNNEncoder(config)
-        self.decoder = RNNDecoder(config)
+        declare_matrices(self, self.config)
+        self.encoder = RNNEncoder(self.config)
+        self.decoder = RNNDecoder(self.config)
 
     def __call__(
         self,
@@ -197,7 +189,8 @@ class RNN(nn.Module):
             segments_BxT=target_segments,
             rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
         )
-        return self.pre_softmax.logits(y_BxTxD)
+        logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
+        return logits
 
     def init_states(self, batch: int, *, num_beams: int = 1) -> States:
         """Starts decoding: zeros [B, W, Dh] for every layer."""

@@ -11,9 +11,8 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.cache import Cache, empty_past
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.decoder import Decoder
-from t2t_jax.model.embedding import Embedding
+from t2t_jax.model.embedding import Embedding, Head, declare_matrices
 from t2t_jax.model.encoder import Encoder
-from t2t_jax.model.precision import compute_dtype
 from t2t_jax.model.rows import dropout_rows, fill_in
 from t2t_jax.types import Array
 
@@ -24,6 +23,11 @@ class Transformer(nn.Module):
     Tokens are integers, pad = 0. Rows hold one sentence each, or several told apart by
     `segments`. What is left out means: segments, 1 where there is a token and 0 where
     there is padding; positions, 0 to L - 1; rows, 0 to B - 1.
+
+    Attributes:
+      config: of the model.
+      head: what is made of the decoder's output and the pre-softmax matrix; logits, if
+        it is not said.
 
     Paper:
       Figure 1, §3, and the dropout of §5.4.
@@ -40,24 +44,13 @@ class Transformer(nn.Module):
     """
 
     config: TransformerConfig
+    head: Head = Embedding.logits
 
     def setup(self) -> None:
         """Declares both stacks and one, two or three matrices of the vocabulary."""
-        config = self.config
-        new = (config.vocab_size, config.d_model, compute_dtype(config))
-        if config.tying == "all":
-            self.embedding = Embedding(*new)
-            self.source_embedding = self.target_embedding = self.embedding
-        else:
-            of_source = config.source_vocab_size or config.vocab_size
-            self.source_embedding = Embedding(of_source, *new[1:])
-            self.target_embedding = Embedding(*new)
-        if config.tying == "none":
-            self.pre_softmax = Embedding(*new)
-        else:
-            self.pre_softmax = self.target_embedding
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
+        declare_matrices(self, self.config)
+        self.encoder = Encoder(self.config)
+        self.decoder = Decoder(self.config)
 
     def __call__(
         self,
@@ -196,7 +189,8 @@ class Transformer(nn.Module):
             positions_BxT=positions,
             rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
         )
-        return self.pre_softmax.logits(y_BxTxD)
+        logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
+        return logits
 
     def init_cache(
         self, memory: Array, source_segments: Array, *, num_beams: int = 1, length: int

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t2t_jax.functional.scans import sum_of_parts
+from t2t_jax.training.config import TrainingConfig
 from t2t_jax.types import Array, Batch, Params, PyTree
 
 Aux = TypeVar("Aux")
@@ -26,10 +28,18 @@ class Split(NamedTuple):
       micro_batches: parts that each device reads one after the other.
       gradient_dtype: of the gradients as they are exchanged over the axis `data`:
         "float32" or "bfloat16". Over the other axes they are float32 always.
+      loss_chunks: parts of a row's target of which logits and loss are computed one
+        after the other; see `functional.chunked_loss`.
     """
 
     micro_batches: int = 1
     gradient_dtype: str = "float32"
+    loss_chunks: int = 1
+
+    @classmethod
+    def of(cls, config: TrainingConfig, micro_batches: int) -> Split:
+        """Takes what the configuration says, but for the number of micro-batches."""
+        return cls(micro_batches, config.gradient_dtype, config.loss_chunks)
 
 
 WHOLE = Split()
@@ -88,19 +98,15 @@ def _added_up(
     found: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
 ) -> PyTree:
     """Adds up what is found in each micro-batch, the first axis of `parts`."""
-    first = jax.tree.map(lambda x: x[0], parts)
     if len(parts.rows) == 1:
-        return found(params, first)
+        return found(params, jax.tree.map(lambda x: x[0], parts))
 
-    def add(total: PyTree, part: Batch) -> tuple[PyTree, None]:
+    def of_part(part: Batch) -> tuple[PyTree, None]:
         # Or XLA would gather split parameters before the loop, all of them at once.
         inside, part = jax.lax.optimization_barrier((params, part))
-        return jax.tree.map(jnp.add, total, found(inside, part)), None
+        return found(inside, part), None
 
-    shapes = jax.eval_shape(found, params, first)
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    total, _ = jax.lax.scan(add, nothing, parts)
-    return total
+    return sum_of_parts(of_part, parts)[0]
 
 
 def _sum_of_shards(gradients: jax.Array, exchange: Any) -> jax.Array:

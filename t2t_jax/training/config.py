@@ -77,6 +77,9 @@ class TrainingConfig:
       gradient_dtype: of the gradients as devices exchange them over the mesh's axis
         `data`, and no other: "float32", or "bfloat16", which halves the bytes.
         Departs: "bfloat16" rounds the gradient of each part of the devices to 8 bits.
+      loss_chunks: parts of each row's target of which logits and loss are computed
+        one after the other, so that no device ever holds the logits of all its
+        tokens. It changes nothing but the order of sums.
       on_nonfinite: what follows where the loss or the gradient of a step is infinite
         or NaN, and the update is not applied: "skip" goes on, "stop" ends the run.
       max_bad_steps: after so many steps in a row without an update the run ends.
@@ -92,6 +95,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     micro_batches: int = 1
     gradient_dtype: str = "float32"
+    loss_chunks: int = 1
     on_nonfinite: str = "skip"
     max_bad_steps: int = 10
     skip_gradient_norm: float = 0.0
@@ -114,6 +118,11 @@ class TrainingConfig:
             self.gradient_dtype in GRADIENT_DTYPES,
             f"training.gradient_dtype={self.gradient_dtype!r} must be one of "
             f"{', '.join(GRADIENT_DTYPES)}. Change config.training.gradient_dtype.",
+        )
+        problems.require(
+            self.loss_chunks >= 1,
+            f"training.loss_chunks={self.loss_chunks} must be at least 1: parts of "
+            "each row. Change config.training.loss_chunks.",
         )
         problems.require(
             self.on_nonfinite in ON_NONFINITE,

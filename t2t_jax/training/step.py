@@ -12,10 +12,10 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh
 
-from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.parallelism.faults import poison
 from t2t_jax.parallelism.sharding import batch_sharding, replicated
 from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
+from t2t_jax.training.batch_sums import batch_sums
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import Batch, Params
@@ -37,57 +37,6 @@ class StepOutput(NamedTuple):
 
 Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
 """(state, batch, key) -> (state after the step, what it reports)."""
-
-
-def batch_sums(
-    module: nn.Module,
-    params: Params,
-    batch: Batch,
-    *,
-    label_smoothing: float,
-    dropout_key: jax.Array | None = None,
-) -> Sums:
-    """Runs the model on a batch and adds up the loss of its real target tokens.
-
-    Args:
-      module: takes the arrays of a `Batch`.
-      params: its parameters.
-      batch: packed or padded.
-      label_smoothing: mass spread over the vocabulary.
-      dropout_key: drops activations with it; None runs the model as it is evaluated.
-
-    Paper: §5.4.
-    """
-    logits_BxTxV: Any = module.apply(
-        {"params": params},
-        batch.source,
-        batch.target_inputs,
-        source_segments=batch.source_segments,
-        target_segments=batch.target_segments,
-        source_positions=batch.source_positions,
-        target_positions=batch.target_positions,
-        rows=batch.rows,
-        deterministic=dropout_key is None,
-        rngs=None if dropout_key is None else {"dropout": dropout_key},
-    )
-    loss_BxT, nll_BxT = label_smoothed_nll(
-        logits_BxTxV, batch.target_outputs, label_smoothing=label_smoothing
-    )
-    real_BxT = batch.target_segments > 0
-    # A right token has the largest logit: this spares an argmax over the vocabulary,
-    # which costs XLA:CPU ten times as much as a maximum.
-    best_BxT = logits_BxTxV.max(axis=-1)
-    chosen_BxT = jnp.take_along_axis(
-        logits_BxTxV, batch.target_outputs[..., None], axis=-1
-    )[..., 0]
-    return Sums(
-        loss=jnp.sum(loss_BxT, where=real_BxT),
-        nll=jnp.sum(nll_BxT, where=real_BxT),
-        correct=jnp.sum(chosen_BxT >= best_BxT, where=real_BxT, dtype=jnp.int32),
-        target_tokens=jnp.sum(real_BxT, dtype=jnp.int32),
-        source_tokens=jnp.sum(batch.source_segments > 0, dtype=jnp.int32),
-        slots=jnp.asarray(real_BxT.size + batch.source.size, jnp.int32),
-    )
 
 
 def train_step(
@@ -128,6 +77,7 @@ def train_step(
             rows,
             label_smoothing=label_smoothing,
             dropout_key=dropout_key,
+            loss_chunks=split.loss_chunks,
         )
         loss = poison(jnp.asarray(sums.loss), state.step)
         return loss, sums._replace(loss=loss)
@@ -235,14 +185,3 @@ def lower_step(
     shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
     batch: Any = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
     return jitted.lower(state, batch, jax.eval_shape(jax.random.key, 0))
-
-
-def compile_evaluation(
-    module: nn.Module, *, label_smoothing: float, mesh: Mesh
-) -> Callable[[Params, Batch], Sums]:
-    """Returns a jitted `(params, batch) -> Sums` without dropout."""
-    return jax.jit(
-        partial(batch_sums, module, label_smoothing=label_smoothing),
-        in_shardings=(None, batch_sharding(mesh)),
-        out_shardings=replicated(mesh),
-    )

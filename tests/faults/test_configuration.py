@@ -25,6 +25,7 @@ from tests.integration import tiny
             "mesh data=3 x fsdp=1 x tensor=1 must arrange 1",
         ),
         (["--config.mesh.tensor=3"], 78, "must be divisible by mesh.tensor=3"),
+        (["--config.training.loss_chunks=0"], 78, "loss_chunks=0 must be at least 1"),
         (["--config.training.max_bad_steps=0"], 78, "max_bad_steps=0 must be at least"),
         (["--config.training.step_timeout=nan"], 78, "step_timeout=nan must be 0"),
         (["--config.steps=0"], 78, "steps=0 must be at least 1"),

@@ -14,9 +14,9 @@ from t2t_jax.experiment import Run
 from t2t_jax.model.architectures import make_module
 from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.text import prepare_text
+from t2t_jax.training.batch_sums import compile_evaluation
 from t2t_jax.training.metrics import summarise, total
 from t2t_jax.training.reporting import Console
-from t2t_jax.training.step import compile_evaluation
 from t2t_jax.types import Share
 from tests.integration import tiny
 

@@ -6,11 +6,12 @@ import numpy as np
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn import RNN
 from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.training.batch_sums import batch_sums
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.metrics import summarise
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import batch_sums, train_step
+from t2t_jax.training.step import train_step
 from tests.training.copy_task import EOS, KEY, V, batch_of, pair_of, sentences
 
 MODULE = RNN(

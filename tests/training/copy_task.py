@@ -10,10 +10,11 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.parallelism.sharding import shardings_for
+from t2t_jax.training.batch_sums import batch_sums
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import batch_sums, lower_step, train_step
+from t2t_jax.training.step import lower_step, train_step
 from t2t_jax.types import Batch
 
 V, LENGTH = 13, 11

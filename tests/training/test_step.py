@@ -5,8 +5,8 @@ import pytest
 
 from t2t_jax.parallelism.arrays import to_devices
 from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.training.batch_sums import batch_sums, compile_evaluation
 from t2t_jax.training.metrics import total
-from t2t_jax.training.step import batch_sums, compile_evaluation
 from t2t_jax.types import Batch
 from tests.training.copy_task import (
     KEY,

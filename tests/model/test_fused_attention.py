@@ -1,0 +1,172 @@
+"""Attention in one kernel: the numbers of the plain one, and who gets it.
+
+No GPU is needed: JAX computes the same call by other means (`implementation="xla"`),
+and that stands in for cuDNN.
+
+Seen to fail: without the mask, without the zeros of an empty row, with queries a tenth
+larger, where a model asks for it on any device, and with each condition of
+`can_be_fused` and of `MultiHeadAttention` left out.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t2t_jax.model.attention
+from t2t_jax.functional.attention import attention, can_be_fused, fused_attention
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.transformer import Transformer
+
+CONFIG = TransformerConfig(
+    vocab_size=19,
+    num_layers=1,
+    d_model=16,
+    d_ff=24,
+    num_heads=2,
+    d_k=8,
+    d_v=8,
+    compute_dtype="bfloat16",
+    attention="cudnn",
+)
+STAND_IN = functools.partial(fused_attention, implementation="xla")
+SOURCE = jnp.array([[5, 6, 7, 8, 2, 0], [9, 2, 0, 0, 0, 0]])
+TARGET = jnp.array([[1, 6, 8, 0], [1, 10, 11, 12]])
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """Lets JAX play cuDNN, and notes for what."""
+    calls = []
+
+    def noted(q, k, v, **given):
+        calls.append((q.shape, k.shape, q.dtype.name))
+        return STAND_IN(q, k, v, **given)
+
+    monkeypatch.setattr(t2t_jax.model.attention, "fused_attention", noted)
+    monkeypatch.setattr(
+        t2t_jax.model.attention, "attention_kernel", lambda config: config.attention
+    )
+    return calls
+
+
+def test_it_is_equation_1_with_zeros_where_nothing_can_be_seen():
+    draw = np.random.default_rng(0)
+    q, k, v = (
+        jnp.asarray(draw.normal(size=(2, 3, length, 8)), jnp.float32)
+        for length in (4, 6, 6)
+    )
+    mask = jnp.asarray(draw.random((2, 1, 4, 6)) < 0.6).at[1, 0, 2].set(False)
+
+    def of_both(function):
+        def total(q, k, v):
+            context = function(q, k, v)
+            return jnp.sin(context).sum(), context
+
+        return jax.grad(total, argnums=(0, 1, 2), has_aux=True)(q, k, v)
+
+    plain = of_both(functools.partial(attention, mask_xQxK=mask))
+    found = of_both(functools.partial(STAND_IN, mask_Bx1xQxK=mask))
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
+        found,
+        plain,
+    )
+    assert not found[1][1, :, 2].any()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "serves"),
+    [
+        ({}, True),
+        ({"dtype": jnp.float32}, False),
+        ({"d_k": 12, "d_v": 12}, False),
+        ({"d_k": 136, "d_v": 136}, False),
+        ({"d_v": 16}, False),
+        ({"queries": 5}, False),
+        ({"keys": 7}, False),
+        ({"rows": 1}, False),
+    ],
+    ids=str,
+)
+def test_what_cudnn_has_no_kernel_for_is_known(wrong, serves):
+    sizes = {
+        "queries": 4,
+        "keys": 6,
+        "d_k": 8,
+        "d_v": 8,
+        "dtype": jnp.bfloat16,
+        **wrong,
+    }
+    q = jnp.zeros((2, 3, sizes["queries"], sizes["d_k"]), sizes["dtype"])
+    v = jnp.zeros((2, 3, sizes["keys"], sizes["d_v"]), sizes["dtype"])
+    mask = jnp.ones((2, 1, sizes.get("rows", sizes["queries"]), sizes["keys"]), bool)
+    assert can_be_fused(q, v, mask) == serves
+
+
+def logits(config, *, key=None):
+    module = Transformer(config)
+    params = module.init(jax.random.key(0), SOURCE, TARGET)["params"]
+    drops = {} if key is None else {"deterministic": False, "rngs": {"dropout": key}}
+    return module.apply({"params": params}, SOURCE, TARGET, **drops)
+
+
+@pytest.mark.parametrize("key", [None, jax.random.key(1)])
+def test_a_model_says_the_same_with_it(fused, key):
+    plain = logits(dataclasses.replace(CONFIG, attention="plain"), key=key)
+    assert not fused
+    found = logits(CONFIG, key=key)
+    real = (TARGET > 0)[..., None]
+    # bfloat16 has 8 bits, and weights are rounded at other places.
+    np.testing.assert_allclose(found * real, plain * real, atol=0.05)
+    assert np.abs(plain).max() > 0.5
+    shapes = {(q[2], k[2]) for q, k, _ in fused}
+    assert shapes == {(6, 6), (4, 4), (4, 6)}  # of both stacks, and between them
+
+
+def test_weights_that_are_dropped_out_are_needed(fused):
+    config = dataclasses.replace(CONFIG, attention_dropout=0.1)
+    logits(config, key=jax.random.key(1))
+    # Parameters are drawn without dropout.
+    deterministic = len(fused)
+    logits(config)
+    assert len(fused) == 3 * deterministic
+
+
+def test_in_float32_it_is_plain(fused):
+    logits(dataclasses.replace(CONFIG, compute_dtype="float32"))
+    assert not fused
+
+
+def test_decoding_token_by_token_is_plain(fused):
+    module = Transformer(CONFIG)
+    params = module.init(jax.random.key(0), SOURCE, TARGET)["params"]
+    bound = module.bind({"params": params})
+    cache = bound.init_cache(bound.encode(SOURCE), SOURCE > 0, num_beams=2, length=4)
+    fused.clear()
+    bound.step(jnp.ones((2, 2), int), cache, 0)
+    assert not fused
+
+
+@pytest.mark.parametrize(
+    ("platform", "kernel"),
+    [("cpu", "plain"), ("tpu", "plain"), ("rocm", "plain"), ("cuda", "cudnn")],
+)
+def test_a_model_asks_for_it_on_an_nvidia_gpu_alone(platform, kernel):
+    module = make_module(CONFIG, platform=platform)
+    assert module.config.attention == kernel
+
+
+def test_here_there_is_none_and_the_model_does_not_mind():
+    assert jax.default_backend() == "cpu"
+    plain = logits(dataclasses.replace(CONFIG, attention="plain"))
+    np.testing.assert_array_equal(logits(CONFIG), plain)
+
+
+def test_it_is_off_unless_asked_for():
+    assert TransformerConfig().attention == "plain"
+    assert "attention" not in {field.name for field in dataclasses.fields(RNNConfig)}
