@@ -26,6 +26,7 @@ from typing import Any
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
 from t2t_jax.parallelism.large_pages import ask_for_large_pages
+from t2t_jax.training.config import TrainingConfig
 
 # The threads of whoever was asked last may still look for work, for some milliseconds.
 PAUSE_SECONDS = 0.2
@@ -43,6 +44,9 @@ class Work:
       threads: of a CPU.
       network: which peer it is, for a process that can be several.
       compiled: whether the peer's network goes through `torch.compile`.
+      training: of our own step: label smoothing, and how a batch is taken apart.
+      folder: of a peer that is read from its source.
+      environment: variables that our own process begins with besides its parent's.
       text: what is read instead of made-up tokens; a `real_text.RealText`.
     """
 
@@ -53,6 +57,9 @@ class Work:
     threads: int = 1
     network: str = ""
     compiled: bool = False
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    folder: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
     text: Any = field(default=None, repr=False)
 
     @property
@@ -180,19 +187,24 @@ def take_turns(
     return answers
 
 
-def environment_of(work: Work, *, ours: bool = True) -> dict[str, str]:
+def environment_of(
+    work: Work, *, ours: bool = True, uses_jax: bool = False
+) -> dict[str, str]:
     """Returns the variables that a contestant's process begins with.
 
     Args:
       work: says where it computes.
       ours: whether it is this package, or a peer.
+      uses_jax: whether a peer computes with JAX, or has it only to read our data.
     """
-    environment = dict(os.environ) if ours else {}
+    environment = {**os.environ, **work.environment} if ours else {}
     if ours:  # As the command line does; the programs of peers do not.
         ask_for_large_pages(environment)
     return {
         **environment,
-        "JAX_PLATFORMS": "cuda" if work.device == "gpu" and ours else "cpu",
+        "JAX_PLATFORMS": "cuda"
+        if work.device == "gpu" and (ours or uses_jax)
+        else "cpu",
         # JAX would keep three quarters of a GPU for itself, and peers are on it too.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }

@@ -16,7 +16,7 @@ from t2t_jax.data.batching import batch_shapes
 from t2t_jax.data.pipeline import stream
 from t2t_jax.model.architectures import make_module
 from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.accumulation import WHOLE
+from t2t_jax.training.accumulation import Split
 from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_steps import CompiledSteps
 from t2t_jax.training.config import OptimizerConfig
@@ -25,8 +25,6 @@ from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.progress import Progress
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import guarded, train_step
-
-LABEL_SMOOTHING = 0.1
 
 
 class OwnStep:
@@ -39,6 +37,7 @@ class OwnStep:
             devices=jax.devices()[:1],
             mesh="data",
             batch=(work.rows, work.length),
+            split=Split.of(work.training, work.training.micro_batches),
             full=True,
         )
         self._compile_seconds = time.perf_counter() - began
@@ -81,11 +80,11 @@ class OwnLoop:
                 guarded(train_step),
                 module=module,
                 optimizer=optimizer,
-                label_smoothing=LABEL_SMOOTHING,
+                label_smoothing=work.training.label_smoothing,
             ),
             jax.eval_shape(init),
             layout=layout,
-            split=WHOLE,
+            split=Split.of(work.training, work.training.micro_batches),
             shard_optimizer=False,
             key=jax.random.key(1),
             say=lambda _: None,

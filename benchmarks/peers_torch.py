@@ -20,8 +20,6 @@ from torch import nn
 
 from t2t_jax.data.vocabulary import EOS, PAD
 
-LABEL_SMOOTHING = 0.1
-
 
 class _Trainer:
     """A network with its loss and its optimizer."""
@@ -36,7 +34,8 @@ class _Trainer:
         network = NETWORKS[work.network](work.config, has_padding=has_padding)
         self.network = network.to(self._device).train()
         self._loss = nn.CrossEntropyLoss(
-            label_smoothing=LABEL_SMOOTHING, ignore_index=PAD if has_padding else -100
+            label_smoothing=work.training.label_smoothing,
+            ignore_index=PAD if has_padding else -100,
         )
         self._loss_of = torch.compile(self._forward) if work.compiled else self._forward
         self._optimizer = torch.optim.Adam(

@@ -19,28 +19,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from variants import add_variant_flag, changes
+
 SIZES = {
     "base": {},
     "big": {"model.d_model": 1024, "model.d_ff": 4096, "model.num_heads": 16},
 }
-
-
-def changes(variant: str) -> dict[str, Any]:
-    """Reads what a variant changes.
-
-    Example:
-      >>> changes("model.remat=True,model.compute_dtype=bfloat16")
-      {'model.remat': True, 'model.compute_dtype': 'bfloat16'}
-    """
-    pairs = (change.partition("=") for change in filter(None, variant.split(",")))
-    return {key: _value(text) for key, _, text in pairs}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text.lower())
-    except json.JSONDecodeError:
-        return text
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -128,7 +112,7 @@ def main() -> None:
     parser.add_argument(
         "--size", type=lambda text: text.split(","), default=["base", "big"]
     )
-    parser.add_argument("--variant", action="append", default=[], metavar="KEY=VALUE,…")
+    add_variant_flag(parser)
     parser.add_argument("--tokens", type=int, default=24_576, help="of a device")
     parser.add_argument(
         "--topology", default="", help="of TPUs to compile for (libtpu), as v5p:2x2x1"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
+
+from variants import add_variant_flag
 
 from t2t_jax.data.config import LAYOUTS
 from t2t_jax.model.config import TransformerConfig
@@ -27,7 +30,11 @@ SHAPES = {"tiny": (8, 8), "small": (128, 16), "base": (32, 28), "big": (8, 28)}
 GPU_SHAPE = (768, 32)
 """The same for a GPU: 24,576 tokens a side, the paper's batch."""
 
-PEERS = {"hf_marian": ("torch", "transformers"), "torch": ("torch",)}
+PEERS = {
+    "hf_marian": ("torch", "transformers"),
+    "torch": ("torch",),
+    "flax_wmt": (),
+}
 """What has to be installed for each peer."""
 
 
@@ -51,6 +58,8 @@ def parse_arguments(
         help=f"none, or {','.join(PEERS)}",
     )
     add("--compile_peer", action="store_true", help="peers through torch.compile")
+    add("--flax_wmt", default="", help="folder with the models.py of that peer")
+    add_variant_flag(parser)
     add("--pairs", type=positive, help="of a batch")
     add("--length", type=positive, help="tokens of each side of a pair")
     add("--vocabulary", type=positive, help="subwords, if not as many as the size has")
@@ -71,7 +80,24 @@ def parse_arguments(
     options.length = options.length or shape[1]
     options.vocabulary = options.vocabulary or SIZES[options.size].vocab_size
     require_installed(parser, options.peer, PEERS)
+    _require_flax_wmt(parser, options)
     return options
+
+
+def _require_flax_wmt(
+    parser: argparse.ArgumentParser, options: argparse.Namespace
+) -> None:
+    """Ends the program where that peer's source is not at hand, or not to be used."""
+    if "flax_wmt" not in options.peer:
+        return
+    if options.real:
+        parser.error("--peer=flax_wmt has no batches of its own: leave --real out.")
+    if not Path(options.flax_wmt, "models.py").is_file():
+        parser.error(
+            "--peer=flax_wmt needs the source of that example, and there is no "
+            f"models.py in --flax_wmt={options.flax_wmt!r}. Clone "
+            "https://github.com/google/flax and name its examples/wmt."
+        )
 
 
 def peers_among(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:

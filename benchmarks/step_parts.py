@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import optax
 from contest import Work
-from own_step import LABEL_SMOOTHING
 
 from t2t_jax.functional.attention import attention
 from t2t_jax.functional.dropout import dropout
@@ -178,10 +177,11 @@ class Parts:
         config, tokens = self._config, self._work.target_tokens
         table = jax.random.normal(self._key, (config.vocab_size, config.d_model))
         targets = jnp.arange(tokens) % config.vocab_size
+        smoothing = self._work.training.label_smoothing
 
         def loss(y: jax.Array, table: jax.Array) -> jax.Array:
             smoothed, _ = label_smoothed_nll(
-                logits(y, table), targets, label_smoothing=LABEL_SMOOTHING
+                logits(y, table), targets, label_smoothing=smoothing
             )
             return smoothed.sum()
 

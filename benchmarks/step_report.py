@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _WIDTH = 24
+_RATE = "target_tokens_per_second"
 IDLE = 0.5
 """The load above which a machine is not idle."""
 
@@ -19,7 +20,8 @@ def show(report: dict[str, Any]) -> None:
     )
     if hardware["load"] > IDLE:
         print("The machine is not idle: these figures are of no use.")
-    contestants = {"ours": report["ours"], **report["peers"]}
+    ours, variants = report["ours"], report["variants"]
+    contestants = {"ours": ours, **variants, **report["peers"]}
     if "text" in report:
         _show_text(report["text"], contestants)
     else:
@@ -30,6 +32,9 @@ def show(report: dict[str, Any]) -> None:
         print(f"{name}: {figures['parameters']:,} parameters; {told}")
     for name, ratio in report["ratios"].items():
         print(f"ratio to {name}: {ratio:.2f}")
+    for name, figures in variants.items():
+        ratio = figures[_RATE] / ours[_RATE]
+        print(f"with {name}: {ratio:.3f} times ours as it is")
     if "components" in report:
         _show_components(report["components"])
 
@@ -43,7 +48,7 @@ def _show_steps(contestants: dict[str, dict[str, Any]]) -> None:
         share = figures.get("share_of_peak")
         compiling = figures.get("compile_seconds")
         print(
-            f"{name:{_WIDTH}}{figures['target_tokens_per_second']:8,.0f}"
+            f"{name:{_WIDTH}}{figures[_RATE]:8,.0f}"
             f"{figures['median_ms']:11,.1f}{figures['best_ms']:11,.1f}"
             f"{figures['tflops']:10.3f}{'-' if share is None else f'{share:.0%}':>9}"
             f"{'-' if compiling is None else f'{compiling:.1f}':>11}"
@@ -60,7 +65,7 @@ def _show_text(text: dict[str, Any], contestants: dict[str, dict[str, Any]]) -> 
     print(f"{'':{_WIDTH}}real tokens/s      best   overall   steps  peak MB")
     for name, figures in contestants.items():
         print(
-            f"{name:{_WIDTH}}{figures['target_tokens_per_second']:13,.0f}"
+            f"{name:{_WIDTH}}{figures[_RATE]:13,.0f}"
             f"{figures['best_target_tokens_per_second']:10,.0f}"
             f"{figures['overall_target_tokens_per_second']:10,.0f}"
             f"{figures['steps']:8,}{figures['peak_memory_mb']:9,.0f}"

@@ -5,6 +5,7 @@
     python benchmarks/train_step.py --device=gpu --size=big --compile_peer
     python benchmarks/train_step.py --peer=none --components
     python benchmarks/train_step.py --real=text:train.en,train.de --tokens=2048
+    python benchmarks/train_step.py --peer=none --variant=training.loss_chunks=4
 
 The step is the program's own: dropout, label smoothing, Adam, the guard against what is
 not finite. Peers, of the extra `bench`, do the same work in PyTorch; what they would
@@ -15,6 +16,9 @@ turns, every other one in the opposite order.
 With `--real` both train on text, input and batching included: ours with the program's
 batches, a peer with batches of like length that hold as many slots. What is counted
 there, too, is real target tokens.
+
+`--variant` adds ours with some settings changed (KEY=VALUE,KEY=VALUE; a key in
+capitals, such as XLA_FLAGS, is a variable of its process). It may stand several times.
 
 `ratio`: our target tokens a second to those of the first peer, at the medians.
 `compile_seconds` is apart from everything else. TFLOP/s are those of the formula of
@@ -28,20 +32,24 @@ import argparse
 import dataclasses
 import json
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from contest import Contestant, ContestError, Work, environment_of, take_turns
 from real_text import RealText
 from step_figures import compare, machine, step_figures, steps_for, text_figures
 from step_options import SIZES, parse_arguments
 from step_report import show
+from variants import changes, varied
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 
 OURS = "ours"
+MODULES = {"hf_marian": "peers_torch", "torch": "peers_torch", "flax_wmt": "peer_flax"}
+"""Where the contestants of each peer are."""
+
+_Contestants: TypeAlias = dict[str, Contestant]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -67,6 +75,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             length=options.length,
             threads=options.threads,
             compiled=options.compile_peer,
+            folder=options.flax_wmt,
         )
         if options.components:
             report["components"] = _components(work)
@@ -81,28 +90,38 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 "row_length": options.row_length,
                 "tokens": options.tokens,
             }
-        contestants = _start(work, options.peer, stack)
+        contestants = _start(work, options, stack)
         race = _race_on_text if options.real else _race
         figures = race(contestants, work, options)
         for name, contestant in contestants.items():
             figures[name].update(contestant.ask("facts"))
             figures[name]["peak_memory_mb"] = contestant.ask("peak_megabytes")
-    return {**report, **compare(figures.pop(OURS), figures)}
+    peers = {name: figures.pop(name) for name in options.peer}
+    compared = compare(figures.pop(OURS), peers)
+    return {**report, **compared, "variants": figures}
 
 
-def _start(work: Work, peers: Sequence[str], stack: ExitStack) -> dict[str, Contestant]:
+def _start(work: Work, options: argparse.Namespace, stack: ExitStack) -> _Contestants:
+    """Starts ours, its variants, and the peers."""
     kind = "Step" if work.text is None else "Loop"
-    found = {}
-    for name in (OURS, *peers):
-        module = "own_step:Own" if name == OURS else "peers_torch:Peer"
+    own = {OURS: work}
+    for variant in options.variant:
+        own[variant] = varied(work, changes(variant))
+    started = {}
+    for name in (*own, *options.peer):
+        ours = name in own
+        module = "own_step:Own" if ours else MODULES[name] + ":Peer"
+        its_work = own.get(name) or dataclasses.replace(work, network=name)
         contestant = Contestant(
             name,
             made_by=module + kind,
-            work=dataclasses.replace(work, network=name),
-            environment=environment_of(work, ours=name == OURS),
+            work=its_work,
+            environment=environment_of(
+                its_work, ours=ours, uses_jax=name == "flax_wmt"
+            ),
         )
-        found[name] = stack.enter_context(contestant)
-    return found
+        started[name] = stack.enter_context(contestant)
+    return started
 
 
 def _components(work: Work) -> dict[str, Any]:
@@ -117,7 +136,7 @@ def _components(work: Work) -> dict[str, Any]:
 
 
 def _race(
-    contestants: dict[str, Contestant], work: Work, options: argparse.Namespace
+    contestants: _Contestants, work: Work, options: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
     """Times steps on made-up tokens; the first step and the next ones are apart."""
     first, steps = {}, {}
@@ -143,7 +162,7 @@ def _race(
 
 
 def _race_on_text(
-    contestants: dict[str, Contestant], work: Work, options: argparse.Namespace
+    contestants: _Contestants, work: Work, options: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
     """Lets all train for so many seconds in every round."""
     del work
@@ -174,7 +193,7 @@ def main() -> None:
     options = parse_arguments(description=(__doc__ or "").split("\n")[0])
     try:
         report = measure(options)
-    except ContestError as error:
+    except (ContestError, ValueError) as error:
         raise SystemExit(str(error)) from error
     if options.json:
         print(json.dumps(report))

@@ -1,7 +1,6 @@
 """What a step takes of memory is asked of the compiler, for any change of any key.
 
-Seen to fail: without `changes`, without `--tokens`, without the check of `--size`, and
-where values are left as text.
+Seen to fail: without `--tokens`, and without the check of `--size`.
 """
 
 import json
@@ -57,21 +56,6 @@ def test_a_size_that_there_is_not_is_refused(report, capsys):
     with pytest.raises(SystemExit):
         report("--size=huge")
     assert "huge" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("variant", "wanted"),
-    [
-        ("", {}),
-        ("model.remat=True", {"model.remat": True}),
-        (
-            "model.compute_dtype=bfloat16,training.micro_batches=4",
-            {"model.compute_dtype": "bfloat16", "training.micro_batches": 4},
-        ),
-    ],
-)
-def test_a_variant_is_keys_and_values(variant, wanted):
-    assert step_memory.changes(variant) == wanted
 
 
 def test_people_get_a_table(report, capsys):

@@ -61,7 +61,8 @@ def test_several_peers_are_asked_for_with_commas():
 @pytest.mark.parametrize(
     ("flag", "told"),
     [
-        ("--peer=flax", "'flax' is not known; known are none, hf_marian, torch"),
+        ("--peer=flax", "'flax' is not known; known are none, hf_marian, torch, flax"),
+        ("--peer=flax_wmt", "there is no models.py in --flax_wmt=''. Clone"),
         ("--pairs=0", "0 must be at least 1"),
         ("--rounds=-1", "-1 must be at least 1"),
         ("--size=huge", "invalid choice: 'huge'"),
@@ -84,6 +85,15 @@ def test_a_peer_that_is_not_installed_is_refused_before_anything_runs(
     assert "pip install -e '.[bench]'" in told
 
 
+def test_a_peer_without_batches_of_its_own_is_not_asked_for_text(tmp_path, capsys):
+    (tmp_path / "models.py").touch()
+    flags = ["--peer=flax_wmt", f"--flax_wmt={tmp_path}"]
+    assert parse_arguments(flags).flax_wmt == str(tmp_path)
+    with pytest.raises(SystemExit):
+        parse_arguments([*flags, "--real=phrasebook:train"])
+    assert "leave --real out" in capsys.readouterr().err
+
+
 def measured(*flags, timeout=300):
     done = subprocess.run(
         [sys.executable, "benchmarks/train_step.py", *flags, "--json"],
@@ -99,9 +109,14 @@ def measured(*flags, timeout=300):
 
 
 @pytest.mark.slow
-def test_our_step_is_timed_and_so_are_its_parts(capsys):
+def test_our_step_is_timed_and_so_are_its_parts_and_a_variant(capsys):
     report = measured(
-        "--size=tiny", "--peer=none", "--rounds=3", "--steps=2", "--components"
+        "--size=tiny",
+        "--peer=none",
+        "--rounds=3",
+        "--steps=2",
+        "--components",
+        "--variant=training.loss_chunks=2,model.d_ff=32",
     )
     ours = report["ours"]
     assert ours["target_tokens_per_second"] == pytest.approx(
@@ -113,6 +128,11 @@ def test_our_step_is_timed_and_so_are_its_parts(capsys):
     assert ours["compile_seconds"] > 0
     assert ours["peak_memory_mb"] > 50
     assert (report["peer"], report["ratio"]) == (None, None)
+    (variant,) = report["variants"].values()
+    assert variant["target_tokens_per_second"] > 0
+    # Two networks, of 64 and of 32: two matrices and the inner bias.
+    difference = ours["parameters"] - variant["parameters"]
+    assert difference == 2 * (2 * 32 * 32 + 32)
     parts = report["components"]["parts"]
     assert len(parts) == 8
     assert all(part["ms"] > 0 and part["floor_ms"] > 0 for part in parts)
@@ -129,6 +149,7 @@ def test_our_step_is_timed_and_so_are_its_parts(capsys):
     show(report)
     told = capsys.readouterr().out
     assert "8 pairs x 8 tokens" in told
+    assert "with training.loss_chunks=2,model.d_ff=32: " in told
     assert all(part["name"] in told for part in parts)
 
 
