@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from decode_work import DecodeWork, Way
 from own_process import peak_megabytes, surroundings
 
 from t2t_jax.decoding.chunked_search import chunked_search
+from t2t_jax.decoding.overlapping import overlapped
 from t2t_jax.decoding.rules import BeamRules
 from t2t_jax.loading import load
 from t2t_jax.model.architectures import make_module, make_step_model
@@ -33,19 +35,24 @@ class OwnForced(ForcedOutputs):
             length_penalty=work.length_penalty,
             min_tokens=work.length,
         )
+        self._compiled: set[int] = set()
 
     def lengths(self, sources: Tokens, way: Way) -> Sequence[int]:
-        """Searches batch by batch; the last one is as large as there are sentences."""
-        found: list[int] = []
-        for start in range(0, len(sources), way.at_once):
+        """Searches as the translator does; the last batch has what is left."""
+        starts = range(0, len(sources), way.at_once)
+        batches = deque(sources[start : start + way.at_once] for start in starts)
+
+        def lengths(batch: Tokens) -> list[int]:
             result = chunked_search(
-                self._model,
-                sources[start : start + way.at_once],
-                max_extra_tokens=0,
-                rules=self._rules,
+                self._model, batch, max_extra_tokens=0, rules=self._rules
             )
-            found += result.lengths_BxW[:, 0].tolist()
-        return found
+            self._compiled.add(len(batch))
+            return result.lengths_BxW[:, 0].tolist()
+
+        found = overlapped(
+            lengths, batches, is_ready=lambda batch: len(batch) in self._compiled
+        )
+        return [length for _, of_batch in found for length in of_batch]
 
     def facts(self) -> dict[str, Any]:
         """Tells what the model and the machine are."""

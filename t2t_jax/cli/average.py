@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.lines import require_files
@@ -90,7 +90,7 @@ def run(options: Options) -> int:
     steps = average_checkpoints(
         options.workdir, to=to, last=options.last, steps=steps, force=options.force
     )
-    _say(
+    say(
         f"Averaged the checkpoints {', '.join(f'{step:,}' for step in steps)} into "
         f"{options.to}. Use it with --workdir={options.to}."
     )
@@ -138,13 +138,13 @@ def _slide(options: Options) -> tuple[int, ...]:
     best = max(rows, key=lambda row: (row.average_bleu, row.window.steps[-1]))
     _write(folder, rows, best=best, text=text, options=options)
     steps = best.window.steps
-    _say(
+    say(
         f"Best: {', '.join(map(str, steps))}, whose mean has BLEU "
         f"{best.average_bleu:.2f}, and {steps[-1]} alone {best.newest_bleu:.2f}."
     )
     if not options.to:
         to = folder.path / f"last={len(steps)}_step={steps[-1]}"
-        _say(f"To write it: {_command(options.workdir, best.window, to=to)}")
+        say(f"To write it: {_command(options.workdir, best.window, to=to)}")
     return steps
 
 
@@ -172,9 +172,9 @@ def _windows(averager: Averager, options: Options) -> list[Selection]:
     for steps, _, faults in windows:
         if faults and not options.force:
             left_out = f"{', '.join(map(str, steps))}: {'; '.join(faults)}"
-            _say(f"Left out {left_out}. --force takes it in.")
+            say(f"Left out {left_out}. --force takes it in.")
     if len(windows) == 1:
-        _say(f"All {len(windows[0].steps)} checkpoints make one window; see --last.")
+        say(f"All {len(windows[0].steps)} checkpoints make one window; see --last.")
     return kept
 
 
@@ -190,7 +190,7 @@ def _scores(
         return corpus_scores(hypotheses, text.references, metrics=("bleu",))
 
     for number, window in enumerate(windows, start=1):
-        _say(
+        say(
             f"Window {number} of {len(windows)}: {len(text.sources):,} lines by the "
             f"mean of {', '.join(map(str, window.steps))} and by {window.steps[-1]} …"
         )
@@ -220,11 +220,11 @@ def _write(
         "windows": [row.record() for row in rows],
     }
     folder.write_json(f"last={last}.json", record)
-    _say(f"Wrote {folder.path / f'last={last}.json'}.")
+    say(f"Wrote {folder.path / f'last={last}.json'}.")
     try:
         require_matplotlib()
     except UserError as error:
-        _say(f"No curve was drawn. {error}")
+        say(f"No curve was drawn. {error}")
         return
     from t2t_jax.evaluation.curves import draw_averages
 
@@ -235,7 +235,7 @@ def _write(
         last=last,
     )
     write_whole(folder.path / f"last={last}.png", png(figure))
-    _say(f"Wrote {folder.path / f'last={last}.png'}.")
+    say(f"Wrote {folder.path / f'last={last}.png'}.")
 
 
 def _command(workdir: Workdir, window: Selection, *, to: Path) -> str:
@@ -244,7 +244,3 @@ def _command(workdir: Workdir, window: Selection, *, to: Path) -> str:
     flags = [f"--workdir={workdir.path}", f"--average_steps={steps}", f"--to={to}"]
     flags += ["--force"] if window.faults else []
     return shlex.join(["python", "-m", "t2t_jax.main", "--mode=average", *flags])
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.lines import require_files
@@ -50,13 +50,13 @@ def run(options: Options) -> int:
         longest=config.decoding.max_source_length,
         most=options.check_lines,
     )
-    _say(f"Exporting step {model.step:,}; {len(text.sources):,} lines will check it …")
+    say(f"Exporting step {model.step:,}; {len(text.sources):,} lines will check it …")
     found = export(
         model, to, wish=wish, workdir=options.workdir, config=config, text=text
     )
     print(json.dumps(dataclasses.asdict(found)), flush=True)
-    _say(_summary(found))
-    _say(f"Wrote {to}; its README.md says how to use it.")
+    say(_summary(found))
+    say(f"Wrote {to}; its README.md says how to use it.")
     return 0
 
 
@@ -115,7 +115,3 @@ def _summary(found: Comparison) -> str:
         f"{found.exported_bleu:.2f}, with the beam {found.beam_bleu:.2f} and "
         f"{found.exported_beam_bleu:.2f}."
     )
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

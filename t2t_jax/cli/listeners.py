@@ -55,6 +55,15 @@ def guard_stderr() -> None:
     sys.stderr = _lines_to(_Unfailing(_STDERR, "w", closefd=False))
 
 
+def say(text: str) -> None:
+    """Tells people something, on stderr and at once.
+
+    Args:
+      text: a line, or several.
+    """
+    print(text, file=sys.stderr, flush=True)
+
+
 def _lines_to(file: io.RawIOBase) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(file),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from t2t_jax.cli.background import Background
 from t2t_jax.cli.history import half_typed, kept_history
+from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.rendering import STATUS_WORDS
 from t2t_jax.cli.same_model import load_one
@@ -145,6 +146,8 @@ class _Conversation:
         if command in _SETTINGS:
             self._set(command, " ".join(values))
         elif command.startswith(":") and not command.startswith("::"):
+            if command != ":help":
+                _say(f"error: {line.strip()!r} is no command.")
             _say(_HELP)
         elif command:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
@@ -239,5 +242,5 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _say(text: str) -> None:
-    sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)
+    sys.stdout.flush()  # Both are one terminal.
+    say(text)

@@ -111,6 +111,7 @@ def _answer(options: Options, files: ExitStack) -> None:
     groups = waiting_lines(options.input, most=most_rows(config))
     translating = load_translating(options)
     translator = dataclasses.replace(translating.translator, row_growth=_ROW_GROWTH)
+    translator.warm_up(groups.is_next_there)
     answered = 0
     for lines in groups:
         found = enumerate(translator.translations(lines, first=answered), answered)

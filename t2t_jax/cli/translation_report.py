@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from t2t_jax.cli.listeners import say
 from t2t_jax.cli.rendering import summary
 from t2t_jax.data.line_counts import Count, about_lines
 from t2t_jax.data.progress import Progress, Work
@@ -30,7 +30,7 @@ class TranslationReport:
     def __init__(self, total: Count | None, *, is_heard: bool = True, done: int = 0):
         self._total, self._is_heard, self._done = total, is_heard, done
         self._progress = Progress(
-            _say if is_heard else None,
+            say if is_heard else None,
             work=Work("translated", "lines"),
             patience=_PATIENCE,
         )
@@ -72,9 +72,9 @@ class TranslationReport:
             seconds = time.monotonic() - self._began
             before = f" {self._done:,} lines were there before." if self._done else ""
             if self._total and 0 < self._done == self._total.number:
-                _say(f"All{before}")
+                say(f"All{before}")
             else:
-                _say(summary(self._statuses, seconds=seconds) + before)
+                say(summary(self._statuses, seconds=seconds) + before)
 
 
 def total_lines(name: str) -> Count | None:
@@ -90,7 +90,3 @@ def total_lines(name: str) -> Count | None:
         with suppress(UserError):
             return about_lines(Path(name))
     return None
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -13,7 +13,26 @@ _Waiting: TypeAlias = Queue[str | Exception | None]
 """Lines, and after the last one why there are no more; None is the end of the file."""
 
 
-def waiting_lines(name: str, *, most: int) -> Iterator[list[str]]:
+class WaitingLines(Iterator[list[str]]):
+    """Groups of lines in their order, each of those that waited together.
+
+    Args:
+      waiting: where lines come.
+      most: lines of a group.
+    """
+
+    def __init__(self, waiting: _Waiting, most: int):
+        self._waiting, self._groups = waiting, _groups(waiting, most)
+
+    def is_next_there(self) -> bool:
+        """Tells whether a line waits, or the end does."""
+        return not self._waiting.empty()
+
+    def __next__(self) -> list[str]:
+        return next(self._groups)
+
+
+def waiting_lines(name: str, *, most: int) -> WaitingLines:
     """Reads lines as they come, and hands out together those that wait.
 
     A thread begins to read at once. It reads no further ahead than `most` lines, so a
@@ -36,7 +55,7 @@ def waiting_lines(name: str, *, most: int) -> Iterator[list[str]]:
     waiting: _Waiting = Queue(most)
     # A daemon: where nobody wants the lines any more, nobody waits for them either.
     Thread(target=_read_into, args=(waiting, file, name), daemon=True).start()
-    return _groups(waiting, most)
+    return WaitingLines(waiting, most)
 
 
 def _read_into(waiting: _Waiting, file: IO[bytes], name: str) -> None:

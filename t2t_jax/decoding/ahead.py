@@ -19,7 +19,7 @@ class Ahead:
 
     To be used in a `with` statement around the work on the batches. What this process
     has compiled once is not compiled again. The first shape is left to whoever needs
-    it now.
+    it now, and says so when it is `made`.
 
     Args:
       make: compiles for a shape.
@@ -35,9 +35,11 @@ class Ahead:
         likewise: Hashable,
     ):
         self._likewise = likewise
-        needed = list(dict.fromkeys(shapes))
-        _compiled.update((likewise, shape) for shape in needed[:1])
-        later = [shape for shape in needed if (likewise, shape) not in _compiled]
+        later = [
+            shape
+            for shape in list(dict.fromkeys(shapes))[1:]
+            if (likewise, shape) not in _compiled
+        ]
         self._thread = ThreadPoolExecutor(1)  # It starts with its first work.
         self._making: dict[Shape, Future[object]] = {
             shape: self._thread.submit(make, shape) for shape in later
@@ -57,9 +59,17 @@ class Ahead:
             return
         error = future.exception()
         if error is None:
-            _compiled.add((self._likewise, shape))
+            self.made(shape)
         else:
             _LOGGER.debug("Compiling ahead for %s: %r", shape, error)
+
+    def made(self, shape: Shape) -> None:
+        """Notes that a shape has its programs."""
+        _compiled.add((self._likewise, shape))
+
+    def is_made(self, shape: Shape) -> bool:
+        """Tells whether a shape has its programs."""
+        return (self._likewise, shape) in _compiled
 
     def __enter__(self) -> Ahead:
         return self

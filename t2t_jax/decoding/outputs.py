@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from t2t_jax.decoding.beam_search import BeamResult
 from t2t_jax.decoding.examination import Examiner, Findings
-from t2t_jax.decoding.translation import Attention, Hypothesis
+from t2t_jax.decoding.lengths import OUR_IDS
+from t2t_jax.decoding.sources import Source
+from t2t_jax.decoding.translation import Attention, Hypothesis, Translation
 from t2t_jax.errors import DataError
 
 
@@ -19,6 +21,48 @@ class _Vocabulary(Protocol):
     def decode(self, sequences: Iterable[Iterable[int]], /) -> list[str]: ...
 
     def pieces(self, ids: Iterable[int], /) -> list[str]: ...
+
+
+class _Vocabularies(Protocol):
+    @property
+    def source(self) -> _Vocabulary: ...
+
+    @property
+    def target(self) -> _Vocabulary: ...
+
+
+def translations_of(
+    result: BeamResult,
+    source_BxS: npt.NDArray[np.int32],
+    sources: Sequence[Source],
+    *,
+    vocabularies: _Vocabularies,
+    examiner: Examiner | None = None,
+) -> list[tuple[Source, Translation]]:
+    """Puts what was found beside what was read.
+
+    Args:
+      result: of a search, on the host.
+      source_BxS: [B, S] what was searched for.
+      sources: lines, or parts of them, of the first rows; those beyond are empty.
+      vocabularies: of both sides.
+      examiner: takes a second look at every output, if there is one.
+    """
+    hypotheses = hypotheses_of(
+        result,
+        source_BxS,
+        num_sentences=len(sources),
+        vocabulary=vocabularies.target,
+        examiner=examiner,
+    )
+    found = []
+    for source, of_one in zip(sources, hypotheses, strict=True):
+        pieces = tuple(vocabularies.source.pieces([*source.subwords, OUR_IDS.eos]))
+        one = Translation(
+            hypotheses=of_one, source_tokens=pieces, source_cut=source.cut
+        )
+        found.append((source, one))
+    return found
 
 
 def hypotheses_of(

@@ -12,6 +12,7 @@ from t2t_jax.decoding.config import DecodingConfig
 
 _MOST_SHAPES = 8
 _SHORTEST = 16
+_LONE_LENGTHS = 3
 
 
 class SourceBatch(NamedTuple):
@@ -61,6 +62,24 @@ def most_rows(config: DecodingConfig) -> int:
     """
     shortest = source_lengths(config.max_source_length)[0]
     return config.tokens_per_batch // (shortest + config.max_extra_tokens)
+
+
+def lone_shapes(config: DecodingConfig, *, devices: int) -> list[tuple[int, int]]:
+    """Lists the shapes in which most sentences are decoded that come alone.
+
+    Args:
+      config: gives the bounds.
+      devices: how many share the rows of a batch evenly.
+
+    Returns:
+      (rows, slots), the shortest first.
+
+    Example:
+      >>> lone_shapes(DecodingConfig(), devices=1)
+      [(1, 16), (1, 32), (1, 64)]
+    """
+    lengths = source_lengths(config.max_source_length)
+    return [(devices, length) for length in lengths[:_LONE_LENGTHS]]
 
 
 def source_batches(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from t2t_jax.decoding.splitting import split_line
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class _Vocabulary(Protocol):
@@ -84,6 +87,25 @@ def _parts(
             (part, ids) for part, ids in zip(parts, encoded, strict=True) if ids
         )
     ]
+
+
+def warn_of_cuts(sources: Sequence[Source], num_lines: int, longest: int) -> None:
+    """Says how many lines could not be read whole, if any.
+
+    Args:
+      sources: of the lines.
+      num_lines: how many there are.
+      longest: as for `sources_of`.
+    """
+    num_cut = len({source.line for source in sources if source.cut})
+    if num_cut:
+        _LOGGER.warning(
+            "%d of %d lines hold characters of more than %d subwords and were cut "
+            "there. Raise config.decoding.max_source_length to read them whole.",
+            num_cut,
+            num_lines,
+            longest,
+        )
 
 
 def whole_characters(line: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,24 +18,19 @@ from t2t_jax.decoding.chunked_search import chunked_search
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.devices import mesh_of, shapes_of
 from t2t_jax.decoding.examination import Examiner
-from t2t_jax.decoding.given import (
-    Given,
-    encoded_prefixes,
-    given_arrays,
-    require_room,
-)
+from t2t_jax.decoding.fitting import EXHAUSTION, in_what_fits
+from t2t_jax.decoding.given import encoded_prefixes, given_arrays, require_room
 from t2t_jax.decoding.lengths import OUR_IDS
-from t2t_jax.decoding.outputs import hypotheses_of, require_finite
+from t2t_jax.decoding.outputs import require_finite, translations_of
+from t2t_jax.decoding.overlapping import AT_ONCE, overlapped
 from t2t_jax.decoding.rules import rules_of
-from t2t_jax.decoding.source_batches import source_batches
-from t2t_jax.decoding.sources import Source, sources_of
-from t2t_jax.decoding.translation import NOTHING, Hypothesis, Translation, join
+from t2t_jax.decoding.source_batches import SourceBatch, lone_shapes, source_batches
+from t2t_jax.decoding.sources import Source, sources_of, warn_of_cuts
+from t2t_jax.decoding.translation import NOTHING, Translation, join
 from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabularies import Vocabularies
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +46,8 @@ class Translator:
     A line that is longer than `config.max_source_length` is split at the end of a
     sentence or a clause, and its parts are translated and joined.
 
-    Where several devices hold the model, the rows of a batch are split over them.
+    Where several devices hold the model, the rows of a batch are split over them; on
+    one, two batches are decoded at once.
 
     Paper: section 6.1.
 
@@ -131,6 +129,7 @@ class Translator:
           is there: first those with nothing to translate, then the longest.
 
         Raises:
+          ConfigError: a line does not fit the memory of a device even alone.
           DataError: the model's scores are not numbers, or a prefix is longer than the
             translation of its line may be.
           UserError: there are not as many prefixes as lines.
@@ -154,85 +153,98 @@ class Translator:
             found[number, source.part] = translation
             parts = parts_of[number]
             if all((number, part.part) in found for part in parts):
-                yield (
-                    number,
-                    join(
-                        [found.pop((number, part.part)) for part in parts],
-                        [part.before for part in parts],
-                        length_penalty=self.config.length_penalty,
-                        ranked=not self.config.sample,
-                    ),
+                joined = join(
+                    [found.pop((number, part.part)) for part in parts],
+                    [part.before for part in parts],
+                    length_penalty=self.config.length_penalty,
+                    ranked=not self.config.sample,
                 )
-        _warn_of_cuts(sources, len(lines), longest)
+                yield number, joined
+        warn_of_cuts(sources, len(lines), longest)
+
+    def warm_up(self, is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Compiles what a line that comes alone is likely to need.
+
+        Args:
+          is_enough: asked before each shape whether somebody waits for another.
+        """
+        for shape in lone_shapes(self.config, devices=mesh_of(self.model).size):
+            if is_enough():
+                return
+            with suppress(*EXHAUSTION):  # What does not fit is told to who needs it.
+                self._compile(shape)
 
     def _compile(self, shape: Shape) -> None:
         """Searches for nothing, in a batch of this shape."""
-        rows, length = shape
-        room = length + self.config.max_extra_tokens
-        given = given_arrays(self.config, [], [], rows=rows, room=room, first=0)
-        self._search(np.full((rows, length), OUR_IDS.pad, np.int32), given)
+        self._search(np.full(shape, OUR_IDS.pad, np.int32), [], [], first=0)
 
-    def _search(self, source_BxS: npt.NDArray[np.int32], given: Given) -> BeamResult:
+    def _search(
+        self,
+        source_BxS: npt.NDArray[np.int32],
+        members: Sequence[Source],
+        forced: Sequence[list[int]],
+        *,
+        first: int,
+    ) -> BeamResult:
+        rows, length = source_BxS.shape
+        room = length + self.config.max_extra_tokens
         return chunked_search(
             self.model,
             source_BxS,
             max_extra_tokens=self.config.max_extra_tokens,
             rules=rules_of(self.config),
-            **given,
+            **given_arrays(
+                self.config, members, forced, rows=rows, room=room, first=first
+            ),
         )
 
     def _decoded(
         self, sources: Sequence[Source], forced: Sequence[list[int]], *, first: int
     ) -> Iterator[tuple[Source, Translation]]:
-        """Decodes batch by batch, whatever belongs together."""
-        batches = list(
-            source_batches(
-                [source.subwords for source in sources],
-                self.config,
-                pad=OUR_IDS.pad,
-                eos=OUR_IDS.eos,
-                devices=mesh_of(self.model).size,
-                row_growth=self.row_growth,
-            )
+        """Decodes batch by batch, in smaller ones where they do not fit the memory."""
+        devices = mesh_of(self.model).size
+        batches = source_batches(
+            [source.subwords for source in sources],
+            self.config,
+            pad=OUR_IDS.pad,
+            eos=OUR_IDS.eos,
+            devices=devices,
+            row_growth=self.row_growth,
         )
+        decode = partial(self._decode, sources=sources, forced=forced, first=first)
+        return in_what_fits(decode, batches, config=self.config, devices=devices)
+
+    def _decode(
+        self,
+        left: deque[SourceBatch],
+        *,
+        sources: Sequence[Source],
+        forced: Sequence[list[int]],
+        first: int,
+    ) -> Iterator[tuple[Source, Translation]]:
+        """Decodes batches, and takes away those that are done."""
         # Prefixes have shapes of their own, which are not known before.
-        shapes = [batch.source_BxS.shape for batch in batches if not any(forced)]
-        likewise = (shapes_of(self.model), self.config)
+        shapes = [batch.source_BxS.shape for batch in left if not any(forced)]
+        likewise = (shapes_of(self.model), self.config, any(forced))
         with Ahead(self._compile, shapes, likewise=likewise) as ahead:
-            for batch in batches:
-                ahead.wait(batch.source_BxS.shape)
+
+            def translated(batch: SourceBatch) -> list[tuple[Source, Translation]]:
                 members = [sources[index] for index in batch.indices]
-                rows, length = batch.source_BxS.shape
-                room = length + self.config.max_extra_tokens
-                given = given_arrays(
-                    self.config, members, forced, rows=rows, room=room, first=first
-                )
-                hypotheses = hypotheses_of(
-                    self._search(batch.source_BxS, given),
+                ahead.wait(batch.source_BxS.shape)
+                found = self._search(batch.source_BxS, members, forced, first=first)
+                ahead.made(batch.source_BxS.shape)
+                return translations_of(
+                    found,
                     batch.source_BxS,
-                    num_sentences=len(members),
-                    vocabulary=self.vocabularies.target,
+                    members,
+                    vocabularies=self.vocabularies,
                     examiner=self.examiner,
                 )
-                for source, found in zip(members, hypotheses, strict=True):
-                    yield source, self._translation(source, found)
 
-    def _translation(
-        self, source: Source, hypotheses: tuple[Hypothesis, ...]
-    ) -> Translation:
-        pieces = self.vocabularies.source.pieces([*source.subwords, OUR_IDS.eos])
-        return Translation(
-            hypotheses=hypotheses, source_tokens=tuple(pieces), source_cut=source.cut
-        )
-
-
-def _warn_of_cuts(sources: Sequence[Source], num_lines: int, longest: int) -> None:
-    num_cut = len({source.line for source in sources if source.cut})
-    if num_cut:
-        _LOGGER.warning(
-            "%d of %d lines hold characters of more than %d subwords and were cut "
-            "there. Raise config.decoding.max_source_length to read them whole.",
-            num_cut,
-            num_lines,
-            longest,
-        )
+            for _, translations in overlapped(
+                translated,
+                left,
+                is_ready=lambda batch: ahead.is_made(batch.source_BxS.shape),
+                at_once=AT_ONCE if mesh_of(self.model).size == 1 else 1,
+            ):
+                yield from translations

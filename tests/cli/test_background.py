@@ -1,4 +1,11 @@
+"""Work in a thread that can be given up.
+
+Seen to fail: with a thread that is no daemon, and where what is raised stays in it.
+"""
+
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -59,3 +66,17 @@ def test_one_thing_is_done_after_the_other():
     other.join()
     assert seen == ["slow", "next"]
     assert background.closed(seconds=20)
+
+
+def test_what_nobody_waits_for_does_not_keep_the_process():
+    code = (
+        "import threading, time\n"
+        "from t2t_jax.cli.background import Background\n"
+        "wait = threading.Event()\n"
+        "begun = lambda: (wait.set(), time.sleep(60))\n"
+        "waiter = threading.Thread(target=Background().do, args=[begun], daemon=True)\n"
+        "waiter.start()\n"
+        "wait.wait()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=20, check=False)
+    assert done.returncode == 0

@@ -1,4 +1,12 @@
-"""What `--mode=export` refuses, before it loads a model."""
+"""What `--mode=export` refuses, before it loads a model, and what its card asks for.
+
+Seen to fail: without each condition of `export._check` and of `require_new`; without
+the trial of the latter, or where that leaves something; without the hint of
+`export._pairs`; and in cards with fixed numbers, with a row of the text too many, and
+with pairs that were not counted.
+"""
+
+import dataclasses
 
 import pytest
 
@@ -6,9 +14,11 @@ from t2t_jax.cli import export
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
 from t2t_jax.model_directory import require_new
 from t2t_jax.workdir import Workdir
+from tests.exporting.test_model_card import FACTS, card
 
 
 def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
@@ -46,6 +56,14 @@ def test_what_is_there_already_is_not_written_over(tmp_path):
         run(tmp_path, "--to=model_dir", f"--output={tmp_path}")
 
 
+@pytest.mark.parametrize("place", ["run/checkpoints/x", "run/checkpoints", "a file"])
+def test_what_is_no_place_for_a_model_is_none_for_an_export(tmp_path, place):
+    (tmp_path / "a file").touch()
+    with pytest.raises(OutputError, match=r"a new or empty directory outside the che"):
+        run(tmp_path, "--to=model_dir", f"--output={tmp_path / place}")
+    assert not list((tmp_path / "run").rglob("x"))
+
+
 @pytest.mark.parametrize("place", ["/proc/zz", "a file/x", "a file/x/y"])
 def test_where_nothing_can_be_made_is_said_before_a_model_is_loaded(tmp_path, place):
     (tmp_path / "a file").touch()
@@ -74,3 +92,19 @@ def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
 def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kind):
     with pytest.raises(kind, match="other files with --source and --reference"):
         run(tmp_path, "--to=model_dir", f"--output={tmp_path / 'x'}", dev=dev)
+
+
+def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():
+    config = dataclasses.replace(
+        FACTS.config, decoding=DecodingConfig(max_extra_tokens=7)
+    )
+    assert "len(pieces) + 7, 2048)" in card(
+        form="ctranslate2", positions=2048, config=config
+    )
+
+
+def test_a_card_names_the_text_once_and_counts_no_pairs_that_nobody_has_counted():
+    corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": None}
+    text = card(origin={**FACTS.origin, "data": {"train": corpus}})
+    assert "| train text | `text:a.en,a.fr`, pairs not counted |" in text
+    assert text.count("| train text |") == 1

@@ -1,17 +1,35 @@
-"""Jobs that come, or look, when the shards of another have just become the output."""
+"""Jobs that come, or look, when the shards of another have just become the output.
 
+Seen to fail: without each look at what is joined or gone (in `begin`, `is_joined`,
+`require`, `unfinished`, `taken`, `join` and `_require_seen`), without either half of
+the record or where it comes after the shards have gone, without the lock of joining or
+where it is not waited for, where shards go one by one, where every process begins or
+joins, and with what others have made left uncounted, or counted twice.
+"""
+
+import dataclasses
 import errno
 import itertools
 import os
 import shutil
+import threading
 
 import pytest
 
-from t2t_jax.cli import output_shards, sharded_translation
+from t2t_jax.cli import output_shards, sharded_translation, translate
 from t2t_jax.cli.output_record import is_recorded, keep_record
 from t2t_jax.cli.output_shards import OutputShards
-from t2t_jax.errors import DataError, OutputError
-from tests.cli.translations import SPOKEN, Loud, killed_in, lines_of
+from t2t_jax.errors import ConfigError, DataError, OutputError
+from t2t_jax.parallelism.distributed import Processes
+from tests.cli.threads import on_all
+from tests.cli.translations import (
+    SPOKEN,
+    Loud,
+    killed_in,
+    lines_of,
+    loader,
+    options_of,
+)
 
 JOB = ("--output=out", "--shards=3")
 pytestmark = pytest.mark.usefixtures("place")
@@ -116,6 +134,17 @@ def test_a_directory_that_does_not_come_to_be_seen_is_named(speak, monkeypatch):
         speak(*JOB)
 
 
+def test_a_directory_that_is_not_the_one_that_was_begun_is_refused(speak, monkeypatch):
+    begin = OutputShards.begin
+
+    def begin_another(shards, made_of, *, resume):
+        begin(shards, {}, resume=resume)
+
+    monkeypatch.setattr(OutputShards, "begin", begin_another)
+    with pytest.raises(ConfigError, match="was made otherwise: --mode was None and is"):
+        speak(*JOB)
+
+
 def test_shards_that_go_while_they_are_listed_are_done(place, monkeypatch):
     shards = OutputShards(place / "out", count=3, lines=7)
     shards.begin({}, resume=False)
@@ -141,3 +170,121 @@ def test_shards_that_go_while_they_are_compared_are_no_fault(place, monkeypatch)
 
     monkeypatch.setattr(output_shards, "read_object", gone)
     shards.require({"the step": 7}, resume=True)
+
+
+def begun(place):
+    shards = OutputShards(place / "out", count=2, lines=2)
+    shards.begin({}, resume=False)
+    for number in range(2):
+        shards.write(number, [str(number)])
+    return shards
+
+
+def test_what_is_under_way_is_not_joined_whatever_was_before(place):
+    keep_record(place / "in", {})
+    shards = OutputShards(place / "in", count=2, lines=2)
+    assert shards.is_joined({})
+    shards.begin({}, resume=False)
+    assert not shards.is_joined({})
+
+
+def test_of_two_that_begin_at_once_the_second_is_refused(place):
+    begun(place)
+    late = OutputShards(place / "out", count=2, lines=2)
+    with pytest.raises(OutputError, match="Go on with it by --resume"):
+        late.begin({}, resume=False)
+    late.begin({}, resume=True)
+    assert sorted(os.listdir()) == ["in", "out.shards", "run"]
+
+
+def test_a_shard_that_another_has_made_meanwhile_is_not_made_again(place):
+    with begun(place).taken(1) as is_mine:
+        assert not is_mine
+
+
+def test_a_shard_that_another_has_joined_meanwhile_is_not_made_again(place):
+    with OutputShards(place / "out", count=2, lines=2).taken(1) as is_mine:
+        assert not is_mine
+
+
+def test_of_two_that_are_done_at_once_one_joins_while_the_other_waits(
+    place, monkeypatch
+):
+    shards, joined, others = begun(place), [], []
+    keep = output_shards.keep_record
+
+    def kept(output, made_of):
+        joined.append(output)
+        if not others:
+            others.append(threading.Thread(target=shards.join))
+            others[0].start()
+            others[0].join(timeout=0.2)
+            assert others[0].is_alive()
+        keep(output, made_of)
+
+    monkeypatch.setattr(output_shards, "keep_record", kept)
+    shards.join()
+    others[0].join(timeout=20)
+    assert joined == [place / "out"]
+    assert lines_of("out") == ["0", "1"]
+
+
+def test_shards_go_all_at_once_and_when_the_file_is_on_record(place, monkeypatch):
+    shards, gone = begun(place), []
+    rename, remove = os.rename, shutil.rmtree
+
+    def renamed(source, to):
+        assert is_recorded(place / "out", {})
+        rename(source, to)
+
+    def removed(path, **how):
+        gone.append(path)
+        assert not shards.place.exists()
+        remove(path, **how)
+
+    monkeypatch.setattr(output_shards.os, "rename", renamed)
+    monkeypatch.setattr(output_shards.shutil, "rmtree", removed)
+    shards.join()
+    assert len(gone) == 1
+    assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
+
+
+def test_what_another_makes_is_counted_once_and_not_made(place):
+    shards = OutputShards(place / "out", count=4, lines=8)
+    shards.begin({}, resume=False)
+    turns = []
+    for shard, is_mine in sharded_translation._shards_in_turn(shards, Processes()):
+        turns.append((shard, is_mine))
+        for made in {0: (0, 2), 1: (1, 3)}.get(shard, ()):
+            shards.write(made, ["a", "b"])
+    assert turns == [(0, True), (2, False), (1, True), (3, False)]
+
+
+def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
+    calls, begin, join = [], OutputShards.begin, OutputShards.join
+
+    def begun(shards, made_of, *, resume):
+        calls.append("begin")
+        begin(shards, made_of, resume=resume)
+
+    def joined(shards):
+        calls.append("join")
+        join(shards)
+
+    monkeypatch.setattr(OutputShards, "begin", begun)
+    monkeypatch.setattr(OutputShards, "join", joined)
+    monkeypatch.setattr(translate, "reserve_stdout", lambda processes: None)
+    parts = [Loud(), Loud()]
+    monkeypatch.setattr(
+        sharded_translation,
+        "load_translating",
+        lambda options: loader(parts[options.processes.index])(options),
+    )
+
+    def job(processes):
+        return translate.run(dataclasses.replace(options_of(*JOB), processes=processes))
+
+    assert on_all(job, count=2) == [0, 0]
+    assert calls == ["begin", "join"]
+    assert lines_of("out") == SPOKEN
+    assert sum(len(loud.calls) for loud in parts) == 3

@@ -1,8 +1,8 @@
 """Lines in and out.
 
 Seen to fail: with str.splitlines (more lines), without a bound on the lines that wait,
-without the loop around `out.write` (lines in part), and without the lock or the
-`unlink` of put_down.
+without the loop around `out.write` (lines in part), without the lock or the `unlink`
+of put_down, and where a line that waits is not seen.
 """
 
 import gzip
@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,23 @@ def test_a_line_is_handed_out_before_the_next_one_comes(tmp_path):
     os.write(kept, b"the end")
     os.close(kept)
     assert list(groups) == [["the end"]]
+
+
+def test_whether_a_line_waits_is_known_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    kept = os.open(tmp_path / "pipe", os.O_RDWR)
+    groups = waiting_lines(str(tmp_path / "pipe"), most=7)
+    assert not groups.is_next_there()
+    for part in (b"a\n", b""):  # A line, and then the end.
+        if part:
+            os.write(kept, part)
+        else:
+            os.close(kept)
+        deadline = time.monotonic() + 20
+        while not groups.is_next_there():
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        assert list(islice(groups, 1)) == [["a"]] * bool(part)
 
 
 def test_no_more_lines_are_read_than_may_wait(tmp_path):

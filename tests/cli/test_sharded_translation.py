@@ -1,8 +1,8 @@
 """Translating a file by shards, with a model that is none.
 
 Seen to fail: without the look at what shards were made of (a file of two halves),
-without the lock of a shard (one translated twice), and where shards are joined before
-all are there.
+without the lock of a shard (one translated twice), where shards are joined before all
+are there, and where those of an earlier job are looked at with the model only.
 """
 
 import fcntl
@@ -53,6 +53,13 @@ def test_what_an_earlier_job_has_left_is_not_taken_unasked(speak):
     killed_in(4, speak, "--shards=3")
     with pytest.raises(OutputError, match="Go on with it by --resume, or remove it"):
         speak("--output=out", "--shards=3")
+
+
+def test_what_is_there_is_looked_at_before_a_model_is_loaded(speak, monkeypatch):
+    killed_in(4, speak, "--shards=3")
+    monkeypatch.delattr(sharded_translation, "load_translating")
+    with pytest.raises(OutputError, match="Go on with it by --resume, or remove it"):
+        translate.run(options_of("--output=out", "--shards=3"))
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,25 @@
 """Translating a file by windows, with a model that is none.
 
-Seen to fail: where a window is written when all have been read (no answer in time), and
-where processes do not add the number of their first line (numbers twice).
+Seen to fail: where a window is written when all have been read (no answer in time),
+where processes do not add the number of their first line (numbers twice), and without
+the warming up of a stream.
 """
 
 import dataclasses
 import os
 import select
 import threading
+import time
 
 import pytest
 
-from t2t_jax.cli import translate
-from t2t_jax.errors import DataError
+from t2t_jax.cli import endings, translate
+from t2t_jax.decoding import translator
+from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.parallelism import gathering
 from tests.cli.threads import on_all
 from tests.cli.translations import SPOKEN, TEXT, Loud, lines_of, loader, options_of
+from tests.decoding import words
 
 
 @pytest.mark.parametrize("way", [(), ("--shards=2",), ("--shards=9",)])
@@ -76,6 +80,78 @@ def test_what_goes_wrong_in_a_later_window_leaves_no_file(place, speak):
     with pytest.raises(KeyError):
         speak("--output=out")
     assert sorted(os.listdir()) == ["in", "run"]
+
+
+class Full(Loud):
+    """Has a device with room for nothing from the fifth line on."""
+
+    def iterate(self, lines, *, first=0, prefixes=None):
+        if first >= 4:
+            yield from words.translator().iterate(lines, first=first)
+        yield from super().iterate(lines, first=first, prefixes=prefixes)
+
+
+@pytest.mark.parametrize(
+    ("way", "left"),
+    [((), ["in", "run"]), (("--shards=3",), ["in", "out.shards", "run"])],
+)
+def test_what_does_not_fit_is_told_and_leaves_what_other_errors_leave(
+    place, speak, monkeypatch, capsys, way, left
+):
+    def fail(*args, **how):
+        raise MemoryError
+
+    monkeypatch.setattr(translator, "chunked_search", fail)
+    with pytest.raises(ConfigError) as raised:
+        speak("--output=out", *way, loud=Full())
+    assert endings.report(raised.value) == 78
+    said = capsys.readouterr().err
+    assert said.startswith("error: A line must fit the memory of a device beside")
+    assert "Traceback" not in said
+    assert sorted(os.listdir()) == left
+    if way:
+        done = [name for name in os.listdir("out.shards") if name.isdecimal()]
+        assert sorted(done) == ["00000", "00001"]
+
+
+@dataclasses.dataclass
+class Warm(Loud):
+    """Notes what it is asked for; warms up until somebody waits."""
+
+    began: threading.Event
+    asked: list
+    row_growth: int = 2
+
+    def __post_init__(self):
+        super().__init__()
+
+    def warm_up(self, is_enough):
+        assert not is_enough()
+        self.began.set()
+        deadline = time.monotonic() + 20
+        while not is_enough():
+            assert time.monotonic() < deadline
+        self.asked.append("enough")
+
+    def translations(self, lines, *, first=0):
+        self.asked.append(lines)
+        return super().translations(lines, first=first)
+
+
+def test_a_stream_warms_up_until_a_line_waits(place, speak, capsys):
+    os.mkfifo(place / "in.pipe")
+    pipe = os.open(place / "in.pipe", os.O_RDWR)
+    warm = Warm(threading.Event(), [])
+
+    def say_one_line():
+        warm.began.wait(2)
+        os.write(pipe, b"a\n")
+        os.close(pipe)
+
+    threading.Thread(target=say_one_line).start()
+    speak("--stream", "--input=in.pipe", loud=warm)
+    assert warm.asked == ["enough", ["a"]]
+    assert capsys.readouterr().out == "0:A\n"
 
 
 def test_several_processes_share_each_window(place, monkeypatch):

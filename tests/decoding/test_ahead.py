@@ -30,6 +30,21 @@ def test_every_later_shape_is_compiled_once_and_the_first_is_left_alone():
     assert len(made) == 2
 
 
+def test_it_is_known_which_shapes_have_their_programs():
+    made = []
+    with Ahead(made.append, SHAPES[:2], likewise="known") as ahead:
+        assert not ahead.is_made((4, 64))
+        ahead.wait((4, 64))  # It is for the caller to make.
+        assert not ahead.is_made((4, 64))
+        ahead.made((4, 64))
+        assert ahead.is_made((4, 64))
+        wait_until(lambda: made == [(9, 32)])
+        ahead.wait((9, 32))
+        assert ahead.is_made((9, 32))
+    with Ahead(lambda _: None, [], likewise="known, but another") as ahead:
+        assert not ahead.is_made((4, 64))
+
+
 def test_who_needs_a_shape_waits_while_it_is_made_and_not_for_one_not_begun():
     began, may_end, made = threading.Event(), threading.Event(), []
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_jax.decoding import translator as translator_module
 from t2t_jax.decoding.translation import NOTHING
 from t2t_jax.errors import DataError
 from tests.decoding.models import Recurrent, recurrent
@@ -115,6 +116,31 @@ def test_batches_and_new_weights_compile_nothing_new():
     for seed in range(1, 4):
         decode(seed, sentences(31, seed))  # as many batches as it takes, 4 rows each
     assert len(Counted.times) == first
+
+
+def test_a_line_that_comes_alone_finds_its_programs_made():
+    class Cold(Counted):
+        """Has programs of its own."""
+
+    model = Cold(*jax.tree.leaves(recurrent(0, V)))
+    warm = translator(model, max_source_length=64, tokens_per_batch=84)
+    asked = []
+    warm.warm_up(lambda: asked.append(None) or len(asked) > 2)
+    assert len(asked) == 3  # of lengths 16 and 32, not of 64
+    before = len(Counted.times)
+    warm.translate(["der Hund"])
+    warm.translate(["der " * 20])
+    assert len(Counted.times) == before > 0
+    warm.translate(["der " * 40])
+    assert len(Counted.times) > before
+
+
+def test_what_does_not_fit_when_warming_up_is_told_later(monkeypatch):
+    def fail(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr(translator_module, "chunked_search", fail)
+    translator().warm_up()
 
 
 def test_scores_that_are_no_numbers_are_an_error_that_names_the_line():

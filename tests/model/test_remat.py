@@ -13,11 +13,13 @@ from t2t_jax.errors import ConfigError
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.transformer import Transformer
+from tests.compiling import HASTE
 from tests.jaxprs import dtypes
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
 KEPT = dataclasses.replace(TINY, attention_dropout=0.2, relu_dropout=0.1, dropout=0.3)
 TWICE = dataclasses.replace(KEPT, remat=True)
+ONE_LAYER = dataclasses.replace(KEPT, num_layers=1)
 KEY = jax.random.key(5)
 
 
@@ -35,8 +37,9 @@ def total(params, config):
 
 @functools.cache
 def compiled(config):
+    config = dataclasses.replace(config, num_layers=1)
     program = jax.jit(jax.value_and_grad(functools.partial(total, config=config)))
-    return program.lower(tiny_params()).compile()
+    return program.lower(tiny_params(ONE_LAYER)).compile(HASTE)
 
 
 def test_it_is_off_unless_asked_for_and_is_said_by_a_bool():
@@ -58,7 +61,7 @@ def test_parameters_are_the_same_under_the_same_paths():
 
 
 def test_values_masks_and_gradients_are_the_same():
-    params = tiny_params()
+    params = tiny_params(ONE_LAYER)
     (kept, gradient), (twice, again) = (
         compiled(config)(params) for config in (KEPT, TWICE)
     )

@@ -16,13 +16,11 @@ from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import lower_step, train_step
 from t2t_jax.types import Batch
+from tests.compiling import HASTE
 
 V, LENGTH = 13, 11
 BOS, EOS, FIRST_WORD = 1, 2, 4
 KEY = jax.random.key(5)
-# Quickly compiled, and every operation is rounded by itself: programs that compute the
-# same do so bit for bit, while optimised ones round as their operations were fused.
-HASTE = {"xla_backend_optimization_level": "0"}
 
 
 def pair_of(words):

@@ -16,6 +16,7 @@ from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
 from t2t_jax.training.state import init_state, state_shardings
 from t2t_jax.training.step import lower_step, train_step
+from tests.compiling import HASTE
 from tests.training.copy_task import (
     KEY,
     LENGTH,
@@ -50,7 +51,6 @@ class Step:
         split=WHOLE,
         shard_optimizer=False,
         config=CONFIG,
-        optimize=True,
         **mesh,
     ):
         module, optimizer = Transformer(config), optax.adam(1e-3)
@@ -73,8 +73,7 @@ class Step:
             mesh=self.mesh,
             shard_optimizer=shard_optimizer,
         )
-        haste = {"xla_backend_optimization_level": "0"}
-        self.compiled = lowered.compile(None if optimize else haste)
+        self.compiled = lowered.compile(HASTE)
 
     @property
     def memory(self):
@@ -169,8 +168,8 @@ def test_parameters_and_moments_really_are_split(parts, changed):
     # Wide enough for vectors to weigh little, and a vocabulary that nothing divides.
     config = dataclasses.replace(CONFIG, vocab_size=61, d_model=128, d_ff=512)
     devices = parts * (2 if "data" not in changed else 1)
-    whole = Step(devices=1, config=config, optimize=False).memory
-    split = Step(devices=devices, config=config, optimize=False, **changed).memory
+    whole = Step(devices=1, config=config).memory
+    split = Step(devices=devices, config=config, **changed).memory
     share = split.argument_size_in_bytes / whole.argument_size_in_bytes
     assert share == pytest.approx(1 / parts, rel=0.1)
 
