@@ -39,6 +39,7 @@ class OwnStep:
             batch=(work.rows, work.length),
             split=Split.of(work.training, work.training.micro_batches),
             full=True,
+            label_smoothing=work.training.label_smoothing,
         )
         self._compile_seconds = time.perf_counter() - began
         self._trainee.begin()

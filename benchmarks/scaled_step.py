@@ -51,6 +51,7 @@ class Trainee:
       batch: (rows, slots of a row).
       split: how the step takes the batch apart.
       full: whether every slot holds a token; else there are rows of all lengths.
+      label_smoothing: of the loss.
 
     Attributes:
       compiled: the step.
@@ -67,6 +68,7 @@ class Trainee:
         batch: tuple[int, int],
         split: Split = WHOLE,
         full: bool = False,
+        label_smoothing: float = 0.1,
     ):
         self.config, self.devices, self.batch_shape = config, len(devices), batch
         self._full = full
@@ -85,7 +87,7 @@ class Trainee:
                 guarded(train_step),
                 module=module,
                 optimizer=optimizer,
-                label_smoothing=0.1,
+                label_smoothing=label_smoothing,
                 mesh=self.mesh,
                 split=split,
             ),

@@ -8,10 +8,11 @@
     python benchmarks/train_step.py --peer=none --variant=training.loss_chunks=4
 
 The step is the program's own: dropout, label smoothing, Adam, the guard against what is
-not finite. Peers, of the extra `bench`, do the same work in PyTorch; what they would
-drop out beyond the paper is off. Made-up tokens fill every slot, so all are real. Each
-contestant has a process of its own, is warmed up, and computes alone: the rounds go in
-turns, every other one in the opposite order.
+not finite. Peers do the same work, two in PyTorch (of the extra `bench`) and one in
+Flax (from its source); what they would drop out beyond the paper is off, where it can
+be. Made-up tokens fill every slot, so all are real. Each contestant has a process of
+its own, is warmed up, and computes alone: the rounds go in turns, every other one in
+the opposite order.
 
 With `--real` both train on text, input and batching included: ours with the program's
 batches, a peer with batches of like length that hold as many slots. What is counted

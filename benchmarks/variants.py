@@ -11,6 +11,8 @@ from typing import Any
 from contest import Work
 
 _SECTIONS = ("model", "training", "data")
+_OF_THE_STEP = ("label_smoothing", "micro_batches", "loss_chunks", "gradient_dtype")
+"""What a single step reads of the section training."""
 
 
 def changes(variant: str) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def changes(variant: str) -> dict[str, Any]:
       {'model.remat': True, 'model.compute_dtype': 'bfloat16'}
     """
     pairs = (change.partition("=") for change in filter(None, variant.split(",")))
-    return {key: _value(text) for key, _, text in pairs}
+    return {key: text if key.isupper() else _value(text) for key, _, text in pairs}
 
 
 def varied(work: Work, changed: Mapping[str, Any]) -> Work:
@@ -48,7 +50,9 @@ def varied(work: Work, changed: Mapping[str, Any]) -> Work:
         section, _, name = key.partition(".")
         if key.isupper():
             environment[key] = str(value)
-        elif hasattr(sections.get(section), name):
+        elif name in _fields(sections.get(section)) and (
+            section != "training" or name in _OF_THE_STEP
+        ):
             new[section][name] = value
         else:
             raise ValueError(
@@ -65,6 +69,10 @@ def varied(work: Work, changed: Mapping[str, Any]) -> Work:
         text=work.text and dataclasses.replace(work.text, data=sections["data"]),
         environment=environment,
     )
+
+
+def _fields(settings: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(settings)} if settings else set()
 
 
 def add_variant_flag(parser: argparse.ArgumentParser) -> None:

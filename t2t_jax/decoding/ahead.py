@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ class Ahead:
 
     To be used in a `with` statement around the work on the batches. What this process
     has compiled once is not compiled again. The first shape is left to whoever needs
-    it now, and says so when it is `made`.
+    it now, in `making`.
 
     Args:
       make: compiles for a shape.
@@ -42,7 +43,7 @@ class Ahead:
         ]
         self._thread = ThreadPoolExecutor(1)  # It starts with its first work.
         self._making: dict[Shape, Future[object]] = {
-            shape: self._thread.submit(make, shape) for shape in later
+            shape: self._thread.submit(self._make, make, shape) for shape in later
         }
 
     def wait(self, shape: Shape) -> None:
@@ -57,19 +58,23 @@ class Ahead:
         future = self._making.pop(shape, None)
         if future is None or future.cancel():  # Not begun yet: do it now, oneself.
             return
-        error = future.exception()
-        if error is None:
-            self.made(shape)
-        else:
+        if error := future.exception():
             _LOGGER.debug("Compiling ahead for %s: %r", shape, error)
 
-    def made(self, shape: Shape) -> None:
-        """Notes that a shape has its programs."""
+    @contextmanager
+    def making(self, shape: Shape) -> Iterator[None]:
+        """Waits for a shape's programs; what is done then has made them for sure."""
+        self.wait(shape)
+        yield
         _compiled.add((self._likewise, shape))
 
     def is_made(self, shape: Shape) -> bool:
         """Tells whether a shape has its programs."""
         return (self._likewise, shape) in _compiled
+
+    def _make(self, make: Callable[[Shape], object], shape: Shape) -> None:
+        make(shape)
+        _compiled.add((self._likewise, shape))
 
     def __enter__(self) -> Ahead:
         return self

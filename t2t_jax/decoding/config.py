@@ -23,7 +23,8 @@ class DecodingConfig:
       tokens_per_batch: bound, on each device, on its rows of a batch times the longest
         output they may reach (source slots + `max_extra_tokens`). Each slot is kept
         once per beam, so this bounds the decoder's cache on a device whatever the
-        lengths of the sentences; n devices decode n times as many rows at once.
+        lengths of the sentences; n devices decode n times as many rows at once. One
+        device alone has two such batches under way, where there are two.
       max_source_length: longest source, in subwords and with its eos; what is longer
         is split at the end of a sentence or clause, and its parts are translated.
       min_tokens: a translation holds at least this many tokens before its eos, unless

@@ -24,19 +24,22 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def in_what_fits(
-    decode: Callable[[deque[SourceBatch]], Iterator[Found]],
+    decode: Callable[[deque[SourceBatch], int], Iterator[Found]],
     batches: Iterable[SourceBatch],
     *,
     config: DecodingConfig,
     devices: int,
+    at_once: int = 1,
 ) -> Iterator[Found]:
     """Decodes batch by batch, in smaller ones where they do not fit the memory.
 
     Args:
-      decode: decodes batches, and takes away those that are done.
+      decode: decodes batches, so many at once, and takes away those that are done.
       batches: in the order in which they are decoded.
       config: as in `halved`.
       devices: as in `halved`.
+      at_once: batches under way, where there is one device. What does not fit beside
+        another is tried alone before it is cut.
 
     Yields:
       What `decode` yields.
@@ -46,11 +49,14 @@ def in_what_fits(
       Exception: what `decode` raises of other things than memory.
     """
     left = deque(batches)
+    at_once = at_once if devices == 1 else 1
     while left:
         try:
-            yield from decode(left)
+            yield from decode(left, at_once)
         except EXHAUSTION as error:
-            left = halved(left, error, config=config, devices=devices)
+            if at_once == 1 or not _is_of_memory(error):
+                left = halved(left, error, config=config, devices=devices)
+            at_once = 1
 
 
 def halved(
@@ -77,7 +83,7 @@ def halved(
       ConfigError: the first has a single row on each device, and so no halves.
       Exception: `error`, where it is of something else.
     """
-    if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+    if not _is_of_memory(error):
         raise error
     reason = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(" .")
     first, *others = left
@@ -100,6 +106,10 @@ def halved(
         config.tokens_per_batch,
     )
     return deque(half for batch in (first, *others) for half in _halves(batch, devices))
+
+
+def _is_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def _halves(batch: SourceBatch, devices: int) -> list[SourceBatch]:

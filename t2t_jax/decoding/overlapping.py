@@ -75,6 +75,6 @@ def overlapped(
     except Exception:
         threads.shutdown(cancel_futures=True)  # Their memory may be what is missing.
         raise
-    finally:  # Whoever leaves early, or is interrupted, waits for nothing.
+    finally:  # Whoever leaves early waits for nothing but at the end of the process.
         running.clear()  # Or an error keeps itself, and what it has filled.
         threads.shutdown(wait=False, cancel_futures=True)

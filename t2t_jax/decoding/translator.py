@@ -39,15 +39,13 @@ class Translator:
 
     Lines of like length are decoded together, in at most 8 shapes, about 32 positions
     at a time: between these chunks the model's cache grows, so a batch costs what its
-    longest output needs. Compiled programs are shared by all translators whose models
-    have the same structure: new weights compile nothing. A line's translation does not
-    depend on the lines around it, but for the last bits of its score.
+    longest output needs. Models of one structure share compiled programs. A line's
+    translation does not depend on those around it, but for the last bits of its score.
 
     A line that is longer than `config.max_source_length` is split at the end of a
     sentence or a clause, and its parts are translated and joined.
 
-    Where several devices hold the model, the rows of a batch are split over them; on
-    one, two batches are decoded at once.
+    Where several devices hold the model, the rows of a batch are split over them.
 
     Paper: section 6.1.
 
@@ -59,6 +57,8 @@ class Translator:
       row_growth: where there are fewer lines than a batch has rows, it takes the next
         power of this; see `source_batches`.
       examiner: finds the scores of single tokens, or attention; None: neither.
+      at_once: batches under way where one device has the model; with 1 all is done in
+        the caller's thread, and in what JAX's context managers have set there.
     """
 
     model: StepModel
@@ -66,6 +66,7 @@ class Translator:
     config: DecodingConfig
     row_growth: int = 2
     examiner: Examiner | None = None
+    at_once: int = AT_ONCE
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Translates every line.
@@ -143,9 +144,7 @@ class Translator:
         parts_of: dict[int, list[Source]] = {}
         for source in sources:
             parts_of.setdefault(source.line, []).append(source)
-        for number in range(len(lines)):
-            if number not in parts_of:
-                yield number, NOTHING
+        yield from ((n, NOTHING) for n in range(len(lines)) if n not in parts_of)
         found: dict[tuple[int, int], Translation] = {}
         for source, translation in self._decoded(sources, forced, first=first):
             number = source.line
@@ -186,8 +185,7 @@ class Translator:
         *,
         first: int,
     ) -> BeamResult:
-        rows, length = source_BxS.shape
-        room = length + self.config.max_extra_tokens
+        rows, room = len(source_BxS), source_BxS.shape[1] + self.config.max_extra_tokens
         return chunked_search(
             self.model,
             source_BxS,
@@ -212,11 +210,14 @@ class Translator:
             row_growth=self.row_growth,
         )
         decode = partial(self._decode, sources=sources, forced=forced, first=first)
-        return in_what_fits(decode, batches, config=self.config, devices=devices)
+        return in_what_fits(
+            decode, batches, config=self.config, devices=devices, at_once=self.at_once
+        )
 
     def _decode(
         self,
         left: deque[SourceBatch],
+        at_once: int,
         *,
         sources: Sequence[Source],
         forced: Sequence[list[int]],
@@ -230,9 +231,8 @@ class Translator:
 
             def translated(batch: SourceBatch) -> list[tuple[Source, Translation]]:
                 members = [sources[index] for index in batch.indices]
-                ahead.wait(batch.source_BxS.shape)
-                found = self._search(batch.source_BxS, members, forced, first=first)
-                ahead.made(batch.source_BxS.shape)
+                with ahead.making(batch.source_BxS.shape):
+                    found = self._search(batch.source_BxS, members, forced, first=first)
                 return translations_of(
                     found,
                     batch.source_BxS,
@@ -245,6 +245,6 @@ class Translator:
                 translated,
                 left,
                 is_ready=lambda batch: ahead.is_made(batch.source_BxS.shape),
-                at_once=AT_ONCE if mesh_of(self.model).size == 1 else 1,
+                at_once=at_once,
             ):
                 yield from translations

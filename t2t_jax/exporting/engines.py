@@ -83,7 +83,8 @@ class JaxEngine:
     def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
         """Translates as `--mode=translate` does."""
         config = _bounds_of(self._config, beam_size=beam_size)
-        translator = Translator(self._step_model, self._vocabularies, config)
+        # In the caller's thread, where the precision is set with which it is compared.
+        translator = Translator(self._step_model, self._vocabularies, config, at_once=1)
         best = [found.hypotheses[0] for found in translator.translations(lines)]
         return [
             Output(one.text, tuple(self._ids[piece] for piece in one.tokens))

@@ -134,11 +134,14 @@ def fused_attention(
       §3.2.1, equation 1.
     """
     heads_inside = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
+    # Under vmap, JAX has no rule for cuDNN's kernel with one mask for all heads.
+    heads = q_BxHxQxD.shape[1]
+    mask_BxHxQxK = jnp.repeat(mask_Bx1xQxK, heads, axis=1)
     context_BxQxHxD = jax.nn.dot_product_attention(
         heads_inside(q_BxHxQxD),
         heads_inside(k_BxHxKxD),
         heads_inside(v_BxHxKxD),
-        mask=mask_Bx1xQxK,
+        mask=mask_BxHxQxK,
         implementation=implementation,
     )
     # The kernel takes a mask for very low scores, all of them alike in an empty row.

@@ -43,7 +43,8 @@ def chunked_loss_sums(
       targets_BxT: [B, T] the right words.
       real_BxT: [B, T] bool, False where there is padding.
       label_smoothing: mass spread over the vocabulary.
-      chunks: parts of T, of which one after the other is read; at least 1.
+      chunks: parts of T, of which one after the other is read; at least 1. They are
+        alike, so there are fewer where T is not to be cut into so many.
 
     Returns:
       The sums over the batch. Only `loss` has a gradient, by `y` and by the table, in
@@ -69,20 +70,20 @@ def chunked_loss_sums(
         targets=(targets_BxT, "BxT"),
         real=(real_BxT, "BxT"),
     )
-    cut = functools.partial(_cut, chunks=chunks)
+    cut = functools.partial(_cut, size=-(-targets_BxT.shape[1] // chunks))
     words = (cut(targets_BxT), cut(real_BxT))
     sums: LossSums = _summed(cut(y_BxTxD), table_VxD, words, label_smoothing)
     return sums
 
 
-def _cut(x_BxTx: Array, *, chunks: int) -> jax.Array:
-    """Cuts the second axis, filled up with zeros: [B, T, ...] -> [N, B, T / N, ...].
+def _cut(x_BxTx: Array, *, size: int) -> jax.Array:
+    """Cuts the second axis, filled up with zeros: [B, T, ...] -> [N, B, size, ...].
 
     That axis, and not the first, over which devices share a batch.
     """
     batch, length, *rest = x_BxTx.shape
-    fill = [(0, 0), (0, -length % chunks), *[(0, 0)] * len(rest)]
-    x_BxNxCx = jnp.pad(x_BxTx, fill).reshape(batch, chunks, -1, *rest)
+    fill = [(0, 0), (0, -length % size), *[(0, 0)] * len(rest)]
+    x_BxNxCx = jnp.pad(x_BxTx, fill).reshape(batch, -1, size, *rest)
     return jnp.moveaxis(x_BxNxCx, 1, 0)
 
 

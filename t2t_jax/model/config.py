@@ -50,8 +50,10 @@ class TransformerConfig:
       remat: whether layers are computed a second time in the backward pass instead of
         being kept: the same numbers for less memory (not on CPUs) and more time.
       attention: what computes equation 1 of whole sentences: "plain", or "cudnn", a
-        kernel of NVIDIA's that writes no weights down. Where that cannot be (not on a
-        GPU, not in bfloat16, rows of odd length) it is plain all the same.
+        kernel of NVIDIA's that writes no weights down, for their GPUs from Ampere on.
+        It is plain all the same where there is no GPU, activations are float32, weights
+        are dropped out, rows are of odd length, or `d_k` differs from `d_v`, is above
+        128 or no multiple of 8; on other GPUs, or without cuDNN, JAX raises an error.
 
     Raises:
       ConfigError: rules are broken; it names them all.

@@ -59,10 +59,17 @@ def test_without_changes_it_is_the_same():
     assert varied(work(), changes("")) == work()
 
 
-@pytest.mark.parametrize("key", ["model.widht", "data.row_length", "optimizer.beta1"])
+@pytest.mark.parametrize(
+    "key",
+    ["model.widht", "model.__init__", "data.row_length", "training.max_bad_steps"],
+)
 def test_what_the_work_has_not_is_refused(key):
     with pytest.raises(ValueError, match=f"{key} is no key"):
         varied(work(), {key: 1})
+
+
+def test_variables_are_left_as_they_are_written():
+    assert changes("XLA_A=1.50,B=false") == {"XLA_A": "1.50", "B": "false"}
 
 
 def test_what_cannot_be_is_refused():

@@ -36,11 +36,11 @@ def test_it_is_known_which_shapes_have_their_programs():
         assert not ahead.is_made((4, 64))
         ahead.wait((4, 64))  # It is for the caller to make.
         assert not ahead.is_made((4, 64))
-        ahead.made((4, 64))
+        with ahead.making((4, 64)):
+            assert not ahead.is_made((4, 64))
         assert ahead.is_made((4, 64))
-        wait_until(lambda: made == [(9, 32)])
-        ahead.wait((9, 32))
-        assert ahead.is_made((9, 32))
+        wait_until(lambda: ahead.is_made((9, 32)))
+    assert made == [(9, 32)]
     with Ahead(lambda _: None, [], likewise="known, but another") as ahead:
         assert not ahead.is_made((4, 64))
 

@@ -6,8 +6,11 @@ the others are left whole; where either kind of error is not caught; where the s
 goes on in the handler of the error (what did not fit is kept); and without `popleft`.
 """
 
+import dataclasses
 import gc
 import logging
+import threading
+import time
 import weakref
 from collections import deque
 
@@ -33,12 +36,11 @@ LINES = sentences(19)
 class Memory:
     """Stands before the search: a batch of more rows than fit is refused."""
 
-    def __init__(self, monkeypatch, rows, error=None, begin=0, at_once=1):
+    def __init__(self, monkeypatch, rows, error=None, begin=0):
         self.rows, self.begin, self.shapes = rows, begin, []
         self.error = error or jax.errors.JaxRuntimeError(FULL)
         self._search = translator_module.chunked_search
         monkeypatch.setattr(translator_module, "chunked_search", self)
-        monkeypatch.setattr(translator_module, "AT_ONCE", at_once)
 
     def __call__(self, model, source_BxS, **how):
         if not source_BxS.any():  # Compiled ahead, in a thread.
@@ -49,13 +51,17 @@ class Memory:
         return self._search(model, source_BxS, **how)
 
 
+def one_by_one():
+    return dataclasses.replace(translator(), at_once=1)
+
+
 @pytest.mark.parametrize(
     "error", [None, MemoryError(), jax.errors.JaxRuntimeError(f"Compiling: {FULL}")]
 )
 def test_what_does_not_fit_goes_on_in_halves(monkeypatch, caplog, error):
     memory = Memory(monkeypatch, 1, error, begin=1)
     with caplog.at_level(logging.WARNING):
-        assert translator().translate(LINES) == LINES
+        assert one_by_one().translate(LINES) == LINES
     # The second batch is refused twice, and all the others are of the same memory.
     assert memory.shapes == [(4, 16)] * 2 + [(2, 16)] + [(1, 16)] * 15
     told = [record.getMessage() for record in caplog.records]
@@ -68,8 +74,32 @@ def test_what_does_not_fit_goes_on_in_halves(monkeypatch, caplog, error):
     )
 
 
-def test_two_at_once_go_on_in_halves_too(monkeypatch):
-    memory = Memory(monkeypatch, 1, at_once=2)
+def test_two_that_do_not_fit_together_go_one_by_one_and_whole(monkeypatch, caplog):
+    able = translator()
+    able.translate(LINES)  # Compiled, so that two begin at once.
+    lock, shapes = threading.Lock(), []
+    search = translator_module.chunked_search
+
+    def alone(model, source_BxS, **how):
+        shapes.append(source_BxS.shape)
+        if not lock.acquire(blocking=False):
+            raise jax.errors.JaxRuntimeError(FULL)
+        try:
+            time.sleep(0.05)
+            return search(model, source_BxS, **how)
+        finally:
+            lock.release()
+
+    monkeypatch.setattr(translator_module, "chunked_search", alone)
+    with caplog.at_level(logging.WARNING):
+        assert able.translate(LINES) == LINES
+    assert set(shapes) == {(4, 16)}
+    assert len(shapes) > 5  # One was refused.
+    assert not caplog.records
+
+
+def test_two_at_once_go_on_in_halves_where_neither_fits(monkeypatch):
+    memory = Memory(monkeypatch, 1)
     assert translator().translate(LINES) == LINES
     assert memory.shapes[-19:] == [(1, 16)] * 19
 
@@ -88,7 +118,7 @@ def test_the_halves_hold_what_the_whole_would(monkeypatch, search):
 
 def test_a_line_that_does_not_fit_alone_says_what_to_lower(monkeypatch):
     Memory(monkeypatch, 0, begin=2)
-    found = translator().iterate(LINES)
+    found = one_by_one().iterate(LINES)
     longest = sorted(LINES, key=lambda line: -len(line.split()))
     done = [next(found)[1].text for _ in range(8)]
     assert sorted(done, key=longest.index) == longest[:8]
@@ -128,14 +158,14 @@ def test_what_did_not_fit_is_let_go_before_the_halves(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(translator_module, "chunked_search", fill)
-    monkeypatch.setattr(translator_module, "AT_ONCE", 1)  # Or one sees the other's.
     with pytest.raises(ConfigError):
-        translator().translate(LINES[:3])
+        one_by_one().translate(LINES[:3])
     assert len(held) == 3
     held.clear()
     batches = deque([batch(2, 2), batch(2, 2)])
 
-    def decode(left):
+    def decode(left, at_once):
+        del at_once
         return overlapped(fill, left, is_ready=lambda _: False)
 
     with pytest.raises(ConfigError):

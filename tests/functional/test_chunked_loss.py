@@ -80,6 +80,12 @@ def test_nothing_as_large_as_all_logits_is_made(y_and_table, words):
     assert largest == [B * T * V, max(B * T * D, V * D, B * V)]
 
 
+@pytest.mark.parametrize(("chunks", "wanted"), [(3, (3, B, 3)), (1000, (T, B, 1))])
+def test_more_chunks_than_fit_are_not_made(y_and_table, words, chunks, wanted):
+    jaxpr = jax.make_jaxpr(partial(in_chunks, chunks=chunks))(*y_and_table, words)
+    assert (*wanted, D) in shapes(jaxpr)
+
+
 def test_activations_stay_bfloat16_and_the_table_s_gradient_float32(y_and_table, words):
     y, table = y_and_table
     function = partial(in_chunks, chunks=2)

@@ -3,9 +3,9 @@
 No GPU is needed: JAX computes the same call by other means (`implementation="xla"`),
 and that stands in for cuDNN.
 
-Seen to fail: without the mask, without the zeros of an empty row, with queries a tenth
-larger, where a model asks for it on any device, and with each condition of
-`can_be_fused` and of `MultiHeadAttention` left out.
+Seen to fail: without the mask, without the zeros of an empty row, with one mask for all
+heads under vmap, with queries a tenth larger, where a model asks for it on any device,
+and with each condition of `can_be_fused` and of `MultiHeadAttention` left out.
 """
 
 import dataclasses
@@ -106,6 +106,23 @@ def test_what_cudnn_has_no_kernel_for_is_known(wrong, serves):
     v = jnp.zeros((2, 3, sizes["keys"], sizes["d_v"]), sizes["dtype"])
     mask = jnp.ones((2, 1, sizes.get("rows", sizes["queries"]), sizes["keys"]), bool)
     assert can_be_fused(q, v, mask) == serves
+
+
+def test_jax_has_rules_for_it_in_shards_and_micro_batches(monkeypatch):
+    # Private, but tracing asks for no more than these of a GPU.
+    kernel = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
+    monkeypatch.setattr(kernel, "check_cudnn_version", lambda: 92_000)
+    monkeypatch.setattr(kernel, "check_compute_capability", lambda _: True)
+    monkeypatch.setattr(kernel, "is_cuda_compute_capability_equal", lambda _: False)
+
+    def total(x, mask):
+        context = fused_attention(x, x, x, mask_Bx1xQxK=mask)
+        return context.astype(jnp.float32).sum()
+
+    x = jnp.zeros((5, 2, 3, 4, 8), jnp.bfloat16)
+    mask = jnp.ones((5, 2, 1, 4, 4), bool)
+    of_shards = jax.vmap(jax.grad(total), spmd_axis_name="data")
+    assert jax.eval_shape(of_shards, x, mask).shape == x.shape
 
 
 def logits(config, *, key=None):
