@@ -145,7 +145,7 @@ def test_stopped_in_mid_epoch_and_resumed_equals_uninterrupted(whole, tmp_path):
     assert resumed.figures == whole.figures
 
 
-@pytest.mark.slow
+@pytest.mark.soak  # Packed batches do so every day.
 def test_eight_devices_agree_with_one(whole, tmp_path):
     shared = Trained(tmp_path / "run", devices=8)
     assert any("slots are empty" in said for said in shared.said)

@@ -54,6 +54,7 @@ def test_a_trace_that_cannot_be_written_costs_nothing_else(tmp_path):
     assert metrics(workdir)[-1]["kind"] == "final"
 
 
+@pytest.mark.soak
 def test_each_of_several_processes_writes_its_own(tmp_path):
     workdir = tmp_path / "run"
     finish(workdir, processes=2, seconds=240, profile__steps="3:5")

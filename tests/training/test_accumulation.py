@@ -116,10 +116,12 @@ def expected():
         {},
         {"split": Split(micro_batches=2)},
         pytest.param({"shard_optimizer": True}, marks=pytest.mark.slow),
-        {"fsdp": 2, "split": Split(micro_batches=2)},
+        pytest.param(
+            {"fsdp": 2, "split": Split(micro_batches=2)}, marks=pytest.mark.soak
+        ),
         {"fsdp": 2, "tensor": 2},
         {"fsdp": 2, "tensor": 2, "split": Split(micro_batches=4, loss_chunks=2)},
-        {"data": 1, "fsdp": 4, "tensor": 2},
+        pytest.param({"data": 1, "fsdp": 4, "tensor": 2}, marks=pytest.mark.soak),
     ],
     ids=str,
 )
