@@ -42,7 +42,7 @@ def require_same_end(workdir, whole):
 
 
 # A checkpoint is due at 10 anyway; what comes between is in test_resume_exact.py.
-@pytest.mark.parametrize("step", [1, 10])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.soak), 10])
 def test_a_signal_after_any_step_saves_that_step(tmp_path, whole, step):
     workdir = tmp_path / "run"
     said = finish(workdir, fault=f"term@{step}", code=75)
@@ -53,7 +53,7 @@ def test_a_signal_after_any_step_saves_that_step(tmp_path, whole, step):
     require_same_end(workdir, whole)
 
 
-@pytest.mark.parametrize("step", [8, 12])
+@pytest.mark.parametrize("step", [8, pytest.param(12, marks=pytest.mark.soak)])
 def test_a_signal_in_an_evaluation_saves_and_the_evaluation_is_made_up_for(
     tmp_path, whole, step
 ):

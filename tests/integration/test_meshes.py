@@ -81,9 +81,10 @@ def alone(tmp_path_factory):
             "8 parts x 2 micro-batches",
             marks=pytest.mark.soak,
         ),
-        (
+        pytest.param(
             {"mesh__fsdp": 2, "mesh__tensor": 2},
             "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 256",
+            marks=pytest.mark.soak,
         ),
     ],
     ids=["data", "data-fsdp-micro", "data-fsdp-tensor"],

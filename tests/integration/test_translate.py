@@ -4,6 +4,7 @@ Seen to fail: where shards are written in place and not renamed (a half one is j
 and where Ctrl-C at the prompt is left to the handlers of other modes (it ends at once).
 """
 
+import codecs
 import json
 import os
 import pty
@@ -180,10 +181,11 @@ class Terminal:
         time.sleep(0.3)
         os.write(self._ours, text.encode())
         shown, deadline = "", time.monotonic() + 60
+        utf_8 = codecs.getincrementaldecoder("utf-8")()  # A read may end in a letter.
         while until not in shown:
             left = max(0, deadline - time.monotonic())
             assert select.select([self._ours], [], [], left)[0], shown
-            shown += os.read(self._ours, 4096).decode()
+            shown += utf_8.decode(os.read(self._ours, 4096))
         return shown.replace("\r", "")
 
 
