@@ -118,6 +118,8 @@ def fused_attention(
 ) -> jax.Array:
     """Computes `attention` in one kernel, which never writes the weights down.
 
+    It reads the mask once for each head, in the dtype of the queries.
+
     Args:
       q_BxHxQxD: [B, H, Q, D] queries.
       k_BxHxKxD: [B, H, K, D] keys.

@@ -62,7 +62,6 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(tmp_path):
     require_equal(run, whole, STEPS)
 
 
-@pytest.mark.soak
 def test_killed_at_random_while_saving_every_step_it_ends_alike(tmp_path):
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")

@@ -106,7 +106,6 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
     assert running.metrics(workdir)[-1]["kind"] == "final"
 
 
-@pytest.mark.soak
 def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
     keys = {**KEYS, "evaluation__every_steps": 6, "checkpoint__every_steps": 5}
     for name, ends in (("whole", [12]), ("parts", [6, 12])):

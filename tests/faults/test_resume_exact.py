@@ -66,7 +66,6 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
     assert samples(parts) == samples(whole)
 
 
-@pytest.mark.soak
 def test_eight_devices_go_on_to_the_same_bits_too(tmp_path):
     whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
     how = {**CHANGED, "steps": 8, "devices": 8, "checkpoint__every_steps": 4}
