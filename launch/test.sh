@@ -13,6 +13,7 @@ esac
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh" "[test]"
 
 if [ "${1:-}" = --soak ]; then
+  export T2T_JAX_TEST_OPTIMIZED=1  # as users' programs are compiled
   .venv/bin/pytest -n 2 -m soak tests
   T2T_JAX_TEST_KILLS=20 .venv/bin/pytest tests/faults/test_kills.py
   exec .venv/bin/python -m tests.faults.soak --minutes=30

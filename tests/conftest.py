@@ -8,16 +8,25 @@ import os
 from pathlib import Path
 
 from t2t_jax.parallelism.compilation_cache import keep_programs
+from tests import compiling
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-_FLAG = "--xla_force_host_platform_device_count=8"
-if _FLAG not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
+if "--xla_force_host_platform_device_count=8" not in os.environ.get("XLA_FLAGS", ""):
+    _before = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{_before} {compiling.xla_flags(8)}".strip()
 _HOME = Path(__file__).parents[1] / ".pytest_cache"
 _kept = {**os.environ, "XDG_CACHE_HOME": str(_HOME)}
 keep_programs(_kept)
 os.environ.update({key: _kept[key] for key in _kept if key.startswith("JAX_")})
 
 import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="module")
+def compiled_as_for_users():
+    """What the tests of a file start is compiled as users' programs are."""
+    with compiling.optimized():
+        yield

@@ -15,6 +15,7 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.usefixtures("compiled_as_for_users")
 def test_the_python_script_runs_as_printed():
     script, _ = _blocks("python")
     assert len(script.strip().splitlines()) <= 15

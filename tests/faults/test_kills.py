@@ -12,7 +12,10 @@ import pytest
 from tests.faults import chaos, running
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("compiled_as_for_users"),
+]
 
 STEPS = 24
 CHANGED = {

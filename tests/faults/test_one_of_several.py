@@ -20,12 +20,10 @@ again = pytest.mark.soak  # One of each kind is enough for every day.
 
 # Of a run with a fault at step 6, which takes some seconds to get there.
 SECONDS = 180
+# Several processes on few cores evaluate slowly, and it is the steps that are hurt.
+STEPS = {"evaluation__every_steps": 100}
 # No pause before step 6: the first steps after one have the time of a pause.
-UNPAUSED = {
-    "training__step_timeout": 10,
-    "checkpoint__every_steps": 100,
-    "evaluation__every_steps": 100,
-}
+UNPAUSED = {**STEPS, "training__step_timeout": 10, "checkpoint__every_steps": 100}
 
 
 def codes(said):
@@ -50,7 +48,9 @@ def end_and_time(process, words):
 
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=again), 1])
 def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path, rank):
-    code, said = end(start(tmp_path / "run", processes=2, fault=f"raise@6:{rank}"))
+    code, said = end(
+        start(tmp_path / "run", processes=2, fault=f"raise@6:{rank}", **STEPS)
+    )
     assert code == 70, said
     assert codes(said) == {0: 70, 1: 70}
     other = 1 - rank
@@ -62,7 +62,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
     assert said.count("FATAL") == 1
     # The one that was begun a step before may not have ended.
     assert saved(tmp_path / "run") in ([], [5])
-    finish(tmp_path / "run")
+    finish(tmp_path / "run", **STEPS)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
 )
 def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
     workdir, rank = tmp_path / "run", int(fault[-1])
-    run = start(workdir, processes=2, fault=fault)
+    run = start(workdir, processes=2, fault=fault, **STEPS)
     code, said, seconds = end_and_time(run, f"process {rank} ended")
     assert seconds < HEARTBEAT_SECONDS + 5
     ended = codes(said)
@@ -88,7 +88,7 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
         named += "|[Ll]eader task was preempted/died"
     assert re.search(named, said), said
     assert "FATAL" not in said
-    finish(workdir)
+    finish(workdir, **STEPS)
     assert saved(workdir)[-1] == 12
 
 

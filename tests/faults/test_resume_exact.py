@@ -11,7 +11,10 @@ import pytest
 
 from tests.faults import running
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("compiled_as_for_users"),
+]
 
 # 20 batches are an epoch. Records of 3 steps and saves after 4: step 7 is inside an
 # epoch, 13 is one step after a save and inside a record, 20 is the end of an epoch.

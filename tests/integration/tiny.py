@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.compiling import xla_flags
+
 ROOT = Path(__file__).parents[2]
 
 TINY = {
@@ -41,8 +43,8 @@ def arguments(workdir: Path, **changed: object) -> list[str]:
 
 def environment(devices: int = 1) -> dict[str, str]:
     """Returns an environment with so many simulated devices."""
-    flag = f"--xla_force_host_platform_device_count={devices}"
-    return {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flag}
+    flags = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": xla_flags(devices)}
+    return {**os.environ, **flags}
 
 
 def run(

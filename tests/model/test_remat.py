@@ -13,7 +13,6 @@ from t2t_jax.errors import ConfigError
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.transformer import Transformer
-from tests.compiling import HASTE
 from tests.jaxprs import dtypes
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
@@ -39,7 +38,7 @@ def total(params, config):
 def compiled(config):
     config = dataclasses.replace(config, num_layers=1)
     program = jax.jit(jax.value_and_grad(functools.partial(total, config=config)))
-    return program.lower(tiny_params(ONE_LAYER)).compile(HASTE)
+    return program.lower(tiny_params(ONE_LAYER)).compile()
 
 
 def test_it_is_off_unless_asked_for_and_is_said_by_a_bool():

@@ -79,6 +79,8 @@ def parameters_come_whole(jax):
 
 
 if __name__ == "__main__":
+    from tests.compiling import xla_flags
+
     os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+    os.environ["XLA_FLAGS"] = xla_flags(4)
     main(int(sys.argv[1]), int(sys.argv[2]))

@@ -16,7 +16,6 @@ from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import lower_step, train_step
 from t2t_jax.types import Batch
-from tests.compiling import HASTE
 
 V, LENGTH = 13, 11
 BOS, EOS, FIRST_WORD = 1, 2, 4
@@ -69,7 +68,6 @@ class Trainer:
         peak=0.01,
         d_model=8,
         step=train_step,
-        optimize=True,
     ):
         config = TransformerConfig(
             vocab_size=V,
@@ -104,7 +102,7 @@ class Trainer:
             batch_shape=(rows, LENGTH),
             mesh=self.mesh,
         )
-        self.compiled = lowered.compile(None if optimize else HASTE)
+        self.compiled = lowered.compile()
 
     def step(self, batch):
         batch = to_devices(batch, self.mesh)

@@ -16,7 +16,6 @@ from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
 from t2t_jax.training.state import init_state, state_shardings
 from t2t_jax.training.step import lower_step, train_step
-from tests.compiling import HASTE
 from tests.training.copy_task import (
     KEY,
     LENGTH,
@@ -73,7 +72,7 @@ class Step:
             mesh=self.mesh,
             shard_optimizer=shard_optimizer,
         )
-        self.compiled = lowered.compile(HASTE)
+        self.compiled = lowered.compile()
 
     @property
     def memory(self):

@@ -20,7 +20,6 @@ from t2t_jax.training.batch_sums import batch_sums, compile_evaluation
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import train_step
-from tests.compiling import HASTE
 from tests.jaxprs import shapes
 from tests.training.copy_task import KEY, V, batch_of, pair_of, sentences
 
@@ -55,7 +54,7 @@ def test_chunks_change_no_sum_and_no_gradient(module):
     jax.tree.map(
         partial(np.testing.assert_allclose, rtol=2e-5, atol=1e-5),
         *(
-            jax.jit(of, static_argnums=1).lower(params, chunks).compile(HASTE)(params)
+            jax.jit(of, static_argnums=1).lower(params, chunks).compile()(params)
             for chunks in (3, 1)
         ),
     )

@@ -60,7 +60,7 @@ def test_an_update_is_taken_or_left_out_as_a_whole(reported, expected):
 
 @pytest.fixture(scope="module")
 def trainer():
-    return Trainer(8, step=guarded(train_step), optimize=False)
+    return Trainer(8, step=guarded(train_step))
 
 
 def batches(count):
@@ -82,7 +82,7 @@ require_same = partial(jax.tree.map, np.testing.assert_array_equal)
 
 
 def test_the_guard_changes_no_bit_of_a_good_run(trainer):
-    plain = Trainer(8, optimize=False)
+    plain = Trainer(8)
     guarded_state, applied = stepped(trainer, batches(5))
     plain_state, _ = stepped(plain, batches(5))
     require_same(guarded_state, plain_state)
@@ -95,7 +95,7 @@ def test_a_step_whose_loss_is_no_number_leaves_the_last_good_state(
 ):
     fault = faults.Fault("nan", first=3, last=3)
     monkeypatch.setattr(faults, "requested", lambda: fault)
-    poisoned = Trainer(8, step=guarded(train_step), optimize=False)
+    poisoned = Trainer(8, step=guarded(train_step))
     all_of_them = batches(4)
     two, _ = stepped(poisoned, all_of_them[:2])
     three, applied = stepped(poisoned, all_of_them[:3])
