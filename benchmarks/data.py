@@ -14,8 +14,8 @@ cores. `plan_seconds`: a whole epoch, of which the first batch is there after
 core, median of rounds. `real_token_fraction`: real tokens among all the slots of an
 epoch, and `sharded_real_token_fraction` the same where each batch has empty rows added
 until `--row_shards` devices share it evenly. `peak_memory_mb`: of all processes
-together, from the text to the last batch. Those of the second layout are under
-`length_groups`.
+together, from the text to the last batch. Figures of packed rows of three lengths are
+under `row_halvings=2`, those of a row for each pair under `length_groups`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,20 @@ from memory import PeakMemory
 
 from t2t_jax.data.assembling import assemble
 from t2t_jax.data.batching import PlannedBatch, plan_epoch
-from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
+from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora import open_corpus
 from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.data.workers import count_workers
 
 ROUND_SECONDS = 1.0
+
+KINDS: dict[str, dict[str, Any]] = {
+    "packed": {},
+    "row_halvings=2": {"row_halvings": 2},
+    "length_groups": {"layout": "length_groups"},
+}
+"""The ways to make batches that are measured, and the settings of each."""
 
 
 def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
         spec = (folder / "spec").read_text()
         with PeakMemory() as memory:
             config = DataConfig(
-                max_length=MAX_LENGTH, workers=options.workers, cache_dir=name
+                max_length=options.row_length, workers=options.workers, cache_dir=name
             )
             learnt = VocabularyConfig(size=options.vocabulary_size)
             vocabularies = Vocabularies.load(folder, config=learnt)
@@ -99,11 +106,12 @@ def make_ready(source: str, options: argparse.Namespace, folder: Path) -> None:
 def measure_lengths(options: argparse.Namespace) -> dict[str, Any]:
     """Measures plans alone."""
     lengths = draw_lengths(options.pairs, spread=options.spread)
+    lengths = lengths[:, lengths.max(axis=0) <= options.row_length]
     with PeakMemory() as memory:
         figures = measure_layouts((lengths[0], lengths[1]), options)
     return {
         "corpus": f"made-up lengths, spread {options.spread}",
-        "pairs": options.pairs,
+        "pairs": lengths.shape[1],
         "mean_length": round(float(lengths[1].mean()), 2),
         "peak_memory_mb": round(memory.megabytes),
         **figures,
@@ -116,23 +124,28 @@ def measure_layouts(
     *,
     cache: TokenCache | None = None,
 ) -> dict[str, Any]:
-    """Measures each layout; of packed batches the figures are not nested."""
-    packed, *others = (
-        (layout, measure_layout(lengths, layout, options, cache=cache))
-        for layout in LAYOUTS
+    """Measures each kind of batches; of the default the figures are not nested."""
+    default, *others = (
+        (kind, measure_layout(lengths, keys, options, cache=cache))
+        for kind, keys in KINDS.items()
     )
-    return {**packed[1], **dict(others)}
+    return {**default[1], **dict(others)}
 
 
 def measure_layout(
     lengths: tuple[npt.NDArray[Any], npt.NDArray[Any]],
-    layout: str,
+    layout: dict[str, Any],
     options: argparse.Namespace,
     *,
     cache: TokenCache | None,
 ) -> dict[str, Any]:
     """Plans an epoch, and assembles the beginning of it if there is a cache."""
-    config = DataConfig(layout=layout, tokens_per_batch=options.tokens)
+    config = DataConfig(
+        **layout,
+        tokens_per_batch=options.tokens,
+        row_length=options.row_length,
+        max_length=options.row_length,
+    )
     keys: dict[str, Any] = {"config": config, "seed": 0, "epoch": 1}
     shapes: Counter[tuple[int, int]] = Counter()
     began = time.perf_counter()
@@ -199,11 +212,11 @@ def show(report: dict[str, Any]) -> None:
         f"layout           real {shards:>10}  shapes  plan s  first batch s"
         "  assembled tokens/s"
     )
-    for layout in LAYOUTS:
-        figures = report.get(layout, report)
+    for kind in KINDS:
+        figures = report.get(kind, report)
         rate = figures.get("assemble_tokens_per_second")
         print(
-            f"{layout:14}{figures['real_token_fraction']:7.3f}"
+            f"{kind:14}{figures['real_token_fraction']:7.3f}"
             f"{figures['sharded_real_token_fraction']:11.3f}"
             f"{figures['num_shapes']:8}{figures['plan_seconds']:8.2f}"
             f"{figures['first_batch_seconds']:15.2f}"
@@ -219,6 +232,9 @@ def main() -> None:
     parser.add_argument("--spread", default=SPREAD, type=float, help="of log(length)")
     parser.add_argument("--lengths_only", action="store_true", help="plan, no text")
     parser.add_argument("--tokens", default=24_576, type=int, help="a batch, a side")
+    parser.add_argument(
+        "--row_length", default=MAX_LENGTH, type=int, help="and of a pair at most"
+    )
     parser.add_argument("--vocabulary_size", default=3_000, type=int)
     parser.add_argument("--workers", default=0, type=int, help="0: one a core")
     parser.add_argument("--row_shards", default=8, type=int, help="devices")

@@ -55,7 +55,7 @@ def read_batch(text: Text, step: int, *, records: Iterable[Record] = ()) -> Batc
       step: of training, from 1; made or still to be made.
       records: of the run's metrics.jsonl. From the last one before the step that says
         where its batch stands there are few batches to be planned; without any, all
-        from the first step on: 2 s for each epoch of 4.5 million pairs.
+        from the first step on: 5 to 7 s for each epoch of 4.5 million pairs.
     """
     known, start = _nearest(records, step)
     place, batch = find_batch(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import Config
-from t2t_jax.data.batching import batch_shapes
+from t2t_jax.data.batching import PLAN, batch_shapes
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.data_page import report_text
@@ -67,6 +67,7 @@ class Text(NamedTuple):
             "dev": str(self.dev.meta["corpus"]),
             # Other weights are another order of the data.
             "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
+            "way of planning batches": PLAN,
         }
 
     @property

@@ -3,8 +3,8 @@
 Most programs here run once or a few times on models of a few thousand parameters, and
 to compile them is two thirds of the time that the tests take. Without the compiler's
 optimisation it is a third less. `OPTIMIZED` in the environment compiles as users do:
-the long suite does, and so do those tests of the everyday checks that compare whole
-runs to the bit (`compiled_as_for_users`).
+the long suite does, and so do the processes of those tests of the everyday checks that
+stop, kill and resume whole runs, and compare them to the bit (`compiled_as_for_users`).
 """
 
 import os

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.flags import parse_argv
+from t2t_jax.data.batching import PLAN
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.text import open_text, prepare_text
@@ -188,6 +189,7 @@ def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):
     plain, one, two = (text.fingerprints for text in texts)
     assert plain == one == {**two, "weights of train": "1, 1"}
     assert two["weights of train"] == "1, 2"
+    assert two["way of planning batches"] == PLAN
     assert texts[2].train.weights == (1.0, 2.0)
 
 

@@ -156,6 +156,8 @@ def _batch(told: _Told) -> Section:
         shape += ", the longest group; the others follow from the text"
     if batch["empty_rows"]:
         shape += f", {batch['empty_rows']:,} of them empty to share them evenly"
+    for more, shorter in batch["shorter_rows"]:
+        shape += f", or {more:,} of {shorter:,}"
     rows = [
         ("token slots", f"{batch['slots_per_side']:,} on each side"),
         ("shape", shape),

@@ -2,17 +2,15 @@
 
 Paper: §5.1, batches of about 25,000 source and 25,000 target tokens.
 Departs: rows are packed with several pairs, unless `data.layout` is "length_groups";
-  see `packing` and `length_groups`.
+  see `packed_batches` and `length_groups`.
 
-The plan is a pure function of the lengths, the seed and the epoch. Packing works in
-windows of 20,000 pairs, so the first batch is ready at once, and a batch in mid-epoch
+The plan is a pure function of the lengths, the seed and the epoch. A batch in mid-epoch
 is found by planning, and not reading, what comes before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +18,11 @@ import numpy as np
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.epoch_order import epoch_order
 from t2t_jax.data.length_groups import choose_lengths, group_batches
-from t2t_jax.data.packing import Integers, pack
+from t2t_jax.data.packed_batches import packed_batches
+from t2t_jax.data.packing import Integers
 
-WINDOW_PAIRS = 20_000
+PLAN = "2"
+"""Which way of planning this is: another one deals the same pairs otherwise."""
 
 
 class PlannedBatch(NamedTuple):
@@ -67,8 +67,8 @@ def plan_epoch(
         empty holds every pair exactly once.
 
     Yields:
-      The epoch's batches, in an order that does not go by length. The last one may
-      have empty rows; in length groups the last of each group.
+      The epoch's batches, in an order that does not go by length. The last one of each
+      shape may have empty rows.
 
     Raises:
       ValueError: the parts are not the corpus, or a pair is longer than a row.
@@ -78,7 +78,7 @@ def plan_epoch(
       >>> config = DataConfig(tokens_per_batch=8, row_length=8, max_length=8)
       >>> plan = plan_epoch(lengths, lengths, config=config, seed=7, epoch=0)
       >>> [sorted(batch.pairs.tolist()) for batch in plan]
-      [[1, 3, 4], [0, 2, 5]]
+      [[0, 1], [2, 3, 4, 5]]
     """
     num_pairs = len(source_lengths)
     part_pairs = tuple(part_pairs) or (num_pairs,)
@@ -133,7 +133,7 @@ def batch_shapes(
     """
     slots = config.tokens_per_batch
     if config.layout == "packed":
-        return [(config.rows_per_batch, config.row_length)]
+        return [(slots // length, length) for length in config.row_lengths]
     if lengths is None:
         return [(slots // config.max_length, config.max_length)]
     group_lengths = choose_lengths(np.maximum(*lengths), slots=slots)
@@ -148,8 +148,10 @@ def _plan(
     chance: np.random.Generator | None,
 ) -> Iterator[PlannedBatch]:
     if config.layout == "packed":
-        windows = _windows(lengths, order, row_length=config.row_length, chance=chance)
-        return _packed_batches(windows, batch_shapes(config)[0])
+        batches = packed_batches(
+            lengths, order, shapes=batch_shapes(config), chance=chance
+        )
+        return (PlannedBatch(*rows, shape) for rows, shape in batches)
     return _grouped_batches(
         np.maximum(*lengths), order, slots=config.tokens_per_batch, chance=chance
     )
@@ -172,52 +174,3 @@ def _grouped_batches(
     for pairs, length in batches:
         rows = np.arange(len(pairs), dtype=np.int32)
         yield PlannedBatch(pairs, rows, (slots // length, length))
-
-
-def _windows(
-    lengths: tuple[Integers, Integers],
-    order: Integers,
-    *,
-    row_length: int,
-    chance: np.random.Generator | None,
-) -> Iterator[tuple[Integers, Integers]]:
-    """Yields (pairs, rows) of each window, both sorted by row, rows from 0."""
-    waiting = order[:0]
-    start = 0
-    while start < len(order) or len(waiting):
-        pairs = np.concatenate([waiting, order[start : start + WINDOW_PAIRS]])
-        start += WINDOW_PAIRS
-        rows = pack(lengths[0][pairs], lengths[1][pairs], row_length=row_length)
-        waiting = pairs[rows < 0]
-        pairs, rows = pairs[rows >= 0], rows[rows >= 0]
-        if chance is not None:
-            rows = chance.permutation(rows.max() + 1)[rows]
-        by_row = np.argsort(rows, kind="stable")
-        yield pairs[by_row], rows[by_row]
-
-
-def _packed_batches(
-    windows: Iterator[tuple[Integers, Integers]], shape: tuple[int, int]
-) -> Iterator[PlannedBatch]:
-    """Cuts windows into batches; rows that do not fill one wait for the next window."""
-    rows_per_batch = shape[0]
-    waiting_pairs: list[Integers] = []
-    waiting_rows: list[Integers] = []
-    num_waiting = 0
-    for pairs, rows in windows:
-        waiting_pairs.append(pairs)
-        waiting_rows.append(rows + num_waiting)
-        num_waiting += int(rows[-1]) + 1
-        if num_waiting < rows_per_batch:
-            continue
-        pairs, rows = np.concatenate(waiting_pairs), np.concatenate(waiting_rows)
-        num_batches, num_waiting = divmod(num_waiting, rows_per_batch)
-        cuts = np.searchsorted(rows, rows_per_batch * np.arange(num_batches + 1))
-        for batch, (start, stop) in enumerate(pairwise(cuts)):
-            first = batch * rows_per_batch
-            yield PlannedBatch(pairs[start:stop], rows[start:stop] - first, shape)
-        waiting_pairs = [pairs[cuts[-1] :]]
-        waiting_rows = [rows[cuts[-1] :] - num_batches * rows_per_batch]
-    if num_waiting:
-        pairs, rows = np.concatenate(waiting_pairs), np.concatenate(waiting_rows)
-        yield PlannedBatch(pairs, rows, shape)

@@ -27,8 +27,14 @@ class DataConfig:
         `dev` is, and read for nothing else; empty names none.
       tokens_per_batch: token slots per side in a global batch, an upper bound.
       row_length: slots of a packed row, on each side.
-      layout: "packed", several pairs in each row, one shape; or "length_groups", a row
-        for each pair and rows of like length together, in at most 10 shapes.
+      row_halvings: how often `row_length` is halved for shorter rows beside it, in
+        batches of their own: 2 packs rows of 256, 128 and 64. Each is a shape more to
+        compile, and a pair then looks past fewer slots that are not its own. For text
+        most of whose pairs are far shorter than `row_length`: one of more than half a
+        row has it alone, unless there are short ones to fill it.
+      layout: "packed", several pairs in each row, one shape for each length of rows; or
+        "length_groups", a row for each pair and rows of like length together, in at
+        most 10 shapes.
       max_length: subwords of the longest sentence kept, eos included; a pair with a
         longer side is dropped and counted.
       max_length_ratio: a pair with one side so many times as long as the other, in
@@ -45,6 +51,7 @@ class DataConfig:
     held_out: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
+    row_halvings: int = 0
     layout: str = "packed"
     max_length: int = 256
     max_length_ratio: float = 0.0
@@ -66,11 +73,7 @@ class DataConfig:
             f"{self.row_length}: a pair never spans two rows. "
             "Change config.data.max_length.",
         )
-        problems.require(
-            self.row_length >= 2,
-            f"data.row_length={self.row_length} must be at least 2. "
-            "Change config.data.row_length.",
-        )
+        self._check_rows(problems)
         problems.require(
             self.tokens_per_batch >= self.row_length,
             f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
@@ -95,10 +98,36 @@ class DataConfig:
         )
         problems.raise_if_any()
 
+    def _check_rows(self, problems: Problems) -> None:
+        length, halvings = self.row_length, self.row_halvings
+        problems.require(
+            length >= 2,
+            f"data.row_length={length} must be at least 2. "
+            "Change config.data.row_length.",
+        )
+        problems.require(
+            halvings == 0 or self.layout == "packed",
+            f"data.row_halvings={halvings} is of packed rows, and data.layout="
+            f"{self.layout!r} has none. Set config.data.row_halvings=0.",
+        )
+        twos = (length & -length).bit_length() - 1
+        most = max(0, twos - (length >> twos < 2)) if length > 0 else 0
+        problems.require(
+            0 <= halvings <= most,
+            f"data.row_halvings={halvings} must be at least 0 and, for data.row_length="
+            f"{length}, at most {most}: half a row is a whole number of slots, and at "
+            "least 2. Change config.data.row_halvings.",
+        )
+
     @property
-    def rows_per_batch(self) -> int:
-        """Rows of a global batch, before any empty rows that the devices need."""
-        return self.tokens_per_batch // self.row_length
+    def row_lengths(self) -> tuple[int, ...]:
+        """Slots of packed rows, on each side; short rows first.
+
+        Example:
+          >>> DataConfig(row_halvings=2).row_lengths
+          (64, 128, 256)
+        """
+        return tuple(self.row_length >> k for k in range(self.row_halvings, -1, -1))
 
 
 @dataclass(frozen=True, kw_only=True)

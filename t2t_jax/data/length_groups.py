@@ -6,7 +6,8 @@ A group is a length L: its batches have as many rows as fill the batch's slots, 
 row holds one pair whose longer side has at most L tokens. The groups are chosen for the
 corpus at hand, so that they leave as few slots empty as so many groups can. On lengths
 like WMT14's (log-normal, mean 28) ten groups come out 81 to 83 % real; sides of
-different length cost 7 % of the slots whatever the groups.
+different length cost 7 % of the slots whatever the groups. Where several pairs may
+share a row, three lengths are enough for 97 %: see `packing`.
 """
 
 from __future__ import annotations

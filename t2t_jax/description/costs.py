@@ -184,8 +184,9 @@ def _kind_of(path: str) -> str:
 def longest_shape(config: Config) -> tuple[int, int]:
     """Returns (rows, slots of a row) of the batches with the longest rows.
 
-    Packed batches are all of one shape. The other length groups depend on the corpus;
-    they have more rows of fewer slots, and as many slots in all.
+    Others, of length groups or of halved rows, have more rows of fewer slots, and about
+    as many slots in all: what is counted of the longest is more than they need. Which
+    length groups there are depends on the corpus.
 
     Example:
       >>> longest_shape(Config())

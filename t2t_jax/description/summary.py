@@ -9,11 +9,13 @@ from typing import Any
 from jax.sharding import Mesh
 
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
+from t2t_jax.data.batching import batch_shapes
 from t2t_jax.description.costs import (
     Compiled,
     bytes_of,
     compile_costs,
     longest_shape,
+    micro_batches,
     parameter_table,
     rows_of_a_batch,
     share_of_a_device,
@@ -25,7 +27,7 @@ from t2t_jax.description.variations import row_of, variations
 from t2t_jax.differences import differences
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
-from t2t_jax.parallelism.mesh import row_shards
+from t2t_jax.parallelism.mesh import row_shards, rows_for
 from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
@@ -190,6 +192,10 @@ def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
         "rows_per_device": rows // row_shards(mesh),
         "empty_rows": rows - filled,
         "layout": config.data.layout,
+        "shorter_rows": [
+            [rows_for(mesh, more, micro_batches=micro_batches(config)), shorter]
+            for more, shorter in batch_shapes(config.data)[-2::-1]
+        ],
         "micro_batches": config.training.micro_batches,  # 0 is for auto
         "compute_dtype": _compute_dtype(config, mesh),
         "remat": isinstance(network, TransformerConfig) and network.remat,

@@ -39,6 +39,7 @@ TOLD = {
         "rows_per_device": 20,
         "empty_rows": 1,
         "layout": "packed",
+        "shorter_rows": [],
         "micro_batches": 1,
         "compute_dtype": "bfloat16",
         "remat": False,
@@ -107,6 +108,12 @@ def report(**changed):
 )
 def test_what_is_told_is_said(line):
     assert line in report()
+
+
+def test_shorter_rows_are_named_beside_the_longest():
+    batch = {**TOLD["batch"], "shorter_rows": [[120, 8], [240, 4]]}
+    shape = "shape 60 rows of 17, 1 of them empty to share them evenly"
+    assert f"{shape}, or 120 of 8, or 240 of 4" in " ".join(report(batch=batch))
 
 
 def test_the_other_model_is_not_shown():

@@ -6,14 +6,21 @@ from t2t_jax.errors import ConfigError
 
 def test_the_defaults_are_the_papers_budget_in_rows_of_256():
     assert DataConfig().tokens_per_batch == 24_576
-    assert DataConfig().rows_per_batch == 96
+    assert DataConfig().row_lengths == (256,)
     assert VocabularyConfig().size == 37_000
 
 
-def test_the_token_budget_is_an_upper_bound():
-    assert (
-        DataConfig(tokens_per_batch=23, row_length=7, max_length=5).rows_per_batch == 3
-    )
+@pytest.mark.parametrize(
+    ("row_length", "most"), [(256, 7), (24, 3), (20, 2), (6, 1), (4, 1), (7, 0), (2, 0)]
+)
+def test_rows_are_halved_as_long_as_two_whole_slots_are_left(row_length, most):
+    keys = {"row_length": row_length, "max_length": 2}
+    lengths = DataConfig(**keys, row_halvings=most).row_lengths
+    assert lengths == tuple(row_length // 2**k for k in range(most, -1, -1))
+    for halvings in (most + 1, -1):
+        told = rf"row_halvings={halvings} must be .*={row_length}, at most {most}:"
+        with pytest.raises(ConfigError, match=told):
+            DataConfig(**keys, row_halvings=halvings)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +30,10 @@ def test_the_token_budget_is_an_upper_bound():
         ({"max_length": 257}, r"data\.max_length=257 must be at most data\.row_length"),
         ({"row_length": 1, "max_length": 1}, r"Change config\.data\.row_length\."),
         ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
+        (
+            {"layout": "length_groups", "row_halvings": 1},
+            r"row_halvings=1 is of packed rows.*Set config\.data\.row_halvings=0\.",
+        ),
     ],
 )
 def test_each_rule_of_the_data_is_told(keys, message):

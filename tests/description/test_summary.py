@@ -91,6 +91,7 @@ def test_the_batch_is_shared_evenly_with_an_empty_row(description):
         "rows_per_device": 2,
         "empty_rows": 1,
         "layout": "packed",
+        "shorter_rows": [],
         "micro_batches": 1,
         "compute_dtype": "float32",  # auto, on the CPUs of this mesh
         "remat": False,
@@ -197,3 +198,13 @@ def test_length_groups_are_described_by_the_longest():
     rows = data.tokens_per_batch // data.max_length
     assert (told["rows"], told["row_length"]) == (rows, data.max_length)
     assert told["layout"] == "length_groups"
+    assert told["shorter_rows"] == []
+
+
+def test_shorter_rows_are_described_beside_the_longest():
+    keys = {"tokens_per_batch": 96, "row_length": 32, "max_length": 16}
+    data = dataclasses.replace(DATA, **keys, row_halvings=2)
+    config = dataclasses.replace(CONFIG, data=data)
+    told = describe(config, mesh=make_mesh(jax.devices()[:4]))["batch"]
+    assert (told["rows"], told["row_length"]) == (4, 32)
+    assert told["shorter_rows"] == [[8, 16], [12, 8]]

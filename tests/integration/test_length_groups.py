@@ -1,4 +1,4 @@
-"""The tiny experiment with a row for each pair, in batches of several shapes."""
+"""The tiny experiment in batches of several shapes: a row for each pair, and halves."""
 
 import dataclasses
 import json
@@ -56,8 +56,8 @@ class StopAfter:
 class Trained:
     """A run, as far as it came: what it said, where it stands, its last state."""
 
-    def __init__(self, workdir, *, steps_asked=-1, devices=1):
-        options = parse_argv(tiny.arguments(workdir, **CHANGED))
+    def __init__(self, workdir, *, steps_asked=-1, devices=1, **changed):
+        options = parse_argv(tiny.arguments(workdir, **CHANGED | changed))
         options.workdir.create()
         self.said, self.workdir = [], workdir
         console = Console(options.config.steps, every_seconds=0)
@@ -133,12 +133,27 @@ def test_slots_are_those_of_the_shapes_that_came(whole):
     assert all(0.05 < r["padding_fraction"] < 0.5 for r in trained)
 
 
-@pytest.mark.slow
 def test_stopped_in_mid_epoch_and_resumed_equals_uninterrupted(whole, tmp_path):
-    parts = tmp_path / "run"
-    stopped = Trained(parts, steps_asked=5)
+    require_same_in_parts(whole, tmp_path / "run")
+
+
+def test_so_it_does_in_rows_of_two_lengths(tmp_path):
+    halved = {
+        "data__layout": "packed",
+        "data__row_halvings": 1,
+        "data__tokens_per_batch": 512,
+        "vocabulary__size": 400,
+    }
+    whole = Trained(tmp_path / "whole", **halved)
+    assert len(whole.compiled) == len(set(whole.compiled)) == 2
+    require_same_in_parts(whole, tmp_path / "run", **halved)
+
+
+def require_same_in_parts(whole, parts, **changed):
+    """Trains once more, stops in the middle of an epoch, goes on, and compares."""
+    stopped = Trained(parts, steps_asked=5, **changed)
     assert stopped.progress.position == (0, 5)
-    resumed = Trained(parts)
+    resumed = Trained(parts, **changed)
     assert resumed.progress.step == 8
     assert len(jax.tree.leaves(whole.state)) > 30
     jax.tree.map(np.testing.assert_array_equal, whole.state, resumed.state)
