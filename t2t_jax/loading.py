@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import jax
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
+from t2t_jax.arguments import as_lines, require_lines
 from t2t_jax.checkpointing.stored import stored_parameters
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
@@ -30,13 +31,13 @@ def load(
     checkpoint: str | int = "best",
     decoding: DecodingConfig | None = None,
     devices: Sequence[jax.Device] | None = None,
-    ensemble: Sequence[str | Path | tuple[str | Path, str | int]] = (),
+    ensemble: Iterable[str | Path | tuple[str | Path, str | int]] = (),
 ) -> Model:
-    """Loads a model, or several that translate together.
+    """Loads a trained model, or several that translate together.
 
     Args:
-      directory: a run's workdir, or a model that `--mode=average` or `--mode=export`
-        has written.
+      directory: a run's workdir, or a model directory that averaging or exporting has
+        written.
       checkpoint: `best` (highest development BLEU), `last`, or a step.
       decoding: how to search; None means as the run was configured.
       devices: those that translate and score together; None means all of this
@@ -44,11 +45,19 @@ def load(
       ensemble: further directories, whose `best` checkpoints speak with this one: their
         probabilities are averaged. (directory, checkpoint) chooses another.
 
+    Returns:
+      The model, on all `devices`.
+
     Raises:
-      InputMissingError: a directory is no run and no model.
+      InputMissingError: a directory is not a run or a model.
       DataError: it is damaged, has no such checkpoint, or another vocabulary.
+      TypeError: `ensemble` is a single directory.
+
+    Example:
+      `t2t_jax.load("runs/phrasebook").translate(["The dog barks."])`
     """
-    if ensemble:
+    require_lines(ensemble, caller="load", noun="directories in ensemble")
+    if ensemble := list(ensemble):
         first = load(
             directory, checkpoint=checkpoint, decoding=decoding, devices=devices
         )
@@ -107,8 +116,10 @@ def choose(directory: str | Path, *, checkpoint: str | int = "best") -> int:
     return stored_parameters(Path(directory)).choose(checkpoint)
 
 
-def translate(directory: str | Path, lines: Sequence[str]) -> list[str]:
-    """Translates lines with the best checkpoint of a run; see `load` to do it often.
+def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
+    """Translates lines with the best checkpoint of a run.
+
+    The model is loaded at every call; to translate repeatedly, use `load`.
 
     Args:
       directory: as for `load`.
@@ -119,7 +130,12 @@ def translate(directory: str | Path, lines: Sequence[str]) -> list[str]:
 
     Raises:
       UserError: as for `load`.
+      TypeError: `lines` is a single string, or holds something else than strings.
+
+    Example:
+      `t2t_jax.translate("runs/phrasebook", ["The dog barks."])`
     """
+    lines = as_lines(lines, caller="translate")
     return load(directory).translate(lines)
 
 

@@ -19,7 +19,7 @@ from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from t2t_jax.cli.endings import report
+from t2t_jax.cli.endings import name_flags, report
 from t2t_jax.cli.listeners import guard_stderr
 from t2t_jax.parallelism.clusters import require_single_task
 from t2t_jax.parallelism.compilation_cache import (
@@ -73,6 +73,7 @@ def _run(argv: Sequence[str]) -> int:
         print(usage(), end="")
         return 0
     options = flags.parse_argv(argv)
+    name_flags(vars(options))
     keep_programs()  # before a mode imports JAX
     mode = import_module(f"t2t_jax.cli.{options.mode}")
     if options.mode in TOGETHER:

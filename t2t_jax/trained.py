@@ -3,29 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
+import jax
+import numpy as np
+import numpy.typing as npt
 from flax import linen as nn
 
+from t2t_jax.arguments import as_lines
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.examination import Examiner
+from t2t_jax.decoding.lengths import OUR_IDS
 from t2t_jax.decoding.scoring import PairScore, Scorer
+from t2t_jax.decoding.sources import whole_characters
 from t2t_jax.decoding.translation import Attention, Translation
 from t2t_jax.decoding.translator import Translator
-from t2t_jax.errors import UserError
+from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.cross_attention import CrossAttention
 from t2t_jax.parsing import nearest
-from t2t_jax.types import Params
+from t2t_jax.types import Array, Params, StepModel
+
+Texts = TypeVar("Texts")
 
 
-@dataclasses.dataclass(frozen=True)
+class TextsWithAttention(NamedTuple, Generic[Texts]):
+    """What `Model.translate` returns with `return_attention=True`.
+
+    Attributes:
+      texts: what it returns without: a string for each line, or a list of strings.
+      attention: for each line the weights of its best translation, [tokens, source
+        tokens]; None for a blank line.
+    """
+
+    texts: Texts
+    attention: list[Attention | None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A trained model with all that it takes to use it.
+    """A trained model that translates and scores text; `t2t_jax.load` makes one.
+
+    `translate`, `translations` and `score` take lines of text. `step_model`, `encode`
+    and `decode` are for the search functions `t2t_jax.beam_search` and
+    `t2t_jax.sample`, which work on arrays; `module` and `params` are for Linen.
 
     Attributes:
       module: the Linen module, for `module.apply({"params": params}, …)`.
@@ -48,34 +73,132 @@ class Model:
     spacing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[Model, ...] = ()
 
+    def __repr__(self) -> str:
+        count = sum(x.size for x in jax.tree.leaves(self.params))
+        source, target = self.vocabularies
+        sizes = {f"{source.size:,}", f"{target.size:,}"}
+        devices = {d for x in jax.tree.leaves(self.params) for d in x.devices()}
+        return (
+            f"<Model: {type(self.module).__name__} of {count:,} parameters, "
+            f"{' and '.join(sorted(sizes))} subwords, step {self.step:,}"
+            + (f", mean of {len(self.averaged_steps)}" if self.averaged_steps else "")
+            + (f", with {len(self.others)} more" if self.others else "")
+            + f", on {len(devices)} x {next(iter(devices)).platform}>"
+        )
+
+    @property
+    def step_model(self) -> StepModel:
+        """The model as `t2t_jax.beam_search` and `t2t_jax.sample` take it.
+
+        A pytree whose leaves are the parameters. Models that were loaded together are
+        one `StepModel`, whose probabilities are their mean.
+        """
+        steps = [make_step_model(m.module, m.params) for m in (self, *self.others)]
+        return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
+
+    def encode(self, lines: Iterable[str]) -> npt.NDArray[np.int32]:
+        """Encodes lines as the source tokens that a search reads.
+
+        Args:
+          lines: B lines of text. They are neither split nor cut, however long.
+
+        Returns:
+          [B, S] int32 source tokens: the subwords of each line, eos, then pad. S is
+          that of the longest line.
+
+        Raises:
+          TypeError: `lines` is a single string, or holds something else than strings.
+        """
+        texts = map(whole_characters, as_lines(lines, caller="encode"))
+        rows = [[*ids, OUR_IDS.eos] for ids in self.vocabularies.source.encode(texts)]
+        length = max(map(len, rows), default=0)
+        source_BxS = np.full((len(rows), length), OUR_IDS.pad, np.int32)
+        for row, tokens in zip(source_BxS, rows, strict=True):
+            row[: len(tokens)] = tokens
+        return source_BxS
+
+    def decode(self, tokens_BxT: Array) -> list[str]:
+        """Decodes target tokens to text.
+
+        Args:
+          tokens_BxT: [B, T] integer target tokens; pad, bos and eos are dropped. Of a
+            search's `tokens_BxWxT` pass one output of each sentence, such as
+            `tokens_BxWxT[:, 0]`, the best.
+
+        Returns:
+          B lines of text.
+
+        Raises:
+          ValueError: `tokens_BxT` is not a matrix of integers that are tokens of the
+            target vocabulary.
+        """
+        tokens_BxT, size = np.asarray(tokens_BxT), self.vocabularies.target.size
+        if tokens_BxT.ndim != 2 or not np.issubdtype(tokens_BxT.dtype, np.integer):
+            raise ValueError(
+                f"tokens of shape {tokens_BxT.shape} and type {tokens_BxT.dtype} must "
+                "be integers of shape [B, T]. Pass one output of each sentence, such "
+                "as tokens_BxWxT[:, 0]."
+            )
+        if tokens_BxT.size and not 0 <= tokens_BxT.min() <= tokens_BxT.max() < size:
+            raise ValueError(
+                f"tokens from {tokens_BxT.min()} to {tokens_BxT.max()} must lie in "
+                f"[0, {size}), the target vocabulary. Pass tokens of this model."
+            )
+        return self.vocabularies.target.decode(tokens_BxT.tolist())
+
     @overload
     def translate(
-        self, lines: Sequence[str], *, n_best: Literal[1] = 1, **search: Any
+        self,
+        lines: Iterable[str],
+        *,
+        n_best: Literal[1] = 1,
+        return_attention: Literal[False] = False,
+        **search: Any,
     ) -> list[str]: ...
 
     @overload
     def translate(
-        self, lines: Sequence[str], *, n_best: int, **search: Any
+        self,
+        lines: Iterable[str],
+        *,
+        n_best: int,
+        return_attention: Literal[False] = False,
+        **search: Any,
     ) -> list[list[str]]: ...
 
     @overload
     def translate(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
-        n_best: int = 1,
+        n_best: Literal[1] = 1,
         return_attention: Literal[True],
         **search: Any,
-    ) -> tuple[list[str] | list[list[str]], list[Attention | None]]: ...
+    ) -> TextsWithAttention[list[str]]: ...
+
+    @overload
+    def translate(
+        self,
+        lines: Iterable[str],
+        *,
+        n_best: int,
+        return_attention: Literal[True],
+        **search: Any,
+    ) -> TextsWithAttention[list[list[str]]]: ...
 
     def translate(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         n_best: int = 1,
         return_attention: bool = False,
         **search: Any,
-    ) -> Any:
+    ) -> (
+        list[str]
+        | list[list[str]]
+        | TextsWithAttention[list[str]]
+        | TextsWithAttention[list[list[str]]]
+    ):
         """Translates n lines into n translations, in the same order.
 
         Args:
@@ -88,37 +211,53 @@ class Model:
 
         Returns:
           A string for each line; a list of strings where `n_best` is more than 1. With
-          `return_attention` a pair of that and, for each line, the weights of its best
-          translation, [tokens, source tokens]; None where there was nothing to say.
+          `return_attention` that and, for each line, the weights of its best
+          translation.
 
         Raises:
           UserError: a value breaks its rule.
           DataError: the model's scores are not numbers.
+          TypeError: `lines` is a single string, or holds something else than strings.
+
+        Example:
+          `model.translate(["A dog barks."])`, `model.translate(lines, beam_size=8)`,
+          `model.translate(lines, sample=True, temperature=0.7, seed=1)`.
         """
+        lines = as_lines(lines, caller="translate")
         found = self.translations(
             lines, n_best=n_best, attention=return_attention, **search
         )
-        texts: Any = [one.text for one in found]
+        attention = [one.hypotheses[0].attention_TxS for one in found]
         if n_best > 1:
-            texts = [[h.text for h in one.hypotheses] for one in found]
-        if not return_attention:
-            return texts
-        return texts, [one.hypotheses[0].attention_TxS for one in found]
+            several = [[h.text for h in one.hypotheses] for one in found]
+            return (
+                TextsWithAttention(several, attention) if return_attention else several
+            )
+        texts = [one.text for one in found]
+        return TextsWithAttention(texts, attention) if return_attention else texts
 
     def translations(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
-        prefixes: Sequence[str] | None = None,
+        prefixes: Iterable[str] | None = None,
         **options: Any,
     ) -> list[Translation]:
-        """Translates, and tells all that is known of each translation.
+        """Translates, and returns scores, tokens and status of each translation.
 
         Args:
           lines: as in `translate`.
           prefixes: what each translation must begin with, "" for nothing.
           options: those of `translator`.
+
+        Raises:
+          UserError: as in `translate`.
+          DataError: likewise.
+          TypeError: likewise.
         """
+        lines = as_lines(lines, caller="translations")
+        if prefixes is not None:
+            prefixes = as_lines(prefixes, caller="translations", noun="prefixes")
         return self.translator(**options).translations(lines, prefixes=prefixes)
 
     def translator(
@@ -139,7 +278,6 @@ class Model:
         _require_beams(config, self.vocabularies.target.size)
         for one in models:
             _require_positions(config, _max_length(one.module))
-        steps = tuple(make_step_model(one.module, one.params) for one in models)
         examiner = None
         if token_scores or attention:
             attends = [
@@ -154,11 +292,26 @@ class Model:
                 attends=tuple(attends),
                 token_scores=token_scores,
             )
-        step_model = EnsembleStepModel(steps) if self.others else steps[0]
-        return Translator(step_model, self.vocabularies, config, examiner=examiner)
+        return Translator(self.step_model, self.vocabularies, config, examiner=examiner)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
-        """Tells how probable each target is as the translation of its source."""
+    def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
+        """Finds the log-probability of each target as the translation of its source.
+
+        Args:
+          sources: lines of text.
+          targets: as many.
+
+        Returns:
+          One score for each pair, in the same order.
+
+        Raises:
+          DataError: pairs are too long for the model, or scores are not numbers.
+          TypeError: a side is a single string, or holds something else than strings.
+          UserError: the sources are not as many as the targets, or several models are
+            loaded together.
+        """
+        sources = as_lines(sources, caller="score", noun="sources")
+        targets = as_lines(targets, caller="score", noun="targets")
         return self.scorer().scores(sources, targets)
 
     def scorer(self) -> Scorer:
@@ -186,11 +339,15 @@ def _changed(config: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConf
     unknown = [name for name in changes if name not in known]
     if unknown:
         raise UserError(
-            f"{name} is no setting of a search.{nearest(name, known)} There are "
+            f"{name} is not a setting of the search.{nearest(name, known)} Use "
             f"{', '.join(known)}."
             for name in unknown
         )
-    return dataclasses.replace(config, **changes)
+    try:
+        return dataclasses.replace(config, **changes)
+    except ConfigError as error:  # An argument here, and no key of a configuration.
+        names = (p.replace("config.decoding.", "") for p in error.problems)
+        raise UserError(p.replace("decoding.", "") for p in names) from error
 
 
 def _require_beams(config: DecodingConfig, vocab_size: int) -> None:

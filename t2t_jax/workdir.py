@@ -14,9 +14,10 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,6 +40,7 @@ _FILES = (
     *("data.json", "data_report.txt"),
 )
 _FOLDERS = ("checkpoints", "samples", "logs")
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,12 @@ class Workdir:
           InputMissingError: there is none.
         """
         if not self.has_config:
+            what = (
+                "config.json is missing" if self.path.is_dir() else "no such directory"
+            )
             raise InputMissingError(
-                f"--workdir={self.path} is no run and no model: it has no "
-                "config.json. Train first, or name another --workdir."
+                f"{self.path} is not a run or a model: {what}."
+                f"{_suggested(self.path)} Train first, or pass another directory."
             )
 
     def create(self) -> None:
@@ -248,3 +253,17 @@ class Workdir:
         folder = self.path / "samples"
         folder.mkdir(exist_ok=True)
         write_whole(folder / f"{step}.txt", text)
+
+
+def _suggested(path: Path) -> str:
+    """Names the run that a wrong path may mean, or the runs that are near it."""
+    runs: dict[str, str] = {}
+    for folder in (path, path.parent, Path("runs")):
+        with suppress(OSError):
+            for file in sorted(folder.glob("*/config.json")):
+                runs.setdefault(file.parent.name, str(file.parent))
+    if near := get_close_matches(path.name, runs, n=1):
+        return f" Did you mean {runs[near[0]]}?"
+    listed = ", ".join(list(runs.values())[:_MOST_LISTED])
+    more = ", …" if len(runs) > _MOST_LISTED else ""
+    return f" Runs near it: {listed}{more}." if runs else ""

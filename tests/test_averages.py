@@ -196,7 +196,7 @@ def test_a_model_cannot_be_averaged_again(workdir, tmp_path):
 
 
 def test_what_is_no_run_is_named(tmp_path):
-    with pytest.raises(InputMissingError, match="no run and no model"):
+    with pytest.raises(InputMissingError, match="not a run or a model"):
         load_average(Workdir(tmp_path))
 
 

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from t2t_jax import main as program
 from t2t_jax.cli import endings, flags
 from t2t_jax.main import main
 from t2t_jax.parallelism.distributed import Processes
+from t2t_jax.workdir import Workdir
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,8 @@ def fake_mode(monkeypatch):
     """Lets a test say what a mode does."""
 
     def install(run):
-        monkeypatch.setattr(flags, "parse_argv", lambda argv: SimpleNamespace(mode="m"))
+        options = SimpleNamespace(mode="m", workdir=Workdir(Path("w")), checkpoint="9")
+        monkeypatch.setattr(flags, "parse_argv", lambda argv: options)
         monkeypatch.setattr(
             program, "import_module", lambda name: SimpleNamespace(run=run)
         )
@@ -59,7 +62,7 @@ def test_help_goes_to_stdout_and_is_no_error(capsys, argument):
         (["--stpes=3"], 64, "There is no flag --stpes"),
         (["stray"], 64, "'stray'"),
         (["--config=nothere.py"], 66, "nothere.py"),
-        (["--mode=translate", "--workdir=nothere"], 66, "no run and no model"),
+        (["--mode=translate", "--workdir=nothere"], 66, "not a run or a model"),
         (["--config.steps=0"], 78, "steps=0 must be at least 1"),
         (["--config.model.d_modle=8"], 78, "Did you mean model.d_model?"),
     ],
@@ -89,6 +92,17 @@ def test_a_mode_s_error_becomes_its_exit_code(fake_mode, capsys, name, code):
     fake_mode(raising(getattr(errors, name)(["first", "second"])))
     assert main([]) == code
     assert capsys.readouterr().err == "error: first\nerror: second\n"
+
+
+def test_an_error_about_an_argument_names_the_flag_that_gave_it(fake_mode, capsys):
+    problems = ["w holds no run.", "checkpoint=9 must be best.", "wider, not w."]
+    fake_mode(raising(errors.DataError(problems)))
+    assert main([]) == 65
+    assert capsys.readouterr().err.splitlines() == [
+        "error: --workdir=w holds no run.",
+        "error: --checkpoint=9 must be best.",
+        "error: wider, not w.",
+    ]
 
 
 def test_a_mode_s_own_code_is_returned(fake_mode):

@@ -24,9 +24,9 @@ def test_a_directory_is_made_with_its_parents_and_may_be_there(workdir):
 
 def test_a_new_directory_holds_no_run(workdir):
     assert not workdir.has_config
-    with pytest.raises(InputMissingError, match=r"config\.json.*--workdir"):
+    with pytest.raises(InputMissingError, match=r"config\.json is missing\. Train"):
         workdir.require()
-    with pytest.raises(InputMissingError, match=r"no run and no model"):
+    with pytest.raises(InputMissingError, match=r"not a run or a model"):
         workdir.read_config()
 
 

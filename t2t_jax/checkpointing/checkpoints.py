@@ -157,8 +157,8 @@ class Checkpoints:
         steps = self.steps()
         if not steps:
             raise DataError(
-                f"{self.directory} holds no checkpoint. Train first, or name another "
-                "--workdir."
+                f"{self.directory} holds no checkpoint. Train first, or pass another "
+                "directory."
             )
         if which == "last":
             return steps[-1]
@@ -168,7 +168,7 @@ class Checkpoints:
         if str(which).isdecimal() and int(which) in steps:
             return int(which)
         raise DataError(
-            f"--checkpoint={which} must be best, last, or one of the steps in "
+            f"checkpoint={which} must be best, last, or one of the steps in "
             f"{self.directory}: {', '.join(map(str, steps))}."
         )
 

@@ -46,7 +46,7 @@ class DamagedError(DataError):
         there = ", ".join(map(str, others)) or "none"
         super().__init__(
             f"Checkpoint {path} is damaged: {reason}.\nOther steps there: {there}. "
-            "Name one with --checkpoint; --mode=train goes on from the newest good one."
+            "Choose one of them; training resumes from the newest valid one."
         )
 
 
@@ -72,8 +72,8 @@ def machine_error(error: BaseException, path: Path) -> Exception | None:
         if known or isinstance(one, MemoryError) or _OF_THE_MACHINE.search(str(one)):
             message = (
                 f"Checkpoint {path} cannot be read: {reason_of(error)}.\nThe machine "
-                "is at fault and not the checkpoint, which is left as it is. Mend "
-                "that, and give the same command again."
+                "is at fault and not the checkpoint, which is left as it is. Fix "
+                "that, then rerun."
             )
             return _kind(number, str(one))(message)
     return None

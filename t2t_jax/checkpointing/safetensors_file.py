@@ -172,8 +172,8 @@ class SafetensorsFile:
 
     def _of_one_step(self, asked: str, step: int) -> str:
         return (
-            f"--checkpoint={asked} must be best, last or {step}: {self.directory} is a "
-            "model, and holds no other."
+            f"checkpoint={asked} must be best, last or {step}: {self.directory} is a "
+            "model, and holds no other checkpoint. Pass one of these."
         )
 
     def _damaged(self, reason: str) -> DataError:

@@ -6,6 +6,8 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Mapping
+from typing import Any
 
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.parallelism.distributed import joined
@@ -21,6 +23,31 @@ _CODES = {
     errno.EDQUOT: 74,
     errno.EIO: 74,
 }
+
+_flag_prefixes: dict[str, str] = {}
+
+
+def name_flags(values: Mapping[str, Any]) -> None:
+    """Sets the flags that errors about arguments are to name.
+
+    The package words its errors for Python: "runs/x is not a run …", "checkpoint=7
+    must be …". On the command line the same argument was a flag.
+
+    Args:
+      values: the options of the command line.
+    """
+    _flag_prefixes.clear()
+    if workdir := values.get("workdir"):
+        _flag_prefixes[f"{workdir.path} "] = f"--workdir={workdir.path} "
+    if which := values.get("checkpoint"):
+        _flag_prefixes[f"checkpoint={which} "] = f"--checkpoint={which} "
+
+
+def _with_flag(problem: str) -> str:
+    for start, named in _flag_prefixes.items():
+        if problem.startswith(start):
+            return named + problem.removeprefix(start)
+    return problem
 
 
 def report(error: BaseException) -> int:
@@ -74,7 +101,7 @@ def _lost(error: BaseException) -> str:
 
 def _told(error: UserError) -> int:
     shown = error.problems[:_SHOWN_PROBLEMS]
-    lines = [f"error: {problem}" for problem in shown]
+    lines = [f"error: {_with_flag(problem)}" for problem in shown]
     hidden = len(error.problems) - len(shown) + error.unlisted
     if hidden:
         lines.append(f"error: and {hidden} more.")

@@ -89,8 +89,8 @@ def require_models(options: Options) -> None:
     for directory in options.ensemble:
         if not Workdir(Path(directory)).has_config:
             raise InputMissingError(
-                f"--ensemble={directory} is no run and no model: it has no "
-                "config.json. Name other directories, with commas between."
+                f"--ensemble={directory} is not a run or a model: config.json is "
+                "missing. Pass other directories, with commas between."
             )
 
 

@@ -12,10 +12,11 @@ import io
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from t2t_jax.arguments import as_lines, require_lines
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.lines import require_files
 from t2t_jax.data.refusals import refusal
@@ -94,9 +95,11 @@ class Vocabulary:
 
         Raises:
           DataError: the text is too small or too varied for the size.
+          TypeError: `lines` is a single string.
         """
         import sentencepiece
 
+        require_lines(lines, caller="train")
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:
             raise DataError(
@@ -166,7 +169,7 @@ class Vocabulary:
                 change="name another --workdir",
             ) from error
 
-    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+    def encode(self, lines: Iterable[str]) -> list[list[int]]:
         """Cuts sentences into subwords, on all cores.
 
         Args:
@@ -174,8 +177,12 @@ class Vocabulary:
 
         Returns:
           The ids of each sentence, without bos and eos.
+
+        Raises:
+          TypeError: `lines` is a single string, or holds something else than strings.
         """
-        return self._processor.encode(list(lines), out_type=int)  # type: ignore[no-any-return]
+        texts = as_lines(lines, caller="encode")
+        return self._processor.encode(texts, out_type=int)  # type: ignore[no-any-return]
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Joins subwords to sentences.

@@ -61,7 +61,7 @@ class Examiner:
     """
 
     applies: tuple[Apply, ...]
-    variables: tuple[PyTree, ...]
+    variables: tuple[PyTree, ...] = dataclasses.field(repr=False)
     vocab_size: int
     attends: tuple[Attend, ...] = ()
     token_scores: bool = True

@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from t2t_jax.arguments import as_lines
 from t2t_jax.data.lines import LineProblems
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.devices import fetch_rows, mesh_of, on_each_device, split_rows
@@ -81,12 +82,12 @@ class Scorer:
     """
 
     apply: Apply
-    variables: PyTree
+    variables: PyTree = dataclasses.field(repr=False)
     vocabularies: Vocabularies
     config: DecodingConfig
     max_length: int | None = None
 
-    def scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
+    def scores(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
         """Scores every pair.
 
         Args:
@@ -99,13 +100,16 @@ class Scorer:
 
         Raises:
           DataError: pairs are longer than `max_length`, or scores are not numbers.
+          TypeError: a side is a single string, or holds something else than strings.
           UserError: the sources are not as many as the targets.
         """
+        sources = as_lines(sources, caller="scores", noun="sources")
+        targets = as_lines(targets, caller="scores", noun="targets")
         found = dict(self.iterate(sources, targets))
         return [found[number] for number in range(len(sources))]
 
     def iterate(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self, sources: Iterable[str], targets: Iterable[str]
     ) -> Iterator[tuple[int, PairScore]]:
         """Scores batch by batch, for those who show progress.
 
@@ -115,13 +119,23 @@ class Scorer:
           sources: as in `scores`.
           targets: as in `scores`.
 
-        Yields:
-          (number of the pair from 0, its score), every pair once, the longest first.
+        Returns:
+          An iterator over (number of the pair from 0, its score), every pair once, the
+          longest first.
 
         Raises:
           DataError: pairs are longer than `max_length`, or scores are not numbers.
+          TypeError: as in `scores`.
           UserError: the sources are not as many as the targets.
         """
+        return self._iterate(
+            as_lines(sources, caller="iterate", noun="sources"),
+            as_lines(targets, caller="iterate", noun="targets"),
+        )
+
+    def _iterate(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[int, PairScore]]:
         pairs, were_cut = self._encode(sources, targets)
         lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(length_penalty(lengths, self.config.length_penalty))

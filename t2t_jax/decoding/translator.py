@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.arguments import as_lines
 from t2t_jax.decoding.ahead import Ahead, Shape
 from t2t_jax.decoding.beam_search import BeamResult
 from t2t_jax.decoding.chunked_search import chunked_search
@@ -68,7 +69,7 @@ class Translator:
     examiner: Examiner | None = None
     at_once: int = AT_ONCE
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
+    def translate(self, lines: Iterable[str]) -> list[str]:
         """Translates every line.
 
         Args:
@@ -79,15 +80,17 @@ class Translator:
 
         Raises:
           DataError: the model's scores are not numbers.
+          TypeError: `lines` is a single string, or holds something else than strings.
         """
+        lines = as_lines(lines, caller="translate")
         return [translation.text for translation in self.translations(lines)]
 
     def translations(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         first: int = 0,
-        prefixes: Sequence[str] | None = None,
+        prefixes: Iterable[str] | None = None,
     ) -> list[Translation]:
         """Translates every line and says how each one went.
 
@@ -101,17 +104,19 @@ class Translator:
 
         Raises:
           DataError: the model's scores are not numbers.
+          TypeError: as in `translate`, of prefixes too.
           UserError: there are not as many prefixes as lines.
         """
+        lines = as_lines(lines, caller="translations")
         found = dict(self.iterate(lines, first=first, prefixes=prefixes))
         return [found[number] for number in range(len(lines))]
 
     def iterate(
         self,
-        lines: Sequence[str],
+        lines: Iterable[str],
         *,
         first: int = 0,
-        prefixes: Sequence[str] | None = None,
+        prefixes: Iterable[str] | None = None,
     ) -> Iterator[tuple[int, Translation]]:
         """Translates batch by batch, for those who show progress.
 
@@ -125,16 +130,26 @@ class Translator:
             None: nothing anywhere. Of a line that is split, that of its first part. A
             blank line becomes an empty one all the same.
 
-        Yields:
-          (number of the line from 0, its translation), every line once, as soon as it
-          is there: first those with nothing to translate, then the longest.
+        Returns:
+          An iterator over (number of the line from 0, its translation), every line
+          once, as soon as it is there: first those with nothing to translate, then the
+          longest.
 
         Raises:
           ConfigError: a line does not fit the memory of a device even alone.
           DataError: the model's scores are not numbers, or a prefix is longer than the
             translation of its line may be.
+          TypeError: as in `translate`, of prefixes too.
           UserError: there are not as many prefixes as lines.
         """
+        lines = as_lines(lines, caller="iterate")
+        if prefixes is not None:
+            prefixes = as_lines(prefixes, caller="iterate", noun="prefixes")
+        return self._iterate(lines, prefixes, first=first)
+
+    def _iterate(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first: int
+    ) -> Iterator[tuple[int, Translation]]:
         forced = encoded_prefixes(
             prefixes, self.vocabularies.target, num_lines=len(lines)
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from t2t_jax.errors import DataError
+from t2t_jax.arguments import as_lines
+from t2t_jax.errors import DataError, UserError
 
 METRICS = ("bleu", "chrf", "ter")
 """What can be scored: higher is better, but of the last lower is."""
@@ -15,10 +16,10 @@ IN_TRAINING = METRICS[:2]
 
 
 def corpus_scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Iterable[str],
+    references: Iterable[str],
     *,
-    metrics: Sequence[str] = IN_TRAINING,
+    metrics: Iterable[str] = IN_TRAINING,
 ) -> dict[str, Any]:
     """Scores a translated corpus.
 
@@ -33,6 +34,8 @@ def corpus_scores(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or holds something else than strings.
+      UserError: a metric is not one of `METRICS`.
 
     Departs: the paper's own figures are tokenised, compound-split BLEU, which is not
       comparable with sacreBLEU; see `t2t_jax.evaluation.paper_bleu`.
@@ -41,11 +44,11 @@ def corpus_scores(
       >>> corpus_scores(["Ein Hund bellt sehr laut."], ["Ein Hund bellt sehr laut."])
       {'bleu': 100.0..., 'bleu_signature': ..., 'chrf': 100.0, 'chrf_signature': ...}
     """
-    require_aligned(hypotheses, references)
+    hypotheses, references = aligned(hypotheses, references, caller="corpus_scores")
     scores: dict[str, Any] = {}
-    for name in metrics:
+    for name in known_metrics(metrics, caller="corpus_scores"):
         metric = make_metric(name, references)
-        scores[name] = metric.corpus_score(list(hypotheses), None).score
+        scores[name] = metric.corpus_score(hypotheses, None).score
         scores[f"{name}_signature"] = str(metric.get_signature())
     return scores
 
@@ -70,15 +73,54 @@ def make_metric(name: str, references: Sequence[str]) -> Any:
     return kinds[name](references=[list(references)])
 
 
-def require_aligned(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Checks that there is one translation for each reference.
+def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
+    """Returns the names of metrics as a list.
+
+    Args:
+      metrics: names out of `METRICS`.
+      caller: the public function, for the message.
+
+    Raises:
+      TypeError: `metrics` is a single string.
+      UserError: a name is not known.
+
+    Example:
+      >>> known_metrics(("bleu", "ter"), caller="corpus_scores")
+      ['bleu', 'ter']
+    """
+    names = as_lines(metrics, caller=caller, noun="metrics")
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise UserError(
+            f"metric {unknown[0]!r} is not known. Use {', '.join(METRICS)}."
+        )
+    return names
+
+
+def aligned(
+    hypotheses: Iterable[str], references: Iterable[str], *, caller: str
+) -> tuple[list[str], list[str]]:
+    """Returns translations and references as two lists of the same length.
+
+    Args:
+      hypotheses: translations, one line a sentence.
+      references: the references, one for each.
+      caller: the public function, for the message.
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or holds something else than strings.
+
+    Example:
+      >>> aligned(["a"], (line for line in "b"), caller="corpus_scores")
+      (['a'], ['b'])
     """
+    hypotheses = as_lines(hypotheses, caller=caller, noun="hypotheses")
+    references = as_lines(references, caller=caller, noun="references")
     if len(hypotheses) != len(references) or not references:
         raise DataError(
             f"Scoring needs as many translations as references, and at least one: "
             f"{len(hypotheses)} and {len(references)} came. Check that both files "
             "have the same lines."
         )
+    return hypotheses, references

@@ -7,11 +7,11 @@ of the one kind may stand beside one of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from t2t_jax.errors import UserError
-from t2t_jax.evaluation.bleu import require_aligned
+from t2t_jax.evaluation.bleu import aligned
 
 LABEL = "paper-style, not comparable with sacreBLEU"
 """What has to stand beside the figure wherever it is shown."""
@@ -77,8 +77,8 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
 
 
 def paper_bleu(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Iterable[str],
+    references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
 ) -> dict[str, Any]:
@@ -95,6 +95,7 @@ def paper_bleu(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or holds something else than strings.
 
     Paper: Table 2 (§6.1).
 
@@ -105,10 +106,9 @@ def paper_bleu(
     """
     from sacrebleu.metrics import BLEU
 
-    require_aligned(hypotheses, references)
     ours, theirs = (
         [split_compounds(tokenize(line)) for line in lines]
-        for lines in (hypotheses, references)
+        for lines in aligned(hypotheses, references, caller="paper_bleu")
     )
     # Forced, or sacreBLEU would warn that the text looks tokenised, as it is.
     metric = BLEU(tokenize="none", force=True)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 import t2t_jax
+from t2t_jax.arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.evaluation.bleu import METRICS, corpus_scores
+from t2t_jax.evaluation.bleu import METRICS, aligned, corpus_scores
 from t2t_jax.evaluation.paper_bleu import paper_bleu
 from t2t_jax.evaluation.significance import intervals, paired_test
 from t2t_jax.types import Params
@@ -77,11 +78,11 @@ def overruled(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
 
 
 def protocol_scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Iterable[str],
+    references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
-    baseline: Sequence[str] | None = None,
+    baseline: Iterable[str] | None = None,
 ) -> dict[str, Any]:
     """Scores raw translations against raw references in every way that is reported.
 
@@ -97,9 +98,11 @@ def protocol_scores(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or holds something else than strings.
 
     Paper: §6.1.
     """
+    hypotheses, references = aligned(hypotheses, references, caller="protocol_scores")
     found = {
         **corpus_scores(hypotheses, references, metrics=METRICS),
         "intervals": intervals(hypotheses, references, metrics=METRICS),
@@ -158,7 +161,7 @@ def fingerprint_lines(lines: Iterable[str]) -> str:
       'c3613a6f'
     """
     digest = hashlib.sha256()
-    for line in lines:
+    for line in as_lines(lines, caller="fingerprint_lines"):
         digest.update(line.encode() + b"\n")
     return digest.hexdigest()
 

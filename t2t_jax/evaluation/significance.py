@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from t2t_jax.evaluation.bleu import IN_TRAINING, make_metric, require_aligned
+from t2t_jax.evaluation.bleu import IN_TRAINING, aligned, known_metrics, make_metric
 
 LEVEL = 0.95
 """Share of the resampled corpora whose scores an interval holds."""
@@ -22,10 +22,10 @@ _SEED_VARIABLE = "SACREBLEU_SEED"
 
 
 def intervals(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Iterable[str],
+    references: Iterable[str],
     *,
-    metrics: Sequence[str] = IN_TRAINING,
+    metrics: Iterable[str] = IN_TRAINING,
 ) -> dict[str, Any]:
     """Estimates how far each score would wander on other sentences of the same kind.
 
@@ -41,14 +41,15 @@ def intervals(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or holds something else than strings.
 
     Example:
       >>> intervals(["Ein Hund bellt laut."], ["Ein Hund bellt laut."])["chrf"]
       {'mean': 100.0, 'half_width': 0.0}
     """
-    require_aligned(hypotheses, references)
+    hypotheses, references = aligned(hypotheses, references, caller="intervals")
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    for name in metrics:
+    for name in known_metrics(metrics, caller="intervals"):
         (result,) = _resampled(name, [hypotheses], references)
         found[name] = {
             "mean": float(result.mean),
@@ -58,11 +59,11 @@ def intervals(
 
 
 def paired_test(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Iterable[str],
+    references: Iterable[str],
     *,
-    baseline: Sequence[str],
-    metrics: Sequence[str] = IN_TRAINING,
+    baseline: Iterable[str],
+    metrics: Iterable[str] = IN_TRAINING,
 ) -> dict[str, Any]:
     """Tests whether two systems differ by more than the choice of sentences explains.
 
@@ -82,20 +83,21 @@ def paired_test(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or holds something else than strings.
 
     Example:
       >>> lines = ["Ein Hund bellt sehr laut.", "Zwei Katzen schlafen gern lange."]
       >>> paired_test(lines, lines, baseline=["Hund.", "Katze."])["chrf"]["better"]
       'system'
     """
-    require_aligned(hypotheses, references)
-    require_aligned(baseline, references)
+    hypotheses, references = aligned(hypotheses, references, caller="paired_test")
+    baseline, _ = aligned(baseline, references, caller="paired_test")
     found: dict[str, Any] = {
         "test": "paired bootstrap",
         "resamples": RESAMPLES,
         "seed": SEED,
     }
-    for name in metrics:
+    for name in known_metrics(metrics, caller="paired_test"):
         other, ours = _resampled(name, [baseline, hypotheses], references)
         gain = ours.score - other.score
         if name == "ter":  # it counts edits: fewer are better

@@ -33,7 +33,7 @@ class RNNStepModel:
     """
 
     model: RNN
-    params: Params
+    params: Params = dataclasses.field(repr=False)
 
     def encode(self, source_BxS: Array) -> AttendedMemory:
         """Reads source tokens once, in both directions, up to the attention's keys.

@@ -50,7 +50,7 @@ class TransformerStepModel:
     """
 
     model: Transformer
-    params: Params
+    params: Params = dataclasses.field(repr=False)
 
     def encode(self, source_BxS: Array) -> CrossMemory:
         """Reads source tokens once, up to each layer's keys and values.

@@ -65,7 +65,7 @@ def test_a_model_of_another_architecture_is_refused(tmp_path):
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(InputMissingError, match="no run and no model"):
+    with pytest.raises(InputMissingError, match="not a run or a model"):
         run(Workdir(tmp_path))
 
 

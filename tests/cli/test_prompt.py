@@ -274,7 +274,7 @@ def test_a_beam_of_nothing_is_told_and_nothing_that_follows_from_it():
 
 def test_a_prompt_without_a_run_asks_nothing(converse, place):
     (place / "run").rename(place / "elsewhere")
-    with pytest.raises(InputMissingError, match="is no run and no model"):
+    with pytest.raises(InputMissingError, match="is not a run or a model"):
         converse("a")
 
 

@@ -184,7 +184,7 @@ def test_what_shows_no_batch_says_why(once, tmp_path):
         True,
     )
     code, said = show(f"--workdir={tmp_path}/none", "--step=3")
-    assert (code, "is no run and no model" in said) == (66, True)
+    assert (code, "is not a run or a model" in said) == (66, True)
     other = "--config.data.train=phrasebook:train:299"
     code, said = show(f"--workdir={once[0]}", "--step=3", other)
     assert (code, "This run began with other content of: train" in said) == (65, True)

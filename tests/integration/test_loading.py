@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -88,9 +89,11 @@ def test_models_together_translate_and_do_not_score(workdir):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beem_size": 3}, "beem_size is no setting .* Did you mean beam_size"),
+        ({"beem_size": 3}, "beem_size is not a setting .* Did you mean beam_size"),
         ({"beam_size": 151}, "beam_size=151 must be at most the 150 subwords"),
-        ({"beam_size": 0}, "decoding.beam_size=0 must be a whole number"),
+        ({"beam_size": 0}, "^beam_size=0 must be .* Change beam_size"),
+        ({"n_best": 9}, "^n_best=9 must be at most beam_size=2"),
+        ({"temperature": 0, "sample": True}, "^temperature=0 .* set beam_size=1"),
         ({"attention": True, "attention_layer": 7}, "attention_layer=7 must name one"),
     ],
 )
@@ -132,8 +135,84 @@ def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint, f
 
 
 def test_what_is_no_model_is_named(tmp_path):
-    with pytest.raises(InputMissingError, match="no run and no model"):
+    with pytest.raises(InputMissingError, match="not a run or a model"):
         t2t_jax.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rum", r"no such directory\. Did you mean .*/run\? Train first"),
+        ("quite-another", r"no such directory\. Runs near it: .*/run\. Train"),
+        ("", r"config.json is missing\. Runs near it: .*/run\. Train"),
+    ],
+)
+def test_a_misspelt_run_is_answered_with_the_runs_near_it(workdir, name, message):
+    with pytest.raises(InputMissingError, match=message):
+        t2t_jax.load(workdir.parent / name)
+
+
+def test_a_model_prints_as_one_line(workdir):
+    model = t2t_jax.load(workdir, ensemble=[workdir])
+    for one in (model, model.translator(token_scores=True), model.step_model):
+        assert "Array" not in repr(one)
+    assert re.fullmatch(
+        r"<Model: Transformer of [\d,]+ parameters, 150 subwords, step 6, with 1 more, "
+        r"on \d x cpu>",
+        repr(model),
+    )
+    assert "\n" not in repr(model)
+    assert model in {model}
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_the_search_functions_take_a_model_and_text_through_arrays(workdir, ensemble):
+    model = t2t_jax.load(workdir, ensemble=[workdir] * ensemble)
+    lines = ["Two men.", "The old teacher reads a book."]
+    source_BxS = model.encode(lines)
+    assert source_BxS.dtype == np.int32
+    assert source_BxS[0].tolist()[-1] == 0  # pad, behind the eos
+    assert [2 in row for row in source_BxS.tolist()] == [True, True]
+    search = jax.jit(
+        t2t_jax.beam_search, static_argnames=("beam_size", "max_extra_tokens")
+    )
+    result = search(model.step_model, source_BxS, beam_size=2, max_extra_tokens=5)
+    assert model.decode(result.tokens_BxWxT[:, 0]) == model.translate(lines)
+    draw = jax.jit(t2t_jax.sample, static_argnames="max_length")
+    drawn = draw(model.step_model, source_BxS, jax.random.key(0), max_length=3)
+    assert len(model.decode(drawn.tokens_BxWxT[:, 0])) == 2
+
+
+def test_encoding_and_decoding_are_inverse_and_check_their_arguments(workdir):
+    model = t2t_jax.load(workdir)
+    assert model.decode(model.encode(["The old teacher", ""])) == [
+        "The old teacher",
+        "",
+    ]
+    assert model.encode([]).shape == (0, 0)
+    assert model.encode(["", "\ud800"]).shape[0] == 2
+    with pytest.raises(ValueError, match=r"shape \(1, 1, 2\) .* tokens_BxWxT\[:, 0\]"):
+        model.decode(np.ones((1, 1, 2), int))
+    with pytest.raises(ValueError, match="integers"):
+        model.decode(np.ones((1, 2)))
+    with pytest.raises(ValueError, match=r"from 3 to 150 must lie in \[0, 150\)"):
+        model.decode(np.array([[3, 150]]))
+
+
+def test_a_model_translates_in_threads_and_in_an_event_loop(workdir):
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    model = t2t_jax.load(workdir)
+    lines = ["Two men.", "The old teacher reads a book."]
+    expected = model.translate(lines)
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(model.translate, [lines] * 3)) == [expected] * 3
+
+    async def translate():
+        return await asyncio.to_thread(model.translate, lines), model.translate(lines)
+
+    assert asyncio.run(translate()) == (expected, expected)
 
 
 def test_a_second_trainer_is_refused(workdir):

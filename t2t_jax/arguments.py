@@ -1,0 +1,108 @@
+"""Checks the arguments of public functions that take lines of text.
+
+A `str` is a sequence of its characters, and `bytes` of numbers, so that a function of
+lines would take either without complaint and treat every character as a line. All
+public functions of lines check their arguments here, in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+_SHOWN_CHARACTERS = 40
+
+
+def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[str]:
+    """Returns the strings of an iterable as a list.
+
+    Args:
+      lines: any ordered iterable of `str`: a list, a generator, an array or a column of
+        strings.
+      caller: the public function, for the message.
+      noun: what its argument holds, for the message.
+
+    Raises:
+      TypeError: `lines` is a single string, or not an ordered iterable, or an element
+        is not a string.
+
+    Example:
+      >>> as_lines(("a", "b"), caller="translate")
+      ['a', 'b']
+      >>> as_lines("The bus", caller="translate")
+      Traceback (most recent call last):
+      TypeError: translate takes a sequence of lines, not a str. Pass ["The bus"].
+    """
+    require_lines(lines, caller=caller, noun=noun)
+    found = list(lines)
+    for number, line in enumerate(found):
+        if not isinstance(line, str):
+            raise TypeError(
+                f"{caller} takes {noun} of type str, but {noun}[{number}] is "
+                f"{_described(line)}. {_remedy(line)}"
+            )
+    return [str(line) for line in found]
+
+
+def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") -> None:
+    """Checks that an argument is an ordered iterable, without reading it.
+
+    Args:
+      lines: as for `as_lines`.
+      caller: as for `as_lines`.
+      noun: as for `as_lines`.
+
+    Raises:
+      TypeError: `lines` is a single string, or not an ordered iterable.
+
+    Example:
+      >>> require_lines(iter(["a"]), caller="train")
+    """
+    takes = f"{caller} takes a sequence of {noun}"
+    if isinstance(lines, str):
+        raise TypeError(f"{takes}, not a str. Pass [{_quoted(lines)}].")
+    if isinstance(lines, bytes | bytearray | memoryview):
+        kind = type(lines).__name__
+        raise TypeError(
+            f"{takes}, not {kind}. Pass a list of str, such as "
+            'data.decode("utf-8").splitlines().'
+        )
+    if isinstance(lines, Mapping | Set) or not _is_iterable(lines):
+        kind = type(lines).__name__
+        raise TypeError(f"{takes}, not {_article(kind)}. Pass a list of str.")
+
+
+def _is_iterable(value: Any) -> bool:
+    try:
+        iter(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _quoted(text: str) -> str:
+    if len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[: _SHOWN_CHARACTERS - 1]}…"
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _article(kind: str) -> str:
+    """Puts an article before the name of a type, None excepted."""
+    if kind == "NoneType":
+        return "None"
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
+
+
+def _described(value: Any) -> str:
+    kind = type(value).__name__
+    return f"{value} ({kind})" if isinstance(value, int | float) else _article(kind)
+
+
+def _remedy(value: Any) -> str:
+    if isinstance(value, bytes):
+        return 'Pass line.decode("utf-8").'
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return 'Pass "" for a missing value.'
+    return "Pass a list of str."

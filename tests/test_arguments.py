@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+
+from t2t_jax.arguments import as_lines, require_lines
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.scoring import Scorer
+from t2t_jax.decoding.translator import Translator
+from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
+from t2t_jax.loading import load, translate
+from t2t_jax.trained import Model
+
+
+class Column:
+    """As a column of a data frame: iterable, no `Sequence`, an index of its own."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __iter__(self):
+        return iter(self._values)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a", "b"],
+        ("a", "b"),
+        (line for line in "ab"),
+        np.array(["a", "b"]),
+        np.array(["a", "b"], dtype=object),
+        Column(["a", "b"]),
+    ],
+)
+def test_every_ordered_iterable_of_strings_is_taken(lines):
+    found = as_lines(lines, caller="translate")
+    assert found == ["a", "b"]
+    assert [type(line) for line in found] == [str, str]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("The bus", 'sequence of lines, not a str. Pass ["The bus"].'),
+        ('a "b"', 'Pass ["a \\"b\\""].'),
+        (np.str_("x"), 'not a str. Pass ["x"].'),
+        ("x" * 99, f'Pass ["{"x" * 39}…"].'),
+        (b"The bus", 'not bytes. Pass a list of str, such as data.decode("utf-8")'),
+        (None, "not None. Pass a list of str."),
+        (7, "not an int. Pass"),
+        ({"a": 1}, "not a dict. Pass"),
+        ({"a"}, "not a set. Pass"),
+        (np.array("a"), "not a ndarray. Pass"),
+        (["a", None], 'type str, but lines[1] is None. Pass "" for a missing value.'),
+        (["a", float("nan")], 'lines[1] is nan (float). Pass "" for a missing value.'),
+        ([b"a"], 'lines[0] is a bytes. Pass line.decode("utf-8").'),
+        ([["a"]], "lines[0] is a list. Pass a list of str."),
+        (np.array([["a"]]), "lines[0] is a ndarray. Pass a list of str."),
+        ([3], "lines[0] is 3 (int). Pass a list of str."),
+    ],
+)
+def test_what_is_not_lines_is_a_type_error_that_shows_the_fix(lines, message):
+    with pytest.raises(TypeError) as caught:
+        as_lines(lines, caller="translate")
+    assert str(caught.value).startswith("translate takes ")
+    assert message in str(caught.value)
+
+
+def test_an_error_inside_a_generator_is_not_hidden():
+    def lines():
+        yield "a"
+        raise TypeError("of the generator")
+
+    with pytest.raises(TypeError, match="of the generator"):
+        as_lines(lines(), caller="translate")
+
+
+def test_what_is_only_checked_is_not_read():
+    lines = (line for line in ["a"])
+    require_lines(lines, caller="train")
+    assert list(lines) == ["a"]
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary.train(["ab ba"] * 3, config=VocabularyConfig(size=8), seed=0)
+
+
+@pytest.fixture(scope="module")
+def takers(vocabulary):
+    """Calls every public function of lines; none of them gets as far as its model."""
+    nothing = dict.fromkeys(("module", "params", "vocabularies", "decoding"))
+    model = Model(**nothing, step=1)
+    translator = Translator(None, None, DecodingConfig())
+    scorer = Scorer(None, None, None, DecodingConfig())
+    a = ["a"]
+    return {
+        "model.translate": model.translate,
+        "model.translations": model.translations,
+        "model.translations, prefixes": lambda x: model.translations(a, prefixes=x),
+        "model.translate, prefixes": lambda x: model.translate(a, prefixes=x),
+        "model.score, sources": lambda x: model.score(x, a),
+        "model.score, targets": lambda x: model.score(a, x),
+        "model.encode": model.encode,
+        "translate": lambda x: translate("nowhere", x),
+        "load, ensemble": lambda x: load("nowhere", ensemble=x),
+        "translator.translate": translator.translate,
+        "translator.translations": translator.translations,
+        "translator.iterate": translator.iterate,
+        "translator.iterate, prefixes": lambda x: translator.iterate(a, prefixes=x),
+        "scorer.scores": lambda x: scorer.scores(x, a),
+        "scorer.iterate": lambda x: scorer.iterate(a, x),
+        "vocabulary.encode": vocabulary.encode,
+        "Vocabulary.train": lambda x: Vocabulary.train(
+            x, config=VocabularyConfig(size=8), seed=0
+        ),
+        "corpus_scores": lambda x: bleu.corpus_scores(x, a),
+        "corpus_scores, references": lambda x: bleu.corpus_scores(a, x),
+        "corpus_scores, metrics": lambda x: bleu.corpus_scores(a, a, metrics=x),
+        "intervals": lambda x: significance.intervals(x, a),
+        "paired_test": lambda x: significance.paired_test(a, a, baseline=x),
+        "paper_bleu": lambda x: paper_bleu.paper_bleu(a, x, tokenize=str),
+        "protocol_scores": lambda x: protocol.protocol_scores(x, a, tokenize=str),
+        "fingerprint_lines": protocol.fingerprint_lines,
+    }
+
+
+@pytest.mark.parametrize("lines", ["The bus", b"The bus", None])
+def test_no_function_of_lines_takes_a_string_for_its_characters(takers, lines):
+    for name, call in takers.items():
+        if lines is None and name.endswith("prefixes"):
+            continue  # which may be left out
+        with pytest.raises(TypeError, match="takes a sequence of ") as caught:
+            call(lines)
+        assert "Pass" in str(caught.value), name
+
+
+def test_an_unknown_metric_is_named():
+    with pytest.raises(ValueError, match="'blue' is not known"):
+        bleu.corpus_scores(["a"], ["a"], metrics=["blue"])
