@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config, to_dict
-from t2t_jax.errors import DataError
+from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.parsing import flatten
+
+_MOST_DIFFERENCES = 5
 
 CHANGEABLE_ON_RESUME = {
     "steps": "how far to go",
@@ -69,10 +72,36 @@ def refused_on_resume(old: Config, new: Config) -> list[str]:
     return [
         f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
         f"change under a run ({FIXED_ON_RESUME[key.split('.')[0]]}). Leave "
-        f"config.{key} as it was, or use a new --workdir."
+        f"config.{key} as it was, or use a new workdir."
         for key, before, after in differences(old, new)
         if not {key, key.split(".")[0]} & CHANGEABLE_ON_RESUME.keys()
     ]
+
+
+def require_resumable(old: Config, new: Config, *, workdir: Path) -> None:
+    """Checks that a run can be resumed with another configuration.
+
+    Args:
+      old: of the run.
+      new: to resume it with.
+      workdir: of the run.
+
+    Raises:
+      ConfigError: keys differ that cannot change under a run; it names them, or their
+        number where this is another experiment.
+
+    Example:
+      >>> require_resumable(Config(steps=7), Config(steps=11), workdir=Path("run"))
+    """
+    refused = refused_on_resume(old, new)
+    if len(refused) > _MOST_DIFFERENCES:
+        raise ConfigError(
+            f"{workdir} holds another experiment: {len(refused)} keys differ, such as "
+            f"{refused[0].split(' ')[0]}. Choose another workdir, or leave the config "
+            "out to resume this run."
+        )
+    if refused:
+        raise ConfigError(refused)
 
 
 def require_same(before: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -96,5 +125,5 @@ def require_same(before: Mapping[str, str], now: Mapping[str, str]) -> None:
     if changed:
         raise DataError(
             f"This run began with other content of: {', '.join(changed)}.\n"
-            "Restore it, or begin again in a new --workdir."
+            "Restore it, or begin again in a new workdir."
         )

@@ -7,7 +7,7 @@ is given what it calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 
 import jax
@@ -48,6 +48,8 @@ class Run:
       console: where people are told.
       processes: those that run the experiment together.
       devices: to train on; None means all of all processes.
+      owns_process: whether a signal before the first step and the watchdog may end the
+        process, which they must not where a user's program has called.
 
     Raises:
       ConfigError: the devices cannot be arranged as `config.mesh` says.
@@ -62,9 +64,11 @@ class Run:
         console: Console,
         processes: Processes = ALONE,
         devices: Sequence[jax.Device] | None = None,
+        owns_process: bool = True,
     ):
         self._config, self._workdir, self._text = config, workdir, text
         self._console, self._processes = console, processes
+        self._owns_process = owns_process
         self._mesh = make_mesh(devices, config=config.mesh)
         platform = self._mesh.devices.flat[0].platform
         self._module = make_module(config.network, platform=platform)
@@ -93,7 +97,8 @@ class Run:
           Where the run stands; it does not complete the run only if a stop was
           requested.
         """
-        with leaving_at_once(), self._deadlines():
+        leaving = leaving_at_once() if self._owns_process else nullcontext()
+        with leaving, self._deadlines():
             state, progress = self._snapshots.resume() or self._snapshots.begin()
             self._console.say(self._model_text())
             strike(progress.step, "compiling")
@@ -140,6 +145,8 @@ class Run:
 
     def _deadlines(self) -> Deadlines:
         """Makes what ends this process, and with it all, if nothing goes on."""
+        if not self._owns_process:
+            return Deadlines(step=0.0, pause=0.0, expired=end_stuck)
         every = self._config.training
         return Deadlines(
             step=every.step_timeout, pause=every.pause_timeout, expired=end_stuck

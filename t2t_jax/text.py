@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching import PLAN, batch_shapes
@@ -94,13 +94,16 @@ class Text(NamedTuple):
         return one_pass(self.dev, self.config, row_multiple=row_multiple, share=share)
 
 
-def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
+def prepare_text(
+    config: Config, *, workdir: Workdir, say: Say, stream: TextIO | None = None
+) -> Text:
     """Reads, checks, filters and encodes the text of a run.
 
     Args:
       config: names the corpora.
       workdir: where the vocabulary, data.json and data_report.txt are kept.
       say: tells people what is being done; on a terminal there is a bar too.
+      stream: where the bar is drawn if it is a terminal; None means stderr.
 
     Raises:
       UserError: a corpus or the vocabulary is not what it must be; everything that is
@@ -109,7 +112,7 @@ def prepare_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
     attempts = Attempts()
     held_out = attempts.attempt(open_held_out, config.data.held_out, say=say)
     find = partial(_vocabularies, config=config, workdir=workdir, say=say)
-    text = _read(config, attempts, find=find, say=say)
+    text = _read(config, attempts, find=find, say=say, stream=stream)
     if workdir.has_config:  # Nothing of a run may be written over by another text.
         require_same(workdir.read_fingerprints(), text.fingerprints)
     else:
@@ -142,13 +145,15 @@ def _read(
     *,
     find: Callable[[Corpus], Vocabularies],
     say: Say,
+    stream: TextIO | None = None,
 ) -> Text:
     """Reads and encodes both corpora; what was attempted before fails here too."""
     train = attempts.attempt(open_corpus, config.data.train, key="data.train", say=say)
     dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev", say=say)
     dev_lines = attempts.attempt(list, dev)
     vocabularies = attempts.attempt(find, train)
-    progress = Progress(say, every_seconds=config.logging.every_seconds)
+    every = config.logging.every_seconds
+    progress = Progress(say, every_seconds=every, stream=stream)
     caches = {
         name: attempts.attempt(
             build_or_open,

@@ -28,7 +28,7 @@ def test_differences_are_by_key():
 def test_a_refused_change_names_key_old_and_new_value():
     new = dataclasses.replace(Config(), seed=11)
     (said,) = refused_on_resume(Config(), new)
-    for part in ("seed was 0", "is 11 now", "config.seed", "--workdir"):
+    for part in ("seed was 0", "is 11 now", "config.seed", "new workdir"):
         assert part in said
 
 

@@ -12,14 +12,13 @@ from ml_collections import config_flags
 from t2t_jax.cli import combinations, mistakes
 from t2t_jax.cli.options import FLAGS, Options
 from t2t_jax.config import ARCHITECTURES, Config, keys, parse, to_dict
-from t2t_jax.differences import refused_on_resume
+from t2t_jax.config_files import shipped_configs
+from t2t_jax.differences import require_resumable
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.workdir import Workdir
 
 WORDS = {"config.training.micro_batches": {"auto": "0"}}
 """The words that some flags take in the place of a number."""
-
-_MOST_DIFFERENCES = 5
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
@@ -65,15 +64,12 @@ def parse_argv(argv: Sequence[str]) -> Options:
 
 def default_config() -> Path:
     """Finds the embedded experiment, in a clone or in an installed package."""
-    beside = Path(__file__).parents[2] / "configs" / "phrasebook.py"
-    if beside.is_file():
-        return beside
-    installed = Path(__file__).parents[1] / "configs" / "phrasebook.py"
-    if installed.is_file():
-        return installed
-    raise InputMissingError(
-        "The embedded configs/phrasebook.py is not installed. Name a --config."
-    )
+    shipped = shipped_configs()
+    if "phrasebook" not in shipped:
+        raise InputMissingError(
+            "The embedded configs/phrasebook.py is not installed. Name a --config."
+        )
+    return shipped["phrasebook"]
 
 
 def _read(argv: Sequence[str]) -> tuple[flags.FlagValues, list[str]]:
@@ -180,15 +176,7 @@ def _resumed(
         section, _, name = key.rpartition(".")
         (values[section] if section else values)[name] = value
     config = parse(values)
-    refused = refused_on_resume(saved, config)
-    if len(refused) > _MOST_DIFFERENCES:
-        raise ConfigError(
-            f"--workdir={workdir.path} holds another experiment: {len(refused)} keys "
-            f"differ, such as {refused[0].split(' ')[0]}. Name another --workdir, or "
-            "leave --config out to go on with this one."
-        )
-    if refused:
-        raise ConfigError(refused)
+    require_resumable(saved, config, workdir=workdir.path)
     return config
 
 

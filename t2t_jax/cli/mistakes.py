@@ -6,13 +6,13 @@ argument is read again by itself, so that all mistakes are named at once.
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from absl import flags
 
 from t2t_jax.config import keys, suggestion
+from t2t_jax.config_files import config_file_error
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 
@@ -80,46 +80,13 @@ def _groups(argv: Sequence[str]) -> list[list[str]]:
 
 def _broken_file(path: str, error: Exception) -> UserError:
     """Says why a config file cannot be loaded."""
-    name, _, row = path.partition(":")
+    name = path.partition(":")[0]
     if not name or not Path(name).is_file():
         return InputMissingError(
             f"--config={name} must be a Python file, and there is none. "
             "Paths are relative to the working directory."
         )
-    raised = [cause for cause in _causes(error) if isinstance(cause, ConfigError)]
-    if raised:  # The first one: ml_collections wraps what a config file raises.
-        return raised[-1]
-    if row and "positional argument" in str(error):
-        return ConfigError(
-            f"--config={path}: {name} has no rows. Leave :{row} out, or name a file "
-            "that has, such as configs/table3.py."
-        )
-    line = next(
-        (
-            f", line {frame.lineno}"
-            for frame in reversed(traceback.extract_tb(error.__traceback__))
-            if Path(frame.filename).name == Path(name).name
-        ),
-        "",
-    )
-    hint = f" (with the argument {row!r})" if row else ""
-    return ConfigError(f"{name}{line} cannot be loaded{hint}: {_gist(error)}")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, what it came of, what that came of, and so on."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _gist(error: Exception) -> str:
-    """Keeps the first line of a message, and the last, which may hold a cause."""
-    # ml_collections quotes some messages, which hides that they have lines.
-    text = str(error).replace("\\n", "\n").strip(" \n'")
-    first, *others = text.splitlines() or [""]
-    first = first.partition(" Other fields present")[0]
-    return "\n".join([f"{type(error).__name__}: {first}", *others[-1:]])
+    return config_file_error(path, error)
 
 
 def _broken_argument(group: Sequence[str], error: Exception) -> str:

@@ -10,12 +10,10 @@ from t2t_jax.cli.announcement import Announcement
 from t2t_jax.cli.endings import report
 from t2t_jax.cli.listeners import open_log
 from t2t_jax.cli.options import Options
-from t2t_jax.errors import StoppedError, UserError
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.text import Text, open_text, prepare_text
-from t2t_jax.training.records import read_metrics
+from t2t_jax.errors import StoppedError
+from t2t_jax.start_training import open_run, require_trainable
+from t2t_jax.text import Text, open_text
 from t2t_jax.training.reporting import Console
-from t2t_jax.workdir import Workdir
 
 
 class _Ready(NamedTuple):
@@ -40,11 +38,7 @@ def run(options: Options) -> int:
     Raises:
       UserError: text, configuration or workdir are not what they must be.
     """
-    if options.workdir.is_model:
-        raise UserError(
-            f"--workdir={options.workdir.path} is a model and no run, and has no "
-            "optimizer to go on with. Name the run that it comes from."
-        )
+    require_trainable(options.workdir)
     processes = options.processes
     with ExitStack() as held:
         ready, code = None, 0
@@ -68,29 +62,21 @@ def run(options: Options) -> int:
 def _prepare(options: Options, held: ExitStack) -> _Ready:
     """Makes the workdir and what is in it, and tells the other processes."""
     config, workdir, processes = options.config, options.workdir, options.processes
-    if processes.count > 1 or config.mesh != MeshConfig():
-        from t2t_jax.parallelism.mesh import make_mesh
-
-        # What the devices refuse is said before text is prepared for long.
-        make_mesh(config=config.mesh)
-    workdir.create()
-    owner = held.enter_context(workdir.locked())
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
-    newest = _newest_step(workdir, config.steps)
-    text = None
-    if newest >= config.steps:
-        console.say(
-            f"This run is complete: {workdir.path} holds step {newest:,}. "
-            "Set --config.steps above that to go on."
+    opened = held.enter_context(
+        open_run(
+            config,
+            workdir=workdir,
+            overrides=options.overrides,
+            console=console,
+            distributed=processes.count > 1,
         )
-    else:
-        text = prepare_text(config, workdir=workdir, say=console.say)
-        workdir.write_json("fingerprints.json", text.fingerprints)
-        workdir.write_config(config, options.overrides)
-    Announcement.of_run(
-        config, owner=owner, fingerprints=text and text.fingerprints
-    ).tell(processes)
-    return _Ready(text, console)
+    )
+    fingerprints = opened.text and opened.text.fingerprints
+    Announcement.of_run(config, owner=opened.owner, fingerprints=fingerprints).tell(
+        processes
+    )
+    return _Ready(opened.text, console)
 
 
 def _open(options: Options, held: ExitStack) -> _Ready:
@@ -126,27 +112,3 @@ def _train(options: Options, text: Text, console: Console) -> int:
     progress = run.train(StopRequest() if alone else SharedStopRequest())
     is_complete = progress.completes(options.config.steps)
     return 0 if is_complete else StoppedError.exit_code
-
-
-def _newest_step(workdir: Workdir, steps: int) -> int:
-    """Finds the last step; one that ends a run counts only if it is good."""
-    if not workdir.checkpoints.is_dir():
-        return 0
-    from t2t_jax.checkpointing.checkpoints import Checkpoints
-    from t2t_jax.checkpointing.damage import DamagedError
-
-    checkpoints = Checkpoints(workdir.checkpoints)
-    newest = max(checkpoints.steps(), default=0)
-    try:
-        if newest >= steps:
-            checkpoints.verify(newest)
-            records = read_metrics(workdir.path / "metrics.jsonl")
-            has_ended = any(record["kind"] == "final" for record in records)
-            if checkpoints.meta(newest)["progress"]["pending"] or not has_ended:
-                return 0
-        if newest and not workdir.read_fingerprints():  # a run of an older version
-            before = checkpoints.meta(newest)["fingerprints"]
-            workdir.write_json("fingerprints.json", before)
-    except DamagedError:
-        return 0  # The run names it, and goes on from the one before.
-    return newest

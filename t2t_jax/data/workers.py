@@ -9,13 +9,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 from t2t_jax.data.config import DataConfig
@@ -110,8 +113,8 @@ def _in_processes(
             yield done, future.result()
     except BrokenProcessPool as error:
         raise StoppedError(
-            "A process that encodes text has died; perhaps the memory was full. Give "
-            "the same command again to go on, with a lower config.data.workers."
+            "A process that encodes text has died; perhaps the memory was full. Set a "
+            "lower config.data.workers, then rerun to resume."
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -123,11 +126,27 @@ def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
     It starts deaf to SIGINT, which a terminal sends to everyone: what that means is
     decided here, and not by tracebacks from processes.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        return pool.submit(_encode, chunk.sources, chunk.targets)
+        with _without_main():
+            return pool.submit(_encode, chunk.sources, chunk.targets)
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hides the main module from processes that start meanwhile.
+
+    They would import it, though they need nothing of it: a script that trains without
+    `if __name__ == "__main__"` would begin to train in each of them.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 # The encoder of a worker process, once it has begun.

@@ -49,7 +49,7 @@ def require_progress(record: Record, *, config: TrainingConfig) -> None:
         f"{told}. {_places(record, number)}, and step {step:,} had {_figures(record)}."
         "\nAll checkpoints are good: they hold nothing of such steps. --mode=show_batch"
         f" --step={step} with the same flags prints what that step read.\nMend that "
-        "text, or begin again in a new --workdir with a lower "
+        "text, or begin again in a new workdir with a lower "
         "config.optimizer.peak_learning_rate or more config.optimizer.warmup_steps."
     )
 

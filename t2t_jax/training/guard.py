@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
@@ -67,6 +68,36 @@ class StopRequest:
         if self.requested:
             os._exit(StoppedError.exit_code)
         self.requested = signal.Signals(number).name
+
+
+class InterruptRequest(StopRequest):
+    """Turns the first Ctrl-C into a request to stop, where Python code has called.
+
+    A context manager for any thread. In the main thread Ctrl-C (SIGINT) sets
+    `requested`, and a second one raises KeyboardInterrupt at once; the handler that was
+    there is put back. In other threads, where Python lets nobody set a handler, and
+    where SIGINT is ignored, it does nothing. No other signal is touched.
+
+    Args:
+      say: shows a line.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
+
+    def __enter__(self) -> InterruptRequest:
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and callable(before := signal.getsignal(signal.SIGINT)):
+            signal.signal(signal.SIGINT, self._handle)
+            self._open.callback(signal.signal, signal.SIGINT, before)
+        return self
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = signal.Signals(number).name
+        self._say("Interrupted: saving a checkpoint, then stopping (again to stop now)")
 
 
 class SharedStopRequest(StopRequest):

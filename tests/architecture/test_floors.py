@@ -13,6 +13,7 @@ PACKAGE = Path(t2t_jax.__file__).parent
 FLOORS = {
     "types": 0,
     "errors": 0,
+    "arguments": 1,
     "files": 1,
     "parsing": 2,
     "functional": 2,
@@ -24,6 +25,7 @@ FLOORS = {
     "checkpointing": 4,
     "evaluation": 5,
     "config": 6,
+    "config_files": 7,
     "differences": 7,
     "workdir": 7,
     "text": 8,
@@ -38,8 +40,9 @@ FLOORS = {
     "experiment": 10,
     "averages": 10,
     "exporting": 10,
-    "cli": 11,
-    "main": 12,
+    "start_training": 11,
+    "cli": 12,
+    "main": 13,
 }
 
 FILES = sorted(

@@ -145,7 +145,7 @@ def test_an_override_is_judged_by_the_run_and_not_by_the_embedded_experiment(tmp
 def test_a_refused_change_names_key_old_and_new_value(run, argv, said):
     with pytest.raises(ConfigError) as info:
         parse_argv([f"--workdir={run.path}", *argv])
-    for part in [*said, "--workdir"]:
+    for part in [*said, "new workdir"]:
         assert part in str(info.value)
 
 

@@ -1,6 +1,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import closing
 from itertools import count
@@ -86,6 +88,30 @@ def test_a_process_that_dies_is_an_error_and_no_hang(encoder):
     while multiprocessing.active_children() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert multiprocessing.active_children() == []
+
+
+def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
+    vocabulary, tmp_path
+):
+    (tmp_path / "vocab.model").write_bytes(vocabulary.model)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from t2t_jax.data.config import DataConfig\n"
+        "from t2t_jax.data.encoding import Encoder\n"
+        "from t2t_jax.data.workers import Chunk, encode_chunks\n"
+        "print('script runs', flush=True)\n"
+        f"model = Path({str(tmp_path / 'vocab.model')!r}).read_bytes()\n"
+        "encoder = Encoder((model, model), DataConfig(), '<u2')\n"
+        "chunks = [Chunk(0, n, ['a'], ['b']) for n in range(1, 12)]\n"
+        "found = list(encode_chunks(iter(chunks), encoder, workers=2))\n"
+        "print(len(found), 'chunks')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "script runs\n11 chunks\n"
 
 
 def test_processes_are_deaf_to_what_a_terminal_sends_and_the_parent_is_not(encoder):

@@ -1,7 +1,7 @@
 """A workdir that cannot be one, or is another run's, given to the real command line.
 
 Seen to fail: without `refused_on_resume` in cli/flags.py, without `require_same` in
-text.py, without the lock in cli/train.py, without the checks of `Workdir.create`,
+text.py, without the lock in start_training.py, without the checks of `Workdir.create`,
 without those of `read_object`, and with a file that is made in the place of a lock:
 what a killed process has left keeps everybody out then.
 """
@@ -107,7 +107,7 @@ def test_changed_text_is_refused_by_the_name_of_its_corpus(run, side, tmp_path):
     before = _files(run[0])
     other = [*PAIRS[:5], ("another sentence .", "ein anderer Satz .")]
     done = _again(run, **{f"data__{side}": _text(tmp_path, side, other)})
-    _refused(done, 65, f"began with other content of: {side}.", "new --workdir")
+    _refused(done, 65, f"began with other content of: {side}.", "new workdir")
     assert _files(run[0]) == before
 
 

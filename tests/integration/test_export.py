@@ -154,7 +154,7 @@ def test_a_damaged_file_ends_in_one_line(one_file, tmp_path):
 def test_training_does_not_go_on_in_it(one_file):
     done = tiny.run(f"--workdir={one_file}", "--config.steps=20")
     assert done.returncode == 64
-    assert b"is a model and no run" in done.stderr
+    assert b"is a model and not a training run" in done.stderr
 
 
 def test_a_model_directory_made_of_it_is_the_same_again(one_file, tmp_path):

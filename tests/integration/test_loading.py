@@ -1,14 +1,19 @@
 """Models loaded from Python, as README.md shows."""
 
 import ast
+import io
+import json
 import math
 import re
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 import t2t_jax
 from t2t_jax.errors import DataError, InputMissingError, UserError
@@ -201,7 +206,6 @@ def test_encoding_and_decoding_are_inverse_and_check_their_arguments(workdir):
 
 def test_a_model_translates_in_threads_and_in_an_event_loop(workdir):
     import asyncio
-    from concurrent.futures import ThreadPoolExecutor
 
     model = t2t_jax.load(workdir)
     lines = ["Two men.", "The old teacher reads a book."]
@@ -213,6 +217,71 @@ def test_a_model_translates_in_threads_and_in_an_event_loop(workdir):
         return await asyncio.to_thread(model.translate, lines), model.translate(lines)
 
     assert asyncio.run(translate()) == (expected, expected)
+
+
+class _InterruptedLog(io.StringIO):
+    """A log where Ctrl-C comes as soon as a text is written to it."""
+
+    def __init__(self, text):
+        super().__init__()
+        self._text = text
+
+    def write(self, written):
+        if self._text and self._text in written:
+            self._text = ""
+            signal.raise_signal(signal.SIGINT)
+        return super().write(written)
+
+
+def test_training_from_python_is_interrupted_and_resumed_as_on_the_command_line(
+    workdir, tmp_path, capfd
+):
+    other, device = tmp_path / "run", jax.devices()[:1]
+    config = ConfigDict(json.loads((workdir / "config.json").read_text("utf-8")))
+    config.logging.every_seconds = 0.001
+    log, before = _InterruptedLog("step 2/6"), signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match=r"Stopped at step [23], which"):
+        t2t_jax.train(config, other, log=log, devices=device)
+    assert "saving a checkpoint, then stopping" in log.getvalue()
+    assert signal.getsignal(signal.SIGINT) is before
+    with ThreadPoolExecutor(1) as pool:  # where no handler can be set
+        resumed = pool.submit(
+            t2t_jax.train, config.to_dict(), other, quiet=True, devices=device
+        )
+        model = resumed.result()
+    assert capfd.readouterr() == ("", "")
+    whole = t2t_jax.load(workdir, devices=device)
+    assert model.step == whole.step
+    jax.tree.map(np.testing.assert_array_equal, model.params, whole.params)
+    again = t2t_jax.train(None, other, log=log, devices=device)
+    assert again.step == model.step
+    assert "This run is complete" in log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        (7, TypeError, "takes a config that is a ConfigDict, .* not a int"),
+        ({"stpes": 3}, UserError, r"config\.stpes\. Did you mean steps\?"),
+        ({"model": {"d_k": 0}}, UserError, r"d_k=0 .*\. Change config\.model\.d_k"),
+        ({}, UserError, "holds another experiment: .* leave the config out"),
+        ("phrasebok", InputMissingError, r"Did you mean phrasebook\? Pass the path"),
+        ("table3:A_h3", UserError, "no row 'A_h3'.*Known are base, A_h1"),
+        ("phrasebook:big", UserError, "has no rows"),
+    ],
+)
+def test_what_cannot_be_trained_is_an_exception(workdir, config, error, message):
+    with pytest.raises(error, match=message) as caught:
+        t2t_jax.train(config, workdir)
+    assert "--" not in str(caught.value)
+
+
+def test_a_model_directory_and_an_empty_one_are_not_resumed(tmp_path):
+    with pytest.raises(InputMissingError, match="holds no run to resume"):
+        t2t_jax.train(None, tmp_path)
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(UserError, match="is a model and not a training run"):
+        t2t_jax.train(None, tmp_path)
 
 
 def test_a_second_trainer_is_refused(workdir):
