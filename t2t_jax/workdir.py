@@ -93,28 +93,28 @@ class Workdir:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(
-                f"--workdir={self.path} must be a directory that can be written: "
-                f"{error.strerror}. Name another --workdir."
+                f"{self.path} must be a directory that can be written: "
+                f"{error.strerror}. Choose another workdir."
             ) from error
         problems = Problems()
         for place in (self.path, *map(self.path.joinpath, _FOLDERS)):
             problems.require(
                 not os.path.lexists(place) or place.is_dir(),
-                f"{place} must be a directory, and is none. Move it away, or name "
-                "another --workdir.",
+                f"{place} must be a directory, and is none. Move it away, or choose "
+                "another workdir.",
             )
             problems.require(
                 not place.is_dir() or os.access(place, os.W_OK | os.X_OK),
                 f"{place} must be writable, and is not. Change its permissions, or "
-                "name another --workdir.",
+                "choose another workdir.",
             )
         for place in map(self.path.joinpath, _FILES):
             problems.require(
                 # What a link leads to is nothing of this run, and stays as it is.
                 not os.path.lexists(place)
                 or (place.is_file() and not place.is_symlink()),
-                f"{place} must be a file, and no link. Move it away, or name another "
-                "--workdir.",
+                f"{place} must be a file, and no link. Move it away, or choose another "
+                "workdir.",
             )
         problems.raise_if_any(OutputError)
 
@@ -146,15 +146,15 @@ class Workdir:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise OutputError(
-                    f"--workdir={self.path} is being trained in, or its text prepared, "
-                    f"by {self.owner() or 'another process'}. Wait for it, or name "
-                    "another --workdir."
+                    f"{self.path} is being trained in, or its text prepared, "
+                    f"by {self.owner() or 'another process'}. Wait for it, or choose "
+                    "another workdir."
                 ) from error
             except OSError as error:
                 raise OutputError(
-                    f"--workdir={self.path} must hold a file that can be locked, and "
-                    f"{self.path / _LOCK} cannot: {error.strerror}. Name another "
-                    "--workdir."
+                    f"{self.path} must hold a file that can be locked, and "
+                    f"{self.path / _LOCK} cannot: {error.strerror}. Choose another "
+                    "workdir."
                 ) from error
             opened.pop_all()
             return lock

@@ -17,7 +17,7 @@ def _blocks(language: str) -> list[str]:
 
 @pytest.mark.usefixtures("compiled_as_for_users")
 def test_the_python_script_runs_as_printed():
-    script, _ = _blocks("python")
+    script, *_ = _blocks("python")
     assert len(script.strip().splitlines()) <= 15
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -80,7 +80,7 @@ def test_a_damaged_configuration_is_named_as_such(workdir, text):
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputError, match=rf"--workdir={path} must be a directory"):
+        with pytest.raises(OutputError, match=rf"^{path} must be a directory"):
             Workdir(path).create()
 
 

@@ -66,8 +66,8 @@ def newest_good(
         [
             *(f"Checkpoint {error.path} is damaged: {error.reason}." for error in bad),
             f"{where} must hold a good checkpoint for the run to go on, and holds "
-            "none. All were left as they are. Bring one back from a copy, or name "
-            "another --workdir.",
+            "none. All were left as they are. Bring one back from a copy, or choose "
+            "another workdir.",
         ]
     )
 
@@ -93,7 +93,7 @@ def newest_step(
             raise InputMissingError(
                 f"Process {processes.index} sees step {found} as the last one in "
                 f"{checkpoints.directory}, and process 0 sees {newest}. All "
-                "processes must see the same --workdir."
+                "processes must see the same workdir."
             )
         time.sleep(1)
         found = max(checkpoints.steps(), default=0)

@@ -174,7 +174,7 @@ def _prepare(
 ) -> Path:
     if say is None:
         raise InputMissingError(
-            f"{home / name}: no prepared set of TFDS. Training and --mode=prepare "
+            f"{home / name}: no prepared set of TFDS. Training and preparing "
             "download and prepare it; or set TFDS_DATA_DIR to where it is, or change "
             f"config.{key}."
         )

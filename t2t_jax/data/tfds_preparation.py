@@ -98,8 +98,8 @@ def _told(name: str, home: Path) -> Iterator[None]:
                     change="set TFDS_DATA_DIR to another directory",
                 ) from error
         raise InputMissingError(
-            f"TFDS cannot prepare {name} ({type(error).__name__}: {reason}).\nThe same "
-            f"command goes on with what is in {home / 'downloads'}; or prepare "
+            f"TFDS cannot prepare {name} ({type(error).__name__}: {reason}).\nRerun "
+            f"to resume with what is in {home / 'downloads'}, or prepare "
             f"the set on another machine and copy {home / name.split('/')[0]}."
         ) from error
 

@@ -166,7 +166,7 @@ class Vocabulary:
                 directory,
                 error,
                 told="the vocabulary cannot be written",
-                change="name another --workdir",
+                change="choose another workdir",
             ) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:

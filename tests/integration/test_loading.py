@@ -39,7 +39,7 @@ def test_a_loaded_model_translates_line_by_line(workdir):
 
 def test_three_lines_of_the_readme_translate_as_printed(workdir, tmp_path):
     readme = (tiny.ROOT / "README.md").read_text(encoding="utf-8")
-    _, script = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    _, script, *_ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert len([line for line in script.splitlines() if line]) == 3
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "phrasebook").symlink_to(workdir)
@@ -56,6 +56,26 @@ def test_three_lines_of_the_readme_translate_as_printed(workdir, tmp_path):
     # A model of 6 steps babbles, with ties that go either way on other devices.
     (translation,) = ast.literal_eval(done.stdout)
     assert translation
+
+
+def test_training_and_searching_in_the_readme_run_as_printed(
+    workdir, tmp_path, monkeypatch, capsys
+):
+    readme = (tiny.ROOT / "README.md").read_text(encoding="utf-8")
+    *_, train, search = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "phrasebook").symlink_to(workdir)
+    monkeypatch.chdir(tmp_path)
+    config = ConfigDict(json.loads((workdir / "config.json").read_text("utf-8")))
+    assert t2t_jax.load_config("phrasebook").steps == 500
+    monkeypatch.setattr(t2t_jax, "load_config", lambda name: config, raising=False)
+    variables: dict = {}
+    exec(train.replace("200", "6"), variables)
+    assert isinstance(variables["model"], t2t_jax.Model)
+    assert "This run is complete" in capsys.readouterr().err
+    exec(search, variables)
+    (printed,) = capsys.readouterr().out.splitlines()
+    assert len(ast.literal_eval(printed)) == 2
 
 
 def test_all_that_is_known_of_a_translation_is_told(workdir):

@@ -1,0 +1,99 @@
+"""What a user of `import t2t_jax` meets: exact types, docstrings, Python's words."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import t2t_jax
+from tests.architecture.test_safety import FILES, tree_of
+
+FUNCTIONS = [
+    name
+    for name in t2t_jax.__all__
+    if inspect.isfunction(getattr(t2t_jax, name)) and name != "__version__"
+]
+METHODS = [
+    f"{name}.{member}"
+    for name in ("Model", "Translation", "Hypothesis", "PairScore")
+    for member, value in vars(getattr(t2t_jax, name)).items()
+    if not member.startswith("_")
+    and (inspect.isfunction(value) or isinstance(value, property))
+]
+
+# What only the command line calls, so that its errors may name flags.
+OF_THE_COMMAND_LINE = (
+    *("cli/", "main.py", "averages.py", "checkpointing/averaging.py"),
+    *("checkpointing/spacing.py", "exporting/", "evaluation/paper_bleu.py"),
+    *("parallelism/clusters.py", "parallelism/meeting.py", "training/guard.py"),
+    # These name commands to run in a shell.
+    *("training/bad_steps.py", "training/profile.py", "data/tfds_corpus.py"),
+)
+
+
+def found(path):
+    value = t2t_jax
+    for name in path.split("."):
+        value = inspect.getattr_static(value, name, None) or getattr(value, name)
+    return value.fget if isinstance(value, property) else value
+
+
+def mentions_any(hint):
+    return hint is typing.Any or any(map(mentions_any, typing.get_args(hint)))
+
+
+def returned(function):
+    names = {**vars(sys.modules[function.__module__]), "Model": t2t_jax.Model}
+    wanted = {"return": function.__annotations__["return"]}
+    carrier = type("Carrier", (), {"__annotations__": wanted})
+    return typing.get_type_hints(carrier, globalns=names)["return"]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
+def test_everything_public_returns_an_exact_type(name):
+    hint = returned(found(name))
+    arrays_of_numbers = "ndarray" in str(hint)  # numpy's own hint has an Any
+    assert arrays_of_numbers or not mentions_any(hint), hint
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_public_function_explains_itself(name):
+    text = inspect.getdoc(found(name))
+    for part in ("Args:", "Returns:", "Raises:", "Example:"):
+        has_none = not inspect.signature(found(name)).parameters or (
+            part == "Raises:" and name == "default_config"
+        )
+        assert part in text or has_none, part
+
+
+def test_help_on_the_package_shows_its_first_use():
+    program = "import t2t_jax; help(t2t_jax)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    for line in ('t2t_jax.load("runs/phrasebook")', "t2t_jax.train(config,"):
+        assert line in done.stdout.partition("PACKAGE CONTENTS")[0]
+
+
+def strings_of(tree):
+    """Yields the strings of a file, without those that are statements."""
+    said = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_string and id(node) not in said:
+            yield node.value
+
+
+def test_messages_that_python_users_meet_name_arguments_and_no_flags():
+    flags = re.compile(r"--[a-z]{2}|same command\b")
+    wrong = {
+        str(path): names
+        for path in FILES
+        if not str(path).startswith((*OF_THE_COMMAND_LINE, "config_files.py"))
+        and (names := [s for s in strings_of(tree_of(path)) if flags.search(s)])
+    }
+    assert wrong == {}
