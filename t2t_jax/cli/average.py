@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
+from t2t_jax.cli.together import translated
+from t2t_jax.cli.translation_report import TRANSLATING, progress_of
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.lines import require_files
 from t2t_jax.data.text_corpora import TextCorpus
 from t2t_jax.errors import Problems, UserError
 from t2t_jax.files import write_whole
+from t2t_jax.parallelism.distributed import ALONE
 from t2t_jax.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -186,7 +189,8 @@ def _scores(
 
     def score(steps: Sequence[int]) -> dict[str, Any]:
         model = averager.model(steps, decoding=options.config.decoding)
-        hypotheses = model.translate(text.sources)
+        with progress_of(TRANSLATING, len(text.sources)) as progress:
+            hypotheses = translated(ALONE, model, text.sources, seen=progress.advance)
         return corpus_scores(hypotheses, text.references, metrics=("bleu",))
 
     for number, window in enumerate(windows, start=1):

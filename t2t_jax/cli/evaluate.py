@@ -28,6 +28,7 @@ from t2t_jax.cli.together import (
     stage,
     translated,
 )
+from t2t_jax.cli.translation_report import TRANSLATING, progress_of
 from t2t_jax.errors import Attempts
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ class _Translated(NamedTuple):
 
 
 def run(options: Options) -> int:
-    """Prints one JSON object with the scores on stdout.
+    """Prints one JSON object with the scores on stdout, and BLEU and chrF on stderr.
 
-    With a protocol a table for people goes to stderr. What is wrong with a file is
+    With a protocol a table goes to stderr too. What is wrong with a file is
     said before JAX is imported. Of several processes each translates a share, and the
     first scores all of it.
 
@@ -112,7 +113,7 @@ def _as_configured(options: Options, files: ExitStack) -> None:
             )
         return result
 
-    _print(options, score)
+    _print(options, score, show=_show_headlines)
 
 
 def _by_protocol(options: Options, files: ExitStack) -> None:
@@ -203,7 +204,10 @@ def _translate(
     stage(processes, "compared", compare)
     model = load()
     began = time.perf_counter()
-    hypotheses = translated(processes, model, sources)
+    with progress_of(
+        TRANSLATING, len(sources), is_heard=processes.is_first
+    ) as progress:
+        hypotheses = translated(processes, model, sources, seen=progress.advance)
     return _Translated(model, hypotheses, time.perf_counter() - began)
 
 
@@ -218,7 +222,7 @@ def _print(
     options: Options,
     score: Callable[[], dict[str, Any]],
     *,
-    show: Callable[[dict[str, Any]], None] = lambda result: None,
+    show: Callable[[dict[str, Any]], None],
 ) -> None:
     """Lets the first process score and print, while the others wait how it ends."""
 
@@ -231,12 +235,20 @@ def _print(
     stage(options.processes, "scored", print_first)
 
 
+def _show_headlines(result: dict[str, Any]) -> None:
+    """Prints the scores as people quote them."""
+    from t2t_jax.evaluation.table import headlines
+
+    print(*headlines(result), sep="\n", file=sys.stderr)
+
+
 def _show(result: dict[str, Any]) -> None:
     """Prints the table for people, in columns that fold where there is a terminal."""
     from t2t_jax.evaluation.table import plain, rows
 
     if not sys.stderr.isatty():
         print(plain(rows(result)), file=sys.stderr)
+        _show_headlines(result)
         return
     from rich.console import Console
     from rich.table import Table
@@ -247,3 +259,4 @@ def _show(result: dict[str, Any]) -> None:
         # Text, because a file's name may hold what rich takes for markup.
         table.add_row(*map(Text, row))
     Console(file=sys.stderr).print(table)
+    _show_headlines(result)

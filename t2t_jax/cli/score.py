@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from t2t_jax.cli.lines import opened_output, write_lines
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.rendering import digits
+from t2t_jax.cli.translation_report import progress_of
 from t2t_jax.data.lines import read_lines
+from t2t_jax.data.progress import Work
 from t2t_jax.errors import Attempts, DataError
 
 if TYPE_CHECKING:
@@ -49,7 +51,12 @@ def run(options: Options) -> int:
             checkpoint=options.checkpoint,
             decoding=options.config.decoding,
         )
-        scores = model.score(*pairs)
+        found: dict[int, PairScore] = {}
+        with progress_of(Work("scored", "pairs"), len(pairs[0])) as progress:
+            for number, score in model.scorer().iterate(*pairs):
+                found[number] = score
+                progress.advance(1)
+        scores = [found[number] for number in range(len(pairs[0]))]
         write_lines(out, to_lines(scores))
     print(_summary(scores), file=sys.stderr)
     return 0

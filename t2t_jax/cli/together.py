@@ -199,13 +199,21 @@ def refuse_stdin(processes: Processes, flag: str, name: str) -> None:
         )
 
 
-def translated(processes: Processes, model: Model, lines: Sequence[str]) -> list[str]:
+def translated(
+    processes: Processes,
+    model: Model,
+    lines: Sequence[str],
+    *,
+    seen: Callable[[int], None] = lambda number: None,
+) -> list[str]:
     """Translates a share of the lines on each process, and gives all of them to all.
 
     Args:
       processes: all of them come here, with the same lines.
       model: of this process, on its own devices.
       lines: all that are to be translated.
+      seen: called with the number of lines translated since the last call, those of
+        the other processes estimated.
 
     Returns:
       One translation for each line, in the same order.
@@ -216,7 +224,11 @@ def translated(processes: Processes, model: Model, lines: Sequence[str]) -> list
     translator = model.translator()
 
     def translate(share: list[str], first: int) -> list[str]:
-        return [found.text for found in translator.translations(share, first=first)]
+        texts = [""] * len(share)
+        for number, translation in translator.iterate(share, first=first):
+            texts[number] = translation.text
+            seen(processes.count)  # The others are about as far.
+        return texts
 
     return shared_out(processes, translate, lines, name="translated")
 

@@ -17,6 +17,9 @@ from t2t_jax.errors import UserError
 
 _PATIENCE = 2.0  # seconds
 
+TRANSLATING = Work("translated", "lines")
+"""The work of most modes."""
+
 
 class TranslationReport:
     """Counts lines while they are translated; to be used in a `with` statement.
@@ -31,7 +34,7 @@ class TranslationReport:
         self._total, self._is_heard, self._done = total, is_heard, done
         self._progress = Progress(
             say if is_heard else None,
-            work=Work("translated", "lines"),
+            work=TRANSLATING,
             patience=_PATIENCE,
         )
         self._statuses: Counter[str] = Counter()
@@ -75,6 +78,21 @@ class TranslationReport:
                 say(f"All{before}")
             else:
                 say(summary(self._statuses, seconds=seconds) + before)
+
+
+def progress_of(work: Work, total: int, *, is_heard: bool = True) -> Progress:
+    """Starts to show how far work on many lines has come, if it takes long.
+
+    Args:
+      work: what is done to what.
+      total: how many there are.
+      is_heard: whether anything is shown, which one of several processes does.
+
+    Returns:
+      A context manager to be advanced.
+    """
+    progress = Progress(say if is_heard else None, work=work, patience=_PATIENCE)
+    return progress.start(total=total)
 
 
 def total_lines(name: str) -> Count | None:

@@ -42,6 +42,30 @@ def rows(result: Mapping[str, Any]) -> list[Row]:
     ]
 
 
+def headlines(result: Mapping[str, Any]) -> list[str]:
+    """Writes BLEU and chrF with their signatures, as people quote them.
+
+    Args:
+      result: as `--mode=evaluate` prints it, with a protocol or without.
+
+    Returns:
+      Two lines; before them those of a paired test, which a protocol has in its table.
+
+    Example:
+      >>> headlines({"bleu": 27.34, "bleu_signature": "nrefs:1|…", "chrf": 58.0,
+      ...            "chrf_signature": "nrefs:1|…"})
+      ['BLEU = 27.3 (nrefs:1|…)', 'chrF = 58.0 (nrefs:1|…)']
+    """
+    compared = [] if "protocol" in result else list(_comparison(result))
+    return [
+        *plain(compared).splitlines(),
+        *(
+            f"{_NAMES[key]} = {result[key]:.1f} ({result[f'{key}_signature']})"
+            for key in ("bleu", "chrf")
+        ),
+    ]
+
+
 def plain(table: list[Row]) -> str:
     """Sets rows in columns, for a log or a file.
 
@@ -56,7 +80,7 @@ def plain(table: list[Row]) -> str:
       BLEU  27.30  tok:13a
       TER   9.10   lc
     """
-    name, value = (max(len(row[i]) for row in table) for i in (0, 1))
+    name, value = (max((len(row[i]) for row in table), default=0) for i in (0, 1))
     return "\n".join(
         f"{row.name:<{name}}  {row.value:<{value}}  {row.note}".rstrip()
         for row in table
@@ -79,6 +103,8 @@ def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:
         return
     test = result["paired_test"]
     for key, name in _NAMES.items():
+        if key not in test:
+            continue
         found = test[key]
         better = {"system": "this model", "baseline": "the baseline"}.get(
             found["better"], "neither"

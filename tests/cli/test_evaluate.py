@@ -2,10 +2,17 @@
 
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from t2t_jax import loading
+from t2t_jax.cli import evaluate, score
+from t2t_jax.cli.evaluation_files import Corpus
 from t2t_jax.config import Config
+from t2t_jax.main import main
+from t2t_jax.parallelism.distributed import ALONE
 from t2t_jax.workdir import Workdir
 from tests.integration import tiny
 
@@ -118,3 +125,49 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
     found, errors = _refused(*_arguments(workdir, texts, f"--hypotheses={name}"))
     assert found == code
     assert told in errors
+
+
+class _Slow:
+    """A model and its translator and scorer, on a clock that goes on at each line."""
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    def translator(self):
+        return self
+
+    scorer = translator
+
+    def iterate(self, lines, *rest, first=0):
+        for number, line in enumerate(lines):
+            self._clock[0] += 6.0
+            yield number, SimpleNamespace(text=line.upper(), source_cut=False)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    return _Slow(clock)
+
+
+def test_a_long_evaluation_shows_how_far_it_is(slow, capsys):
+    corpus = Corpus(["a", "b", "c"], ["A", "B", "C"], None)
+    options = SimpleNamespace(processes=ALONE, source="en")
+    opened = evaluate._Opened(corpus, None, {})
+    found = evaluate._translate(options, opened, lambda: slow)
+    assert found.hypotheses == ["A", "B", "C"]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "translated 2/3 lines (67 %)  0 lines/s  ETA 0:00:06\n"
+
+
+def test_long_scoring_shows_how_far_it_is(slow, capsys, monkeypatch, workdir, texts):
+    monkeypatch.setattr(loading, "load", lambda *args, **kwargs: slow)
+    monkeypatch.setitem(score._FORMATS, "tsv", lambda scores: iter(()))
+    monkeypatch.setattr(score, "_summary", lambda scores: f"{len(scores)} scored")
+    argv = _arguments(workdir, texts, "--mode=score", f"--output={texts / 'out'}")
+    assert main(argv) == 0
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "scored 2/23 pairs (9 %)  0 pairs/s  ETA 0:02:06"
+    assert last == "23 scored"

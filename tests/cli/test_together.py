@@ -159,13 +159,11 @@ class Shouter:
     def translator(self):
         return self
 
-    def translations(self, lines, *, first):
+    def iterate(self, lines, *, first):
         if "broken" in lines:
             raise DataError("the weights are damaged")
-        return [
-            SimpleNamespace(text=f"{first + number} {line.upper()}")
-            for number, line in enumerate(lines)
-        ]
+        for number, line in reversed(list(enumerate(lines))):
+            yield number, SimpleNamespace(text=f"{first + number} {line.upper()}")
 
 
 def test_a_share_that_fails_is_gathered_by_nobody(monkeypatch, capsys):
@@ -181,7 +179,10 @@ def test_a_share_that_fails_is_gathered_by_nobody(monkeypatch, capsys):
 
 
 def test_one_process_translates_all():
-    assert together.translated(ALONE, Shouter(), ["a", "b"]) == ["0 A", "1 B"]
+    seen = []
+    found = together.translated(ALONE, Shouter(), ["a", "b"], seen=seen.append)
+    assert found == ["0 A", "1 B"]
+    assert seen == [1, 1]
 
 
 def test_stdout_is_left_as_it_is_for_one_process(monkeypatch):

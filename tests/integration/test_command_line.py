@@ -104,6 +104,9 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
     result = json.loads(done.stdout)
     assert result["sentences"] == 4
     assert result["checkpoint_step"] == 12
+    bleu, chrf = done.stderr.decode().splitlines()[-2:]
+    assert bleu == f"BLEU = {result['bleu']:.1f} ({result['bleu_signature']})"
+    assert chrf.startswith(f"chrF = {result['chrf']:.1f} (nrefs:1|")
     assert set(result) == {
         "bleu",
         "bleu_signature",

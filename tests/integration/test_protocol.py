@@ -163,6 +163,9 @@ def test_the_table_for_people_goes_to_stderr(evaluated):
     first = table.splitlines()[0].split()
     assert first[:2] == ["BLEU", f"{result['bleu']:.2f}"]
     assert "not comparable with sacreBLEU" in table
+    bleu, chrf = table.splitlines()[-2:]
+    assert bleu == f"BLEU = {result['bleu']:.1f} ({result['bleu_signature']})"
+    assert chrf == f"chrF = {result['chrf']:.1f} ({result['chrf_signature']})"
     assert "\x1b" not in table  # plain where there is no terminal
 
 
@@ -199,4 +202,7 @@ def test_baseline_and_hypotheses_need_no_protocol(workdir, texts, tmp_path):
     assert "averaged_steps" not in result
     assert set(result["paired_test"]) == {"test", "resamples", "seed", "bleu", "chrf"}
     assert (tmp_path / "hypotheses").read_bytes().count(b"\n") == NUM_PAIRS
-    assert errors == ""
+    baseline, _, bleu, chrf = errors.splitlines()
+    assert baseline.startswith("baseline's BLEU  ")
+    assert "better: this model, p = 0.00" in baseline
+    assert [bleu[:7], chrf[:7]] == ["BLEU = ", "chrF = "]
