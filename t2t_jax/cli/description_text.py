@@ -32,6 +32,7 @@ def sections(told: _Told) -> list[Section]:
         *_differences(told),
         _departures(told),
         _parameters(told),
+        *_results(told),
         _flops(told),
         _batch(told),
         _memory(told),
@@ -122,6 +123,29 @@ def _parameters(told: _Told) -> Section:
     ]
     header = ("", *(kind.replace("_", "-") for kind in kinds), "total")
     return Section("Parameters", cells, header, right=range(1, len(header)))
+
+
+def _results(told: _Told) -> Iterator[Section]:
+    """Yields what the paper prints of this model, beside what is counted here."""
+    paper = told["paper_results"]
+    if not paper:
+        return
+    millions = paper["parameters_in_millions"]
+    counted = f"{told['parameters']['total'] / 1e6:,.1f} million"
+    printed = f"{millions} million" if millions else "not printed"
+    if paper["parameters_as_base"]:
+        printed = "as base"
+    rows = [("parameters", counted, printed, "")]
+    if paper["perplexity"]:
+        rows.append(("perplexity", "-", f"{paper['perplexity']:.2f}", "per subword"))
+        rows.append(("BLEU", "-", f"{paper['dev_bleu']:.1f}", paper["dev_set"]))
+    if paper["test_bleu"]:
+        rows.append(("BLEU", "-", f"{paper['test_bleu']:.1f}", paper["test_set"]))
+    notes = ["The paper's BLEU is of tokens, not comparable with sacreBLEU."]
+    if millions:
+        notes.append("Its parameters fit a vocabulary of 40,000; it says about 37,000.")
+    header = ("", "here", "paper", "on")
+    yield Section("Results in the paper", rows, header, right=(1, 2), notes=notes)
 
 
 def _flops(told: _Told) -> Section:

@@ -23,7 +23,8 @@ from t2t_jax.description.costs import (
     step_flops,
 )
 from t2t_jax.description.departures import departures
-from t2t_jax.description.variations import row_of, variations
+from t2t_jax.description.printed import printed_of
+from t2t_jax.description.variations import ROWS, row_of, variations
 from t2t_jax.differences import differences
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
@@ -104,6 +105,7 @@ def describe(
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
         "paper_costs": _paper_costs(config),
+        "paper_results": _paper_results(config),
         "estimate": {**in_time, "compute_dtype": _compute_dtype(config, mesh)}
         if peak_tflops
         else None,
@@ -230,6 +232,14 @@ def _paper_costs(config: Config) -> dict[str, float] | None:
     """Looks up what the paper says, of a configuration that is as the paper's."""
     chosen = any(departure.key for departure in departures(config))
     return None if chosen else _PAPER_COSTS.get(row_of(config))
+
+
+def _paper_results(config: Config) -> dict[str, float | str | bool | None] | None:
+    """Looks up the results that the paper prints of a model like this one."""
+    row = row_of(config)
+    varied = ROWS.get(row, {})
+    departs = [d.key for d in departures(config) if d.key and d.key not in varied]
+    return None if departs else printed_of(row)
 
 
 def _known(data: Mapping[str, Any] | None) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from t2t_jax.cli.description_text import sections, with_prefix
 from t2t_jax.cli.report import show
 from t2t_jax.config import Config, to_dict
+from t2t_jax.description.printed import printed_of
 
 TOLD = {
     "config": to_dict(Config()),
@@ -64,6 +65,7 @@ TOLD = {
     "epochs": 2.345,
     "training_flops": 2.8e10,
     "paper_costs": None,
+    "paper_results": None,
     "estimate": None,
     "data": {"train": {"spec": "text:[a],b", "pairs": 4_500, "note": ""}},
     "data_notes": ["c: no such file."],
@@ -149,6 +151,23 @@ def test_the_paper_s_own_cost_stands_beside():
     lines = report(paper_costs={"hours": 84.0, "flops": 2.3e19})
     assert "in the paper 84 h on 8 P100" in lines
     assert any("In Table 2: 2.3e+19" in line for line in lines)
+
+
+def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones():
+    lines = report(paper_results=printed_of("base"))
+    assert "Results in the paper" in lines
+    assert "parameters 0.0 million 65 million" in lines
+    assert "perplexity - 4.92 per subword" in lines
+    assert "BLEU - 25.8 newstest2013, English to German" in lines
+    assert "BLEU - 27.3 newstest2014, English to German" in lines
+    as_base = report(paper_results=printed_of("A_h1"))
+    assert "parameters 0.0 million as base" in as_base
+    assert "perplexity - 5.29 per subword" in as_base
+    french = report(paper_results=printed_of("En-Fr_big"))
+    assert "parameters 0.0 million not printed" in french
+    assert "BLEU - 41.8 newstest2014, English to French" in french
+    assert not any(line.startswith("perplexity") for line in french)
+    assert "Results in the paper" not in report(paper_results=printed_of(""))
 
 
 def test_text_that_is_not_there_is_said():

@@ -201,4 +201,5 @@ def test_every_config_and_row_is_described(name, row, monkeypatch):
     counted = sum(sum(part.values()) for part in kinds.values())
     assert counted == told["parameters"]["total"]
     assert told["flops_per_step"] > 0
+    assert (told["paper_results"] is None) == (told["row"] == "")
     assert [s.title for s in sections(told)]

@@ -184,6 +184,15 @@ def test_the_paper_s_hours_are_told_of_the_paper_s_models_only(uncompiled):
     assert uncompiled(changed)["paper_costs"] is None
 
 
+def test_the_results_in_the_paper_are_those_of_its_rows_only(uncompiled):
+    told = uncompiled(Config())["paper_results"]
+    assert told["test_bleu"] == 27.3
+    other = OptimizerConfig(beta2=0.997)
+    departing = dataclasses.replace(Config(), optimizer=other)
+    assert uncompiled(departing)["paper_results"] is None
+    assert uncompiled(dataclasses.replace(Config(), steps=7))["paper_results"] is None
+
+
 def test_without_any_count_there_is_no_data(uncompiled):
     nothing = {"train": {"spec": "", "pairs": None, "note": "names no corpus."}}
     told = uncompiled(CONFIG, data=nothing)
