@@ -22,6 +22,7 @@ from t2t_jax.checkpointing.spacing import (
     units_of,
     windows,
 )
+from t2t_jax.data.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.loading import abstract_params
@@ -59,6 +60,7 @@ class Averager:
         platform = jax.local_devices()[0].platform
         self._module = make_module(self._config.network, platform=platform)
         self._vocabularies = workdir.read_vocabularies(self._config.vocabulary)
+        self._known_words = KnownWords.load(workdir.path)
 
     def select(
         self, *, last: int = 0, steps: Sequence[int] = (), force: bool = False
@@ -130,6 +132,7 @@ class Averager:
             decoding or self._config.decoding,
             steps[-1],
             averaged_steps=tuple(steps),
+            known_words=self._known_words,
         )
 
     def _mark(self, step: int) -> Mark:
@@ -224,5 +227,6 @@ def average_checkpoints(
         vocabularies=model.vocabularies,
         config=workdir.read_config(),
         origin=origin,
+        known_words=model.known_words,
     )
     return selection.steps

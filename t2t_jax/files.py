@@ -31,7 +31,10 @@ def write_whole(path: Path, content: bytes | str) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        if isinstance(content, str):
+            # A file's name may hold bytes that are not UTF-8; JSON reads the escapes.
+            content = content.encode(errors="backslashreplace")
+        beside.write_bytes(content)
         os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)

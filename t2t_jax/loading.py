@@ -13,6 +13,7 @@ from jax.sharding import SingleDeviceSharding
 
 from t2t_jax.arguments import as_lines, require_lines
 from t2t_jax.checkpointing.stored import stored_parameters
+from t2t_jax.data.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
 from t2t_jax.model.architectures import make_module
@@ -79,6 +80,7 @@ def load(
         step,
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING if name in meta},
+        known_words=KnownWords.load(workdir.path),
     )
 
 

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.endings import name_flags, report
-from t2t_jax.cli.listeners import guard_stderr
+from t2t_jax.cli.listeners import guard_stderr, guard_stdout
 from t2t_jax.parallelism.clusters import require_single_task
 from t2t_jax.parallelism.compilation_cache import (
     keep_for_all_or_none,
@@ -132,6 +132,7 @@ def console() -> None:
     """Runs the command line of this process, as the script `t2t-jax` does."""
     begin_with_large_pages()
     guard_stderr()
+    guard_stdout()
     sys.unraisablehook = _show
     sys.exit(main(sys.argv[1:]))
 

@@ -14,8 +14,10 @@ from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.places import SAFETENSORS
 from t2t_jax.checkpointing.safetensors_file import write_safetensors
 from t2t_jax.config import Config
+from t2t_jax.data.known_words import FILE, KnownWords
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import OutputError
+from t2t_jax.files import write_whole
 from t2t_jax.types import Params
 from t2t_jax.workdir import Workdir
 
@@ -27,6 +29,7 @@ def write_model(
     vocabularies: Vocabularies,
     config: Config,
     origin: Mapping[str, Any],
+    known_words: KnownWords | None = None,
     as_safetensors: bool = False,
 ) -> None:
     """Writes a model with its configuration and its vocabulary.
@@ -38,6 +41,7 @@ def write_model(
       config: what the model is, and how it translates.
       origin: JSON values that say where it comes from, `step` and `kinds` among them;
         `model.json`.
+      known_words: the source words of its training text, if they are known.
       as_safetensors: whether the parameters go into one file that other programs read,
         instead of a checkpoint.
 
@@ -48,6 +52,8 @@ def write_model(
     target = Workdir(to)
     target.create()
     vocabularies.save(to)
+    if known_words is not None:
+        write_whole(to / FILE, known_words.to_bytes())
     if as_safetensors:
         write_safetensors(to / SAFETENSORS, params)
     else:

@@ -19,12 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config
+from t2t_jax.data import known_words
 from t2t_jax.data.batching import PLAN, batch_shapes
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, open_corpus
 from t2t_jax.data.data_page import report_text
 from t2t_jax.data.data_report import describe_data, summary
-from t2t_jax.data.leaks import find_all_leaks, leak_warnings, open_held_out
+from t2t_jax.data.leaks import (
+    copy_warnings,
+    find_all_leaks,
+    leak_warnings,
+    open_held_out,
+)
 from t2t_jax.data.pipeline import one_pass, stream
 from t2t_jax.data.progress import Progress, Say
 from t2t_jax.data.token_cache import TokenCache, build_or_open
@@ -117,8 +123,18 @@ def prepare_text(
         require_same(workdir.read_fingerprints(), text.fingerprints)
     else:
         text.vocabularies.save(workdir.path)
+    _save_known_words(text, workdir)
     _report(text, held_out, config=config, workdir=workdir, say=say)
     return text
+
+
+def _save_known_words(text: Text, workdir: Workdir) -> None:
+    """Writes the source words of the training text, which a run never replaces."""
+    path = workdir.path / known_words.FILE
+    if text.train.source_words is None or (workdir.has_config and path.exists()):
+        return
+    words = known_words.KnownWords(text.train.source_words)
+    write_whole(path, words.to_bytes())
 
 
 def open_text(config: Config, *, workdir: Workdir, say: Say) -> Text:
@@ -198,7 +214,8 @@ def _report(
     )
     for cache in (text.train, text.dev):
         say(summary(cache))
-    for warning in leak_warnings(leaks):
+    copies = {**told["train"]["copies"], **leaks}
+    for warning in [*leak_warnings(leaks), *copy_warnings(copies)]:
         say(f"{warning} See {workdir.path / REPORT}.")
     write_whole(workdir.path / REPORT, report_text(told))
     lesson = _lesson(config, train=str(text.train.meta["corpus"]))

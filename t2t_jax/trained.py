@@ -12,6 +12,7 @@ import numpy.typing as npt
 from flax import linen as nn
 
 from t2t_jax.arguments import as_lines
+from t2t_jax.data.known_words import KnownWords
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.ensemble import EnsembleStepModel
@@ -62,6 +63,8 @@ class Model:
       spacing: of those: `unit`, `gaps`, and whether `forced` in spite of a fault.
       others: models that translate together with this one, their probabilities being
         averaged; they have its vocabularies.
+      known_words: the source words of the training text, for the status `unfamiliar`;
+        None where the run or the model has none.
     """
 
     module: nn.Module
@@ -72,6 +75,7 @@ class Model:
     averaged_steps: tuple[int, ...] = ()
     spacing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[Model, ...] = ()
+    known_words: KnownWords | None = None
 
     def __repr__(self) -> str:
         count = sum(x.size for x in jax.tree.leaves(self.params))
@@ -292,7 +296,13 @@ class Model:
                 attends=tuple(attends),
                 token_scores=token_scores,
             )
-        return Translator(self.step_model, self.vocabularies, config, examiner=examiner)
+        return Translator(
+            self.step_model,
+            self.vocabularies,
+            config,
+            examiner=examiner,
+            known_words=self.known_words,
+        )
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
         """Finds the log-probability of each target as the translation of its source.

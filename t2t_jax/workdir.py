@@ -1,10 +1,11 @@
 """The directory of a run: everything it needs and everything it makes.
 
-``config.json overrides.json fingerprints.json vocab.model vocab.json data.json
-data_report.txt metrics.jsonl events.out.* checkpoints/<step>/ samples/<step>.txt
-averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model directory has the same
-layout, with one checkpoint of parameters only, or ``model.safetensors``, and
-``model.json``, which says where they come from. No JAX is needed.
+``config.json overrides.json fingerprints.json vocab.model vocab.json known_words.npy
+data.json data_report.txt metrics.jsonl events.out.* checkpoints/<step>/
+samples/<step>.txt averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model
+directory has the same layout, with one checkpoint of parameters only, or
+``model.safetensors``, and ``model.json``, which says where they come from. No JAX is
+needed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from t2t_jax.errors import (
     InputMissingError,
     OutputError,
     Problems,
+    UserError,
 )
 from t2t_jax.files import read_object, write_whole
 
@@ -37,7 +39,7 @@ _LOCK = "lock"
 _FILES = (
     *(_LOCK, "config.json", "overrides.json", "fingerprints.json", "metrics.jsonl"),
     *("vocab.model", "vocab.json", "vocab_source.model", "vocab_source.json"),
-    *("data.json", "data_report.txt"),
+    *("data.json", "data_report.txt", "known_words.npy"),
 )
 _FOLDERS = ("checkpoints", "samples", "logs")
 _MOST_LISTED = 5
@@ -72,8 +74,9 @@ class Workdir:
         """Checks that a run or a model is here.
 
         Raises:
-          InputMissingError: there is none.
+          InputMissingError: there is none, or none that can be read in this locale.
         """
+        self._require_utf8(InputMissingError)
         if not self.has_config:
             what = (
                 "config.json is missing" if self.path.is_dir() else "no such directory"
@@ -83,12 +86,24 @@ class Workdir:
                 f"{_suggested(self.path)} Train first, or pass another directory."
             )
 
+    def _require_utf8(self, error: type[UserError]) -> None:
+        """Checks that Orbax, which wants Unicode, can use the directory's name."""
+        try:
+            os.path.abspath(self.path).encode()
+        except UnicodeEncodeError as cause:
+            raise error(
+                f"--workdir={self.path} has a name that is not UTF-8, in this locale "
+                "at least, and its checkpoints cannot be saved or loaded. Set "
+                "PYTHONUTF8=1, or choose another --workdir."
+            ) from cause
+
     def create(self) -> None:
         """Makes the directory, and checks that what a run makes there can be made.
 
         Raises:
           OutputError: something is in the way, or may not be written.
         """
+        self._require_utf8(OutputError)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

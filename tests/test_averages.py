@@ -12,8 +12,10 @@ from t2t_jax.averages import Averager, average_checkpoints, load_average
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config
+from t2t_jax.data import known_words
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.known_words import KnownWords, distinct_hashes
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
@@ -166,6 +168,7 @@ def test_what_is_written_loads_again_and_says_what_it_was_made_of(workdir, tmp_p
     model = load(tmp_path / "model")
     assert (model.step, model.averaged_steps) == (30, steps)
     assert_equal(model.params, mean_by_hand(10, 20, 30))
+    assert model.known_words is None  # as of a run of an older version
     assert json.loads((tmp_path / "model" / "model.json").read_text()) == {
         "averaged_steps": [10, 20, 30],
         "step": 30,
@@ -174,6 +177,19 @@ def test_what_is_written_loads_again_and_says_what_it_was_made_of(workdir, tmp_p
         "gaps": [10, 10],
         "forced": False,
     }
+
+
+def test_a_mean_has_the_words_of_its_run(workdir, tmp_path):
+    words = KnownWords(distinct_hashes(["the old man"]))
+    path = workdir.path / known_words.FILE
+    path.write_bytes(words.to_bytes())
+    try:
+        average_checkpoints(workdir, to=tmp_path / "model", steps=[10])
+    finally:
+        path.unlink()
+    model = load(tmp_path / "model")
+    assert model.known_words.unseen_shares(["old dog"]) == [0.5]
+    assert model.translator().known_words is model.known_words
 
 
 @pytest.mark.parametrize(("last", "forced"), [(2, False), (3, True)])

@@ -1,5 +1,6 @@
 """Seen to fail: without each check of `read_bounded`, `read_object` and `inside`."""
 
+import json
 import os
 import re
 
@@ -102,3 +103,9 @@ def test_a_name_from_a_file_never_leads_out_of_the_directory(tmp_path, name):
 
 def test_a_name_of_the_directory_itself_is_a_name_of_it(tmp_path):
     assert inside(tmp_path, "..a") == tmp_path / "..a"
+
+
+def test_names_of_files_that_are_not_utf_8_are_written_and_read_again(tmp_path):
+    names = {"path": "gr\udcf6\udcdfe/\udcff", "text": "größe"}
+    write_whole(tmp_path / "a.json", json.dumps(names, ensure_ascii=False))
+    assert read_object(tmp_path / "a.json", mend="") == names

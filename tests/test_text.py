@@ -4,7 +4,9 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.flags import parse_argv
+from t2t_jax.data import known_words
 from t2t_jax.data.batching import PLAN
+from t2t_jax.data.known_words import KnownWords
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.text import open_text, prepare_text
@@ -51,6 +53,29 @@ def test_the_vocabulary_of_a_run_stays_with_it(tmp_path):
     again, _ = _prepare(run)
     assert again.vocabularies.fingerprint == first.vocabularies.fingerprint
     assert again.fingerprints == first.fingerprints
+
+
+def test_the_source_words_of_a_run_are_written_once(tmp_path):
+    run = tmp_path / "run"
+    text, _ = _prepare(run)
+    known = KnownWords.load(run)
+    assert known.hashes.tolist() == text.train.source_words.tolist()
+    assert known.unseen_shares(["The teacher", "xylophone, 42!"]) == [0.0, 1.0]
+    counts = json.loads((run / "data.json").read_text(encoding="utf-8"))["train"]
+    assert counts["source_words"] == len(known.hashes)
+    assert f"{len(known.hashes):,} different source words\n" in (
+        (run / "data_report.txt").read_text(encoding="utf-8")
+    )
+    # Nothing of a run that has begun is replaced; what an older run lacks is added.
+    begun = parse_argv(tiny.arguments(run))
+    begun.workdir.write_config(begun.config)
+    begun.workdir.write_json("fingerprints.json", text.fingerprints)
+    (run / known_words.FILE).write_bytes(b"its own")
+    _prepare(run)
+    assert (run / known_words.FILE).read_bytes() == b"its own"
+    (run / known_words.FILE).unlink()
+    _prepare(run)
+    assert (run / known_words.FILE).read_bytes() == known.to_bytes()
 
 
 def _without_learning(monkeypatch):

@@ -143,3 +143,11 @@ def test_samples_are_kept_by_step(workdir):
 
 def test_the_layout_is_the_documented_one(workdir):
     assert workdir.checkpoints == workdir.path / "checkpoints"
+
+
+def test_a_directory_whose_name_is_not_utf_8_is_refused_before_the_work(tmp_path):
+    workdir = Workdir(tmp_path / "r\udcffn")
+    with pytest.raises(OutputError, match="has a name that is not UTF-8"):
+        workdir.create()
+    with pytest.raises(InputMissingError, match="Set PYTHONUTF8=1, or choose another"):
+        workdir.require()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, BinaryIO, NamedTuple
 
 from t2t_jax.cli.lines import opened_output
+from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.together import refuse_stdin
+from t2t_jax.data.leaks import MANY_COPIES
 from t2t_jax.data.lines import read_lines
 from t2t_jax.errors import Attempts, DataError, Problems, UserError
 
@@ -58,7 +61,34 @@ def read_corpus(options: Options) -> Corpus:
             f"{counts['reference']:,}.",
         )
     problems.raise_if_any(DataError)
+    if options.processes.is_first:
+        for name in ("source", "baseline"):
+            if name in lines:
+                warn_of_copies(names, lines, name)
     return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
+
+
+def warn_of_copies(
+    names: Mapping[str, str], lines: Mapping[str, Sequence[str]], name: str
+) -> None:
+    """Warns on stderr where a file and the references are largely the same lines.
+
+    Args:
+      names: of the files, by flag.
+      lines: of the files, by flag; as many in each.
+      name: the flag of the file to compare with the references.
+    """
+    pairs = [
+        (a.strip(), b.strip())
+        for a, b in zip(lines[name], lines["reference"], strict=True)
+    ]
+    copies = sum(a == b for a, b in pairs if a)
+    if copies and copies >= MANY_COPIES * len(pairs):
+        say(
+            f"warning: {copies:,} of the {len(pairs):,} lines of --{name}="
+            f"{names[name]} ({copies / len(pairs):.0%}) are the same in --reference="
+            f"{names['reference']}. Check that you passed the right files."
+        )
 
 
 def opened_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:

@@ -38,7 +38,8 @@ def run(options: Options) -> int:
 
     config, to = options.config, Path(options.output)
     require_new(options.workdir, to, flag="output")
-    wish = Wish(options.to, options.quantization or "float32")
+    quantization = options.quantization or "float32"
+    wish = Wish(options.to, quantization, options.max_bleu_loss)
     wish.require_possible(config)
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
@@ -54,7 +55,8 @@ def run(options: Options) -> int:
     found = export(
         model, to, wish=wish, workdir=options.workdir, config=config, text=text
     )
-    print(json.dumps(dataclasses.asdict(found)), flush=True)
+    result = {**dataclasses.asdict(found), "max_bleu_loss": wish.tolerance.bleu}
+    print(json.dumps(result), flush=True)
     say(_summary(found))
     say(f"Wrote {to}; its README.md says how to use it.")
     return 0
@@ -81,6 +83,11 @@ def _check(options: Options) -> None:
         not given or options.to == "ctranslate2",
         f"--quantization={given} is for --to=ctranslate2: all else keeps float32. "
         "Remove it, or change --to.",
+    )
+    problems.require(
+        options.max_bleu_loss is None or options.to == "ctranslate2",
+        f"--max_bleu_loss={options.max_bleu_loss} is for --to=ctranslate2: all else "
+        "must translate exactly as the model does. Remove it, or change --to.",
     )
     problems.raise_if_any(UserError)
 

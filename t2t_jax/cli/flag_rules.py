@@ -102,6 +102,15 @@ def _positive(value: str) -> float:
     return number
 
 
+def _loss(value: str) -> float | None:
+    if not value:
+        return None
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise ValueError
+    return number
+
+
 def _share(value: str) -> float:
     share = float(value)
     if not 0 < share <= 1:
@@ -123,6 +132,7 @@ RULES: dict[str, tuple[Callable[[str], Any], str]] = {
     "address": (_address, "host:port, such as node-0:1234 or [::1]:1234"),
     "steps": (_steps, "whole numbers with commas between, such as 1000,2000"),
     "positive": (_positive, "a number above 0"),
+    "loss": (_loss, "a number from 0"),
     "share": (_share, "a number above 0 and at most 1"),
     "protocol": (_protocol, f"one of {', '.join(PROTOCOLS)}"),
 }

@@ -14,10 +14,17 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
-from t2t_jax.data.lines import open_bytes
+from t2t_jax.cli.listeners import BYTES, is_utf8, say
+from t2t_jax.data.lines import (
+    BYTE_ORDER_MARK,
+    conversion,
+    foreign_format,
+    open_bytes,
+)
 from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.parallelism.distributed import joined
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AT_ONCE = 1000  # lines
@@ -30,8 +37,8 @@ _unfinished: set[Path] = set()
 def read_stdin_or_file(name: str) -> list[str]:
     """Reads the lines of a plain or .gz file, or of stdin for `-`.
 
-    Translating goes on whatever the lines are, one in, one out: bytes that are no UTF-8
-    become U+FFFD.
+    Bytes that are not UTF-8 become lone surrogates, which the translator replaces and
+    reports: n lines in are n lines out, whatever they hold.
 
     Raises:
       InputMissingError: the file is not there or cannot be read.
@@ -40,30 +47,34 @@ def read_stdin_or_file(name: str) -> list[str]:
     return list(text_lines(name))
 
 
-def text_lines(name: str, *, flag: str = "input") -> Iterator[str]:
+def text_lines(
+    name: str, *, flag: str = "input", strict: bool = False
+) -> Iterator[str]:
     """Opens a file, and reads its lines one at a time.
 
     Args:
       name: of a plain or .gz file or a pipe, or `-` for stdin.
       flag: where the name was given, for the message.
+      strict: whether a line that is not UTF-8 is an error.
 
     Returns:
       An iterator over lines made as those of `read_stdin_or_file`, which raises what
-      that does when it comes there.
+      that does when it comes there, and DataError at what `strict` forbids.
 
     Raises:
       InputMissingError: the file is not there or cannot be opened.
     """
     with explained(name, flag):
         file = opened_input(name, flag)
-    return _lines_of(file, name, flag)
+    return _lines_of(file, name, flag, strict=strict)
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
     """Writes lines, each with its end; no signal comes between the parts of one."""
     rest = iter(lines)
-    while some := [line.encode("utf-8") + b"\n" for line in islice(rest, _AT_ONCE)]:
-        left = memoryview(b"".join(some))
+    while some := list(islice(rest, _AT_ONCE)):
+        encoded = (line.encode("utf-8", BYTES) + b"\n" for line in some)
+        left = memoryview(b"".join(encoded))
         with _writing:
             while left:  # An unbuffered pipe takes a part where a signal comes.
                 left = left[out.write(left) :]
@@ -111,7 +122,7 @@ def opened_output(
                 f"--{flag}=- is standard output, which is closed. Name a file."
             )
         with _named("standard output"):
-            yield sys.stdout.buffer
+            yield _stdout()
         return
     place = output_place(name, flag=flag, inputs=inputs)
     # A device or a pipe is written to as it is: to rename onto it would remove it.
@@ -138,6 +149,23 @@ def opened_output(
     finally:
         beside.unlink(missing_ok=True)
         _unfinished.discard(beside)
+
+
+class _TerminalBytes(io.RawIOBase):
+    """Shows UTF-8 on a terminal of another encoding, as far as that has it."""
+
+    def write(self, data: Any, /) -> int:
+        sys.stdout.write(bytes(data).decode())
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+def _stdout() -> BinaryIO:
+    if sys.stdout.isatty() and not is_utf8(sys.stdout.encoding):
+        return cast(BinaryIO, _TerminalBytes())
+    return sys.stdout.buffer
 
 
 @contextmanager
@@ -214,12 +242,82 @@ def opened_input(name: str, flag: str = "input") -> IO[bytes]:
     return open_bytes(name)
 
 
-def _lines_of(file: IO[bytes], name: str, flag: str) -> Iterator[str]:
+def _lines_of(file: IO[bytes], name: str, flag: str, *, strict: bool) -> Iterator[str]:
     with explained(name, flag), file:
-        for line in file:
-            yield text_of(line)
+        yield from decoded(file, name, flag, strict=strict)
+
+
+def decoded(
+    lines: Iterable[bytes], name: str, flag: str = "input", *, strict: bool = False
+) -> Iterator[str]:
+    """Decodes the lines of a file from its beginning, whatever they hold.
+
+    A byte order mark is dropped. A file in another encoding that can be recognized is
+    reported on stderr.
+
+    Args:
+      lines: of the file, from the first one on.
+      name: of the file.
+      flag: where the name was given, for the message.
+      strict: whether a line that is not UTF-8 is an error.
+
+    Raises:
+      DataError: `strict` is set, and a line is not UTF-8.
+    """
+    for number, line in enumerate(lines, start=1):
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+            if not strict:
+                warn_of_format(line, name, flag)
+        if strict:
+            require_utf8(line, name, flag, number)
+        yield text_of(line)
 
 
 def text_of(line: bytes) -> str:
-    """Decodes a line, whatever it holds, and takes its end off."""
-    return line.removesuffix(b"\n").decode("utf-8", errors="replace")
+    """Decodes a line, whatever it holds, and takes its end off.
+
+    Bytes that are not UTF-8 become lone surrogates, which no UTF-8 holds.
+    """
+    return line.removesuffix(b"\n").decode("utf-8", errors="surrogateescape")
+
+
+def warn_of_format(head: bytes, name: str, flag: str) -> None:
+    """Warns on stderr, once for all processes, of a file that is not UTF-8.
+
+    Args:
+      head: its first line.
+      name: of the file, or `-`.
+      flag: where the name was given.
+    """
+    encoding = foreign_format(head)
+    if encoding and joined().is_first:
+        advice = conversion(encoding, name.removeprefix("-"))
+        say(f"warning: --{flag}={name} is {encoding} and not UTF-8. {advice}")
+
+
+def require_utf8(line: bytes, name: str, flag: str, number: int) -> None:
+    """Checks a line, as `--strict` asks.
+
+    Args:
+      line: of a file.
+      name: of the file.
+      flag: where the name was given.
+      number: of the line, from 1.
+
+    Raises:
+      DataError: it is not UTF-8, or holds a NUL byte.
+    """
+    advice = "Convert the file to UTF-8, or remove --strict."
+    if number == 1 and (encoding := foreign_format(line)):
+        advice = conversion(encoding, name.removeprefix("-"))
+        raise DataError(f"--{flag}={name} is {encoding} and not UTF-8. {advice}")
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"--{flag}={name}, line {number:,}: invalid UTF-8 (byte "
+            f"{line[error.start]:#04x} in column {error.start + 1}). {advice}"
+        ) from error
+    if b"\0" in line:
+        raise DataError(f"--{flag}={name}, line {number:,}: holds a NUL byte. {advice}")

@@ -99,6 +99,13 @@ FLAGS = {
         ("export",),
         "Of --to=ctranslate2: float32, float16, int8, int8_float32, int8_float16.",
     ),
+    "max_bleu_loss": Flag(
+        "",
+        ("export",),
+        "By how much BLEU of --to=ctranslate2 may be lower; 1 if not given, of float16 "
+        "0.5.",
+        rule="loss",
+    ),
     "check_lines": Flag(
         "100",
         ("export",),
@@ -174,6 +181,7 @@ class Options:
       input: file to translate; `-` is stdin.
       output: where results go; `-` is stdout.
       stream: whether each line is answered as it comes.
+      strict: whether a line that is not UTF-8 ends the job.
       prefixes: file of what each translation begins with, or "".
       token_scores: whether the log-probability of each token is shown.
       alignments: whether it is shown where the model looked for each token.
@@ -186,6 +194,7 @@ class Options:
       hypotheses: file to write the translations to, or "".
       target_language: code of the reference's language.
       quantization: of an export's numbers; "" is float32.
+      max_bleu_loss: by how much an export's BLEU may be lower; None is as usual.
       check_lines: how many lines an export is checked on.
       last: number of periodic checkpoints to average; 0 means `checkpoint.keep`.
       average_steps: the steps to average instead, if any were named.
@@ -216,6 +225,7 @@ class Options:
     input: str
     output: str
     stream: bool
+    strict: bool
     prefixes: str
     token_scores: bool
     alignments: bool
@@ -228,6 +238,7 @@ class Options:
     hypotheses: str
     target_language: str
     quantization: str
+    max_bleu_loss: float | None
     check_lines: int
     last: int
     average_steps: tuple[int, ...]

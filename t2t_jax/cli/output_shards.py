@@ -18,13 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.cli.lines import opened_output, write_lines
-from t2t_jax.cli.output_record import is_recorded, keep_record
+from t2t_jax.cli.output_record import (
+    differences,
+    is_recorded,
+    keep_record,
+    require_recorded,
+)
 from t2t_jax.errors import ConfigError, DataError, OutputError
 from t2t_jax.files import read_object
 
 _MANIFEST = "manifest.json"
 _MEND = "Move it away, to begin again."
-_MOST_TOLD = 5
 
 
 class OutputShards:
@@ -59,19 +63,23 @@ class OutputShards:
     def begin(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
         """Makes the directory, unless it is there and may be gone on with.
 
-        With `resume` it is not made either where all are joined.
+        With `resume` it is not made either where all are joined, and an output that was
+        made otherwise is refused.
 
         Args:
           made_of: JSON values by name: what the shards depend on.
           resume: whether to go on where there is something.
 
         Raises:
-          OutputError: it cannot be made, or is there and `resume` is false.
+          OutputError: it cannot be made, or is there and `resume` is false; or the
+            finished output has been modified.
           ConfigError: what is there is made of something else.
           DataError: what is there is damaged.
         """
-        if resume and self.is_joined(made_of):
-            return
+        if resume:
+            if self.is_joined(made_of):
+                return
+            self.require(made_of, resume=True)
         beside = self.place.with_name(f".{self.place.name}.{_this_process()}")
         try:
             beside.mkdir()
@@ -110,11 +118,14 @@ class OutputShards:
           resume: as for `begin`.
 
         Raises:
-          OutputError: it is there and `resume` is false.
-          ConfigError: it is made of something else.
+          OutputError: it is there and `resume` is false; or the finished output has
+            been modified.
+          ConfigError: it is made of something else, or the finished output is.
           DataError: it is damaged, or of no job like this.
         """
         if not self.place.exists():
+            if resume:
+                require_recorded(self._output, made_of)
             return
         if not resume:
             raise OutputError(
@@ -129,19 +140,10 @@ class OutputShards:
             raise DataError(
                 f"{self.place} holds no {_MANIFEST} that can be read. {_MEND}"
             ) from error
-        # As JSON gives it back: lists for tuples.
-        now = json.loads(json.dumps(dict(made_of)))
-        different = [
-            f"{name} was {was.get(name)!r} and is {value!r}"
-            for name, value in now.items()
-            if was.get(name) != value
-        ]
-        if different:
-            more = len(different) - _MOST_TOLD
-            told = different[:_MOST_TOLD] + ([f"and {more} more"] if more > 0 else [])
+        if different := differences(was, made_of):
             raise ConfigError(
-                f"{self.place} was made otherwise: {', '.join(told)}. Give the same "
-                "command again, or remove it."
+                f"{self.place} was made otherwise: {different}. Give the same command "
+                "again, or remove it."
             )
 
     def unfinished(self) -> list[int]:

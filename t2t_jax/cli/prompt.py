@@ -6,6 +6,7 @@ with nothing typed in between, leaves. Ctrl-D leaves too.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import io
 import sys
@@ -21,6 +22,7 @@ from t2t_jax.cli.options import Options
 from t2t_jax.cli.rendering import STATUS_WORDS
 from t2t_jax.cli.same_model import load_one
 from t2t_jax.cli.translating import require_models
+from t2t_jax.decoding.translation import UNFAMILIAR
 from t2t_jax.errors import UserError
 from t2t_jax.parallelism.meeting import end_now
 from t2t_jax.training.guard import raising_on_signals
@@ -41,12 +43,13 @@ A line is translated. Commands:
   :alpha 0.6  sets the length penalty
   ::word      translates what begins with a colon, here ":word"
   :help       shows this
-  :quit       leaves, as Ctrl-D does, or Ctrl-C twice"""
+  :quit       leaves, as :q, quit, exit and Ctrl-D do, or Ctrl-C twice"""
 _SETTINGS: dict[str, tuple[str, Callable[[str], float]]] = {
     ":n": ("n_best", int),
     ":beam": ("beam_size", int),
     ":alpha": ("length_penalty", float),
 }
+_LEAVING = (":quit", ":q", ":exit", "quit", "exit")
 _LEAVING_SECONDS = 5.0
 
 
@@ -137,7 +140,7 @@ class _Conversation:
                 _say("\n(Ctrl-C again leaves, as Ctrl-D does)")
 
     def _answer_until_quit(self) -> None:
-        while (line := input(_PROMPT)).strip() != ":quit":
+        while (line := input(_PROMPT)).strip() not in _LEAVING:
             self._was_interrupted = False
             self._answer(line)
 
@@ -228,13 +231,24 @@ def _show(found: Translation, seconds: float) -> None:
         f"  score {found.score:.3f}, {found.num_tokens} tokens, "
         f"{1_000 * seconds:.0f} ms{f', {word}' if word else ''}"
     )
+    if found.unseen_words is not None and found.unseen_words > UNFAMILIAR:
+        _say(
+            f"  warning: {found.unseen_words:.0%} of these words were never seen in "
+            "training, so expect a poor translation."
+        )
 
 
 def _read_and_write_utf8() -> None:
-    """Speaks as terminals do, where the locale is that of a bare machine."""
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, io.TextIOWrapper):
+    """Uses UTF-8 in the locale of a bare machine, ASCII, and any other as it is.
+
+    What is typed and cannot be decoded is reported with its translation.
+    """
+    streams = [s for s in (sys.stdin, sys.stdout) if isinstance(s, io.TextIOWrapper)]
+    for stream in streams:
+        if codecs.lookup(stream.encoding).name == "ascii":
             stream.reconfigure(encoding="utf-8", errors="replace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -17,9 +17,11 @@ Render: TypeAlias = Callable[[int, "Translation"], str]
 """(number of a line from 0, its translation) -> one or more lines of output."""
 
 STATUS_WORDS = {
+    "invalid_utf8": "not UTF-8",
     "empty": "empty",
     "no_eos": "without an end",
     "truncated": "cut",
+    "unfamiliar": "unfamiliar",
     "chunked": "split",
 }
 """How each status but "ok" is said to people."""
@@ -60,12 +62,12 @@ def digits(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-def summary(statuses: Counter[str], *, seconds: float) -> str:
+def summary(statuses: Counter[str], *, seconds: float | None) -> str:
     """Says in one line what has become of all lines.
 
     Args:
       statuses: how many lines there are of each.
-      seconds: that translating took.
+      seconds: that translating took; None where most of it was waiting for lines.
 
     Example:
       >>> summary(Counter(ok=1_200, no_eos=2, chunked=1), seconds=10)
@@ -77,9 +79,11 @@ def summary(statuses: Counter[str], *, seconds: float) -> str:
         for status, said in STATUS_WORDS.items()
         if statuses[status]
     ]
+    pace = ""
+    if seconds is not None:
+        pace = f" in {seconds:.1f} s, {lines / max(seconds, 1e-3):,.1f} lines/s"
     return (
-        f"Translated {lines:,} line{'s' * (lines != 1)} in {seconds:.1f} s, "
-        f"{lines / max(seconds, 1e-3):,.1f} lines/s{': ' if odd else ''}"
+        f"Translated {lines:,} line{'s' * (lines != 1)}{pace}{': ' if odd else ''}"
         f"{', '.join(odd)}."
     )
 
@@ -143,10 +147,15 @@ def _jsonl(
         "status": translation.status,
         "translation": translation.text,
         "score": digits(translation.score),
+        "unseen_words": _share(translation.unseen_words),
         "source_tokens": translation.source_tokens,
         "hypotheses": [dict(described(one)) for one in translation.hypotheses],
     }
     return json.dumps(row, ensure_ascii=False)
+
+
+def _share(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
 
 
 def _scores(hypothesis: Hypothesis) -> list[float]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from t2t_jax.cli.evaluation_files import warn_of_copies
 from t2t_jax.cli.lines import opened_output, write_lines
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.rendering import digits
@@ -74,6 +75,9 @@ def _pairs(options: Options) -> tuple[list[str], list[str]]:
             f"{options.source} has {len(sources):,}, {options.reference} has "
             f"{len(targets):,}."
         )
+    names = {"source": options.source, "reference": options.reference}
+    lines = {"source": sources, "reference": targets}
+    warn_of_copies(names, lines, "source")
     return sources, targets
 
 

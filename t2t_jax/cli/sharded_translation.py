@@ -99,9 +99,10 @@ def _opened(options: Options) -> _Opened:
             f"--output={options.output} must be a file, since shards become one, and "
             "is none. Name another, or leave --shards out."
         )
-    text, prefixes = NumberedLines(options.input), None
+    strict = options.strict
+    text, prefixes = NumberedLines(options.input, strict=strict), None
     if options.prefixes:
-        prefixes = NumberedLines(options.prefixes, flag="prefixes")
+        prefixes = NumberedLines(options.prefixes, flag="prefixes", strict=strict)
         require_as_many(prefixes.count, lines=text.count)
     settings = settings_of(options)
     # With --resume it is the same job.
@@ -163,7 +164,9 @@ def _make_and_join(
                 translating.told(window, seen=report.advance)
                 for window in opened.windows(shard)
             )
-            shards.write(shard, report.counted(chain.from_iterable(told)))
+            first = shards.range_of(shard).start
+            counted = report.counted(chain.from_iterable(told), first=first)
+            shards.write(shard, counted)
 
         def make_all() -> None:
             for shard, is_mine in _shards_in_turn(shards, processes):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import IO
 
-from t2t_jax.cli.lines import explained, text_of
-from t2t_jax.data.lines import open_bytes
+from t2t_jax.cli.lines import explained, require_utf8, text_of, warn_of_format
+from t2t_jax.data.lines import BYTE_ORDER_MARK, open_bytes
 from t2t_jax.errors import DataError
 
 _STRIDE = 1_000
@@ -25,6 +25,7 @@ class NumberedLines:
     Args:
       name: of a plain or .gz file.
       flag: where the name was given, for the message.
+      strict: whether a line that is not UTF-8 is an error.
 
     Attributes:
       count: the number of lines.
@@ -32,10 +33,11 @@ class NumberedLines:
 
     Raises:
       InputMissingError: the file is not there or cannot be read.
-      DataError: it ends in .gz and is not gzip, or changes while it is read.
+      DataError: it ends in .gz and is not gzip, or changes while it is read; or a line
+        is not what `strict` demands.
     """
 
-    def __init__(self, name: str, *, flag: str = "input"):
+    def __init__(self, name: str, *, flag: str = "input", strict: bool = False):
         self._name, self._flag = name, flag
         self._places: list[int] = []
         self.count = place = 0
@@ -47,8 +49,18 @@ class NumberedLines:
                     self._places.append(place)
                 place += len(line)
                 digest.update(line)
+                self._check(line, strict)
             self._require_unchanged(file)
         self.sha256 = digest.hexdigest()
+
+    def _check(self, line: bytes, strict: bool) -> None:
+        """Judges a line while the file is read through for the first time."""
+        if self.count == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if strict:
+            require_utf8(line, self._name, self._flag, self.count)
+        elif self.count == 1:
+            warn_of_format(line, self._name, self._flag)
 
     def stretch(self, first: int, end: int) -> Iterator[str]:
         """Reads lines that follow one another.
@@ -58,7 +70,7 @@ class NumberedLines:
           end: that of the one behind the last.
 
         Yields:
-          The lines, without their ends; bytes that are no UTF-8 become U+FFFD.
+          The lines, made as those of `lines.text_lines`.
 
         Raises:
           InputMissingError: the file cannot be read any more.
@@ -70,8 +82,9 @@ class NumberedLines:
             self._require_unchanged(file)
             file.seek(self._places[first // _STRIDE])
             behind, left = first % _STRIDE, end - first
-            for line in islice(file, behind, behind + left):
-                yield text_of(line)
+            for number, line in enumerate(islice(file, behind, behind + left), first):
+                mark = b"" if number else BYTE_ORDER_MARK
+                yield text_of(line.removeprefix(mark))
                 left -= 1
             self._require_unchanged(file, missing=left)
 

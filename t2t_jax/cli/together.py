@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_jax.cli.endings import report
+from t2t_jax.cli.listeners import guard_stdout
 from t2t_jax.cli.options import Options
 from t2t_jax.config import to_dict
+from t2t_jax.data.known_words import FILE as KNOWN_WORDS
 from t2t_jax.differences import CHANGEABLE_ON_RESUME
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.files import MOST_JSON_BYTES, read_bounded
@@ -34,6 +36,8 @@ _FLAGS = (
     *("format", "token_scores", "alignments", "shards", "resume", "ensemble"),
 )
 _FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
+# The statuses of lines depend on it; runs of older versions have none.
+_OPTIONAL_FILES = (KNOWN_WORDS,)
 
 
 class Ended(Exception):
@@ -92,6 +96,7 @@ def reserve_stdout(processes: Processes) -> None:
     if processes.count > 1:
         sys.stdout.flush()
         sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+        guard_stdout()
         os.dup2(2, 1)
 
 
@@ -109,12 +114,12 @@ def settings_of(options: Options) -> dict[str, Any]:
       DataError: a file of the workdir cannot be read.
     """
     path, digest = options.workdir.path, hashlib.sha256()
-    for name in _FILES:
+    for name in (*_FILES, *_OPTIONAL_FILES):
         try:
             told = read_bounded(path / name, most=MOST_JSON_BYTES, mend="Change that.")
             digest.update(told)
         except FileNotFoundError:
-            digest.update(b"\0")
+            digest.update(b"\0" if name in _FILES else b"")
         except OSError as error:
             raise DataError(
                 f"{path / name} cannot be read: {error.strerror}. Change that."

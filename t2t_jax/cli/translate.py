@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any, BinaryIO, NamedTuple
 
 from t2t_jax.cli import prompt
@@ -21,7 +20,12 @@ from t2t_jax.cli.together import (
     settings_of,
     stage,
 )
-from t2t_jax.cli.translating import check_asked, load_translating, open_windows
+from t2t_jax.cli.translating import (
+    check_asked,
+    first_window,
+    load_translating,
+    open_windows,
+)
 from t2t_jax.cli.translation_report import TranslationReport, total_lines
 from t2t_jax.cli.waiting import waiting_lines
 from t2t_jax.cli.windows import Window, shared_windows
@@ -82,11 +86,14 @@ def _translate(options: Options, files: ExitStack) -> None:
     # What is wrong with lines is said before a model is loaded, if they come so soon.
     begin = list(islice(shared, 1))
     translating = load_translating(options)
+    if begin and len(begin[0].lines) >= first_window(options):
+        translating = translating.with_full_batches()
     total = total_lines(options.input) if processes.is_first else None
     with TranslationReport(total, is_heard=processes.is_first) as report:
         for window in chain(begin, shared):
             told = translating.told(window, processes=processes, seen=report.advance)
-            write = partial(write_lines, opened.out, report.counted(told))
+            counted = report.counted(told, first=window.first)
+            write = partial(write_lines, opened.out, counted)
             stage(processes, f"written from {window.first}", write)
         stage(processes, "written", files.close)  # The file appears here, or fails to.
 
@@ -108,15 +115,20 @@ def _answer(options: Options, files: ExitStack) -> None:
     check_asked(options)
     opened = opened_output(options.output, inputs=(options.input,), streamed=True)
     out = files.enter_context(opened)
-    groups = waiting_lines(options.input, most=most_rows(config))
+    most, strict = most_rows(config), options.strict
+    groups = waiting_lines(options.input, most=most, strict=strict)
     translating = load_translating(options)
-    translator = dataclasses.replace(translating.translator, row_growth=_ROW_GROWTH)
+    translator = translating.translator.with_row_growth(_ROW_GROWTH)
     translator.warm_up(groups.is_next_there)
     answered = 0
-    for lines in groups:
-        found = enumerate(translator.translations(lines, first=answered), answered)
-        write_lines(out, (translating.render(*numbered) for numbered in found))
-        answered += len(lines)
+    with TranslationReport(None, is_timed=False) as report:
+        for lines in groups:
+            found = translator.translations(lines, first=answered)
+            rendered = map(translating.render, count(answered), found)
+            write_lines(out, rendered)
+            for number, translation in enumerate(found, start=answered + 1):
+                report.count(translation.status, number)
+            answered += len(lines)
 
 
 def _refuse_several(processes: Processes) -> None:

@@ -14,6 +14,7 @@ from t2t_jax.cli.same_model import load_one
 from t2t_jax.cli.together import refuse_stdin, shared_out
 from t2t_jax.cli.windows import Window, require_as_many, windows
 from t2t_jax.data.line_counts import count_lines
+from t2t_jax.decoding.source_batches import most_rows
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.workdir import Workdir
@@ -21,6 +22,10 @@ from t2t_jax.workdir import Workdir
 if TYPE_CHECKING:
     from t2t_jax.decoding.translator import Translator
     from t2t_jax.trained import Model
+
+
+# More rows than any batch has.
+_FULL = 1 << 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +41,15 @@ class Translating:
     model: Model
     translator: Translator
     render: Render
+
+    def with_full_batches(self) -> Translating:
+        """Returns this for windows of one file, whose batches are to have few shapes.
+
+        Small windows then have the shapes of large ones, whatever the devices, and so
+        nothing more is compiled.
+        """
+        filled = self.translator.with_row_growth(_FULL)
+        return dataclasses.replace(self, translator=filled)
 
     def told(
         self,
@@ -111,20 +125,29 @@ def check_asked(options: Options) -> None:
         refuse_stdin(options.processes, flag, getattr(options, flag))
 
 
+def first_window(options: Options) -> int:
+    """Returns how many lines fill a batch of short ones on each process."""
+    return most_rows(options.config.decoding) * options.processes.count
+
+
 def open_windows(options: Options) -> Iterator[Window]:
     """Opens the input, and the prefixes if there are any.
+
+    The first windows are small, so that a reader of the output has lines early.
 
     Raises:
       InputMissingError: a file is not there or cannot be opened.
       DataError: both are files and have not as many lines.
     """
     if not options.prefixes:
-        return windows(text_lines(options.input))
+        lines = text_lines(options.input, strict=options.strict)
+        return windows(lines, smallest=first_window(options))
     files = [Path(options.input), Path(options.prefixes)]
     if all(path.is_file() for path in files):
         require_as_many(count_lines(files[1]), lines=count_lines(files[0]))
-    prefixes = text_lines(options.prefixes, flag="prefixes")
-    return windows(text_lines(options.input), prefixes)
+    prefixes = text_lines(options.prefixes, flag="prefixes", strict=options.strict)
+    lines = text_lines(options.input, strict=options.strict)
+    return windows(lines, prefixes, smallest=first_window(options))
 
 
 def load_translating(options: Options) -> Translating:

@@ -12,6 +12,11 @@ TRANSLATION_FLAGS = {
     "stream": Flag(
         "false", _TRANSLATE, "Answers each line as it comes, not all at the end."
     ),
+    "strict": Flag(
+        "false",
+        _TRANSLATE,
+        "Ends with exit code 65 at an input line that is not UTF-8.",
+    ),
     "prefixes": Flag(
         "",
         _TRANSLATE,

@@ -16,6 +16,14 @@ from t2t_jax.data.progress import Progress, Work
 from t2t_jax.errors import UserError
 
 _PATIENCE = 2.0  # seconds
+_MOST_WARNINGS = 3
+
+WARNINGS = {
+    "invalid_utf8": "is not UTF-8; what could not be read was replaced",
+    "unfamiliar": "is unfamiliar: the training text had less than two thirds of its "
+    "words",
+}
+"""What is wrong with a line of some statuses; the others are in the summary only."""
 
 TRANSLATING = Work("translated", "lines")
 """The work of most modes."""
@@ -28,10 +36,19 @@ class TranslationReport:
       total: how many lines there are; None where that is not known.
       is_heard: whether anything is said, which one of several processes does.
       done: lines that were translated before, and took none of the time.
+      is_timed: whether the summary has the time, which means nothing for a stream.
     """
 
-    def __init__(self, total: Count | None, *, is_heard: bool = True, done: int = 0):
+    def __init__(
+        self,
+        total: Count | None,
+        *,
+        is_heard: bool = True,
+        done: int = 0,
+        is_timed: bool = True,
+    ):
         self._total, self._is_heard, self._done = total, is_heard, done
+        self._is_timed = is_timed
         self._progress = Progress(
             say if is_heard else None,
             work=TRANSLATING,
@@ -50,19 +67,33 @@ class TranslationReport:
         """Shows that so many lines more are translated."""
         self._progress.advance(number)
 
-    def counted(self, told: Iterable[str]) -> Iterator[str]:
+    def counted(self, told: Iterable[str], *, first: int) -> Iterator[str]:
         """Takes the status off each line that is to be written, and counts it.
 
         Args:
           told: from `Translating.told`.
+          first: how many lines there are before them.
 
         Yields:
           What is to be written.
         """
-        for line in told:
+        for number, line in enumerate(told, start=first + 1):
             status, _, written = line.partition(" ")
-            self._statuses[status] += 1
+            self.count(status, number)
             yield written
+
+    def count(self, status: str, number: int) -> None:
+        """Counts a line, and warns of the first few that will not be translated well.
+
+        Args:
+          status: of its translation.
+          number: of the line, from 1.
+        """
+        self._statuses[status] += 1
+        found = self._statuses[status]
+        if status in WARNINGS and found <= _MOST_WARNINGS:
+            last = " (further lines are counted)" * (found == _MOST_WARNINGS)
+            self._progress.say(f"warning: line {number:,} {WARNINGS[status]}{last}.")
 
     def __exit__(
         self,
@@ -72,7 +103,7 @@ class TranslationReport:
     ) -> None:
         self._progress.__exit__(kind, error, trace)
         if error is None and self._is_heard:
-            seconds = time.monotonic() - self._began
+            seconds = time.monotonic() - self._began if self._is_timed else None
             before = f" {self._done:,} lines were there before." if self._done else ""
             if self._total and 0 < self._done == self._total.number:
                 say(f"All{before}")

@@ -7,7 +7,7 @@ from queue import Queue
 from threading import Thread
 from typing import IO, TypeAlias
 
-from t2t_jax.cli.lines import explained, opened_input, text_of
+from t2t_jax.cli.lines import decoded, explained, opened_input
 
 _Waiting: TypeAlias = Queue[str | Exception | None]
 """Lines, and after the last one why there are no more; None is the end of the file."""
@@ -32,7 +32,7 @@ class WaitingLines(Iterator[list[str]]):
         return next(self._groups)
 
 
-def waiting_lines(name: str, *, most: int) -> WaitingLines:
+def waiting_lines(name: str, *, most: int, strict: bool = False) -> WaitingLines:
     """Reads lines as they come, and hands out together those that wait.
 
     A thread begins to read at once. It reads no further ahead than `most` lines, so a
@@ -41,6 +41,7 @@ def waiting_lines(name: str, *, most: int) -> WaitingLines:
     Args:
       name: of a plain or .gz file or a pipe, or `-` for stdin.
       most: lines that may wait.
+      strict: whether a line that is not UTF-8 is an error.
 
     Returns:
       An iterator over groups of 1 to `most` lines, in their order, made as those of
@@ -54,16 +55,16 @@ def waiting_lines(name: str, *, most: int) -> WaitingLines:
         file = opened_input(name)
     waiting: _Waiting = Queue(most)
     # A daemon: where nobody wants the lines any more, nobody waits for them either.
-    Thread(target=_read_into, args=(waiting, file, name), daemon=True).start()
+    Thread(target=_read_into, args=(waiting, file, name, strict), daemon=True).start()
     return WaitingLines(waiting, most)
 
 
-def _read_into(waiting: _Waiting, file: IO[bytes], name: str) -> None:
+def _read_into(waiting: _Waiting, file: IO[bytes], name: str, strict: bool) -> None:
     end: Exception | None = None
     try:
         with explained(name), file:
-            for line in file:
-                waiting.put(text_of(line))
+            for line in decoded(file, name, strict=strict):
+                waiting.put(line)
     except Exception as error:  # Whatever it is: who waits for lines must not for ever.
         end = error
     waiting.put(end)

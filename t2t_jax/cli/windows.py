@@ -16,6 +16,7 @@ from t2t_jax.parallelism.distributed import Processes
 _MOST_LINES = 10_000
 # Memory is bounded whatever a line is.
 _MOST_CHARACTERS = 4_000_000
+_GROWTH = 4
 
 
 class Window(NamedTuple):
@@ -33,7 +34,11 @@ class Window(NamedTuple):
 
 
 def windows(
-    lines: Iterable[str], prefixes: Iterable[str] | None = None, *, first: int = 0
+    lines: Iterable[str],
+    prefixes: Iterable[str] | None = None,
+    *,
+    first: int = 0,
+    smallest: int = _MOST_LINES,
 ) -> Iterator[Window]:
     """Reads lines a window at a time, the same windows wherever they are read.
 
@@ -41,6 +46,9 @@ def windows(
       lines: of a file, to its end or to somewhere before.
       prefixes: as many; None where nothing is forced.
       first: how many lines of the file there are before these.
+      smallest: lines of the first window, so that its translations are there early;
+        each window has four times as many as the one before, up to 10,000. It does not
+        depend on who reads the output, which is the same in a pipe and in a file.
 
     Yields:
       All lines, in their order.
@@ -53,7 +61,7 @@ def windows(
       [Window(first=7, lines=['a', 'b'], prefixes=None)]
     """
     forced = None if prefixes is None else iter(prefixes)
-    for some in _groups(lines):
+    for some in _groups(lines, smallest):
         begins = None if forced is None else list(islice(forced, len(some)))
         if begins is not None:
             require_as_many(first + len(begins), lines=first + len(some))
@@ -110,7 +118,8 @@ def shared_windows(
         first += len(window.lines)
 
 
-def _groups(lines: Iterable[str]) -> Iterator[list[str]]:
+def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    size = min(size, _MOST_LINES)
     group: list[str] = []
     characters = 0
     for line in lines:
@@ -119,8 +128,9 @@ def _groups(lines: Iterable[str]) -> Iterator[list[str]]:
             group, characters = [], 0
         group.append(line)
         characters += len(line)
-        if len(group) == _MOST_LINES:
+        if len(group) == size:
             yield group
             group, characters = [], 0
+            size = min(_GROWTH * size, _MOST_LINES)
     if group:
         yield group

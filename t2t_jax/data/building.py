@@ -126,7 +126,7 @@ def build_cache(
     told = {**meta, "dtype": dtype, **Tally.total(parts).to_dict()}
     told["parts"] = [part.to_dict() for part in parts]
     told["files"] = files
-    text = json.dumps(told, ensure_ascii=False)
+    text = json.dumps(told)  # ASCII: names of files need not be UTF-8
     (joined / META_FILE).write_text(text + "\n", encoding="utf-8")
     sharding.sync(joined)
     return joined

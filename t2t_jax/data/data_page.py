@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.data.filters import REASONS
-from t2t_jax.data.leaks import leak_warnings
+from t2t_jax.data.known_words import MOST_WORDS
+from t2t_jax.data.leaks import copy_warnings, leak_counts, leak_warnings
 from t2t_jax.data.tally import LONGEST_NAME, SIDES, clip
 
 _WIDEST_BAR = 24
@@ -42,7 +43,13 @@ def report_text(told: dict[str, Any]) -> str:
         if "batches_per_epoch_at_least" in corpus:
             batches = corpus["batches_per_epoch_at_least"]
             lines.append(f"  an epoch has at least {batches:,} batches")
+        if "source_words" in corpus:
+            words, most = corpus["source_words"], " (the most that are kept)"
+            lines.append(
+                f"  {words:,} different source words{most * (words >= MOST_WORDS)}"
+            )
         lines += _corpus_lines(corpus)
+        lines += [f"  {warning}" for warning in copy_warnings(corpus.get("copies", {}))]
         lines += _part_lines(corpus.get("parts", ()))
     lines += ["", *_leak_lines(told["leaks"])]
     return "\n".join(lines) + "\n"
@@ -115,7 +122,11 @@ def _histogram_lines(bins: dict[str, Any]) -> Iterator[str]:
 def _leak_lines(leaks: dict[str, dict[str, Any]]) -> Iterator[str]:
     names = ", ".join(clip(spec, LONGEST_NAME) for spec in leaks)
     yield f"Looked for in the training text: {names}"
-    yield from leak_warnings(leaks) or ["No line of that is in the training text."]
+    if any(found[side] for found in leaks.values() for side in SIDES):
+        yield from leak_counts(leaks)
+    else:
+        yield "No line of that is in the training text."
+    yield from [*leak_warnings(leaks), *copy_warnings(leaks)]
     for found in leaks.values():
         for pair in found["examples"]:
             place = f"  {_place(pair)}, training {_place(pair['train'])}:"

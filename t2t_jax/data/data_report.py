@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.filters import REASONS
+from t2t_jax.data.leaks import find_copies
 from t2t_jax.data.mixture import place_of
 from t2t_jax.data.tally import LONGEST_NAME, MOST_EXAMPLES, SIDES, clip
 from t2t_jax.data.token_cache import TokenCache
@@ -40,8 +41,9 @@ def describe_data(
       fingerprint, counts, examples by reason with the places where they stand, and for
       both sides tokens, mean length, a histogram of lengths (eos included in all of
       them), and the share of tokens that is unknown; the same of each of its parts, if
-      it has several. Of training: how many batches an epoch has at least. And the
-      leaks.
+      it has several. Of training: how many batches an epoch has at least, and how many
+      different words its sources have, and of each part how many pairs are copies. And
+      the leaks.
     """
     sides = vocabularies._asdict()
     told: dict[str, Any] = {
@@ -68,6 +70,9 @@ def describe_data(
             ]
     least = least_batches(train, config)
     told["train"]["batches_per_epoch_at_least"] = least
+    told["train"]["copies"] = find_copies(train)
+    if train.source_words is not None:
+        told["train"]["source_words"] = len(train.source_words)
     return {**told, "leaks": leaks}
 
 

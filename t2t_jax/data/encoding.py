@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.filters import KEPT, Flags, Hashes, reasons_for, text_hashes
+from t2t_jax.data.known_words import distinct_hashes
 from t2t_jax.data.packing import Integers
 
 # A piece has 16 characters at most, so a line four times beyond that for each of its
 # subwords is too long whatever its pieces are, and is not worth encoding.
 _CHARACTERS_PER_SUBWORD = 64
+_NO_HASHES: Hashes = np.zeros(0, np.uint64)
 
 
 def most_characters(config: DataConfig) -> int:
@@ -52,18 +54,25 @@ class Encoded(NamedTuple):
       reasons: [P] why each was dropped, a number in `filters.REASONS`, or `KEPT`.
       source: the kept pairs' sentences to translate.
       target: their translations.
+      source_words: hashes of the words of `source`, sorted, each once.
     """
 
     reasons: npt.NDArray[np.int8]
     source: EncodedSide
     target: EncodedSide
+    source_words: Hashes = _NO_HASHES
 
     def with_reasons(self, reasons: npt.NDArray[np.int8]) -> Encoded:
         """Returns this without the pairs for which `reasons` [P] has one more."""
         still = reasons[self.reasons == KEPT] == KEPT
         if still.all():
             return self
-        return Encoded(reasons, self.source.select(still), self.target.select(still))
+        # Duplicates have no words of their own.
+        return self._replace(
+            reasons=reasons,
+            source=self.source.select(still),
+            target=self.target.select(still),
+        )
 
 
 class Encoder:
@@ -106,7 +115,8 @@ class Encoder:
             config=self._config,
         )
         kept = reasons == KEPT
-        return Encoded(reasons, source.select(kept), target.select(kept))
+        words = distinct_hashes(compress(sources, kept))
+        return Encoded(reasons, source.select(kept), target.select(kept), words)
 
     def _encode_side(self, processor: Any, lines: Sequence[str]) -> EncodedSide:
         most = most_characters(self._config)

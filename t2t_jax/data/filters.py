@@ -114,14 +114,36 @@ class Seen:
     def are_new(self, hashes: Hashes) -> Flags:
         """Returns which of `hashes` [P] are here for the first time; notes them all."""
         values, first_places = np.unique(hashes, return_index=True)
-        new = np.ones(len(values), np.bool_)
-        for run in self._runs:
-            places = np.minimum(np.searchsorted(run, values), len(run) - 1)
-            new &= run[places] != values
+        new = self._unseen(values)
         self._add(values[new])
         answer = np.zeros(len(hashes), np.bool_)
         answer[first_places[new]] = True
         return answer
+
+    def add(self, hashes: Hashes, *, most: int) -> int:
+        """Adds those of some hashes that are new, up to a bound.
+
+        Args:
+          hashes: sorted, without duplicates.
+          most: how many to add at most.
+
+        Returns:
+          How many were added.
+        """
+        new = hashes[self._unseen(hashes)][:most]
+        self._add(new)
+        return len(new)
+
+    def values(self) -> Hashes:
+        """Returns all hashes, sorted."""
+        return np.sort(np.concatenate([np.zeros(0, np.uint64), *self._runs]))
+
+    def _unseen(self, values: Hashes) -> Flags:
+        new = np.ones(len(values), np.bool_)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, values), len(run) - 1)
+            new &= run[places] != values
+        return new
 
     def _add(self, run: Hashes) -> None:
         if not len(run):

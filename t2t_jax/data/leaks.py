@@ -20,6 +20,10 @@ from t2t_jax.errors import Attempts, InputMissingError
 
 _BLOCK = 1 << 20
 _BITS = (1 << 20) - 1
+_MANY_ALONE = 0.3
+
+MANY_COPIES = 0.3
+"""Share of pairs with one text on both sides from which on there is a warning."""
 
 
 def find_all_leaks(
@@ -78,6 +82,7 @@ def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
     best = next((i for i in (2, 0, 1) if counts[i]), 2)
     return {
         "pairs": len(pairs),
+        "copies": int(((hashes[0] == hashes[1]) & filled).sum()),
         **dict(zip(("source", "target", "both"), counts, strict=True)),
         "examples": [
             {
@@ -117,21 +122,99 @@ def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:
 
 
 def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Words what `find_all_leaks` has found, a line for each corpus that is known.
+    """Words what `find_all_leaks` has found, as far as scores may be misleading.
+
+    A pair that is in the training text is always worth a warning. That only its source
+    is there, with another translation, or only its target, is common, and worth one
+    where it is true of 30 % of a corpus.
 
     Example:
       >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
-      ['warning: of the 9 pairs of tsv:a 1 are in the training text as they are (2 by
-      their source, 1 by their target). Scores on them measure memory.']
+      ['warning: 1 of the 9 pairs of tsv:a is in the training text. Scores on it measure
+      memory, too.']
+      >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 0}})
+      []
+    """
+    warnings = []
+    for spec, found in leaks.items():
+        name, pairs, both = clip(spec, LONGEST_NAME), found["pairs"], found["both"]
+        if both:
+            warnings.append(
+                f"warning: {both:,} of the {pairs:,} pairs of {name} {_are(both)} in "
+                "the training text. Scores on it measure memory, too."
+            )
+        for side, others in (("source", "translations"), ("target", "sources")):
+            alone = found[side] - both
+            if alone and alone >= _MANY_ALONE * pairs:
+                warnings.append(
+                    f"warning: {alone:,} of the {pairs:,} {side}s of {name} "
+                    f"({alone / pairs:.0%}) {_are(alone)} in the training text, with "
+                    f"other {others}. Scores on it may be higher than on new text."
+                )
+    return warnings
+
+
+def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Words how much of each corpus is in the training text, a line each.
+
+    Example:
+      >>> leak_counts({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
+      ['tsv:a: of 9 pairs 1 is in the training text; 1 source and 0 targets are there in
+      other pairs.']
+    """
+    lines = []
+    for spec, found in leaks.items():
+        both = found["both"]
+        sources, targets = (found[side] - both for side in ("source", "target"))
+        lines.append(
+            f"{clip(spec, LONGEST_NAME)}: of {found['pairs']:,} pairs {both:,} "
+            f"{_are(both)} in the training text; {sources:,} "
+            f"source{'s' * (sources != 1)} and {targets:,} "
+            f"target{'s' * (targets != 1)} are there in other pairs."
+        )
+    return lines
+
+
+def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
+    """Counts the pairs of each part of a corpus that have one text on both sides.
+
+    Returns:
+      `pairs` and `copies` among them, by the name of the part.
+    """
+    source, target = cache.hashes
+    found, start = {}, 0
+    for corpus, pairs in zip(cache.corpora, cache.part_pairs, strict=True):
+        copies = 0
+        for block in range(start, start + pairs, _BLOCK):
+            rows = slice(block, min(block + _BLOCK, start + pairs))
+            copies += int(np.count_nonzero(source[rows] == target[rows]))
+        found[corpus.spec] = {"pairs": pairs, "copies": copies}
+        start += pairs
+    return found
+
+
+def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Words what `find_copies` has found, where it is 30 % of a corpus or more.
+
+    Args:
+      found: `pairs` and `copies` of each corpus, by its name.
+
+    Example:
+      >>> copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})
+      ['warning: 3 of the 9 pairs of text:a,b (33%) have the same text on both sides.
+      Check that its files are a text and its translation.']
     """
     return [
-        f"warning: of the {found['pairs']:,} pairs of {clip(spec, LONGEST_NAME)} "
-        f"{found['both']:,} are in the training text as they are "
-        f"({found['source']:,} by their source, {found['target']:,} by their target). "
-        "Scores on them measure memory."
-        for spec, found in leaks.items()
-        if found["source"] or found["target"]
+        f"warning: {one['copies']:,} of the {one['pairs']:,} pairs of "
+        f"{clip(spec, LONGEST_NAME)} ({one['copies'] / one['pairs']:.0%}) have the "
+        "same text on both sides. Check that its files are a text and its translation."
+        for spec, one in found.items()
+        if one["copies"] and one["copies"] >= MANY_COPIES * one["pairs"]
     ]
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def open_held_out(spec: str, *, say: Callable[[str], None]) -> tuple[Corpus, ...]:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from t2t_jax.data.encoding import Encoded
 from t2t_jax.data.filters import KEPT, Hashes
+from t2t_jax.data.known_words import union
 from t2t_jax.data.tally import SIDES, Tally
 from t2t_jax.files import inside, read_object
 
@@ -31,6 +32,9 @@ SHARD_PAIRS = 250_000
 _READERS = 8
 _COUNTS = "shard.json"
 _LINES = "line_numbers"
+
+WORDS = "source.words"
+"""The file of hashes of the source words, sorted, each once."""
 
 
 class Piece(NamedTuple):
@@ -90,6 +94,8 @@ def write_shard(place: Path, pieces: Sequence[Piece]) -> Shard:
         for piece in pieces
     )
     files[_LINES] = _write(beside / _LINES, lines)
+    words = union(piece.encoded.source_words for piece in pieces)
+    files[WORDS] = _write(beside / WORDS, [words])
     tally = Tally.total(piece.tally for piece in pieces)
     part = pieces[0].part
     told = {"part": part, "tally": tally.to_dict(), "files": files}
@@ -180,6 +186,8 @@ def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
         offsets = _offsets(shards, f"{side}.lengths")
         files[f"{side}.offsets"] = _write(into / f"{side}.offsets", offsets)
     files[_LINES] = _write(into / _LINES, _contents(shards, _LINES))
+    parts = (np.fromfile(shard.place / WORDS, np.uint64) for shard in shards)
+    files[WORDS] = _write(into / WORDS, [union(parts)])
     return files
 
 

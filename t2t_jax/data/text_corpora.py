@@ -103,9 +103,11 @@ class TsvCorpus:
                 continue
             fields = line.split("\t")
             if len(fields) < needed:
-                problems.add(
-                    f"{self.path}:{number}: has {len(fields)} of the {needed} columns "
-                    "that a line must have, with a tab between two."
+                problems.add_line(
+                    str(self.path),
+                    number,
+                    f"has {len(fields)} of the {needed} columns that a line must have, "
+                    "with a tab between two.",
                 )
             elif not problems.count:
                 yield fields[source], fields[target]

@@ -61,9 +61,8 @@ class TfdsCorpus:
             numbers = range(start, min(start + _BATCH, len(records)))
             batch = self._read(records, numbers)
             for number, texts in zip(numbers, batch, strict=True):
-                place = f"{self.spec}: example {number}"
                 source, target = (
-                    one_line(text, f"{place}, {language}", problems)
+                    one_line(text, self.spec, number, problems, language=language)
                     for text, language in zip(texts, self.languages, strict=True)
                 )
                 if not problems.count:

@@ -102,22 +102,31 @@ def read_pairs(
         ) from error
 
 
-def one_line(text: bytes, place: str, problems: LineProblems) -> str:
+def one_line(
+    text: bytes, name: str, number: int, problems: LineProblems, *, language: str
+) -> str:
     r"""Decodes a sentence, with spaces for what would break a line in two.
 
     Args:
       text: the sentence as TFDS gives it.
-      place: where it stands, for the message.
+      name: of the set, for the message.
+      number: of the example, from 0.
       problems: where invalid UTF-8 is noted; the sentence is then empty.
+      language: of the sentence.
 
     Example:
-      >>> one_line(b"two\r\nlines", "example 7, en", LineProblems())
+      >>> one_line(b"two\r\nlines", "a", 7, LineProblems(), language="en")
       'two lines'
     """
     try:
         decoded = text.decode()
     except UnicodeDecodeError as error:
-        problems.add(f"{place}: invalid UTF-8 ({error.reason}).")
+        problems.add_line(
+            f"{name}, {language}",
+            number,
+            f"invalid UTF-8 ({error.reason}).",
+            location=f"{name}: example {number}, {language}",
+        )
         return ""
     return _BREAK.sub(" ", decoded)
 

@@ -35,14 +35,14 @@ from t2t_jax.data.mixture import Place, place_of
 from t2t_jax.data.packing import Integers
 from t2t_jax.data.progress import Progress
 from t2t_jax.data.refusals import refusal
-from t2t_jax.data.shards import is_whole
+from t2t_jax.data.shards import WORDS, is_whole
 from t2t_jax.data.tally import LONGEST_NAME, clip
 from t2t_jax.data.token_side import TokenSide, mapped
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import OutputError
 from t2t_jax.files import read_object
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class TokenCache:
       hashes: of each side's sentences, [N] both.
       weights: how often the pairs of each part are seen in an epoch.
       corpora: the parts themselves, as whoever opened this has named them.
+      source_words: hashes of the words of the source sentences, sorted, each once.
     """
 
     source: TokenSide
@@ -66,6 +67,7 @@ class TokenCache:
     hashes: tuple[Hashes, ...] = ()
     weights: tuple[float, ...] = (1.0,)
     corpora: tuple[Corpus, ...] = ()
+    source_words: Hashes | None = None
 
     @property
     def num_pairs(self) -> int:
@@ -226,6 +228,7 @@ def _open(place: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
                 mapped(place / f"{side}.hashes", np.uint64)
                 for side in ("source", "target")
             ),
+            source_words=np.fromfile(place / WORDS, np.uint64),
         )
         return _as_named(cache, corpus)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from t2t_jax.decoding.splitting import split_line
 
 _LOGGER = logging.getLogger(__name__)
+# NUL is valid UTF-8, and in no text: what is full of it is mostly UTF-16.
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class _Vocabulary(Protocol):
@@ -106,6 +109,19 @@ def warn_of_cuts(sources: Sequence[Source], num_lines: int, longest: int) -> Non
             num_lines,
             longest,
         )
+
+
+def is_text(line: str) -> bool:
+    r"""Returns whether a line was valid UTF-8 without NUL characters.
+
+    Args:
+      line: decoded with lone surrogates for invalid bytes.
+
+    Example:
+      >>> is_text("größe"), is_text("gr\udcf6\udcdfe"), is_text("a\0b")
+      (True, False, False)
+    """
+    return _NO_TEXT.search(line) is None
 
 
 def whole_characters(line: str) -> str:

@@ -12,7 +12,12 @@ import numpy.typing as npt
 
 Attention: TypeAlias = npt.NDArray[np.float32]
 
-Status: TypeAlias = Literal["empty", "no_eos", "truncated", "chunked", "ok"]
+Status: TypeAlias = Literal[
+    "invalid_utf8", "empty", "no_eos", "truncated", "unfamiliar", "chunked", "ok"
+]
+
+UNFAMILIAR = 1 / 3
+"""A line with a larger share of unseen words has the status `unfamiliar`."""
 
 END = "</s>"
 """How the eos is spelt among the pieces of a text."""
@@ -93,12 +98,18 @@ class Translation:
         was too long was split, its parts translated, and joined again.
       source_cut: whether a part was still longer than `decoding.max_source_length` and
         was cut there.
+      invalid_utf8: whether the line, or its prefix, held bytes that are not UTF-8
+        (lone surrogates in a string) or a NUL.
+      unseen_words: share of the line's words that the training text did not have, 0
+        where there are none; None where the model does not know its training text.
     """
 
     hypotheses: tuple[Hypothesis, ...]
     source_tokens: tuple[str, ...] = ()
     num_parts: int = 1
     source_cut: bool = False
+    invalid_utf8: bool = False
+    unseen_words: float | None = None
 
     @property
     def text(self) -> str:
@@ -128,13 +139,15 @@ class Translation:
     @property
     def status(self) -> Status:
         """How it went in a word, the gravest that is true; "ok" where none is."""
-        if not self.num_parts:
-            return "empty"
-        if self.truncated:
-            return "no_eos"
-        if self.source_cut:
-            return "truncated"
-        return "chunked" if self.num_parts > 1 else "ok"
+        is_true: dict[Status, bool] = {
+            "invalid_utf8": self.invalid_utf8,
+            "empty": not self.num_parts,
+            "no_eos": self.truncated,
+            "truncated": self.source_cut,
+            "unfamiliar": (self.unseen_words or 0) > UNFAMILIAR,
+            "chunked": self.num_parts > 1,
+        }
+        return next((status for status, holds in is_true.items() if holds), "ok")
 
 
 _SILENCE = Hypothesis(text="", score=0.0, log_probability=0.0, num_tokens=0, ended=True)

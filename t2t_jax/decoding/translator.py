@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,12 @@ from t2t_jax.decoding.outputs import require_finite, translations_of
 from t2t_jax.decoding.overlapping import AT_ONCE, overlapped
 from t2t_jax.decoding.rules import rules_of
 from t2t_jax.decoding.source_batches import SourceBatch, lone_shapes, source_batches
-from t2t_jax.decoding.sources import Source, sources_of, warn_of_cuts
+from t2t_jax.decoding.sources import Source, is_text, sources_of, warn_of_cuts
 from t2t_jax.decoding.translation import NOTHING, Translation, join
 from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
+    from t2t_jax.data.known_words import KnownWords
     from t2t_jax.data.vocabularies import Vocabularies
 
 
@@ -58,6 +59,7 @@ class Translator:
       row_growth: where there are fewer lines than a batch has rows, it takes the next
         power of this; see `source_batches`.
       examiner: finds the scores of single tokens, or attention; None: neither.
+      known_words: the source words of the training text; None where they are not known.
       at_once: batches under way where one device has the model; with 1 all is done in
         the caller's thread, and in what JAX's context managers have set there.
     """
@@ -67,6 +69,7 @@ class Translator:
     config: DecodingConfig
     row_growth: int = 2
     examiner: Examiner | None = None
+    known_words: KnownWords | None = None
     at_once: int = AT_ONCE
 
     def translate(self, lines: Iterable[str]) -> list[str]:
@@ -159,7 +162,10 @@ class Translator:
         parts_of: dict[int, list[Source]] = {}
         for source in sources:
             parts_of.setdefault(source.line, []).append(source)
-        yield from ((n, NOTHING) for n in range(len(lines)) if n not in parts_of)
+        notes = self._notes(lines, prefixes)
+        for number in range(len(lines)):
+            if number not in parts_of:
+                yield number, dataclasses.replace(NOTHING, **notes[number])
         found: dict[tuple[int, int], Translation] = {}
         for source, translation in self._decoded(sources, forced, first=first):
             number = source.line
@@ -173,8 +179,28 @@ class Translator:
                     length_penalty=self.config.length_penalty,
                     ranked=not self.config.sample,
                 )
-                yield number, joined
+                yield number, dataclasses.replace(joined, **notes[number])
         warn_of_cuts(sources, len(lines), longest)
+
+    def _notes(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None
+    ) -> list[dict[str, Any]]:
+        """Returns what is known of each line before it is translated."""
+        begins = prefixes or [""] * len(lines)
+        shares: Sequence[float | None] = [None] * len(lines)
+        if self.known_words is not None:
+            shares = self.known_words.unseen_shares(lines)
+        return [
+            {
+                "invalid_utf8": not (is_text(line) and is_text(begin)),
+                "unseen_words": share,
+            }
+            for line, begin, share in zip(lines, begins, shares, strict=True)
+        ]
+
+    def with_row_growth(self, row_growth: int) -> Translator:
+        """Returns this with batches of other sizes; see `source_batches`."""
+        return dataclasses.replace(self, row_growth=row_growth)
 
     def warm_up(self, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Compiles what a line that comes alone is likely to need.

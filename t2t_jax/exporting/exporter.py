@@ -54,17 +54,23 @@ class Wish(NamedTuple):
     Attributes:
       form: one of `forms.FORMS`.
       quantization: of numbers in CTranslate2's model; the others keep float32.
+      max_bleu_loss: by how much BLEU of CTranslate2's model may be lower; None is as
+        much as is usual for the quantization.
     """
 
     form: str
     quantization: str = "float32"
+    max_bleu_loss: float | None = None
 
     @property
     def tolerance(self) -> Tolerance:
         """How far the export may be from the model."""
         if self.form != "ctranslate2":
             return comparison.EXACT
-        return _TOLERANCES[self.quantization]
+        usual = _TOLERANCES[self.quantization]
+        if self.max_bleu_loss is None:
+            return usual
+        return usual._replace(bleu=self.max_bleu_loss)
 
     def require_possible(self, config: Config) -> None:
         """Checks that there is what writes it, before there is anything to write.
@@ -145,6 +151,7 @@ def export(
                 origin=origin,
                 comparison=found,
                 quantization=wish.quantization,
+                max_bleu_loss=wish.tolerance.bleu,
                 positions=_positions(wish, config),
                 unsaid=model.vocabularies.target.pieces((PAD, BOS)),
                 params_sha256=fingerprint_params(model.params),
@@ -152,7 +159,7 @@ def export(
                 versions=facts.versions(),
             )
         )
-        (beside / "README.md").write_text(card, encoding="utf-8")
+        (beside / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         facts.write_sums(beside)
     return found
 
@@ -184,6 +191,7 @@ def _write(
         vocabularies=model.vocabularies,
         config=config,
         origin=origin,
+        known_words=model.known_words,
         as_safetensors=wish.form == "safetensors",
     )
 
@@ -216,7 +224,10 @@ def _require_same(params: Params, written: Params) -> None:
 
 def _change(wish: Wish) -> str:
     if wish.quantization != "float32":
-        return "Take --quantization=float32, or a model that was trained for longer."
+        return (
+            "Use --quantization=float32, or a model that was trained for longer; if "
+            "only BLEU is too low, set what is acceptable with --max_bleu_loss."
+        )
     return "This is a mistake of the program or of a package: please report it."
 
 

@@ -73,6 +73,7 @@ class Facts:
       origin: from `facts.origin_of`.
       comparison: what the check of the export has shown.
       quantization: what the numbers are written as.
+      max_bleu_loss: by how much the export's BLEU was allowed to be lower.
       positions: how many CTranslate2's model knows; 0 for the other forms.
       unsaid: pieces that no translation holds, pad and bos.
       params_sha256: of the parameters in float32, however they are written.
@@ -86,6 +87,7 @@ class Facts:
     origin: Mapping[str, Any]
     comparison: Comparison
     quantization: str
+    max_bleu_loss: float
     positions: int
     unsaid: Sequence[str]
     params_sha256: str
@@ -215,6 +217,7 @@ def _checked(facts: Facts) -> str:
             "BLEU, beam: before, after",
             _both(found.beam_bleu, found.exported_beam_bleu),
         ),
+        ("largest loss of BLEU that was accepted", f"{facts.max_bleu_loss:g}"),
         ("signature", f"`{found.bleu_signature}`"),
     ]
     return (

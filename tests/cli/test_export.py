@@ -42,6 +42,18 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
         ),
         (["--to=model_dir", "--output=x", "--source=a"], r"without --reference"),
         (["--to=model_dir", "--output=x", "--reference=a"], r"without --source"),
+        (
+            ["--to=safetensors", "--output=x", "--max_bleu_loss=2"],
+            r"--max_bleu_loss=2\.0 is for --to=ctranslate2",
+        ),
+        (
+            ["--to=ctranslate2", "--output=x", "--max_bleu_loss=-1"],
+            r"--max_bleu_loss=-1 must be a number from 0",
+        ),
+        (
+            ["--to=ctranslate2", "--output=x", "--max_bleu_loss=nan"],
+            r"--max_bleu_loss=nan must be a number from 0",
+        ),
         (["--to=model_dir", "--output=x", "--check_lines=0"], r"whole number from 1"),
     ],
 )

@@ -44,29 +44,57 @@ def test_a_job_that_comes_late_leaves_what_is_there(place, speak, capsys):
     assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
 
 
+@pytest.mark.parametrize("gone", ["out", "out.shards.json"])
+def test_an_output_that_is_gone_is_made_again(place, speak, gone):
+    speak(*JOB)
+    (place / gone).unlink()
+    assert len(speak(*JOB, "--resume").calls) == 3
+    assert lines_of("out") == SPOKEN
+
+
 @pytest.mark.parametrize(
-    ("content", "argv"),
+    ("argv", "reason"),
     [
-        (None, JOB),
-        ("0:A\n", JOB),
-        ("", (*JOB, "--format=tsv")),
-        ("", (*JOB, "--checkpoint=7")),
+        (("--format=tsv",), "--format was '' and is 'tsv'"),
+        (("--checkpoint=7",), "--checkpoint was 'best' and is '7'"),
+        (("--beam_size=1",), "config.decoding.beam_size was 4 and is 1"),
+        (("--format=tsv", "--n_best=2"), "config.decoding.n_best was 1 and is 2"),
+        (("--prefixes=in",), "the content of --prefixes was None and is"),
+        (("--ensemble=run",), r"--ensemble was \[\] and is \['run'\]"),
+        (("--shards=2",), "--shards was 3 and is 2"),
     ],
 )
-def test_what_is_not_there_as_it_was_made_is_made_again(place, speak, content, argv):
+def test_a_finished_output_of_other_settings_is_refused(
+    speak, monkeypatch, argv, reason
+):
     speak(*JOB)
-    if content:
-        (place / "out").write_text(content)
-    elif content is None:
-        (place / "out").unlink()
-    assert len(speak(*argv, "--resume").calls) == 3
-    if argv == JOB:
-        assert lines_of("out") == SPOKEN
+    was = os.stat("out")
+    # Before a model is loaded.
+    monkeypatch.delattr(sharded_translation, "load_translating")
+    message = rf"out is complete and was made otherwise: .*{reason}"
+    with pytest.raises(ConfigError, match=message):
+        translate.run(options_of(*JOB, *argv, "--resume"))
+    assert os.stat("out") == was
+    assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
 
 
-def test_another_model_translates_again(speak):
+def test_a_finished_output_of_another_model_or_text_is_refused(place, speak):
     speak(*JOB)
-    assert len(speak(*JOB, "--resume", loud=Loud(bias=1.0)).calls) == 3
+    with pytest.raises(ConfigError, match="the content of the checkpoint was"):
+        speak(*JOB, "--resume", loud=Loud(bias=1.0))
+    (place / "in").write_text("other\n")
+    with pytest.raises(ConfigError, match="the content of --input was"):
+        speak(*JOB, "--resume")
+    assert lines_of("out") == SPOKEN
+
+
+def test_a_finished_output_that_was_edited_is_not_replaced(place, speak):
+    speak(*JOB)
+    (place / "out").write_text("corrected by hand\n")
+    with pytest.raises(OutputError, match="out has been modified since it was written"):
+        speak(*JOB, "--resume")
+    assert lines_of("out") == ["corrected by hand"]
+    assert len(speak(*JOB).calls) == 3
 
 
 def test_without_resume_a_job_begins_again(speak):

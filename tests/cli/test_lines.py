@@ -37,7 +37,9 @@ from t2t_jax.errors import DataError, InputMissingError, OutputError
         (b"a\nb", ["a", "b"]),  # the last newline is missing
         (b"a\n\n\nb\n\n", ["a", "", "", "b", ""]),
         ("ä\u2028b\x85c\x0bd\n".encode(), ["ä\u2028b\x85c\x0bd"]),  # one line only
-        (b"a\xff\xfeb\nc\n", ["a\ufffd\ufffdb", "c"]),
+        (b"a\xff\xfeb\nc\n", ["a\udcff\udcfeb", "c"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),  # one mark
+        (b"a\r\nb\r\n", ["a\r", "b\r"]),
         (b" a \t\n", [" a \t"]),
     ],
 )

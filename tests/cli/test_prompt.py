@@ -120,7 +120,9 @@ def converse(monkeypatch):
     return hold
 
 
-@pytest.mark.parametrize("last", [EOFError(), ":quit", " :quit "])
+@pytest.mark.parametrize(
+    "last", [EOFError(), ":quit", " :quit ", ":q", "quit", "exit", ":exit"]
+)
 def test_lines_are_answered_until_somebody_leaves(converse, capsys, ended, last):
     code, model = converse("a", "", "  ", "b c", last)
     assert (code, ended) == (0, [])
@@ -158,6 +160,20 @@ def test_two_interrupts_in_a_row_leave_quietly(converse, capsys, typed, lines):
 def test_another_signal_ends_the_process_as_everywhere(converse):
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
         converse(KeyboardInterrupt("SIGTERM"))
+
+
+def test_a_line_of_unseen_words_is_warned_of(converse, capsys, monkeypatch):
+    class Unseen(Model):
+        def iterate(self, lines, **options):
+            for number, found in super().iterate(lines, **options):
+                share = 0.6 if "new" in lines[number] else 1 / 3
+                yield number, dataclasses.replace(found, unseen_words=share)
+
+    monkeypatch.setitem(globals(), "Model", Unseen)
+    converse("new", "known", EOFError())
+    said = capsys.readouterr().err
+    assert "ms, unfamiliar\n  warning: 60% of these words were never seen in" in said
+    assert said.count("unfamiliar") == said.count("warning") == 1
 
 
 def test_help_lists_the_commands_and_nothing_else(converse, capsys):
@@ -242,7 +258,7 @@ def test_any_language_is_spoken_whatever_the_locale(converse, monkeypatch):
         monkeypatch.setattr(sys, name, stream)
     converse("ü\udcff", EOFError())
     assert streams[1].buffer.getvalue().decode() == "0:Ü?\n"
-    assert (streams[0].encoding, streams[0].errors) == ("utf-8", "replace")
+    assert (streams[0].encoding, streams[0].errors) == ("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize(

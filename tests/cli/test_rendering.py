@@ -84,6 +84,7 @@ def test_jsonl_is_an_object_with_all_of_the_best():
         "status": "chunked",
         "translation": "b\ta",
         "score": -0.123456789,
+        "unseen_words": None,
         "source_tokens": ["▁A", "▁B", "</s>"],
     }
     assert first == {

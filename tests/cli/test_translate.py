@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from t2t_jax.cli import endings, translate
+from t2t_jax.cli import endings, translate, windows
 from t2t_jax.decoding import translator
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.parallelism import gathering
@@ -73,6 +73,16 @@ def test_a_window_is_written_before_the_next_one_is_there(place, speak):
     job.join(timeout=20)
     assert not job.is_alive()
     os.close(take)
+
+
+def test_the_first_lines_are_written_early(place, speak, monkeypatch):
+    """As many as fill a batch, and not ten thousand."""
+    monkeypatch.setattr(windows, "_MOST_LINES", 10_000)
+    (place / "in").write_text("".join(f"{n}\n" for n in range(20_000)))
+    loud = speak("--output=out")
+    sizes = [len(lines) for _, lines in loud.calls]
+    assert sizes == [62, 248, 992, 3_968, 10_000, 4_730]
+    assert lines_of("out") == [f"{n}:{n}" for n in range(20_000)]
 
 
 def test_what_goes_wrong_in_a_later_window_leaves_no_file(place, speak):

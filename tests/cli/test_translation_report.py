@@ -20,11 +20,8 @@ def test_a_short_job_has_a_last_line_alone(clock, capsys):
     with TranslationReport(Count(3, True)) as report:
         clock[0] += 1
         report.advance(3)
-        assert list(report.counted(["ok a b", "empty ", "no_eos c"])) == [
-            "a b",
-            "",
-            "c",
-        ]
+        told = ["ok a b", "empty ", "no_eos c"]
+        assert list(report.counted(told, first=0)) == ["a b", "", "c"]
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (

@@ -1,5 +1,6 @@
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 from t2t_jax.cli import windows as windows_module
 from t2t_jax.cli.together import Ended
 from t2t_jax.cli.windows import shared_windows, windows
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.source_batches import most_rows, source_batches
 from t2t_jax.errors import DataError
 from tests.cli.threads import on_all
 
@@ -28,6 +31,39 @@ def test_windows_hold_all_lines_in_order_and_none_is_too_large(lines, first):
         number += len(window.lines)
         assert 1 <= len(window.lines) <= 3
         assert len(window.lines) == 1 or sum(map(len, window.lines)) <= 11
+
+
+def test_windows_grow_from_a_small_one(monkeypatch):
+    monkeypatch.setattr(windows_module, "_MOST_LINES", 40)
+    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 1_000)
+    found = list(windows(["a"] * 100, smallest=2))
+    assert [len(window.lines) for window in found] == [2, 8, 32, 40, 18]
+    assert [window.first for window in found] == [0, 2, 10, 42, 82]
+
+
+def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
+    monkeypatch.setattr(windows_module, "_MOST_LINES", 10_000)
+    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 4_000_000)
+    config = DecodingConfig()
+    lengths = np.random.default_rng(3).integers(1, 120, 20_000)
+    sources = [[5] * length for length in lengths]
+
+    def shapes(parts, devices, row_growth):
+        return [
+            batch.source_BxS.shape
+            for part in parts
+            for batch in source_batches(
+                part, config, pad=0, eos=2, devices=devices, row_growth=row_growth
+            )
+        ]
+
+    for devices in (1, 8):
+        whole = shapes([sources], devices, 2)
+        found = windows(sources, smallest=most_rows(config))
+        small = shapes([window.lines for window in found], devices, 1 << 30)
+        assert set(small) <= set(whole)
+        slots = [np.prod(some, axis=1).sum() for some in (whole, small)]
+        assert slots[1] < 1.1 * slots[0]
 
 
 def test_no_more_is_read_than_a_window():

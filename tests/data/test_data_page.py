@@ -49,7 +49,8 @@ def test_the_page_quotes_what_was_dropped_and_what_is_known(page, text_corpus):
     lines = [line.strip() for line in told.splitlines()]
     place = lines.index(f"line 2 of {train}:")
     assert lines[place + 1 : place + 3] == ["''", "'leer'"]
-    assert f"of the 2 pairs of {dev} 1 are in the training text" in told
+    assert f"1 of the 2 pairs of {dev} is in the training text. Scores" in told
+    assert f"{dev}: of 2 pairs 1 is in the training text; 0 sources and 0" in told
     place = lines.index(f"line 2 of {dev}, training line 3 of {train}:")
     assert lines[place + 1 : place + 3] == ["'the cat'", "'Kater'"]
 
@@ -61,7 +62,8 @@ def test_of_many_parts_each_has_a_line(page, text_corpus, parts):
         for number in range(parts)
     ]
     told = page("++".join([f"2.5*{specs[0]}", *specs[1:]]))
-    rows = [line for line in told.splitlines() if line.endswith(tuple(specs[1:]))]
+    lines = [line for line in told.splitlines() if line.startswith("  ")]
+    rows = [line for line in lines if line.endswith(tuple(specs[1:]))]
     assert len(rows) == 2 * (min(parts, 40) - 1)  # of both corpora
     weight, read, kept, source, target, name = rows[0].split()
     assert (weight, read, kept, name) == ("1", "2", "2", specs[1])

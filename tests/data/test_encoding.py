@@ -94,7 +94,7 @@ def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):
 def test_a_hopeless_line_is_too_long_without_being_cut(vocabulary, monkeypatch):
     encoder = Encoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
     monkeypatch.setattr(encoding, "_CHARACTERS_PER_SUBWORD", 0)
-    reasons, source, _ = encoder.encode(["a cat", ""], ["ein Kater", "der"])
+    reasons, source, *_ = encoder.encode(["a cat", ""], ["ein Kater", "der"])
     assert [REASONS[reason] for reason in reasons] == ["too_long", "empty"]
     assert len(source.tokens) == 0
 

@@ -5,7 +5,9 @@ from t2t_jax.data import leaks
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import open_corpus
 from t2t_jax.data.leaks import (
+    copy_warnings,
     find_all_leaks,
+    find_copies,
     find_leaks,
     leak_warnings,
     open_held_out,
@@ -96,7 +98,42 @@ def test_no_leak_is_no_warning_and_any_is_one(find):
     assert (clean["source"], clean["target"], clean["examples"]) == (0, 0, [])
     assert leak_warnings({"tsv:a": clean}) == []
     (warning,) = leak_warnings({"tsv:a": clean, "tsv:b": find(TRAIN)})
-    assert "of the 5 pairs of tsv:b 4 are" in warning
+    assert warning == (
+        "warning: 4 of the 5 pairs of tsv:b are in the training text. Scores on it "
+        "measure memory, too."
+    )
+
+
+def test_sources_alone_are_a_warning_where_they_are_many(find):
+    new = [(f"new {number}", f"neu {number}") for number in range(8)]
+    assert leak_warnings({"a": find([("the cat", "neu"), *new])}) == []
+    some = find([("the cat", "x"), ("a dog", "y"), ("old tree", "z"), *new[:7]])
+    (warning,) = leak_warnings({"a": some})
+    assert "3 of the 10 sources of a (30%) are in the training text, with other tr" in (
+        warning
+    )
+    targets = find([("x", "der Kater"), ("y", "Kater")])
+    (warning,) = leak_warnings({"a": targets})
+    assert "2 of the 2 targets of a (100%)" in warning
+
+
+def test_copies_are_counted_and_a_third_is_a_warning(
+    text_corpus, vocabularies, tmp_path, find
+):
+    same = text_corpus(["a cat", "old", "the dog"], ["a cat", "alt", " the dog"])
+    fine = text_corpus(["a", "cat", "old"], ["ein", "Kater", "old"], suffix=".2")
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    corpus = open_corpus(f"{fine.spec}[:2]++{same.spec}++{fine.spec}[1:]")
+    found = find_copies(build_or_open(corpus, vocabularies, config=config))
+    assert [tuple(one.values()) for one in found.values()] == [(2, 0), (3, 2), (2, 1)]
+    warnings = copy_warnings(found)
+    assert len(warnings) == 2
+    assert (
+        f"warning: 2 of the 3 pairs of {same.spec} (67%) have the same" in (warnings[0])
+    )
+    assert find([("a", "b"), ("a", "a "), ("", "")])["copies"] == 1
+    assert copy_warnings({"a": {"pairs": 10, "copies": 2}}) == []
+    assert copy_warnings({"a": {"pairs": 0, "copies": 0}}) == []
 
 
 def test_every_held_out_corpus_is_told_of_by_its_own_name(train, write):

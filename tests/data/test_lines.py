@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from t2t_jax.data.lines import read_lines
+from t2t_jax.data.lines import LineProblems, read_lines
 from t2t_jax.errors import DataError, InputMissingError
 
 
@@ -43,12 +43,59 @@ def test_invalid_utf8_and_nul_are_told_with_file_and_line(tmp_path):
     )
 
 
-def test_twenty_problems_are_listed_and_the_others_counted(tmp_path):
-    (tmp_path / "news").write_bytes(b"\xff\n" * 23)
+def test_equal_faults_of_a_file_are_one_message(tmp_path):
+    path = tmp_path / "news"
+    path.write_bytes(b"\xff\n" * 23 + b"a\0\n" * 2 + b"fine\n\xfe\n")
     with pytest.raises(DataError) as caught:
-        list(read_lines(tmp_path / "news"))
+        list(read_lines(path))
+    assert caught.value.problems == (
+        f"{path}:1: invalid UTF-8 (byte 0xff in column 1); the same fault in 23 more "
+        "lines (2, 3, 4, 5, 6, …). Convert the file to UTF-8.",
+        f"{path}:24: holds a NUL byte; the same fault in 1 more line (25). Remove it.",
+    )
+    assert caught.value.unlisted == 0
+
+
+def test_twenty_messages_are_listed_and_the_other_faults_counted():
+    problems = LineProblems()
+    for number in range(1, 8):
+        problems.add_line("a", number, "is odd.")
+    for number in range(1, 24):
+        problems.add_line(f"file {number}", 1, "is odd.")
+    problems.add_line("a", 99, "is odd.")
+    with pytest.raises(DataError) as caught:
+        problems.raise_if_any()
     assert len(caught.value.problems) == 20
-    assert caught.value.unlisted == 3
+    assert caught.value.unlisted == 4
+    assert problems.count == 31
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("utf-16", "UTF-16"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+        ("utf-32", "UTF-32"),
+    ],
+)
+def test_text_in_utf_16_is_recognized_by_name(tmp_path, encoding, name, ending):
+    path = tmp_path / f"news{ending}"
+    content = "The cat sleeps.\nÄ\n\n".encode(encoding)
+    path.write_bytes(gzip.compress(content) if ending else content)
+    with pytest.raises(DataError) as caught:
+        list(read_lines(path))
+    assert caught.value.problems == (
+        f"{path}: is {name} and not UTF-8. Convert it to UTF-8: "
+        f"iconv -f {name} -t UTF-8 {path} > NEW",
+    )
+
+
+def test_gzip_of_another_name_is_recognized(tmp_path):
+    (tmp_path / "news").write_bytes(gzip.compress(b"a\nb\n"))
+    with pytest.raises(DataError, match=r"news: is gzip .* Rename it to end in \.gz"):
+        list(read_lines(tmp_path / "news"))
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,14 @@ def test_what_is_wrong_with_the_text_of_all_parts_comes_together(two):
 
 
 def test_problems_that_are_not_listed_are_counted(two):
-    corpus = open_corpus(two(b"alone\n" * 23, b"alone\n" * 31))
+    # Each line has another number of columns, and so a message of its own.
+    lines = [b"\t".join([b"x"] * n) + b"\n" for n in range(1, 24)]
+    spec = two(b"".join(lines), b"".join(lines)).replace("++", "#30,29++") + "#30,29"
+    corpus = open_corpus(spec)
     with pytest.raises(DataError) as caught:
         list(corpus)
     assert len(caught.value.problems) == 20
-    assert caught.value.unlisted == 34
+    assert caught.value.unlisted == 26
 
 
 def test_the_fingerprint_is_of_the_pairs_and_their_order_and_of_no_weight(two):

@@ -167,10 +167,10 @@ def test_lines_of_too_few_columns_are_listed(write):
     assert next(pairs) == ("one", "eins")
     with pytest.raises(DataError) as caught:
         next(pairs)
-    first, second, third = caught.value.problems
-    assert "pairs.tsv:2: has 1 of the 2 columns" in first
-    assert "pairs.tsv:3: has 1 of the 2 columns" in second
-    assert "pairs.tsv:5: invalid UTF-8" in third
+    columns, invalid = caught.value.problems
+    assert "pairs.tsv:2: has 1 of the 2 columns" in columns
+    assert "the same fault in 1 more line (3)." in columns
+    assert "pairs.tsv:5: invalid UTF-8" in invalid
 
 
 def test_several_files_of_columns_are_read_one_after_the_other(write):

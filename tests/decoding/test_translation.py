@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,12 @@ def test_the_status_is_the_gravest_that_is_true():
     cut = {"num_parts": 2, "source_cut": True}
     assert translation(hypothesis("a"), **cut).status == "truncated"
     assert translation(hypothesis("a", ended=False), **cut).status == "no_eos"
+    new = {"unseen_words": 0.34, "num_parts": 2}
+    assert translation(hypothesis("a"), **new).status == "unfamiliar"
+    assert translation(hypothesis("a"), **{**new, **cut}).status == "truncated"
+    assert translation(hypothesis("a"), unseen_words=1 / 3).status == "ok"
+    broken = dataclasses.replace(NOTHING, invalid_utf8=True, unseen_words=1.0)
+    assert broken.status == "invalid_utf8"
 
 
 def test_an_alignment_leaves_the_ends_and_what_looked_nowhere_out():

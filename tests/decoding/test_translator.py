@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import re
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_jax.data.known_words import KnownWords, distinct_hashes
 from t2t_jax.decoding import translator as translator_module
 from t2t_jax.decoding.translation import NOTHING
 from t2t_jax.errors import DataError
@@ -47,6 +49,26 @@ class Never(Recurrent):
 def test_lines_without_words_are_empty_and_not_decoded(lines):
     never = Never(*jax.tree.leaves(recurrent(0, V)))
     assert translator(never).translations(lines) == [NOTHING] * len(lines)
+
+
+def test_a_line_of_words_never_seen_is_unfamiliar():
+    known = KnownWords(distinct_hashes(["Der Hund und die Katze."]))
+    knowing = dataclasses.replace(translator(), known_words=known)
+    lines = ["der HUND rot", "der Hund schläft nicht", "42!", ""]
+    found = knowing.translations(lines)
+    assert [one.unseen_words for one in found] == [1 / 3, 1 / 2, 0.0, 0.0]
+    statuses = ["ok", "unfamiliar", "ok", "empty"]
+    assert [one.status for one in found] == statuses
+    # A model that does not know its training text says nothing of it.
+    assert [one.unseen_words for one in translator().translations(lines)] == [None] * 4
+    assert [one.text for one in found] == translator().translate(lines)
+
+
+def test_strings_that_were_no_utf_8_are_marked():
+    found = translator().translations(["der Hund", "der \udcff", "\0", "rot"])
+    assert [one.invalid_utf8 for one in found] == [False, True, True, False]
+    begun = translator().translations(["rot", "rot"], prefixes=["die", "\udcfc"])
+    assert [one.status for one in begun] == ["ok", "invalid_utf8"]
 
 
 ODD = st.sampled_from(

@@ -101,6 +101,16 @@ def test_an_epsilon_of_another_model_is_caught(model, tmp_path, monkeypatch):
     refused(model, "ctranslate2", tmp_path, r"log-probability differs by")
 
 
+@pytest.mark.parametrize(
+    ("quantization", "given", "bleu"),
+    [("int8", None, 1.0), ("int8", 2.5, 2.5), ("int8", 0.0, 0.0), ("float16", 3, 3)],
+)
+def test_the_loss_of_bleu_can_be_set(quantization, given, bleu):
+    usual = exporter.Wish("ctranslate2", quantization).tolerance
+    tolerance = exporter.Wish("ctranslate2", quantization, given).tolerance
+    assert tolerance == usual._replace(bleu=bleu)
+
+
 @pytest.mark.parametrize("form", ["model_dir", "safetensors"])
 def test_a_bit_that_changes_on_its_way_is_caught(model, tmp_path, monkeypatch, form):
     write = exporter.write_model

@@ -37,6 +37,7 @@ FACTS = Facts(
     origin={"step": 3000, "kinds": ["best"]},
     comparison=COMPARISON,
     quantization="float32",
+    max_bleu_loss=0.0,
     positions=0,
     unsaid=["<pad>", "<ß>"],
     params_sha256="abc",
@@ -47,6 +48,11 @@ FACTS = Facts(
 
 def card(**changed):
     return model_card(dataclasses.replace(FACTS, **changed))
+
+
+def test_the_accepted_loss_of_bleu_is_recorded():
+    accepted = "| largest loss of BLEU that was accepted | 2.5 |"
+    assert accepted in card(max_bleu_loss=2.5)
 
 
 def test_what_is_known_stands_in_it_and_nothing_else():

@@ -167,6 +167,8 @@ def test_a_model_directory_made_of_it_is_the_same_again(one_file, tmp_path):
     assert first == second
     assert second["run"] == "run"
     assert files_are_whole(place)
+    words = [(path / "known_words.npy").read_bytes() for path in (one_file, place)]
+    assert words[0] == words[1]
 
 
 def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
@@ -201,6 +203,10 @@ def test_small_numbers_are_written_and_measured(workdir, tmp_path, capsys):
         assert (found["mean_difference"] > 1e-5) == (quantization == "int8")
         assert f"| written as | {quantization} |" in (place / "README.md").read_text()
     assert sizes["int8"] < sizes["float32"]
+    flags = ["--quantization=int8", "--max_bleu_loss=2.5"]
+    place = exported(workdir, "ctranslate2", tmp_path / "set", *flags)
+    assert json.loads(capsys.readouterr().out)["max_bleu_loss"] == 2.5
+    assert "that was accepted | 2.5 |" in (place / "README.md").read_text()
 
 
 def test_own_lines_check_it_and_those_that_are_too_long_are_counted(

@@ -1,0 +1,148 @@
+"""Input that is not UTF-8: each line is answered, counted, named, or refused.
+
+Seen to fail: with lines decoded by errors="replace" (status ok), without the byte order
+marks, and where a later shard drops a mark that is not at the beginning of the file.
+"""
+
+import dataclasses
+import json
+
+import pytest
+
+from t2t_jax.cli import endings, sharded_translation, translate
+from t2t_jax.cli.rendering import make_render
+from t2t_jax.cli.translating import Translating
+from t2t_jax.data.known_words import KnownWords, distinct_hashes
+from t2t_jax.errors import DataError
+from tests.cli.translations import Loud, lines_of, options_of
+from tests.decoding import words
+
+WAYS = [(), ("--shards=2",), ("--stream",)]
+TEXT = b"\xef\xbb\xbfdas Haus\nder H\xfcnd\n\n\xff\ndie\0Katze\nrot\xe2\x82\nrot"
+STATUSES = ["ok", "invalid_utf8", "empty", *["invalid_utf8"] * 3, "ok"]
+
+
+@pytest.fixture
+def job(place, monkeypatch):
+    """Translates with a real translator of a dozen words; returns the output's rows."""
+
+    def run(content, *argv, known_words=None):
+        (place / "in").write_bytes(content)
+        plain = words.translator()
+        translator = dataclasses.replace(plain, known_words=known_words)
+
+        def load(options):
+            return Translating(Loud(), translator, make_render(options))
+
+        for module in (translate, sharded_translation):
+            monkeypatch.setattr(module, "load_translating", load)
+        return translate.run(options_of("--output=out", *argv))
+
+    return run
+
+
+def rows_of(name):
+    return [json.loads(line) for line in lines_of(name)]
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_lines_that_are_not_utf_8_are_counted_and_have_a_status(job, capsys, way):
+    assert job(TEXT, "--format=jsonl", *way) == 0
+    rows = rows_of("out")
+    assert [row["status"] for row in rows] == STATUSES
+    assert rows[0]["translation"] == "das Haus"  # without the byte order mark
+    said = capsys.readouterr().err
+    assert (
+        "warning: line 2 is not UTF-8; what could not be read was replaced.\n" in said
+    )
+    assert said.count("warning") == 3
+    assert "line 5 is not UTF-8; what could not be read was replaced (further" in said
+    assert ": 4 not UTF-8, 1 empty." in said
+
+
+def test_a_stream_counts_them_too(job, capfdbinary):
+    assert job(TEXT, "--format=tsv", "--stream", "--output=-") == 0
+    shown = capfdbinary.readouterr()
+    statuses = [row.split(b"\t")[2].decode() for row in shown.out.splitlines()]
+    assert statuses == STATUSES
+    assert b"Translated 7 lines: 4 not UTF-8, 1 empty." in shown.err
+
+
+def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
+    (place / "begin").write_bytes(b"\xef\xbb\xbfdie\n\xff\n")
+    assert job(b"das Haus\nrot\n", "--format=jsonl", "--prefixes=begin") == 0
+    rows = rows_of("out")
+    assert [row["status"] for row in rows] == ["ok", "invalid_utf8"]
+    assert rows[0]["translation"].startswith("die")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(job, capsys, way, encoding):
+    content = "das Haus\nder Hund\n\n".encode(encoding)
+    argv = ("--output=-",) if "--stream" in way else ()
+    assert job(content, "--format=tsv", *way, *argv) == 0
+    said = capsys.readouterr()
+    name = encoding.upper().replace("-LE", "LE").replace("-BE", "BE")
+    assert said.err.count("is UTF-16") == 1
+    assert f"warning: --input=in is {name} and not UTF-8. Convert it to UTF-8: " in (
+        said.err
+    )
+    assert f"iconv -f {name} -t UTF-8 in > NEW\n" in said.err
+    lines = said.out.splitlines() if argv else lines_of("out")
+    assert {line.split("\t")[2] for line in lines} == {"invalid_utf8"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"a\nb\xffc\n", r"line 2: invalid UTF-8 \(byte 0xff in column 2\)"),
+        (b"a\nb\0c\n", "line 2: holds a NUL byte"),
+        ("a\nb\n".encode("utf-16"), "is UTF-16 and not UTF-8"),
+    ],
+)
+def test_strict_refuses_them(job, place, content, reason, way):
+    output = ("--output=-",) if "--stream" in way else ()
+    with pytest.raises(DataError, match=f"--input=in,? {reason}") as raised:
+        job(content, "--strict", *way, *output)
+    assert endings.report(raised.value) == 65
+    assert not (place / "out").exists()
+    (place / "begin").write_bytes(content)
+    if not output:
+        lines = len(content.split(b"\n")) - content.endswith(b"\n")
+        with pytest.raises(DataError, match=f"--prefixes=begin,? {reason}"):
+            job(b"a\n" * lines, "--strict", "--prefixes=begin", *way)
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_strict_lets_utf_8_pass(job, way):
+    assert job(b"\xef\xbb\xbfdas Haus\nrot\n", "--strict", *way) == 0
+    assert lines_of("out") == ["das Haus", "rot"]
+
+
+def test_a_mark_inside_the_text_is_text(place):
+    from t2t_jax.cli.stretches import NumberedLines
+
+    (place / "in").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
+    lines = NumberedLines("in")
+    assert list(lines.stretch(0, 2)) == ["a", "\ufeffb"]
+    assert list(lines.stretch(1, 2)) == ["\ufeffb"]
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_unfamiliar_lines_are_named_and_counted(job, place, capsys, way):
+    known = KnownWords(distinct_hashes(["der Hund", "das Haus"]))
+    content = b"der Hund\nder Katze\nrot\n\ndas Haus 42\n" + b"rot\n" * 5
+    assert job(content, "--format=jsonl", *way, known_words=known) == 0
+    rows = rows_of("out")
+    new = ["unfamiliar"] * 5
+    assert [row["status"] for row in rows] == [
+        *("ok", "unfamiliar", "unfamiliar", "empty", "ok"),
+        *new,
+    ]
+    assert [row["unseen_words"] for row in rows] == [0, 0.5, 1, 0, 0, *[1.0] * 5]
+    said = capsys.readouterr().err
+    assert "warning: line 2 is unfamiliar: the training text had less than two " in said
+    assert said.count("warning") == 3
+    assert ": 1 empty, 7 unfamiliar." in said
