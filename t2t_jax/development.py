@@ -29,7 +29,8 @@ def make_evaluator(
     mesh: Mesh,
     processes: Processes = ALONE,
     is_given_up: Callable[[], bool] = lambda: False,
-) -> Evaluator:
+    progress: Callable[[str], None] = lambda text: None,
+) -> Evaluator | None:
     """Wires the evaluation of a run.
 
     The loss is that of global batches on the whole mesh. To translate, each process
@@ -43,7 +44,13 @@ def make_evaluator(
       mesh: its devices.
       processes: those that run it.
       is_given_up: asked now and then whether an evaluation is to be broken off.
+      progress: called with a line of text that says how far an evaluation is.
+
+    Returns:
+      The evaluator; None where evaluation is turned off.
     """
+    if text.dev is None:
+        return None
     lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
     share = row_share(mesh, process=jax.process_index())
 
@@ -69,4 +76,6 @@ def make_evaluator(
         ),
         sources=[source for source, _ in lines],
         references=[reference for _, reference in lines],
+        max_unfinished=config.evaluation.max_unfinished,
+        progress=progress,
     )

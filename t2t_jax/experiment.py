@@ -12,7 +12,7 @@ from functools import partial
 
 import jax
 
-from t2t_jax.config import Config
+from t2t_jax.config import Config, to_dict
 from t2t_jax.development import make_evaluator
 from t2t_jax.journal import Journal
 from t2t_jax.model.architectures import make_module
@@ -20,6 +20,7 @@ from t2t_jax.parallelism.agreement import least
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.parallelism.faults import strike
 from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.parsing import flatten
 from t2t_jax.snapshots import Snapshots
 from t2t_jax.text import Text
 from t2t_jax.training import loop
@@ -27,6 +28,7 @@ from t2t_jax.training.accumulation import Split
 from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_steps import CompiledSteps
 from t2t_jax.training.deadlines import Deadlines
+from t2t_jax.training.estimate import RunSize
 from t2t_jax.training.guard import StopRequest, end_stuck, leaving_at_once
 from t2t_jax.training.memory import bytes_usable
 from t2t_jax.training.optimizer import make_optimizer
@@ -195,7 +197,9 @@ class Run:
                 mesh=self._mesh,
                 processes=self._processes,
                 is_given_up=is_given_up,
+                progress=self._console.advance,
             ),
+            size=self._size(),
             processes=self._processes,
         )
 
@@ -203,7 +207,29 @@ class Run:
         """Opens what programs read, which the first process writes for all."""
         if not self._processes.is_first:
             return NoReporter()
-        return Reporter(self._workdir.path, step=step, say=self._console.say)
+        return Reporter(
+            self._workdir.path,
+            step=step,
+            say=self._console.say,
+            timestamps=self._console.timestamps,
+            settings=dict(flatten(to_dict(self._config))),
+        )
+
+    def _size(self) -> RunSize:
+        """Counts what the time of the run depends on."""
+        config, dev_tokens = self._config, 0
+        if self._text.dev is not None:
+            decoded = config.evaluation.bleu_sentences or None
+            dev_tokens = int(self._text.dev.target_lengths[:decoded].sum())
+        parameters = jax.tree.leaves(self._snapshots.shapes.params)
+        return RunSize(
+            steps=config.steps,
+            evaluate_every=config.evaluation.every_steps,
+            dev_tokens=dev_tokens,
+            tokens_per_batch=config.data.tokens_per_batch,
+            parameters=sum(x.size for x in parameters),
+            on_cpu=self._mesh.devices.flat[0].platform == "cpu",
+        )
 
     def _make_step(self) -> CompiledSteps:
         """Compiles the step for the longest rows; for others when they first come."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from t2t_jax.config import Config
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.parallelism.agreement import of_first
@@ -10,6 +14,7 @@ from t2t_jax.parallelism.faults import strike
 from t2t_jax.parallelism.gathering import GivenUp
 from t2t_jax.snapshots import Snapshots
 from t2t_jax.training.bad_steps import require_progress, warning
+from t2t_jax.training.estimate import RunSize, estimate
 from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.profile import Profile
 from t2t_jax.training.progress import Progress, Record
@@ -17,6 +22,9 @@ from t2t_jax.training.records import NoReporter, Reporter
 from t2t_jax.training.reporting import Console
 from t2t_jax.training.state import TrainState
 from t2t_jax.workdir import Workdir
+
+# Fewer steps are no base for an estimate, unless they have taken a minute.
+_ESTIMATED_STEPS, _ESTIMATED_SECONDS = 19, 60.0
 
 
 class Journal:
@@ -28,7 +36,8 @@ class Journal:
       console: where people are told.
       reporter: where programs are told.
       snapshots: what saves states.
-      evaluator: what scores them.
+      evaluator: what scores them; None if evaluation is off.
+      size: of the run, to estimate how long it takes.
       processes: those that run the experiment together.
 
     Attributes:
@@ -43,13 +52,17 @@ class Journal:
         console: Console,
         reporter: Reporter | NoReporter,
         snapshots: Snapshots,
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
+        size: RunSize,
         processes: Processes = ALONE,
     ):
         self._config, self._workdir = config, workdir
         self._console, self._reporter = console, reporter
         self._snapshots, self._evaluator = snapshots, evaluator
         self._processes = processes
+        self._size, self._estimated = size, False
+        self._shown_first: tuple[int, float] | None = None
+        self._paused = 0.0
         self._bleu: dict[int, float] = {}
         folder = workdir.path / "profile" / config.profile.steps.replace(":", "-")
         if processes.count > 1:  # They may be on one machine, whose name JAX takes.
@@ -62,8 +75,38 @@ class Journal:
         self._snapshots.check()
 
     def show(self, record: Record) -> None:
-        """Shows a training record to people."""
+        """Shows a training record on the console, and once how long the run takes."""
         self._console.show(self._with_rate(record))
+        if not self._estimated:
+            self._estimate(record)
+
+    def _estimate(self, record: Record) -> None:
+        """Estimates the time left, when enough steps have been made to do so."""
+        now = time.perf_counter() - self._paused
+        if self._shown_first is None:
+            self._shown_first = (record["step"], now)
+            return
+        steps = record["step"] - self._shown_first[0]
+        seconds = now - self._shown_first[1]
+        if steps < _ESTIMATED_STEPS and seconds < _ESTIMATED_SECONDS:
+            return
+        self._estimated = True
+        if record["step"] < self._size.steps:
+            self._console.say(
+                estimate(
+                    self._size,
+                    record["step"],
+                    step_seconds=seconds / steps,
+                    tokens_per_second=record["target_tokens_per_second"],
+                )
+            )
+
+    @contextmanager
+    def _pause(self) -> Iterator[None]:
+        """Keeps what is not training out of the estimate."""
+        began = time.perf_counter()
+        yield
+        self._paused += time.perf_counter() - began
 
     def skip(self, record: Record) -> None:
         """Writes down and shows a step without an update; ends a run that diverged."""
@@ -73,19 +116,23 @@ class Journal:
 
     def evaluate(self, state: TrainState, step: int) -> Record | None:
         """Scores the development set, and shows and writes sample translations."""
-        self._console.say(f"Evaluating step {step:,} …")
+        if self._evaluator is None:
+            return {}
+        self._console.begin(f"Evaluating step {step:,} …")
         strike(step, "evaluating")
         try:
-            record, hypotheses = self._evaluator.evaluate(state.params, step=step)
+            with self._pause():
+                record, hypotheses = self._evaluator.evaluate(state.params, step=step)
         except GivenUp:
             return None
-        self._bleu = {step: record["bleu"]}
+        self._bleu = {step: record["bleu"]} if "bleu" in record else {}
         self._reporter.write(record)
         samples = self._evaluator.samples(
             hypotheses, self._config.evaluation.num_samples
         )
         write = self._workdir.write_samples
         self._reporter.attempt(f"samples/{step}.txt", write, step, samples + "\n")
+        self._reporter.write_samples(step, samples)
         self._console.say_evaluation(record, samples)
         return record
 
@@ -101,9 +148,9 @@ class Journal:
         self, state: TrainState, progress: Progress, kinds: tuple[str, ...]
     ) -> None:
         """Writes a checkpoint; waits for it if it is the last of this process."""
-        self._snapshots.save(
-            state, progress, kinds=kinds, bleu=self._bleu.get(progress.step)
-        )
+        bleu = self._bleu.get(progress.step)
+        with self._pause():
+            self._snapshots.save(state, progress, kinds=kinds, bleu=bleu)
         strike(progress.step, "saving")
         if "stopped" in kinds or "final" in kinds:
             self._snapshots.wait()

@@ -12,6 +12,7 @@ from ml_collections import config_dict
 
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.config_files import load_config
+from t2t_jax.description.size_advice import size_advice
 from t2t_jax.differences import require_resumable
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.parallelism.config import MeshConfig
@@ -98,8 +99,7 @@ def train(
     with ExitStack() as held:
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
-        every = settings.logging.every_seconds
-        console = Console(settings.steps, every_seconds=every, stream=log)
+        console = make_console(settings, stream=log)
         opened = held.enter_context(
             open_run(
                 settings,
@@ -127,6 +127,21 @@ def require_trainable(workdir: Workdir) -> None:
             f"{workdir.path} is a model and not a training run: it has no optimizer "
             "state. Pass the run that it was made from."
         )
+
+
+def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
+    """Makes what shows the progress of a run.
+
+    Args:
+      config: of the run.
+      stream: where it is shown; None means stderr.
+    """
+    return Console(
+        config.steps,
+        every_seconds=config.logging.every_seconds,
+        stream=stream,
+        smoothed=config.training.label_smoothing > 0,
+    )
 
 
 @contextmanager
@@ -168,11 +183,15 @@ def open_run(
         if newest >= config.steps:
             console.say(
                 f"This run is complete: {workdir.path} holds step {newest:,}. "
-                "Set config.steps above that to continue."
+                "Set config.steps above that to train further."
             )
         else:
             text = prepare_text(config, workdir=workdir, say=console.say, stream=stream)
-            workdir.write_json("fingerprints.json", text.fingerprints)
+            if advice := size_advice(config, text.train.num_pairs):
+                console.say(f"{advice} Training continues with this size.")
+            # Development text that is not read now may be read again later.
+            known = {**workdir.read_fingerprints(), **text.fingerprints}
+            workdir.write_json("fingerprints.json", known)
             workdir.write_config(config, overrides)
         yield OpenedRun(owner, text)
 

@@ -22,7 +22,7 @@ from t2t_jax.config import Config
 from t2t_jax.data import known_words
 from t2t_jax.data.batching import PLAN, batch_shapes
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.corpora import Corpus, open_corpus, train_and_dev
 from t2t_jax.data.data_page import report_text
 from t2t_jax.data.data_report import describe_data, summary
 from t2t_jax.data.leaks import (
@@ -36,7 +36,7 @@ from t2t_jax.data.progress import Progress, Say
 from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.differences import require_same
-from t2t_jax.errors import Attempts
+from t2t_jax.errors import Attempts, ConfigError
 from t2t_jax.files import read_object, write_whole
 from t2t_jax.types import Batch, DataPosition, Share
 from t2t_jax.workdir import Workdir
@@ -53,7 +53,7 @@ class Text(NamedTuple):
       seed: of the data order.
       vocabularies: of both languages.
       train: the training pairs.
-      dev: the development pairs, for the loss.
+      dev: the development pairs, for the loss; None where evaluation is off.
       dev_lines: the raw development pairs, for BLEU.
     """
 
@@ -61,16 +61,17 @@ class Text(NamedTuple):
     seed: int
     vocabularies: Vocabularies
     train: TokenCache
-    dev: TokenCache
+    dev: TokenCache | None
     dev_lines: Sequence[tuple[str, str]]
 
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabulary and corpora, as checkpoints record them."""
+        dev = {"dev": str(self.dev.meta["corpus"])} if self.dev else {}
         return {
             "vocabulary": self.vocabularies.fingerprint,
             "train": str(self.train.meta["corpus"]),
-            "dev": str(self.dev.meta["corpus"]),
+            **dev,
             # Other weights are another order of the data.
             "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
             "way of planning batches": PLAN,
@@ -97,6 +98,8 @@ class Text(NamedTuple):
 
     def dev_batches(self, *, row_multiple: int, share: Share) -> Iterator[Batch]:
         """Yields every development pair once, and of each batch a share."""
+        if self.dev is None:
+            return iter(())
         return one_pass(self.dev, self.config, row_multiple=row_multiple, share=share)
 
 
@@ -164,9 +167,13 @@ def _read(
     stream: TextIO | None = None,
 ) -> Text:
     """Reads and encodes both corpora; what was attempted before fails here too."""
-    train = attempts.attempt(open_corpus, config.data.train, key="data.train", say=say)
-    dev = attempts.attempt(open_corpus, config.data.dev, key="data.dev", say=say)
-    dev_lines = attempts.attempt(list, dev)
+    specs = attempts.attempt(train_and_dev, config.data) or (None, None)
+    train = attempts.attempt(open_corpus, specs[0], key="data.train", say=say)
+    evaluates = config.evaluation.every_steps > 0
+    dev = attempts.attempt(
+        partial(_open_dev, config, say=say), specs[1] if evaluates else None
+    )
+    dev_lines = attempts.attempt(list, dev) if evaluates else ()
     vocabularies = attempts.attempt(find, train)
     every = config.logging.every_seconds
     progress = Progress(say, every_seconds=every, stream=stream)
@@ -188,6 +195,24 @@ def _read(
     return Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
 
 
+def _open_dev(config: Config, spec: str, *, say: Say) -> Corpus:
+    """Opens the development corpus of a run that evaluates.
+
+    Raises:
+      UserError: there is none, or it cannot be read.
+    """
+    if not spec:
+        raise ConfigError(
+            f"evaluation.every_steps={config.evaluation.every_steps} needs development "
+            "text, and data.dev is empty. Set config.data.dev, or "
+            "config.data.dev_pairs to hold pairs out of data.train, or "
+            "config.evaluation.every_steps=0 to train without evaluation."
+        )
+    # What is cut from the training corpus is the training corpus's fault.
+    key = "data.dev" if config.data.dev else "data.train"
+    return open_corpus(spec, key=key, say=say)
+
+
 def _unfiltered(config: DataConfig) -> DataConfig:
     """Turns those filters off that would choose what a model is judged by."""
     return dataclasses.replace(
@@ -204,7 +229,8 @@ def _report(
     say: Say,
 ) -> None:
     """Says what the text is, and writes it down for people and for programs."""
-    leaks = find_all_leaks(text.train, [*text.dev.corpora, *held_out])
+    dev = text.dev.corpora if text.dev else ()
+    leaks = find_all_leaks(text.train, [*dev, *held_out])
     told = describe_data(
         text.vocabularies,
         config=config.data,
@@ -212,7 +238,7 @@ def _report(
         dev=text.dev,
         leaks=leaks,
     )
-    for cache in (text.train, text.dev):
+    for cache in filter(None, (text.train, text.dev)):
         say(summary(cache))
     copies = {**told["train"]["copies"], **leaks}
     for warning in [*leak_warnings(leaks), *copy_warnings(copies)]:

@@ -92,3 +92,13 @@ def test_a_run_goes_on_with_its_own_text_only():
         require_same(before, {**before, "train": "ac"})
     with pytest.raises(DataError, match=r"weights of train \(1, 2, now 1, 1\)"):
         require_same(before, {**before, "weights of train": "1, 1"})
+
+
+def test_development_text_is_compared_only_where_it_is_read():
+    before = {"train": "ab", "dev": "cd"}
+    require_same(before, {"train": "ab"})
+    require_same({"train": "ab"}, before)
+    with pytest.raises(DataError, match="other content of: dev"):
+        require_same(before, {"train": "ab", "dev": "ef"})
+    with pytest.raises(DataError, match="other content of: train"):
+        require_same(before, {"dev": "cd"})

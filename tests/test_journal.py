@@ -5,10 +5,12 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.journal import Journal
 from t2t_jax.parallelism.gathering import GivenUp
+from t2t_jax.training.estimate import RunSize
 from t2t_jax.training.progress import Progress
 from t2t_jax.workdir import Workdir
 
 STATE = SimpleNamespace(params={})
+SIZE = RunSize(steps=1_000, tokens_per_batch=64, parameters=7, on_cpu=True)
 
 
 class Listener:
@@ -19,6 +21,11 @@ class Listener:
 
     def say(self, text):
         self.heard.append(text)
+
+    begin = say
+
+    def write_samples(self, step, samples):
+        self.heard.append(f"TensorBoard {step}: {samples}")
 
     def say_evaluation(self, record, samples):
         self.heard.append(samples)
@@ -63,6 +70,7 @@ def journal(tmp_path, listener):
         reporter=listener,
         snapshots=listener,
         evaluator=listener,
+        size=SIZE,
     )
 
 
@@ -70,7 +78,8 @@ def test_an_evaluation_is_said_written_and_sampled(journal, listener, tmp_path):
     record = journal.evaluate(STATE, 7)
     assert record["bleu"] == 17.0
     samples = f"Haus of {Config().evaluation.num_samples}"
-    assert listener.heard == ["Evaluating step 7 …", record, samples]
+    shown = f"TensorBoard 7: {samples}"
+    assert listener.heard == ["Evaluating step 7 …", record, shown, samples]
     assert (tmp_path / "samples" / "7.txt").read_text() == f"{samples}\n"
 
 
@@ -79,6 +88,49 @@ def test_of_an_evaluation_that_is_given_up_nothing_is_left(journal, listener, tm
     assert journal.evaluate(STATE, 7) is None
     assert listener.heard == ["Evaluating step 7 …"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_without_bleu_leaves_the_checkpoint_without_a_score(
+    journal, listener
+):
+    listener.evaluate = lambda params, step: ({"bleu_skipped": "endless"}, ["x"])
+    assert journal.evaluate(STATE, 7) == {"bleu_skipped": "endless"}
+    journal.save(STATE, Progress(7), ("periodic",))
+    assert listener.heard[-1] == (7, ("periodic",), None)
+
+
+def test_the_time_of_the_run_is_estimated_once_without_what_is_not_training(
+    journal, listener, monkeypatch
+):
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def show(step, seconds):
+        now[0] += seconds
+        journal.show({"step": step, "skipped": 0, "target_tokens_per_second": 9.0})
+        return [x for x in listener.heard if "Estimated" in str(x)]
+
+    def save(*_, **__):
+        now[0] += 1_000.0
+
+    listener.save = save
+    assert show(1, 5.0) == []
+    assert show(10, 9.0) == []
+    journal.save(STATE, Progress(10), ("periodic",))
+    assert show(20, 10.0) == [
+        "Estimated time left: 16 min (980 steps of 1 s)."  # 19 s for 19 steps
+    ]
+    assert len(show(40, 20.0)) == 1
+
+
+def test_slow_steps_are_estimated_after_a_minute(journal, listener, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    for step in (1, 2, 3):
+        now[0] += 50.0
+        journal.show({"step": step, "skipped": 0, "target_tokens_per_second": 9.0})
+    (told,) = [x for x in listener.heard if "Estimated" in str(x)]
+    assert told.startswith("Estimated time left: 13 h 50 min (997 steps of 50 s).")
 
 
 def test_a_checkpoint_bears_the_score_of_its_own_step_only(journal, listener):

@@ -10,6 +10,7 @@ from t2t_jax.data.known_words import KnownWords
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.text import open_text, prepare_text
+from t2t_jax.types import Share
 from tests.integration import tiny
 
 
@@ -203,6 +204,55 @@ def test_a_test_set_that_is_not_there_is_told_with_everything_else(tmp_path):
         _prepare(tmp_path / "run", data__held_out="text:no.en,no.de", data__dev="cvs:y")
     assert any("no.en: no such file" in problem for problem in caught.value.problems)
     assert any("data.dev='cvs:y'" in problem for problem in caught.value.problems)
+
+
+def test_without_evaluation_no_development_text_is_needed_or_read(tmp_path):
+    off = {"evaluation__every_steps": 0}
+    plain, _ = _prepare(tmp_path / "plain")
+    for number, dev in enumerate(("", "text:not.there,not.there.either")):
+        run = tmp_path / f"run-{number}"
+        text, said = _prepare(run, **off, data__dev=dev)
+        assert text.dev is None
+        assert list(text.dev_batches(row_multiple=1, share=Share())) == []
+        # The development text is compared only where it is read.
+        assert {**plain.fingerprints, **text.fingerprints} == plain.fingerprints
+        assert "dev" not in text.fingerprints
+        told = json.loads((run / "data.json").read_text(encoding="utf-8"))
+        assert "dev" not in told
+        page = (run / "data_report.txt").read_text(encoding="utf-8")
+        assert "Development: not read, since evaluation is off" in page
+        assert not any("dev" in line for line in said)
+
+
+def test_evaluation_without_development_text_says_how_to_get_or_do_without(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        _prepare(tmp_path / "run", data__dev="")
+    (problem,) = caught.value.problems
+    assert problem == (
+        "evaluation.every_steps=8 needs development text, and data.dev is empty. Set "
+        "config.data.dev, or config.data.dev_pairs to hold pairs out of data.train, or "
+        "config.evaluation.every_steps=0 to train without evaluation."
+    )
+
+
+def test_development_pairs_are_held_out_of_the_training_text(tmp_path):
+    held = {"data__dev": "", "data__dev_pairs": 11}
+    text, _ = _prepare(tmp_path / "run", **held)
+    sliced, _ = _prepare(
+        tmp_path / "sliced",
+        data__train="phrasebook:train:300[11:]",
+        data__dev="phrasebook:train:300[:11]",
+    )
+    assert text.fingerprints == sliced.fingerprints
+    assert text.dev_lines == sliced.dev_lines
+    # They stay held out where nobody evaluates: the run may be evaluated later.
+    off, _ = _prepare(tmp_path / "off", **held, evaluation__every_steps=0)
+    assert off.fingerprints["train"] == text.fingerprints["train"]
+    # Files that are not there are told once, as those of the training text.
+    with pytest.raises(UserError) as caught:
+        _prepare(tmp_path / "none", **held, data__train="text:no.en,no.de")
+    assert len(caught.value.problems) == 2
+    assert all("config.data.train" in problem for problem in caught.value.problems)
 
 
 def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):

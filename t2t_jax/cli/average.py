@@ -18,7 +18,7 @@ from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.together import translated
 from t2t_jax.cli.translation_report import TRANSLATING, progress_of
-from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.corpora import Corpus, open_corpus, train_and_dev
 from t2t_jax.data.lines import require_files
 from t2t_jax.data.text_corpora import TextCorpus
 from t2t_jax.errors import Problems, UserError
@@ -160,7 +160,8 @@ def _read(options: Options) -> _Text:
         spec = f"text:{options.source},{options.reference}"
         corpus, most = TextCorpus(spec, *paths), 0
     else:
-        corpus = open_corpus(options.config.data.dev, key="data.dev")
+        _, spec = train_and_dev(options.config.data)
+        corpus = open_corpus(spec, key="data.dev")
         most = options.config.evaluation.bleu_sentences
     sources, references = zip(*list(corpus)[: most or None], strict=True)
     return _Text(corpus.spec, sources, references)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.cli.listeners import say
 from t2t_jax.cli.options import Options
-from t2t_jax.data.corpora import Corpus, open_corpus
+from t2t_jax.data.corpora import Corpus, open_corpus, train_and_dev
 from t2t_jax.data.lines import require_files
 from t2t_jax.data.text_corpora import TextCorpus
 from t2t_jax.errors import Problems, UserError
@@ -101,7 +101,7 @@ def _pairs(options: Options) -> tuple[str, Sequence[tuple[str, str]]]:
         spec = f"text:{options.source},{options.reference}"
         corpus = TextCorpus(spec, *paths)
         return spec, list(corpus)
-    spec = options.config.data.dev
+    _, spec = train_and_dev(options.config.data)
     try:
         return spec, list(open_corpus(spec, key="data.dev"))
     except UserError as error:

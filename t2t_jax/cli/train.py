@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -11,9 +12,10 @@ from t2t_jax.cli.endings import report
 from t2t_jax.cli.listeners import open_log
 from t2t_jax.cli.options import Options
 from t2t_jax.errors import StoppedError
-from t2t_jax.start_training import open_run, require_trainable
+from t2t_jax.start_training import make_console, open_run, require_trainable
 from t2t_jax.text import Text, open_text
 from t2t_jax.training.reporting import Console
+from t2t_jax.workdir import Workdir
 
 
 class _Ready(NamedTuple):
@@ -62,7 +64,7 @@ def run(options: Options) -> int:
 def _prepare(options: Options, held: ExitStack) -> _Ready:
     """Makes the workdir and what is in it, and tells the other processes."""
     config, workdir, processes = options.config, options.workdir, options.processes
-    console = Console(config.steps, every_seconds=config.logging.every_seconds)
+    console = make_console(config)
     opened = held.enter_context(
         open_run(
             config,
@@ -72,6 +74,8 @@ def _prepare(options: Options, held: ExitStack) -> _Ready:
             distributed=processes.count > 1,
         )
     )
+    if opened.text is None:
+        console.say(_next_commands(workdir))
     fingerprints = opened.text and opened.text.fingerprints
     Announcement.of_run(config, owner=opened.owner, fingerprints=fingerprints).tell(
         processes
@@ -86,9 +90,7 @@ def _open(options: Options, held: ExitStack) -> _Ready:
     news.require_same_config(config, index=index)
     news.require_same_workdir(workdir, index=index)
     log = held.enter_context(open_log(workdir.log_of(index)))
-    console = Console(
-        config.steps, every_seconds=config.logging.every_seconds, stream=log
-    )
+    console = make_console(config, stream=log)
     if news.complete:
         return _Ready(None, console)
     text = open_text(config, workdir=workdir, say=console.say)
@@ -110,5 +112,25 @@ def _train(options: Options, text: Text, console: Console) -> int:
     )
     alone = processes.count == 1
     progress = run.train(StopRequest() if alone else SharedStopRequest())
-    is_complete = progress.completes(options.config.steps)
-    return 0 if is_complete else StoppedError.exit_code
+    if not progress.completes(options.config.steps):
+        console.say(
+            f"Stopped at step {progress.step:,} of {options.config.steps:,}. Rerun the "
+            "same command to resume."
+        )
+        return StoppedError.exit_code
+    best = progress.best_bleu
+    scored = f", best development BLEU {best:.2f}" if best >= 0 else ""
+    console.say(
+        f"Done: {progress.step:,} steps{scored}.\n{_next_commands(options.workdir)}"
+    )
+    return 0
+
+
+def _next_commands(workdir: Workdir) -> str:
+    """Says what can be done with a trained model."""
+    flags = f"--workdir={shlex.quote(str(workdir.path))}"
+    return (
+        f"  translate:  python -m t2t_jax.main --mode=translate {flags} < in.txt\n"
+        f"  score:      python -m t2t_jax.main --mode=evaluate {flags} "
+        "--source=test.src --reference=test.ref"
+    )

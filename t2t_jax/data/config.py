@@ -22,7 +22,9 @@ class DataConfig:
 
     Attributes:
       train: the corpus to learn from, such as "text:train.en,train.de".
-      dev: the corpus to evaluate on while training.
+      dev: the corpus to evaluate on while training; read only if evaluation is on.
+      dev_pairs: where `dev` is empty, so many pairs at the beginning of `train` are the
+        development corpus, and are left out of training; 0 means none.
       held_out: test sets, named as corpora are, that are looked for in `train` as
         `dev` is, and read for nothing else; empty names none.
       tokens_per_batch: token slots per side in a global batch, an upper bound.
@@ -48,6 +50,7 @@ class DataConfig:
 
     train: str = ""
     dev: str = ""
+    dev_pairs: int = 0
     held_out: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
@@ -74,6 +77,7 @@ class DataConfig:
             "Change config.data.max_length.",
         )
         self._check_rows(problems)
+        self._check_numbers(problems)
         problems.require(
             self.tokens_per_batch >= self.row_length,
             f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
@@ -91,12 +95,19 @@ class DataConfig:
             f"data.max_length_ratio={ratio} must be at least 1, or 0 to keep every "
             "pair. Change config.data.max_length_ratio.",
         )
+        problems.raise_if_any()
+
+    def _check_numbers(self, problems: Problems) -> None:
+        problems.require(
+            self.dev_pairs >= 0,
+            f"data.dev_pairs={self.dev_pairs} must be at least 1, or 0 to hold no "
+            "pairs out. Change config.data.dev_pairs.",
+        )
         problems.require(
             self.workers >= 0,
             f"data.workers={self.workers} must be at least 1, or 0 for one a core. "
             "Change config.data.workers.",
         )
-        problems.raise_if_any()
 
     def _check_rows(self, problems: Problems) -> None:
         length, halvings = self.row_length, self.row_halvings

@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from t2t_jax.data.config import DataConfig
 from t2t_jax.data.mixture import MixtureCorpus, SliceCorpus
 from t2t_jax.data.text_corpora import open_text, open_tsv
 from t2t_jax.data.tfds_corpus import open_tfds
@@ -136,6 +137,35 @@ def split_spec(spec: str) -> list[str]:
       ['text:c++/a.en,c++/a.de', '2*tsv:b']
     """
     return _JOINT.split(spec) if spec else []
+
+
+def train_and_dev(config: DataConfig) -> tuple[str, str]:
+    """Returns the specs of the training and the development corpus.
+
+    Args:
+      config: names them, or says how many pairs of `train` to hold out.
+
+    Returns:
+      (train, dev); "" where there is no development corpus.
+
+    Raises:
+      ConfigError: no pairs can be held out of the training corpus.
+
+    Example:
+      >>> train_and_dev(DataConfig(train="text:a.en,a.de", dev_pairs=1_000))
+      ('text:a.en,a.de[1000:]', 'text:a.en,a.de[:1000]')
+    """
+    pairs = config.dev_pairs
+    if config.dev or not pairs:
+        return config.train, config.dev
+    first, *others = split_spec(config.train) or [""]
+    name = part["name"] if (part := _WEIGHTED.fullmatch(first)) else first
+    if _SLICE.fullmatch(name) or name.startswith("tfds:"):
+        raise ConfigError(
+            f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
+            "set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
+        )
+    return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
 
 
 def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -34,6 +34,9 @@ def report_text(told: dict[str, Any]) -> str:
             size, print_ = told[name]["size"], told[name]["fingerprint"]
             lines.append(f"{name.replace('_', ' ')}: {size:,} subwords, {print_[:16]}")
     for name, title in (("train", "Training"), ("dev", "Development")):
+        if name not in told:
+            lines += ["", f"{title}: not read, since evaluation is off"]
+            continue
         corpus = told[name]
         lines += [
             "",
@@ -120,6 +123,9 @@ def _histogram_lines(bins: dict[str, Any]) -> Iterator[str]:
 
 
 def _leak_lines(leaks: dict[str, dict[str, Any]]) -> Iterator[str]:
+    if not leaks:
+        yield "No held-out text was looked for in the training text."
+        return
     names = ", ".join(clip(spec, LONGEST_NAME) for spec in leaks)
     yield f"Looked for in the training text: {names}"
     if any(found[side] for found in leaks.values() for side in SIDES):

@@ -24,7 +24,7 @@ def describe_data(
     *,
     config: DataConfig,
     train: TokenCache,
-    dev: TokenCache,
+    dev: TokenCache | None,
     leaks: dict[str, Any],
 ) -> dict[str, Any]:
     """Tells what a run reads, as its `data.json` records it.
@@ -33,7 +33,7 @@ def describe_data(
       vocabularies: what the caches were encoded with.
       config: how batches are cut.
       train: the training pairs.
-      dev: the development pairs.
+      dev: the development pairs; None where evaluation is off.
       leaks: what `find_all_leaks` has found of held-out text in the training text.
 
     Returns:
@@ -56,6 +56,8 @@ def describe_data(
     if vocabularies.shared:
         told = {"vocabulary": told["target_vocabulary"]}
     for name, cache in (("train", train), ("dev", dev)):
+        if cache is None:
+            continue
         examples = [_placed(cache, part) for part in range(len(cache.corpora))]
         told[name] = {
             "spec": cache.meta["spec"],

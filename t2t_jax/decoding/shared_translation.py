@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.translator import Translator
@@ -18,8 +18,44 @@ from t2t_jax.types import Params, StepModel
 if TYPE_CHECKING:
     from t2t_jax.data.vocabularies import Vocabularies
 
-Translate: TypeAlias = Callable[[Params, Sequence[str]], list[str]]
-"""(params, lines) -> as many lines, in the same order."""
+# Whether an output has ended goes before its text, where processes exchange lines.
+_ENDED, _UNFINISHED = "+", "-"
+
+
+class Output(NamedTuple):
+    """The translation of one line.
+
+    Attributes:
+      text: the translation.
+      ended: whether it ended before its length limit.
+    """
+
+    text: str
+    ended: bool
+
+
+class Translate(Protocol):
+    """Translates lines with the given parameters."""
+
+    def __call__(
+        self,
+        params: Params,
+        lines: Sequence[str],
+        *,
+        first: int = 0,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Output]:
+        """Returns one output for each line, in the same order.
+
+        Collective: call on every process, with the same lines.
+
+        Args:
+          params: on the devices of the run.
+          lines: any text without line ends.
+          first: number of lines before these in the complete text.
+          progress: called after each line with the number of lines this process has
+            translated, and the number it translates in all.
+        """
 
 
 def make_translate(
@@ -44,18 +80,27 @@ def make_translate(
       A function that gives every process all translations, or raises `GivenUp` on all.
     """
 
-    def translate(params: Params, lines: Sequence[str]) -> list[str]:
+    def translate(
+        params: Params,
+        lines: Sequence[str],
+        *,
+        first: int = 0,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Output]:
         model = make_model(on_local_devices(params))
         translator = Translator(model, vocabularies, config)
 
-        def translate_share(share: list[str], first: int) -> list[str]:
+        def translate_share(share: list[str], before: int) -> list[str]:
             found = {}
-            for number, translation in translator.iterate(share, first=first):
-                found[number] = translation.text
+            for number, translation in translator.iterate(share, first=first + before):
+                mark = _UNFINISHED if translation.truncated else _ENDED
+                found[number] = mark + translation.text
+                progress(len(found), len(share))
                 if is_given_up():
                     raise GivenUp
             return [found[number] for number in range(len(share))]
 
-        return translate_together(translate_share, lines, processes)
+        marked = translate_together(translate_share, lines, processes)
+        return [Output(text[1:], text[0] == _ENDED) for text in marked]
 
     return translate

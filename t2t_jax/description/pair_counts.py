@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from t2t_jax.config import Config
+from t2t_jax.data.corpora import train_and_dev
 from t2t_jax.data.counting import count_pairs
 from t2t_jax.errors import DataError
 from t2t_jax.files import read_object
@@ -21,8 +22,9 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
       workdir: of the run; it need not exist. Its data.json is believed.
 
     Returns:
-      For train and dev: spec, `pairs` (None where it is not known), `note` (why not),
-      and, from data.json, the mean length of either side in subwords.
+      For train, and for dev where evaluation is on: spec, `pairs` (None where it is
+      not known), `note` (why not), and, from data.json, the mean length of either
+      side in subwords.
 
     Raises:
       ConfigError: a corpus's name cannot be understood.
@@ -32,12 +34,20 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     if path.is_file():
         read = read_object(path, mend="Remove it.")
         try:
-            return {part: _of_a_run(read[part]) for part in _PARTS}
+            # Evaluation may have been off when data.json was written.
+            return {
+                part: _of_a_run(read[part])
+                for part in _PARTS
+                if part == "train" or part in read
+            }
         except (KeyError, TypeError) as error:
             raise DataError(f"{path} is damaged: {error!r}\nRemove it.") from error
+    specs = dict(zip(_PARTS, train_and_dev(config.data), strict=True))
+    if not config.evaluation.every_steps:
+        del specs["dev"]
     return {
-        part: count_pairs(getattr(config.data, part), key=f"data.{part}")._asdict()
-        for part in _PARTS
+        part: count_pairs(spec, key=f"data.{part}")._asdict()
+        for part, spec in specs.items()
     }
 
 

@@ -12,15 +12,22 @@ class EvaluationConfig:
     """When the development set is scored, and how much of it is shown.
 
     Attributes:
-      every_steps: optimizer steps between evaluations; 0 means only after the last.
+      every_steps: optimizer steps between evaluations; the last step is evaluated
+        too. 0 turns evaluation off: no development text is read, and no checkpoint is
+        the best one. A value above `steps` evaluates the last step only.
       bleu_sentences: development sentences decoded for BLEU, from the first;
         0 means all of them. The loss always covers all.
       num_samples: translations shown and written at each evaluation.
+      max_unfinished: bounds what an untrained model costs, whose translations run on to
+        their length limit. Where more than this share of the first 64 sentences
+        reach it, the others are not translated and BLEU is not computed; the
+        loss is. 1 always translates all.
     """
 
     every_steps: int = 5_000
     bleu_sentences: int = 0
     num_samples: int = 5
+    max_unfinished: float = 0.25
 
     def __post_init__(self) -> None:
         problems = Problems()
@@ -31,4 +38,9 @@ class EvaluationConfig:
                 f"evaluation.{name}={value} must be 0 or more. "
                 f"Change config.evaluation.{name}.",
             )
+        problems.require(
+            0 <= self.max_unfinished <= 1,
+            f"evaluation.max_unfinished={self.max_unfinished} must be between 0 and 1. "
+            "Set config.evaluation.max_unfinished=1 to translate all sentences always.",
+        )
         problems.raise_if_any()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from t2t_jax.decoding.shared_translation import Output, Translate
 from t2t_jax.evaluation.bleu import corpus_scores, make_metric
 from t2t_jax.parallelism.in_flight import fetched
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
+
+PROBE = 64
+"""Sentences translated first, to see whether translations end."""
 
 
 class Evaluator:
@@ -19,9 +23,12 @@ class Evaluator:
     Args:
       sums: compiled `(params, batch) -> Sums`, without dropout.
       batches: yields every pair of the set once, on the devices.
-      translate: `(params, lines) -> lines`.
+      translate: translates lines.
       sources: raw source lines to translate.
       references: their raw references.
+      max_unfinished: share of the first sentences whose translations may reach their
+        length limit; above it the others are not translated.
+      progress: called with a line of text that says how far an evaluation is.
     """
 
     def __init__(
@@ -29,18 +36,21 @@ class Evaluator:
         *,
         sums: Callable[[Params, Batch], Sums],
         batches: Callable[[], Iterable[Batch]],
-        translate: Callable[[Params, Sequence[str]], list[str]],
+        translate: Translate,
         sources: Sequence[str],
         references: Sequence[str],
+        max_unfinished: float = 1.0,
+        progress: Callable[[str], None] = lambda text: None,
     ):
         self._sums, self._batches, self._translate = sums, batches, translate
         self.sources, self.references = tuple(sources), tuple(references)
+        self._max_unfinished, self._progress = max_unfinished, progress
         # Loaded now, as sacreBLEU looks for a disk with room when it is loaded.
         make_metric("bleu", self.references or [""])
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
-        sums = fetched(self._sums(params, batch) for batch in self._batches())
+        sums = fetched(self._sums(params, batch) for batch in self._counted_batches())
         figures = summarise(total([*sums]))
         del figures["padding_fraction"]  # of these batches, not of the training's
         return figures
@@ -55,19 +65,65 @@ class Evaluator:
           step: the optimizer steps behind them.
 
         Returns:
-          The `eval` record of metrics.jsonl, and the translations of `sources`.
+          The `eval` record of metrics.jsonl, and the translations of `sources`, or of
+          the first of them where the model does not end its translations yet: the
+          record has no scores then, and `bleu_skipped` says why.
         """
         began = time.perf_counter()
         record: dict[str, Any] = {"step": step, "kind": "eval", **self.loss(params)}
-        hypotheses = self._translate(params, self.sources)
-        record.update(corpus_scores(hypotheses, self.references))
-        record["sentences"] = len(self.references)
+        outputs, is_complete = self._translated(params)
+        hypotheses = [output.text for output in outputs]
+        unfinished = sum(not output.ended for output in outputs)
+        if not is_complete:
+            record["bleu_skipped"] = (
+                f"{unfinished} of the first {len(outputs)} translations reached their "
+                f"length limit, so the other {len(self.sources) - len(outputs):,} "
+                "sentences were not translated "
+                f"(evaluation.max_unfinished={self._max_unfinished:g})"
+            )
+        else:
+            record.update(corpus_scores(hypotheses, self.references))
+        record["sentences"] = len(outputs)
+        record["unfinished"] = unfinished
         record["seconds"] = time.perf_counter() - began
         return record, hypotheses
 
+    def _translated(self, params: Params) -> tuple[list[Output], bool]:
+        """Translates the first sentences, and the others if enough of those end.
+
+        Returns:
+          The outputs, and whether they are those of all sentences.
+        """
+        # Which sentences are translated depends on the parameters alone, and not on the
+        # clock or on the number of processes: a resumed run writes the same record.
+        outputs = self._translate_part(params, 0, PROBE)
+        if len(self.sources) <= PROBE:
+            return outputs, True
+        unfinished = sum(not output.ended for output in outputs)
+        if unfinished > self._max_unfinished * len(outputs):
+            return outputs, False
+        outputs += self._translate_part(params, PROBE, len(self.sources))
+        return outputs, True
+
+    def _translate_part(self, params: Params, start: int, stop: int) -> list[Output]:
+        """Translates some of the sentences, and reports progress over all."""
+        lines = self.sources[start:stop]
+
+        def progress(done: int, total: int) -> None:
+            done = start + round(len(lines) * done / total)
+            self._progress(f"translated {done:,}/{len(self.sources):,} sentences")
+
+        return self._translate(params, lines, first=start, progress=progress)
+
+    def _counted_batches(self) -> Iterator[Batch]:
+        for number, batch in enumerate(self._batches(), start=1):
+            self._progress(f"computing the loss, batch {number:,}")
+            yield batch
+
     def samples(self, hypotheses: Sequence[str], count: int) -> str:
         """Sets the first `count` sources, references and translations side by side."""
-        triples = zip(self.sources, self.references, hypotheses, strict=True)
+        # There are fewer translations where the others were skipped.
+        triples = zip(self.sources, self.references, hypotheses, strict=False)
         return "\n\n".join(
             f"  source       {source}\n"
             f"  reference    {reference}\n"

@@ -149,8 +149,11 @@ class LoggingConfig:
     """How often a run says where it is.
 
     Attributes:
-      every_steps: optimizer steps between two records of metrics.jsonl.
-      every_seconds: seconds between two lines of figures where stderr is no terminal.
+      every_steps: optimizer steps between two records of metrics.jsonl; the first step
+        has one too.
+      every_seconds: seconds after which a line of metrics is printed again where stderr
+        is not a terminal; the first step has one too. On a terminal metrics are shown
+        each second.
     """
 
     every_steps: int = 100

@@ -19,6 +19,10 @@ from t2t_jax.training.step import StepOutput
 from t2t_jax.training.turn import Callbacks, Turn
 from t2t_jax.types import Batch, DataPosition
 
+_SHOWN = (1, 20)
+"""Steps of a process whose metrics are shown whatever the clock says: that it trains
+at all, and enough to estimate the time left."""
+
 
 class Step(Protocol):
     """A training step that may have to be compiled for the batch at hand."""
@@ -66,7 +70,7 @@ def train(
     """
     meter = Meter(progress, skip=callbacks.skip)
     turn = Turn(meter, intervals, callbacks, stop, deadlines)
-    is_over = progress.completes(intervals.steps)
+    is_over, made = progress.completes(intervals.steps), 0
     if progress.pending:
         progress, is_over = turn.close(state, progress, progress)
     for position, batch in () if is_over else batches:
@@ -83,7 +87,8 @@ def train(
             step=number, position=position, minutes=meter.minutes
         )
         strike(number)
-        _report(meter, number, intervals=intervals, callbacks=callbacks)
+        made += 1
+        _report(meter, number, made=made, intervals=intervals, callbacks=callbacks)
         progress, is_over = turn.close(state, before, progress)
         if is_over:
             break
@@ -91,12 +96,22 @@ def train(
 
 
 def _report(
-    meter: Meter, step: int, *, intervals: Intervals, callbacks: Callbacks
+    meter: Meter,
+    step: int,
+    *,
+    made: int,
+    intervals: Intervals,
+    callbacks: Callbacks,
 ) -> None:
-    """Writes down and shows figures, whichever of the two is due."""
+    """Writes down and shows figures, whichever of the two is due.
+
+    What is written down depends on the step alone, so that a resumed run writes the
+    same records; what is shown depends on the clock and on the steps `made` here.
+    """
     last = step == intervals.steps
-    to_log = last or step % intervals.log == 0
-    to_show = last or time.perf_counter() - meter.shown >= intervals.show_seconds
+    to_log = last or step == 1 or step % intervals.log == 0
+    to_show = last or made in _SHOWN
+    to_show |= time.perf_counter() - meter.shown >= intervals.show_seconds
     if not (to_log or to_show):
         return
     record = meter.read(step)

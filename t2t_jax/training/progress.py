@@ -56,9 +56,10 @@ class Intervals(NamedTuple):
 
     Attributes:
       steps: at which training is complete.
-      log: between training records.
-      evaluate: between evaluations; the last step is always evaluated.
-      show_seconds: seconds between two showings of figures, whatever the records.
+      log: between training records; the first step has one too.
+      evaluate: between evaluations; the last step is evaluated too, unless this is 0.
+      show_seconds: seconds after which metrics are shown again, whatever the records;
+        those of a process's first and 20th step always are.
       save_steps: between periodic checkpoints.
       save_minutes: between periodic checkpoints, in minutes of training.
       save_epochs: between periodic checkpoints, in passes over the corpus.

@@ -1,9 +1,9 @@
-"""Tells programs how a run goes: metrics.jsonl, and TensorBoard's event files."""
+"""Writes machine-readable metrics: metrics.jsonl, and TensorBoard's event files."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,13 @@ from t2t_jax.files import write_whole
 from t2t_jax.training.event_file import EventFile
 from t2t_jax.training.growing_file import GrowingFile
 from t2t_jax.training.progress import Progress, Record
+from t2t_jax.training.timestamps import Timestamps
+
+TIME_FIELDS = ("time", "elapsed", "seconds", "minutes", "target_tokens_per_second")
+"""Fields of records that depend on the clock; all others are the same bit for bit in a
+run that was stopped and resumed."""
+
+_COMPARED = ["eval/bleu", "eval/perplexity", "eval/loss"]
 
 
 def read_metrics(path: Path) -> Iterator[Record]:
@@ -77,23 +84,43 @@ class Reporter:
       workdir: where both go.
       step: the step the run stands at.
       say: told when something cannot be written, and when it can again.
+      timestamps: gives each record its time.
+      settings: the configuration, for TensorBoard's page "HParams".
     """
 
-    def __init__(self, workdir: Path, *, step: int, say: Callable[[str], None]):
+    def __init__(
+        self,
+        workdir: Path,
+        *,
+        step: int,
+        say: Callable[[str], None],
+        timestamps: Timestamps | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ):
+        self._timestamps = timestamps or Timestamps()
         self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
         self._events = EventFile(workdir, step=step)
         self._say = say
         self._failing: set[str] = set()
+        if settings:
+            write_settings = self._events.append_settings
+            self.attempt("The event file", write_settings, settings, _COMPARED)
 
     def write(self, record: Record) -> None:
-        """Records figures in metrics.jsonl and for TensorBoard."""
+        """Records metrics in metrics.jsonl, with the time, and for TensorBoard."""
         figures = {
             f"{record['kind']}/{name}": value
             for name, value in record.items()
             if isinstance(value, int | float) and name != "step"
         }
+        record = {**record, **self._timestamps.fields()}
         self.attempt("metrics.jsonl", self._metrics.append, record)
         self.attempt("The event file", self._events.append, record["step"], figures)
+
+    def write_samples(self, step: int, samples: str) -> None:
+        """Shows sample translations in TensorBoard, on the page "Text"."""
+        write = self._events.append_text
+        self.attempt("The event file", write, step, "samples", samples)
 
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
         """Writes something that the run can do without.
@@ -110,7 +137,7 @@ class Reporter:
                 self._failing.add(what)
                 self._say(
                     f"WARNING: {what} cannot be written: {error.strerror}. Training "
-                    "goes on. Make room there, or make it writable."
+                    "continues. Free disk space or fix permissions."
                 )
         else:
             if what in self._failing:
@@ -140,6 +167,9 @@ class NoReporter:
 
     def write(self, record: Record) -> None:
         """Leaves the figures to the first process."""
+
+    def write_samples(self, step: int, samples: str) -> None:
+        """Leaves the samples to the first process."""
 
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
         """Leaves everything else to the first process, too."""

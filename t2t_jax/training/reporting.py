@@ -1,4 +1,4 @@
-"""Tells people how a run goes, on stderr."""
+"""Reports training progress on stderr."""
 
 from __future__ import annotations
 
@@ -8,24 +8,40 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from t2t_jax.training.progress import Record
+from t2t_jax.training.timestamps import Timestamps, clock
+
+_SPARSE_SECONDS = 30.0
+_BAR_SECONDS = 0.2
 
 
 class Console:
     """Shows progress on stderr: a live bar on a terminal, on a pipe a line at times.
 
+    Each line begins with the time (UTC) and how long the command has run.
+
     Args:
-      total: steps of the whole run.
+      total: steps of the complete run.
       every_seconds: between two lines where `stream` is not a terminal.
       stream: where to write; None means stderr.
+      smoothed: whether the loss is label-smoothed; the perplexity never is.
 
     Attributes:
       every_seconds: how often there is something to show: each second on a terminal.
+      timestamps: those of the lines.
     """
 
     def __init__(
-        self, total: int, *, every_seconds: float, stream: TextIO | None = None
+        self,
+        total: int,
+        *,
+        every_seconds: float,
+        stream: TextIO | None = None,
+        smoothed: bool = True,
     ):
         self._stream = stream or sys.stderr
+        self._smoothed = smoothed
+        self.timestamps = Timestamps()
+        self._advanced = 0.0
         self._total, self._first = total, 0
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._began = time.monotonic()
@@ -40,7 +56,7 @@ class Console:
     def show(self, record: Record) -> None:
         """Shows a training record."""
         step = record["step"]
-        text = _figures(record)
+        text = self._metrics(record)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=step, text=text)
             return
@@ -50,8 +66,31 @@ class Console:
             f"ETA {self._eta(step)}"
         )
 
+    def advance(self, text: str) -> None:
+        """Shows how far something between two steps is, at times.
+
+        On a terminal the bar says it; elsewhere there is a line every 30 seconds, or
+        every `every_seconds` if that is more.
+        """
+        now = time.monotonic()
+        if self._bar is not None:
+            if now - self._advanced >= _BAR_SECONDS:
+                self._advanced = now
+                self._bar.update(self._bar.task_ids[0], text=text)
+        elif now - self._advanced >= max(_SPARSE_SECONDS, self.every_seconds):
+            self._advanced = now
+            self.say(text)
+
+    def begin(self, text: str) -> None:
+        """Writes that something begins of which `advance` shows how far it is."""
+        self._advanced = time.monotonic()
+        self.say(text)
+
     def say(self, text: str) -> None:
         """Writes a line of its own, above the bar if there is one."""
+        blank, text = "\n" * (len(text) - len(text.lstrip("\n"))), text.lstrip("\n")
+        date = not self._stream.isatty()
+        text = f"{blank}{self.timestamps.prefix(date=date)} {text}"
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, emoji=False)
             return
@@ -60,11 +99,14 @@ class Console:
             print(text, file=self._stream, flush=True)
 
     def say_evaluation(self, record: Record, samples: str) -> None:
-        """Writes the figures of an `eval` record, and translations as a sample."""
+        """Writes the metrics of an `eval` record, and translations as a sample."""
+        bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
+        why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
         self.say(
-            f"step {record['step']:,}: dev loss {record['loss']:.3f}  "
-            f"perplexity {record['perplexity']:.2f}  BLEU {record['bleu']:.2f}  "
-            f"({record['sentences']:,} sentences, {record['seconds']:.0f} s)\n{samples}"
+            f"step {record['step']:,}: development {self._losses(record)}  {bleu}  "
+            f"({record['sentences']:,} sentences, {record['seconds']:.0f} s){why}"
+            + f"\n{samples}"
+            * bool(samples)
         )
 
     def close(self) -> None:
@@ -76,26 +118,22 @@ class Console:
         pace = (time.monotonic() - self._began) / max(step - self._first, 1)
         return clock(pace * (self._total - step))
 
+    def _losses(self, record: Record) -> str:
+        """Labels the two figures that only look alike: one is smoothed, one is not."""
+        smoothed = " (smoothed)" * self._smoothed
+        unsmoothed = " (not smoothed)" * self._smoothed
+        return (
+            f"loss{smoothed} {record['loss']:.3f}  "
+            f"perplexity{unsmoothed} {record['perplexity']:.2f}"
+        )
 
-def clock(seconds: float) -> str:
-    """Formats a duration as h:mm:ss.
-
-    Example:
-      >>> clock(3671)
-      '1:01:11'
-    """
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02d}:{second:02d}"
-
-
-def _figures(record: Record) -> str:
-    return (
-        f"loss {record['loss']:.3f}  ppl {record['perplexity']:.2f}  "
-        f"lr {record['learning_rate']:.2e}  |grad| {record['gradient_norm']:.2f}  "
-        f"{record['target_tokens_per_second']:,.0f} target tokens/s  "
-        f"padding {100 * record['padding_fraction']:.1f} %"
-    )
+    def _metrics(self, record: Record) -> str:
+        return (
+            f"{self._losses(record)}  "
+            f"lr {record['learning_rate']:.2e}  |grad| {record['gradient_norm']:.2f}  "
+            f"{record['target_tokens_per_second']:,.0f} target tokens/s  "
+            f"padding {100 * record['padding_fraction']:.1f} %"
+        )
 
 
 def _bar(total: int, start: int, stream: TextIO) -> Any:

@@ -141,7 +141,9 @@ class Turn:
     def _evaluate(self, state: TrainState, step: int, *, anyway: bool) -> float | None:
         """Returns the BLEU of an evaluation; -1 for none, None if it was given up."""
         every = self.intervals.evaluate
-        is_due = step >= self.intervals.steps or (every and step % every == 0)
+        if not every:
+            return -1.0
+        is_due = step >= self.intervals.steps or step % every == 0
         if not (anyway or is_due):
             return -1.0
         self.meter.settle()

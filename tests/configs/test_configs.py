@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 from t2t_jax.cli.description_text import sections
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.config import Config, parse
+from t2t_jax.data.corpora import train_and_dev
 from t2t_jax.description import summary
 from t2t_jax.description.costs import Compiled, Memory
 from t2t_jax.differences import differences
@@ -62,7 +63,7 @@ def test_every_config_parses(path):
     config = parse(_load(path).to_dict())
     assert isinstance(config, Config)
     assert config.data.train
-    assert config.data.dev
+    assert config.data.dev or config.data.dev_pairs
 
 
 def test_every_config_is_a_page_of_the_notebook(path):
@@ -139,6 +140,30 @@ def test_a_row_changes_what_it_names_and_no_more(row, changed):
     assert differences(_config("table3"), _config("table3", row)) == changed
 
 
+def test_own_text_has_a_row_for_each_size_and_its_table_says_what_is_in_them():
+    header = ast.get_docstring(ast.parse((ROOT / "configs/own_text.py").read_text()))
+    for row in ("small", "medium", "large"):
+        config = _config("own_text", row)
+        (line,) = (x for x in header.splitlines() if x.startswith(f"{row} "))
+        steps, slots = f"{config.steps:,}", f"{config.data.tokens_per_batch:,}"
+        numbers = [f"{config.vocabulary.size:,}", str(config.model.num_layers)]
+        numbers += [str(config.model.d_model), str(config.model.dropout)]
+        assert line.split()[-7:] == [*numbers, steps, "of", slots]
+    assert _config("own_text") == _config("own_text", "medium")
+    base = Config().model
+    large = _config("own_text", "large").model
+    assert dataclasses.replace(large, vocab_size=base.vocab_size) == base
+
+
+@pytest.mark.parametrize("row", ["small", "medium", "large"])
+def test_files_named_once_on_the_command_line_are_trained_and_scored_on(row, tmp_path):
+    argv = [f"--config={ROOT}/configs/own_text.py:{row}", f"--workdir={tmp_path}"]
+    config = parse_argv([*argv, "--config.data.train=text:a.en,a.de"]).config
+    assert train_and_dev(config.data) == (
+        *("text:a.en,a.de[1000:]", "text:a.en,a.de[:1000]"),
+    )
+
+
 TEXT = {"data.train", "data.dev", "data.held_out"}
 
 
@@ -186,6 +211,7 @@ def test_an_unknown_row_lists_the_known_ones():
     [
         *((path.stem, ()) for path in FILES),
         *(("table3", (row,)) for row in (*PRINTED, *UNPRINTED)),
+        *(("own_text", (row,)) for row in ("small", "medium", "large")),
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(value),
 )
@@ -196,7 +222,8 @@ def test_every_config_and_row_is_described(name, row, monkeypatch):
     monkeypatch.setattr(summary, "compile_costs", lambda *_, **__: compiled)
     config = _config(name, *row)
     told = summary.describe(config, mesh=make_mesh(jax.devices()[:1]))
-    assert told["row"] == {"table3": row[0] if row else "base"}.get(name, told["row"])
+    if name == "table3":
+        assert told["row"] == (row[0] if row else "base")
     kinds = told["parameters_by_kind"]
     counted = sum(sum(part.values()) for part in kinds.values())
     assert counted == told["parameters"]["total"]

@@ -2,7 +2,8 @@ import re
 
 import pytest
 
-from t2t_jax.data.corpora import open_corpus, parts_of
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora import open_corpus, parts_of, train_and_dev
 from t2t_jax.errors import ConfigError, InputMissingError
 
 
@@ -169,3 +170,27 @@ def test_corpora_are_joined_where_a_name_begins_and_nowhere_else(tmp_path):
     (folder / "b").write_text("eins\n")
     corpus = open_corpus(f"text:{folder}/a,{folder}/b++phrasebook:dev:3")
     assert [part.corpus.num_pairs() for part in parts_of(corpus)] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        ("text:a,b", ("text:a,b[5:]", "text:a,b[:5]")),
+        ("2*text:a,b++tsv:c", ("2*text:a,b[5:]++tsv:c", "text:a,b[:5]")),
+        ("text:a+b,c+d", ("text:a+b,c+d[5:]", "text:a+b,c+d[:5]")),
+    ],
+)
+def test_development_pairs_are_cut_from_the_first_corpus(train, expected):
+    assert train_and_dev(DataConfig(train=train, dev_pairs=5)) == expected
+
+
+def test_a_development_corpus_that_is_named_leaves_the_training_corpus_complete():
+    config = DataConfig(train="text:a,b", dev="text:c,d", dev_pairs=5)
+    assert train_and_dev(config) == ("text:a,b", "text:c,d")
+    assert train_and_dev(DataConfig(train="text:a,b")) == ("text:a,b", "")
+
+
+@pytest.mark.parametrize("train", ["text:a,b[9:]", "tfds:x/y:train:a-b"])
+def test_nothing_can_be_held_out_of_a_slice_or_a_set_of_tfds(train):
+    with pytest.raises(ConfigError, match=r"Cannot hold data\.dev_pairs=5 out of"):
+        train_and_dev(DataConfig(train=train, dev_pairs=5))

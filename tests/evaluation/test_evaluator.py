@@ -3,8 +3,9 @@ import math
 import pytest
 import sacrebleu
 
+from t2t_jax.decoding.shared_translation import Output
 from t2t_jax.errors import DataError
-from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.evaluation.evaluator import PROBE, Evaluator
 from t2t_jax.training.metrics import Sums
 
 SOURCES = ["one two three four", "five", "six seven eight nine"]
@@ -15,6 +16,83 @@ PARTS = {
 }
 
 
+def outputs(translate, *, ended=lambda text: True):
+    """Makes a translator of strings one of outputs."""
+
+    def of_lines(params, lines, *, first=0, progress=None):
+        texts = translate(params, lines)
+        return [Output(text, ended(text)) for text in texts]
+
+    return of_lines
+
+
+class LongSet:
+    """A development set of 100 sentences, of which the first so many do not end."""
+
+    def __init__(self, endless, max_unfinished=0.25, count=100):
+        self.sources = [f"sentence number {n} of the set" for n in range(count)]
+        self.endless, self.calls, self.said = endless, [], []
+        self.evaluator = Evaluator(
+            sums=lambda params, batch: PARTS[batch],
+            batches=lambda: iter(PARTS),
+            translate=self.translate,
+            sources=self.sources,
+            references=self.sources,
+            max_unfinished=max_unfinished,
+            progress=self.said.append,
+        )
+
+    def translate(self, params, lines, *, first, progress):
+        self.calls.append((first, len(lines)))
+        # As one of two processes counts, whose share is half of the lines.
+        progress(len(lines) // 2, len(lines) // 2)
+        return [Output(x, first + n >= self.endless) for n, x in enumerate(lines)]
+
+
+def test_a_model_whose_translations_do_not_end_translates_the_first_ones_only():
+    case = LongSet(endless=17)
+    record, hypotheses = case.evaluator.evaluate(0.0, step=12)
+    assert case.calls == [(0, PROBE)]
+    assert hypotheses == case.sources[:PROBE]
+    assert "bleu" not in record
+    assert (record["sentences"], record["unfinished"]) == (PROBE, 17)
+    assert record["loss"] == 12 / 8
+    assert record["bleu_skipped"] == (
+        "17 of the first 64 translations reached their length limit, so the other 36 "
+        "sentences were not translated (evaluation.max_unfinished=0.25)"
+    )
+    assert case.evaluator.samples(hypotheses, 2).count("source") == 2
+
+
+def test_up_to_the_share_that_is_allowed_every_sentence_is_scored():
+    case = LongSet(endless=16)
+    record, hypotheses = case.evaluator.evaluate(0.0, step=12)
+    assert case.calls == [(0, PROBE), (PROBE, 36)]
+    assert hypotheses == case.sources
+    assert record["bleu"] == pytest.approx(100.0)
+    assert (record["sentences"], record["unfinished"]) == (100, 16)
+    assert "bleu_skipped" not in record
+
+
+@pytest.mark.parametrize(("share", "count"), [(1.0, 100), (0.0, PROBE)])
+def test_a_share_of_1_and_a_small_set_are_always_scored(share, count):
+    case = LongSet(endless=100, max_unfinished=share, count=count)
+    record, _ = case.evaluator.evaluate(0.0, step=12)
+    assert record["bleu"] == pytest.approx(100.0)
+    assert record["unfinished"] == count
+
+
+def test_an_evaluation_tells_how_far_it_is():
+    case = LongSet(endless=0)
+    case.evaluator.evaluate(0.0, step=12)
+    assert case.said == [
+        "computing the loss, batch 1",
+        "computing the loss, batch 2",
+        "translated 64/100 sentences",
+        "translated 100/100 sentences",
+    ]
+
+
 def evaluator_of(translate=None, batches=("first", "second")):
     """Makes an evaluator whose "model" is a number added to each loss."""
     return Evaluator(
@@ -22,7 +100,7 @@ def evaluator_of(translate=None, batches=("first", "second")):
             loss=PARTS[batch].loss + params
         ),
         batches=lambda: iter(batches),
-        translate=translate or (lambda params, lines: [REFERENCES[0], "", "sechs"]),
+        translate=outputs(translate or (lambda *_: [REFERENCES[0], "", "sechs"])),
         sources=SOURCES,
         references=REFERENCES,
     )

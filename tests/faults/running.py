@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,12 +16,10 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from t2t_jax.parallelism import faults
+from t2t_jax.training.records import TIME_FIELDS
 from tests.integration import tiny
 
 LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
-# What a record says of the clock, and not of the run.
-TIMED = ("seconds", "minutes", "target_tokens_per_second")
-
 Process = subprocess.Popen[bytes]
 
 
@@ -120,13 +119,18 @@ def wait_for(
         time.sleep(0.02)
 
 
+def unstamped(line: str) -> str:
+    """Removes the time that a line of the log begins with."""
+    return re.sub(r"^\[[-\d: ]+Z \+[\d:]+\] ", "", line)
+
+
 def metrics(workdir: Path) -> list[dict[str, object]]:
     """Reads every whole line of metrics.jsonl, without what depends on the clock."""
     path = workdir / "metrics.jsonl"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     whole = text[: text.rfind("\n") + 1]
     records = [json.loads(line) for line in whole.splitlines()]
-    return [{k: v for k, v in r.items() if k not in TIMED} for r in records]
+    return [{k: v for k, v in r.items() if k not in TIME_FIELDS} for r in records]
 
 
 def last_step(workdir: Path) -> int:

@@ -65,7 +65,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
         running.parameters(parts, 40), running.parameters(whole, 40)
     )
     assert running.metrics(parts) == running.metrics(whole)
-    assert len(running.metrics(parts)) == 14 + 3 + 1  # trained, evaluated, the end
+    assert len(running.metrics(parts)) == 15 + 3 + 1  # trained, evaluated, the end
     assert samples(parts) == samples(whole)
 
 

@@ -42,9 +42,11 @@ def test_metrics_hold_what_scripts_rely_on(workdir):
     records = [json.loads(line) for line in lines]
     train = [record for record in records if record["kind"] == "train"]
     scored = [record for record in records if record["kind"] == "eval"]
-    assert [record["step"] for record in train] == [2, 4, 6, 8, 10, 12]
+    assert [record["step"] for record in train] == [1, 2, 4, 6, 8, 10, 12]
     assert [record["step"] for record in scored] == [8, 12]
     assert set(train[0]) >= {
+        "time",
+        "elapsed",
         "loss",
         "nll",
         "perplexity",

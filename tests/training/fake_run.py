@@ -85,7 +85,7 @@ class Run:
 
     def train(self, progress=None, **intervals):
         progress = progress or Progress()
-        every = {"log": 1_000, "evaluate": 0} | intervals
+        every = {"log": 1_000, "evaluate": 1_000} | intervals
         return loop.train(
             progress.step,
             self._batches(progress.position),

@@ -15,6 +15,7 @@ def run(monkeypatch):
 def test_logs_evaluations_and_checkpoints_come_when_they_are_due(run):
     run.train(steps=7, log=2, evaluate=3, save_steps=4)
     assert run.timeline == [
+        "log 1",
         "log 2",
         "evaluate 3",
         "log 4",
@@ -29,13 +30,19 @@ def test_logs_evaluations_and_checkpoints_come_when_they_are_due(run):
 
 def test_the_last_step_is_logged_evaluated_and_saved_once(run):
     state, progress = run.train(steps=3, log=3, evaluate=3, save_steps=3)
-    assert run.timeline == ["log 3", "evaluate 3", "save 3: periodic final"]
+    saved = "save 3: periodic final"
+    assert run.timeline == ["log 1", "log 3", "evaluate 3", saved]
     assert (state, progress.step, run.steps) == (3, 3, 3)
 
 
 def test_an_interval_of_0_is_never(run):
-    run.train(steps=6)
-    assert run.timeline == ["log 6", "evaluate 6", "save 6: final"]
+    run.train(steps=6, evaluate=0)
+    assert run.timeline == ["log 1", "log 6", "save 6: final"]
+
+
+def test_evaluations_further_apart_than_the_run_is_long_are_one_at_its_end(run):
+    run.train(steps=6, evaluate=7)
+    assert run.timeline == ["log 1", "log 6", "evaluate 6", "save 6: final"]
 
 
 def test_a_new_best_is_saved_and_an_equal_or_lower_score_is_not(run):
@@ -93,14 +100,14 @@ def test_a_run_goes_on_from_its_progress(run):
 def test_a_stop_saves_once_and_returns(run):
     run.stop_at = {4}
     state, progress = run.train(steps=9, log=2)
-    assert run.timeline == ["log 2", "log 4", "save 4: stopped"]
+    assert run.timeline == ["log 1", "log 2", "log 4", "save 4: stopped"]
     assert (state, progress.step, run.steps) == (4, 4, 4)
 
 
 def test_a_stop_where_a_checkpoint_is_due_anyway_saves_once(run):
     run.stop_at = {4}
     run.train(steps=9, save_steps=2)
-    assert run.timeline == ["save 2: periodic", "save 4: periodic stopped"]
+    assert run.timeline == ["log 1", "save 2: periodic", "save 4: periodic stopped"]
 
 
 def test_a_save_by_minutes_waits_until_all_processes_can_agree(run):
@@ -113,7 +120,7 @@ def test_a_save_by_minutes_waits_until_all_processes_can_agree(run):
 def test_a_stop_at_the_last_step_is_no_stop(run):
     run.stop_at = {4}
     _, progress = run.train(steps=4)
-    assert run.timeline == ["log 4", "evaluate 4", "save 4: final"]
+    assert run.timeline == ["log 1", "log 4", "evaluate 4", "save 4: final"]
     assert progress.step == 4
 
 
@@ -139,12 +146,13 @@ def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
 
 
 def test_a_record_covers_the_steps_since_the_last_one(run):
-    run.losses = {1: 1.0, 2: 3.0, 3: 7.0}
-    run.train(steps=3, log=2, evaluate=1, save_steps=1)
-    first, last = run.records
-    assert (first["step"], first["kind"], first["loss"]) == (2, "train", 2.0)
-    assert (last["step"], last["loss"]) == (3, 7.0)
-    assert first["gradient_norm"] == 1.5  # of step 2
+    run.losses = {1: 1.0, 2: 3.0, 3: 7.0, 4: 9.0}
+    run.train(steps=4, log=3, evaluate=1, save_steps=1)
+    one, first, last = run.records
+    assert (one["step"], one["loss"]) == (1, 1.0)
+    assert (first["step"], first["kind"], first["loss"]) == (3, "train", 5.0)
+    assert (last["step"], last["loss"]) == (4, 9.0)
+    assert first["gradient_norm"] == 2.5  # of step 3
     # One token a second: evaluating and saving took none of the time.
     assert first["target_tokens_per_second"] == pytest.approx(1.0)
     assert last["target_tokens_per_second"] == pytest.approx(1.0)
@@ -153,7 +161,7 @@ def test_a_record_covers_the_steps_since_the_last_one(run):
 def test_a_step_is_compiled_for_each_shape_once_and_outside_the_training_time(run):
     run.shapes, run.ready = ["short", "short", "long", "short", "long"], set()
     _, progress = run.train(steps=5, log=2)
-    assert run.timeline[:3] == ["compile short", "log 2", "compile long"]
+    assert run.timeline[:4] == ["compile short", "log 1", "log 2", "compile long"]
     assert run.shapes == []
     assert progress.minutes == pytest.approx(5 / 60)
     for record in run.records:
@@ -174,7 +182,8 @@ def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch)
     second.losses = losses
     second.train(Progress(*saved)._replace(position=position), steps=8, log=5)
     for name in ("step", "loss", "nll", "accuracy", "padding_fraction"):
-        assert [r[name] for r in second.records] == [r[name] for r in whole.records]
+        records = first.records + second.records
+        assert [r[name] for r in records] == [r[name] for r in whole.records]
     # The speed is that of this process alone: a token a second, of two steps.
     assert second.records[0]["target_tokens_per_second"] == pytest.approx(1.0)
 
@@ -182,9 +191,21 @@ def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch)
 def test_figures_are_shown_by_the_clock_whatever_the_records(monkeypatch):
     run = Run(monkeypatch, seconds_per_step=4.0)
     run.train(steps=11, log=3, show_seconds=10.0)
-    # After 12 s, 24 s, 36 s, and at the end; the records come at 3, 6, 9, 11.
-    assert run.shown == [3, 6, 9, 11]
+    # After 4 s, 16 s, 28 s, 40 s and at the end; the records come at 1, 3, 6, 9, 11.
+    assert run.shown == [1, 4, 7, 10, 11]
     run = Run(monkeypatch, seconds_per_step=6.0)
     run.train(steps=7, log=5, show_seconds=10.0)
-    assert run.shown == [2, 4, 6, 7]
-    assert [record["step"] for record in run.records] == [5, 7]
+    assert run.shown == [1, 3, 5, 7]
+    assert [record["step"] for record in run.records] == [1, 5, 7]
+
+
+def test_the_first_step_is_recorded_and_shown_and_enough_for_an_estimate(monkeypatch):
+    run = Run(monkeypatch)
+    run.train(steps=50, log=1_000, show_seconds=1e6)
+    assert run.shown == [1, 20, 50]
+    assert [record["step"] for record in run.records] == [1, 50]
+    resumed = Run(monkeypatch)
+    resumed.train(Progress(step=30), steps=60, log=1_000, show_seconds=1e6)
+    assert resumed.shown == [31, 50, 60]
+    # Records depend on the step alone: a run that was never stopped has none at 31.
+    assert [record["step"] for record in resumed.records] == [60]

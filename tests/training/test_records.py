@@ -6,13 +6,21 @@ Seen to fail: without the loop in `GrowingFile.append` (a half record is lost), 
 
 import errno
 import json
+import re
 import struct
 
 import pytest
 from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 from tensorboardX.record_writer import masked_crc32c
 
-from t2t_jax.training.records import MetricsFile, Reporter, read_metrics
+from t2t_jax.training.progress import Progress
+from t2t_jax.training.records import (
+    TIME_FIELDS,
+    MetricsFile,
+    Reporter,
+    read_metrics,
+)
 
 
 @pytest.fixture
@@ -119,6 +127,60 @@ def events_in(directory):
     return events
 
 
+def test_every_record_has_its_time_and_the_names_that_scripts_rely_on(tmp_path):
+    reporter = Reporter(tmp_path, step=0, say=print)
+    reporter.write({"step": 5, "kind": "train", "loss": 2.5, "perplexity": 7.0})
+    reporter.write_final(Progress(7))
+    reporter.close()
+    for record in read_metrics(tmp_path / "metrics.jsonl"):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record["time"])
+        assert record["elapsed"] >= 0
+        assert {"time", "elapsed"} <= set(TIME_FIELDS)
+    (event, *_) = (e for e in events_in(tmp_path) if e.summary.value)
+    assert [value.tag for value in event.summary.value] == [
+        "train/loss",
+        "train/perplexity",
+    ]
+
+
+def test_tensorboard_is_told_what_is_smoothed_and_what_is_not(tmp_path):
+    reporter = Reporter(tmp_path, step=0, say=print)
+    for step in (1, 2):
+        reporter.write({"step": step, "kind": "eval", "loss": 2.5, "perplexity": 7.0})
+    reporter.close()
+    _, first, second = events_in(tmp_path)
+    loss, perplexity = (v.metadata.summary_description for v in first.summary.value)
+    assert "with label smoothing" in loss
+    assert "without label smoothing" in perplexity
+    assert first.summary.value[0].metadata.plugin_data.plugin_name == "scalars"
+    # Once is enough for a tag.
+    assert not second.summary.value[0].HasField("metadata")
+
+
+def test_tensorboard_gets_the_configuration_and_the_samples(tmp_path):
+    settings = {"model.d_model": 512, "data.train": "text:a,b", "model.remat": False}
+    reporter = Reporter(tmp_path, step=0, say=print, settings=settings)
+    reporter.write_samples(8, "  source  <b>\n  target  *c*")
+    reporter.close()
+    _, experiment, start, samples = (e for e in events_in(tmp_path))
+    tags = [event.summary.value[0].tag for event in (experiment, start)]
+    assert tags == ["_hparams_/experiment", "_hparams_/session_start_info"]
+    parts = [
+        HParamsPluginData.FromString(e.summary.value[0].metadata.plugin_data.content)
+        for e in (experiment, start)
+    ]
+    compared = [info.name.tag for info in parts[0].experiment.metric_infos]
+    assert compared == ["eval/bleu", "eval/perplexity", "eval/loss"]
+    hparams = parts[1].session_start_info.hparams
+    assert hparams["model.d_model"].number_value == 512
+    assert hparams["data.train"].string_value == "text:a,b"
+    assert hparams["model.remat"].WhichOneof("kind") == "bool_value"
+    (text,) = samples.summary.value[0].tensor.string_val
+    assert samples.step == 8
+    # A block of code in Markdown, which shows it as it is.
+    assert text.decode() == "      source  <b>\n      target  *c*"
+
+
 def test_tensorboard_forgets_what_a_resumed_run_writes_again(tmp_path):
     reporter = Reporter(tmp_path, step=7, say=print)
     reporter.write({"step": 8, "kind": "train", "loss": 2.5})
@@ -172,10 +234,10 @@ def write_steps(reporter, *steps):
 def test_a_full_disk_is_told_of_once_and_ends_nothing(reporter):
     write_steps(reporter, 1, 2, 3)
     assert [line.partition(":")[2] for line in reporter.said] == [
-        " metrics.jsonl cannot be written: No space left on device. Training goes on. "
-        "Make room there, or make it writable.",
-        " The event file cannot be written: No space left on device. Training goes on. "
-        "Make room there, or make it writable.",
+        " metrics.jsonl cannot be written: No space left on device. Training "
+        "continues. Free disk space or fix permissions.",
+        " The event file cannot be written: No space left on device. Training "
+        "continues. Free disk space or fix permissions.",
     ]
 
 

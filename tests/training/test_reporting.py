@@ -1,10 +1,11 @@
 import errno
 import io
+import re
 
 import pytest
 
 from t2t_jax.training import reporting
-from t2t_jax.training.reporting import Console, clock
+from t2t_jax.training.reporting import Console
 
 
 def record_of(step, kind="train"):
@@ -20,10 +21,24 @@ def record_of(step, kind="train"):
     }
 
 
-def console_of(stream, total=200, start=0, every_seconds=0.0):
-    console = Console(total, every_seconds=every_seconds, stream=stream)
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def console_of(stream, total=200, start=0, every_seconds=0.0, **how):
+    console = Console(total, every_seconds=every_seconds, stream=stream, **how)
     console.start(start)
     return console
+
+
+EVALUATED = {
+    "step": 8,
+    "loss": 2.5,
+    "perplexity": 7.25,
+    "sentences": 64,
+    "seconds": 3.0,
+}
 
 
 def test_a_line_on_a_pipe_has_each_figure_with_its_unit():
@@ -33,8 +48,8 @@ def test_a_line_on_a_pipe_has_each_figure_with_its_unit():
     line = stream.getvalue()
     for part in (
         "step 50/200 (25 %)",
-        "loss 2.500",
-        "ppl 7.25",
+        "loss (smoothed) 2.500",
+        "perplexity (not smoothed) 7.25",
         "lr 1.25e-03",
         "|grad| 0.75",
         "12,346 target tokens/s",
@@ -47,11 +62,62 @@ def test_a_line_on_a_pipe_has_each_figure_with_its_unit():
     assert "\r" not in line
 
 
-def test_a_terminal_is_shown_figures_each_second_and_a_pipe_as_configured():
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+def test_loss_and_perplexity_are_labelled_wherever_they_stand_side_by_side():
+    stream = io.StringIO()
+    console = console_of(stream)
+    console.show(record_of(50))
+    console.say_evaluation({**EVALUATED, "bleu": 1.0}, "")
+    shown, evaluated = stream.getvalue().splitlines()
+    for line in (shown, evaluated):
+        assert "loss (smoothed) 2.500  perplexity (not smoothed) 7.25" in line
+    assert "development loss" in evaluated
 
+
+def test_without_label_smoothing_nothing_is_called_smoothed():
+    stream = io.StringIO()
+    console_of(stream, smoothed=False).show(record_of(50))
+    assert "loss 2.500  perplexity 7.25" in stream.getvalue()
+
+
+def test_every_line_of_a_log_begins_with_utc_and_the_time_since_the_start():
+    stream = io.StringIO()
+    console = console_of(stream)
+    console.say("one\n  more of one")
+    console.show(record_of(50))
+    first, more, second = stream.getvalue().splitlines()
+    stamp = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \+0:00:00\] "
+    assert re.match(stamp + "one$", first)
+    assert more == "  more of one"
+    assert re.match(stamp + "step 50/200", second)
+
+
+def test_an_evaluation_without_bleu_says_why():
+    stream = io.StringIO()
+    console_of(stream).say_evaluation({**EVALUATED, "bleu_skipped": "no end"}, "x")
+    assert "BLEU not computed  (64 sentences, 3 s)\n  no end.\nx" in stream.getvalue()
+
+
+def test_how_far_an_evaluation_is_stands_in_the_bar_or_at_times_in_the_log(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    console = console_of(stream, every_seconds=10.0)
+    console.begin("Evaluating")
+    for second in range(100):
+        now[0] = float(second)
+        console.advance(f"translated {second}/100")
+    told = [line.partition("] ")[2] for line in stream.getvalue().splitlines()]
+    assert told == ["Evaluating", *(f"translated {n}/100" for n in (30, 60, 90))]
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal = Terminal()
+    console = console_of(terminal)
+    console.advance("translated 7/100")
+    console.close()
+    assert "translated 7/100" in terminal.getvalue()
+
+
+def test_a_terminal_is_shown_figures_each_second_and_a_pipe_as_configured():
     def seconds(stream):
         return Console(7, every_seconds=10.0, stream=stream).every_seconds
 
@@ -70,10 +136,6 @@ def test_the_time_left_is_judged_by_the_steps_of_this_process(monkeypatch):
 
 
 def test_a_terminal_gets_a_bar_that_leaves_the_text_said(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     stream = Terminal()
@@ -83,14 +145,6 @@ def test_a_terminal_gets_a_bar_that_leaves_the_text_said(monkeypatch):
     console.close()
     assert "dev BLEU [31.5]" in stream.getvalue()
     assert "step 50/200" in stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0:00:00"), (59.6, "0:01:00"), (3671, "1:01:11"), (360_000, "100:00:00")],
-)
-def test_durations_are_hours_minutes_seconds(seconds, text):
-    assert clock(seconds) == text
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, OSError(errno.ENOSPC, "full")])
@@ -110,4 +164,5 @@ def test_a_line_that_cannot_be_written_does_not_end_the_run(error):
     stream.fails = False
     console.say("two")
     console.close()
-    assert stream.getvalue() == "two\n"
+    assert stream.getvalue().endswith("] two\n")
+    assert stream.getvalue().count("\n") == 1

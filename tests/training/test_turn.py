@@ -25,7 +25,7 @@ def resumed(monkeypatch, run, **changed):
 def test_a_run_whose_evaluation_is_given_up_saves_that_step_and_ends(run):
     run.interrupted = (4,)
     _, progress = run.train(**EVERY)
-    assert run.timeline == ["give up evaluating 4", "save 4: stopped"]
+    assert run.timeline[1:] == ["give up evaluating 4", "save 4: stopped"]
     assert run.steps == 4
     assert progress.pending == ("stopped",)
 
@@ -82,6 +82,16 @@ def test_a_run_given_up_at_its_end_is_not_complete_until_it_was_evaluated(
     again = resumed(monkeypatch, run)
     assert again.timeline == ["evaluate 9", "save 9: final"]
     assert again.saved[-1].completes(9)
+
+
+def test_evaluation_turned_off_on_resume_is_not_made_up_for(monkeypatch, run):
+    run.interrupted = (4,)
+    run.train(**EVERY, save_steps=2)
+    again = Run(monkeypatch)
+    again.train(run.saved[-1], **{**EVERY, "evaluate": 0})
+    # The checkpoint gets the kinds it was due for, and nothing is pending any more.
+    assert again.timeline == ["save 4: periodic", "log 9", "save 9: final"]
+    assert again.saved[0].pending == ()
 
 
 def test_a_second_interruption_changes_nothing(monkeypatch, run):

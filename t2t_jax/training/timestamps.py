@@ -1,0 +1,70 @@
+"""The time that log lines and records carry: UTC, and seconds since the start."""
+
+from __future__ import annotations
+
+import time
+
+
+class Timestamps:
+    """Counts from when it is made: the start of a command."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def elapsed(self) -> float:
+        """Returns the seconds since the start, which no change of the clock alters."""
+        return time.monotonic() - self._began
+
+    def fields(self) -> dict[str, str | float]:
+        """Returns what a record of metrics.jsonl says of the time.
+
+        Example:
+          >>> sorted(Timestamps().fields())
+          ['elapsed', 'time']
+        """
+        return {"time": utc("%Y-%m-%dT%H:%M:%SZ"), "elapsed": round(self.elapsed(), 3)}
+
+    def prefix(self, *, date: bool) -> str:
+        """Returns what a log line begins with.
+
+        Args:
+          date: whether it names the day too.
+        """
+        now = utc("%Y-%m-%d %H:%M:%SZ" if date else "%H:%M:%SZ")
+        return f"[{now} +{clock(self.elapsed())}]"
+
+
+def utc(form: str) -> str:
+    """Formats the present time in UTC, for `time.strftime`."""
+    return time.strftime(form, time.gmtime())
+
+
+def clock(seconds: float) -> str:
+    """Formats a duration as h:mm:ss.
+
+    Example:
+      >>> clock(3671)
+      '1:01:11'
+    """
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}"
+
+
+def duration(seconds: float) -> str:
+    """Words a duration for people, with two digits or so.
+
+    Example:
+      >>> duration(42), duration(340), duration(9_500), duration(300_000)
+      ('42 s', '6 min', '2 h 40 min', '3.5 days')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes >= 48 * 60:
+        return f"{minutes / 60 / 24:.1f} days"
+    tens = round(minutes, -1) if minutes > 120 else minutes
+    hours, minutes = divmod(tens, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
