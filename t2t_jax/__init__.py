@@ -26,10 +26,10 @@ costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, whose import takes longer than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from t2t_jax.config import Config as Config
     from t2t_jax.config_files import default_config as default_config
     from t2t_jax.config_files import load_config as load_config
@@ -80,6 +80,8 @@ __all__ = ["__version__", *_HOME]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 't2t_jax' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOME[name]), name)
 
 

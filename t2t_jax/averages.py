@@ -53,7 +53,7 @@ class Averager:
                 "averaged, and is a model of one. Name the run it was made from, or "
                 "use the model as it is."
             )
-        self._config = workdir.read_config()
+        self._workdir, self._config = workdir, workdir.read_config()
         self.last = self._config.checkpoint.keep
         self._checkpoints = Checkpoints(workdir.checkpoints)
         self._units = units_of(self._config.checkpoint)
@@ -123,6 +123,8 @@ class Averager:
         Returns:
           The model, numbered as the newest of its checkpoints.
         """
+        recorded = self._checkpoints.meta(steps[-1]).get("fingerprints", {})
+        self._workdir.require_own(self._vocabularies, recorded)
         like = abstract_params(self._module)
         mean = average(self._checkpoints.params(step, like=like) for step in steps)
         return Model(

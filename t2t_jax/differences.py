@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.config import Config, to_dict
+from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.parsing import flatten
 
@@ -102,6 +102,39 @@ def require_resumable(old: Config, new: Config, *, workdir: Path) -> None:
         )
     if refused:
         raise ConfigError(refused)
+
+
+def require_own_checkpoint(
+    path: Path, config: Config, *, step: int, meta: Mapping[str, Any]
+) -> None:
+    """Checks, before anything is written, that a checkpoint is of this experiment.
+
+    Args:
+      path: directory of the run.
+      config: of the run.
+      step: of the checkpoint.
+      meta: JSON of the checkpoint.
+
+    Raises:
+      DataError: it is of another one, or of a model that is not trained further.
+    """
+    place = path / "checkpoints" / str(step)
+    if "progress" not in meta:
+        raise DataError(
+            f"Checkpoint {place} is that of a model, without an optimizer to train on "
+            "with. Pass the run that it was made from."
+        )
+    try:
+        refused = refused_on_resume(parse(meta["config"]), config)
+    except (ConfigError, KeyError):  # Of another version: its arrays are compared.
+        return
+    if refused:
+        raise DataError(
+            f"{path / 'config.json'} and checkpoint {place} are of different "
+            f"experiments: {len(refused)} keys differ, such as "
+            f"{refused[0].split(' ')[0]}. Nothing was changed.\nRestore the run's own "
+            "config.json from a copy; or move it away, and rerun with --mode=recover."
+        )
 
 
 def require_same(before: Mapping[str, str], now: Mapping[str, str]) -> None:

@@ -86,6 +86,7 @@ class Run:
             fingerprints=text.fingerprints,
             say=console.say,
             processes=processes,
+            files=text.vocabularies.files,
         )
 
     def train(self, stop: StopRequest) -> Progress:

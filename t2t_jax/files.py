@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -40,6 +41,64 @@ def write_whole(path: Path, content: bytes | str) -> None:
         beside.unlink(missing_ok=True)
 
 
+_WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+def write_once(path: Path, content: bytes | str, *, mend: str) -> None:
+    """Creates a file that is never replaced, atomically and durably.
+
+    Does nothing if the file exists with this very content.
+
+    Args:
+      path: the file to create; its directory exists.
+      content: bytes, or text to be written as UTF-8.
+      mend: what the user may do if other content is there, a sentence.
+
+    Raises:
+      DataError: something else is there; it is left as it is.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        _create(beside, path)
+        _sync_directory(path.parent)
+    except FileExistsError as error:
+        if not path.is_file() or path.read_bytes() != data:
+            raise DataError(
+                f"Cannot write {path}: it exists with other content, and is never "
+                f"replaced. {mend}"
+            ) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _create(whole: Path, path: Path) -> None:
+    """Gives a finished file its name, unless something has that name."""
+    try:
+        os.link(whole, path)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "File exists", str(path)) from error
+        os.rename(whole, path)  # Not atomic with the check: the workdir is locked.
+
+
+def _sync_directory(path: Path) -> None:
+    """Makes a new name in a directory survive a power failure."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError:  # Some network file systems cannot, and need not.
+        pass
+    finally:
+        os.close(opened)
+
+
 def read_bounded(path: Path, *, most: int, mend: str) -> bytes:
     """Reads a file, unless it is larger than what belongs there can be.
 
@@ -53,7 +112,8 @@ def read_bounded(path: Path, *, most: int, mend: str) -> bytes:
       OSError: it is not there or cannot be read.
     """
     require_bounded(path, most=most, mend=mend)
-    with path.open("rb") as file:
+    # What has become a pipe since would block without O_NONBLOCK.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         return file.read(most)
 
 
@@ -66,12 +126,14 @@ def require_bounded(path: Path, *, most: int, mend: str) -> None:
       mend: as for `read_bounded`.
 
     Raises:
-      DataError: it has more, or is no file but a pipe or a device, which may never end.
+      DataError: it has more, or is a directory, or a pipe or a device, which may never
+        end.
       OSError: it is not there.
     """
     found = path.stat()
-    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        raise DataError(f"{path} must be a file, and is a pipe or a device. {mend}")
+    if not stat.S_ISREG(found.st_mode):
+        kind = "directory" if stat.S_ISDIR(found.st_mode) else "pipe or a device"
+        raise DataError(f"{path} must be a file, and is a {kind}. {mend}")
     if found.st_size > most:
         raise DataError(
             f"{path} must have at most {most:,} bytes, and has {found.st_size:,}. "

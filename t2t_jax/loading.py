@@ -70,8 +70,9 @@ def load(
     module = make_module(config.network, platform=devices[0].platform)
     stored = stored_parameters(workdir.path)
     step = stored.choose(checkpoint)
-    params = stored.params(step, like=abstract_params(module))
     meta = stored.meta(step)
+    workdir.require_own(vocabularies, meta.get("fingerprints", {}))
+    params = stored.params(step, like=abstract_params(module))
     return Model(
         module,
         replicate(params, devices),

@@ -8,15 +8,23 @@ that returns has agreed with the others on how it ends; one that raises ends the
 
 from __future__ import annotations
 
+import os
+import sys
+
+from t2t_jax.interrupts import SIGNALS, hold_signals, leave_on_signals
+
+# First, for what follows takes a while; and not in a program that imports this.
+if __name__ == "__main__" or os.path.basename(sys.argv[0]) == "t2t-jax":
+    leave_on_signals()
+
 import dataclasses
 import logging
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.endings import name_flags, report
@@ -46,8 +54,11 @@ def main(argv: Sequence[str]) -> int:
     """
     # Where there is nothing to save, a signal ends the process. The training loop
     # puts its own handlers in the place of these.
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, _stop)
+    _Stop.came = ""
+    for number in SIGNALS:
+        # Ctrl-C is not for a job in the background.
+        if number != signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     # Orbax speaks there, of its own settings; what it fails at comes as exceptions.
     for name in ("absl", "asyncio"):
@@ -56,7 +67,8 @@ def main(argv: Sequence[str]) -> int:
         code = _run(argv)
         # All processes have come to this code, so they end together.
         joined().leave(code)
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as raised:
+        error = _signal_behind(raised)
         code = report(error)
         if joined().count > 1:
             # The others may be waiting for this one, and JAX would wait for them.
@@ -103,9 +115,28 @@ def _leaving(options: Options) -> AbstractContextManager[None]:
     return leaving_at_once(put_down, advice=f"Give the same command again{kept}.")
 
 
+class _Stop(KeyboardInterrupt):
+    """A signal: not an `Exception`, which could be taken for a damaged file.
+
+    And not `KeyboardInterrupt` itself: where that passes through `exec`, as in the
+    import of a dataclass, Python ends with 130, whatever the exit code is.
+
+    Attributes:
+      came: the name of the last signal that was raised as one, or "".
+    """
+
+    came = ""
+
+
+def _signal_behind(error: BaseException) -> BaseException:
+    """Finds the signal that the import of an extension has made an ImportError of."""
+    came = isinstance(error, ImportError) and _Stop.came
+    return _Stop(came) if came else error
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
-    # No Exception: whoever catches those must not take it for a damaged file.
-    raise KeyboardInterrupt(signal.Signals(number).name)
+    _Stop.came = signal.Signals(number).name
+    raise _Stop(_Stop.came)
 
 
 def _show(unraisable: Any) -> None:
@@ -128,12 +159,22 @@ def _show(unraisable: Any) -> None:
         again.start()
 
 
+def _show_uncaught(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    # NumPy shows what its import from C has met, before it raises an ImportError.
+    if not issubclass(kind, _Stop):
+        sys.__excepthook__(kind, error, trace)
+
+
 def console() -> None:
     """Runs the command line of this process, as the script `t2t-jax` does."""
-    begin_with_large_pages()
+    leave_on_signals()
+    begin_with_large_pages(before=hold_signals, otherwise=leave_on_signals)
     guard_stderr()
     guard_stdout()
     sys.unraisablehook = _show
+    sys.excepthook = _show_uncaught
     sys.exit(main(sys.argv[1:]))
 
 

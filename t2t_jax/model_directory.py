@@ -13,13 +13,13 @@ from typing import Any
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.places import SAFETENSORS
 from t2t_jax.checkpointing.safetensors_file import write_safetensors
-from t2t_jax.config import Config
+from t2t_jax.config import Config, to_dict
 from t2t_jax.data.known_words import FILE, KnownWords
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.errors import OutputError
 from t2t_jax.files import write_whole
 from t2t_jax.types import Params
-from t2t_jax.workdir import Workdir
+from t2t_jax.workdir import Workdir, require_outside_runs
 
 
 def write_model(
@@ -54,14 +54,24 @@ def write_model(
     vocabularies.save(to)
     if known_words is not None:
         write_whole(to / FILE, known_words.to_bytes())
+    fingerprints = {"vocabulary": vocabularies.fingerprint}
     if as_safetensors:
         write_safetensors(to / SAFETENSORS, params)
     else:
         checkpoints = Checkpoints(target.checkpoints, keep=1)
-        step = origin["step"]
-        checkpoints.save(step, params=params, optimizer=None, meta=dict(origin))
+        checkpoints.save(
+            origin["step"],
+            params=params,
+            optimizer=None,
+            meta={
+                **origin,
+                "config": to_dict(config),
+                "fingerprints": fingerprints,
+            },
+            files=vocabularies.files,
+        )
         checkpoints.wait()
-    target.write_json("fingerprints.json", {"vocabulary": vocabularies.fingerprint})
+    target.write_json("fingerprints.json", fingerprints)
     target.write_json("model.json", dict(origin))
     target.write_config(config)
 
@@ -84,6 +94,7 @@ def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
             f"--{flag}={to} must be a new or empty directory outside the checkpoints, "
             "and is not. Name another."
         )
+    require_outside_runs(to, flag=flag)
     try:
         near = next(place for place in (to, *to.resolve().parents) if place.exists())
         # Tried, for permissions do not tell: nobody makes anything in /proc.

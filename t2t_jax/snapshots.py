@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -37,6 +37,8 @@ class Snapshots:
       fingerprints: hashes of vocabulary and corpora; they are saved too.
       say: told of what was damaged, and of saves that failed.
       processes: those that run the experiment together.
+      files: small files that every checkpoint keeps, by name: the vocabulary, without
+        which its parameters are of no use.
 
     Attributes:
       shapes: the state as `jax.ShapeDtypeStruct`s.
@@ -52,7 +54,9 @@ class Snapshots:
         fingerprints: dict[str, str],
         say: Callable[[str], None],
         processes: Processes = ALONE,
+        files: Mapping[str, bytes] | None = None,
     ):
+        self._files = files or {}
         self._config, self._fingerprints = config, fingerprints
         self._init, self._say, self._processes = init, say, processes
         self._failure: StorageError | None = None
@@ -149,6 +153,7 @@ class Snapshots:
                 params=state.params,
                 optimizer=state.optimizer,
                 meta=meta,
+                files=self._files,
                 replace=True,
             )
 

@@ -13,7 +13,7 @@ from ml_collections import config_dict
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.description.size_advice import size_advice
-from t2t_jax.differences import require_resumable
+from t2t_jax.differences import require_own_checkpoint, require_resumable
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.parallelism.config import MeshConfig
 from t2t_jax.parsing import flatten
@@ -144,6 +144,21 @@ def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
     )
 
 
+def require_unchanged(workdir: Workdir, config: Config) -> None:
+    """Checks a workdir again once it is locked, for a run may have begun meanwhile.
+
+    Args:
+      workdir: of the run; it need not hold one yet.
+      config: made from what the workdir held before.
+
+    Raises:
+      UserError: it holds another experiment, or parts of one.
+    """
+    workdir.require_whole()
+    if workdir.has_config:
+        require_resumable(workdir.read_config(), config, workdir=workdir.path)
+
+
 @contextmanager
 def open_run(
     config: Config,
@@ -178,7 +193,8 @@ def open_run(
         make_mesh(config=config.mesh)
     workdir.create()
     with workdir.locked() as owner:
-        newest = _newest_step(workdir, config.steps)
+        require_unchanged(workdir, config)
+        newest = _newest_step(workdir, config)
         text = None
         if newest >= config.steps:
             console.say(
@@ -191,8 +207,8 @@ def open_run(
                 console.say(f"{advice} Training continues with this size.")
             # Development text that is not read now may be read again later.
             known = {**workdir.read_fingerprints(), **text.fingerprints}
-            workdir.write_json("fingerprints.json", known)
             workdir.write_config(config, overrides)
+            workdir.write_json("fingerprints.json", known)
         yield OpenedRun(owner, text)
 
 
@@ -266,8 +282,12 @@ def _train(
         )
 
 
-def _newest_step(workdir: Workdir, steps: int) -> int:
-    """Finds the last step; one that ends a run counts only if it is good."""
+def _newest_step(workdir: Workdir, config: Config) -> int:
+    """Finds the last step; one that ends a run counts only if it is good.
+
+    Raises:
+      DataError: its checkpoint is of another experiment than config.json.
+    """
     if not workdir.checkpoints.is_dir():
         return 0
     from t2t_jax.checkpointing.checkpoints import Checkpoints
@@ -276,15 +296,17 @@ def _newest_step(workdir: Workdir, steps: int) -> int:
     checkpoints = Checkpoints(workdir.checkpoints)
     newest = max(checkpoints.steps(), default=0)
     try:
-        if newest >= steps:
+        if newest >= config.steps:
             checkpoints.verify(newest)
             records = read_metrics(workdir.path / "metrics.jsonl")
             has_ended = any(record["kind"] == "final" for record in records)
             if checkpoints.meta(newest)["progress"]["pending"] or not has_ended:
                 return 0
-        if newest and not workdir.read_fingerprints():  # a run of an older version
-            before = checkpoints.meta(newest)["fingerprints"]
-            workdir.write_json("fingerprints.json", before)
+        if newest:
+            meta = checkpoints.meta(newest)
+            require_own_checkpoint(workdir.path, config, step=newest, meta=meta)
+            if not workdir.read_fingerprints():  # lost, or a run of an older version
+                workdir.write_json("fingerprints.json", meta["fingerprints"])
     except DamagedError:
         return 0  # The run names it, and goes on from the one before.
     return newest

@@ -3,10 +3,10 @@
 Runs without JAX. What the workdir or the cache holds already is not made again.
 
 The vocabulary of a workdir is that of its run once the run has begun, which it has when
-`config.json` is there: then it never changes. Before that it is only taken up if
-`data.json`, which is written last, says that it was learnt from this very text with
-these very settings, so that learning it again would give the same; whatever else a
-start that failed has left is made anew.
+`config.json` is there: then it never changes. Before that `data.json`, which is written
+before the vocabulary, says from which text and with which settings it was learnt. A
+start with the same ones continues there, since learning it again would give the same;
+any other start is refused, and replaces nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config
 from t2t_jax.data import known_words
 from t2t_jax.data.batching import PLAN, batch_shapes
+from t2t_jax.data.cache_places import require_cache_place
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import Corpus, open_corpus, train_and_dev
 from t2t_jax.data.data_page import report_text
@@ -37,7 +37,13 @@ from t2t_jax.data.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.differences import require_same
 from t2t_jax.errors import Attempts, ConfigError
-from t2t_jax.files import read_object, write_whole
+from t2t_jax.files import write_whole
+from t2t_jax.starts import (
+    lesson_settings,
+    prepared_vocabularies,
+    require_prepared,
+    require_same_start,
+)
 from t2t_jax.types import Batch, DataPosition, Share
 from t2t_jax.workdir import Workdir
 
@@ -118,16 +124,18 @@ def prepare_text(
       UserError: a corpus or the vocabulary is not what it must be; everything that is
         wrong with both corpora comes together.
     """
+    if not workdir.has_config:
+        require_same_start(config, workdir.path)
     attempts = Attempts()
     held_out = attempts.attempt(open_held_out, config.data.held_out, say=say)
     find = partial(_vocabularies, config=config, workdir=workdir, say=say)
     text = _read(config, attempts, find=find, say=say, stream=stream)
     if workdir.has_config:  # Nothing of a run may be written over by another text.
         require_same(workdir.read_fingerprints(), text.fingerprints)
-    else:
-        text.vocabularies.save(workdir.path)
     _save_known_words(text, workdir)
     _report(text, held_out, config=config, workdir=workdir, say=say)
+    if not workdir.has_config:
+        text.vocabularies.save(workdir.path)
     return text
 
 
@@ -173,7 +181,12 @@ def _read(
     dev = attempts.attempt(
         partial(_open_dev, config, say=say), specs[1] if evaluates else None
     )
+    attempts.attempt(require_cache_place, config.data)
+    attempts.raise_if_any_failed()
     dev_lines = attempts.attempt(list, dev) if evaluates else ()
+    if dev_lines is None:  # Nothing is learnt for a run that cannot begin.
+        attempts.attempt(_read_through, train)
+    attempts.raise_if_any_failed()
     vocabularies = attempts.attempt(find, train)
     every = config.logging.every_seconds
     progress = Progress(say, every_seconds=every, stream=stream)
@@ -213,6 +226,12 @@ def _open_dev(config: Config, spec: str, *, say: Say) -> Corpus:
     return open_corpus(spec, key=key, say=say)
 
 
+def _read_through(corpus: Corpus) -> None:
+    """Reads a corpus for what is wrong with it."""
+    for _ in corpus:
+        pass
+
+
 def _unfiltered(config: DataConfig) -> DataConfig:
     """Turns those filters off that would choose what a model is judged by."""
     return dataclasses.replace(
@@ -250,8 +269,7 @@ def _report(
 
 def _lesson(config: Config, *, train: str) -> dict[str, Any]:
     """Tells all that a vocabulary depends on, if it was learnt from the corpus."""
-    settings = dataclasses.asdict(config.vocabulary)
-    return {**settings, "seed": config.seed, "corpus": train}
+    return {**lesson_settings(config), "corpus": train}
 
 
 def _vocabularies(
@@ -261,30 +279,9 @@ def _vocabularies(
     asked = config.vocabulary
     if workdir.has_config:
         return Vocabularies.load(workdir.path, config=asked)
-    if (prepared := _prepared(train, config, workdir.path)) is not None:
-        return prepared
-    vocabularies = Vocabularies.find(train, config=asked, seed=config.seed, say=say)
-    vocabularies.require_sizes(asked, name=asked.file or asked.source_file)
+    vocabularies = prepared_vocabularies(train, config, workdir.path)
+    if vocabularies is None:
+        vocabularies = Vocabularies.find(train, config=asked, seed=config.seed, say=say)
+        vocabularies.require_sizes(asked, name=asked.file or asked.source_file)
+    require_prepared(vocabularies, workdir.path)
     return vocabularies
-
-
-def _prepared(train: Corpus, config: Config, path: Path) -> Vocabularies | None:
-    """Loads vocabularies that were learnt before, and would come out the same."""
-    if config.vocabulary.file or config.vocabulary.source_file:
-        return None
-    try:
-        told = read_object(path / "data.json", mend="Remove it.")
-        lesson = told["vocabulary_lesson"]
-        if lesson != _lesson(config, train=lesson["corpus"]):
-            return None
-        vocabularies = Vocabularies.load(path, config=config.vocabulary)
-        names = [f"{side}_vocabulary" for side in vocabularies._fields]
-        if vocabularies.shared:
-            names = ["vocabulary", "vocabulary"]
-        whole = all(
-            told[name]["fingerprint"] == vocabulary.fingerprint
-            for name, vocabulary in zip(names, vocabularies, strict=True)
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return vocabularies if whole and lesson["corpus"] == train.fingerprint() else None

@@ -6,6 +6,11 @@ samples/<step>.txt averages/ logs/rank-<k>.log profile/<first>-<last>/``. A mode
 directory has the same layout, with one checkpoint of parameters only, or
 ``model.safetensors``, and ``model.json``, which says where they come from. No JAX is
 needed.
+
+A first start writes `data.json`, the vocabulary, `config.json` and `fingerprints.json`,
+in this order, and a run exists from `config.json` on. The vocabulary and `config.json`
+are created once: no start replaces them, but for those keys of `config.json` that may
+change under a run.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +38,7 @@ from t2t_jax.errors import (
     Problems,
     UserError,
 )
-from t2t_jax.files import read_object, write_whole
+from t2t_jax.files import read_bounded, read_object, write_once, write_whole
 
 _LOCK = "lock"
 _FILES = (
@@ -43,6 +48,37 @@ _FILES = (
 )
 _FOLDERS = ("checkpoints", "samples", "logs")
 _MOST_LISTED = 5
+_OF_A_RUN = (
+    *("checkpoints/*", "fingerprints.json", "metrics.jsonl", "events.out.*"),
+    *("samples/*", "averages/*", "profile/*", "model.json", "model.safetensors"),
+)
+_RECOVER = (
+    "Rerun with --mode=recover, which restores it from a checkpoint, or pass another "
+    "workdir."
+)
+_COPY = "Restore it from a copy, or pass another workdir."
+
+
+def require_outside_runs(path: str | Path, *, flag: str) -> None:
+    """Checks that an output is no file of a run or a model, and in no folder of one.
+
+    Args:
+      path: Where something is to be written.
+      flag: The flag that has named it.
+
+    Raises:
+      OutputError: it is one.
+    """
+    place = Path(os.path.realpath(path))
+    for directory in place.parents:
+        workdir = Workdir(directory)
+        own = (*_FILES, *_FOLDERS, "profile", "model.json", "model.safetensors")
+        first = place.relative_to(directory).parts[0]
+        if (first in own or first.startswith("events.out.")) and workdir.is_used:
+            raise OutputError(
+                f"Cannot write --{flag}={path}: it is a file of the run or model in "
+                f"{directory}. Choose another name."
+            )
 
 
 @dataclass(frozen=True)
@@ -62,21 +98,63 @@ class Workdir:
 
     @property
     def has_config(self) -> bool:
-        """Whether a run has begun here."""
-        return (self.path / "config.json").is_file()
+        """Whether a run exists here, readable or not."""
+        return self._has("config.json")
+
+    @property
+    def is_used(self) -> bool:
+        """Whether there is a run or a model, or what is left of one."""
+        return self.has_config or bool(self.remains()) or self._has("vocab.model")
+
+    def _has(self, name: str) -> bool:
+        return os.path.lexists(self.path / name)
 
     @property
     def is_model(self) -> bool:
         """Whether this is a model to be used, and not a run to go on with."""
-        return (self.path / "model.json").is_file()
+        return self._has("model.json")
+
+    @property
+    def mend(self) -> str:
+        """What the user may do if a file that the run needs is missing or damaged."""
+        return _RECOVER if next(self._found("checkpoints/*"), "") else _COPY
+
+    def remains(self) -> list[str]:
+        """Lists what only a run or a model leaves here, by the names of its files."""
+        found = (self._found(pattern) for pattern in _OF_A_RUN)
+        names = [name for name in (next(names, "") for names in found) if name]
+        # On a disk that is not mounted just now.
+        gone = self.checkpoints.is_symlink() and not self.checkpoints.exists()
+        return ["checkpoints", *names] if gone else names
+
+    def _found(self, pattern: str) -> Iterator[str]:
+        """Yields what matches, `checkpoints` for `checkpoints/*`; nothing hidden."""
+        for path in self.path.glob(pattern):
+            if not path.name.startswith("."):
+                yield pattern.partition("/")[0] if "/" in pattern else path.name
+
+    def require_whole(self) -> None:
+        """Checks that what is left of a run includes its configuration.
+
+        Raises:
+          DataError: there is no config.json, although a run or a model was here.
+        """
+        remains = [] if self.has_config else self.remains()
+        if remains:
+            raise DataError(
+                f"{self.path} has no config.json, and holds what a run has "
+                f"left: {', '.join(remains)}. Nothing was changed.\n{self.mend}"
+            )
 
     def require(self) -> None:
         """Checks that a run or a model is here.
 
         Raises:
+          DataError: only its configuration is missing.
           InputMissingError: there is none, or none that can be read in this locale.
         """
         self._require_utf8(InputMissingError)
+        self.require_whole()
         if not self.has_config:
             what = (
                 "config.json is missing" if self.path.is_dir() else "no such directory"
@@ -92,16 +170,17 @@ class Workdir:
             os.path.abspath(self.path).encode()
         except UnicodeEncodeError as cause:
             raise error(
-                f"--workdir={self.path} has a name that is not UTF-8, in this locale "
+                f"{self.path} has a name that is not UTF-8, in this locale "
                 "at least, and its checkpoints cannot be saved or loaded. Set "
-                "PYTHONUTF8=1, or choose another --workdir."
+                "PYTHONUTF8=1, or choose another workdir."
             ) from cause
 
     def create(self) -> None:
         """Makes the directory, and checks that what a run makes there can be made.
 
         Raises:
-          OutputError: something is in the way, or may not be written.
+          DataError: something else has the name of a file or a folder of a run.
+          OutputError: the directory, or one in it, cannot be written.
         """
         self._require_utf8(OutputError)
         try:
@@ -111,14 +190,14 @@ class Workdir:
                 f"{self.path} must be a directory that can be written: "
                 f"{error.strerror}. Choose another workdir."
             ) from error
-        problems = Problems()
+        problems, denied = Problems(), Problems()
         for place in (self.path, *map(self.path.joinpath, _FOLDERS)):
             problems.require(
                 not os.path.lexists(place) or place.is_dir(),
                 f"{place} must be a directory, and is none. Move it away, or choose "
                 "another workdir.",
             )
-            problems.require(
+            denied.require(
                 not place.is_dir() or os.access(place, os.W_OK | os.X_OK),
                 f"{place} must be writable, and is not. Change its permissions, or "
                 "choose another workdir.",
@@ -131,7 +210,8 @@ class Workdir:
                 f"{place} must be a file, and no link. Move it away, or choose another "
                 "workdir.",
             )
-        problems.raise_if_any(OutputError)
+        problems.raise_if_any(DataError)
+        denied.raise_if_any(OutputError)
 
     @contextmanager
     def locked(self) -> Iterator[str]:
@@ -157,7 +237,11 @@ class Workdir:
         """Opens the file that one process at a time has locked."""
         with ExitStack() as opened:
             try:
-                lock = opened.enter_context((self.path / _LOCK).open("a"))
+                # Neither follows a link nor waits for the reader of a pipe.
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+                flags |= os.O_NONBLOCK | os.O_NOFOLLOW
+                number = os.open(self.path / _LOCK, flags, 0o666)
+                lock = opened.enter_context(os.fdopen(number, "a"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise OutputError(
@@ -176,10 +260,9 @@ class Workdir:
 
     def owner(self) -> str:
         """Reads who holds the lock, or has held it last; "" if nobody ever has."""
-        try:
-            return (self.path / _LOCK).read_text(encoding="utf-8")
-        except OSError:
-            return ""
+        with suppress(OSError, UserError):
+            return read_bounded(self.path / _LOCK, most=1 << 10, mend="").decode()
+        return ""
 
     def log_of(self, index: int) -> Path:
         """Names the file where a process tells people of its work; makes its folder."""
@@ -193,7 +276,7 @@ class Workdir:
         Raises:
           DataError: it is damaged.
         """
-        told = self._read("fingerprints.json", mend="Restore it from a copy.")
+        told = self._read("fingerprints.json", mend=self.mend)
         return {name: str(value) for name, value in (told or {}).items()}
 
     def read_config(self) -> Config:
@@ -204,7 +287,7 @@ class Workdir:
           DataError: it is damaged.
         """
         self.require()
-        mend = "Restore it from a copy of the run."
+        mend = self.mend
         if (self.path / "model.bin").is_file():
             mend = "The directory is CTranslate2's: name the run that it comes from."
         try:
@@ -235,33 +318,62 @@ class Workdir:
           InputMissingError: there are none.
         """
         loaded = Vocabularies.load(self.path, config=config)
-        was = self.read_fingerprints().get("vocabulary", loaded.fingerprint)
-        if was != loaded.fingerprint:
+        self.require_own(loaded, self.read_fingerprints())
+        return loaded
+
+    def require_own(
+        self, vocabularies: Vocabularies, fingerprints: Mapping[str, str]
+    ) -> None:
+        """Checks that vocabularies are those that a model was trained with.
+
+        Args:
+          vocabularies: As loaded from here.
+          fingerprints: Of the run, as it or a checkpoint of it has recorded them.
+
+        Raises:
+          DataError: they are others, whose ids would stand for other words.
+        """
+        was = fingerprints.get("vocabulary", vocabularies.fingerprint)
+        if was != vocabularies.fingerprint:
             raise DataError(
                 f"{self.path} has another vocabulary than its model was trained with: "
-                f"its SHA-256 begins with {loaded.fingerprint[:12]}, and that of the "
-                f"model's with {was[:12]}. Put the run's own vocab.model back."
+                f"its SHA-256 begins with {vocabularies.fingerprint[:12]}, and that of "
+                f"the model's with {was[:12]}. Put the run's own vocab.model back."
             )
-        return loaded
 
     def _read(self, name: str, *, mend: str) -> dict[str, Any] | None:
         """Reads an object of the directory; None where there is no such file."""
+        path = self.path / name
         try:
-            return read_object(self.path / name, mend=mend)
-        except FileNotFoundError:
-            return None
+            return read_object(path, mend=mend)
+        except FileNotFoundError as error:
+            if not path.is_symlink():
+                return None
+            raise DataError(f"{path} is a link to nothing. {mend}") from error
+        except OSError as error:
+            raise InputMissingError(
+                f"{path} cannot be read: {error.strerror}. Fix permissions, or pass "
+                "another workdir."
+            ) from error
 
     def write_config(
         self, config: Config, overrides: dict[str, Any] | None = None
     ) -> None:
-        """Writes the resolved configuration, and what the command line gave to it."""
+        """Writes the resolved configuration, and what the command line gave to it.
+
+        The one of a run that exists is replaced: what may change in it, the caller has
+        checked.
+        """
         self.write_json("overrides.json", overrides or {})
-        self.write_json("config.json", to_dict(config))
+        if self.has_config:
+            self.write_json("config.json", to_dict(config))
+        else:
+            text = _text_of(to_dict(config))
+            write_once(self.path / "config.json", text, mend="Rerun the command.")
 
     def write_json(self, name: str, values: Any) -> None:
         """Writes a JSON file beside its place and renames it there."""
-        text = json.dumps(values, indent=2, ensure_ascii=False)
-        write_whole(self.path / name, text + "\n")
+        write_whole(self.path / name, _text_of(values))
 
     def write_samples(self, step: int, text: str) -> None:
         """Writes the sample translations of an evaluation."""
@@ -282,3 +394,7 @@ def _suggested(path: Path) -> str:
     listed = ", ".join(list(runs.values())[:_MOST_LISTED])
     more = ", …" if len(runs) > _MOST_LISTED else ""
     return f" Runs near it: {listed}{more}." if runs else ""
+
+
+def _text_of(values: Any) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"

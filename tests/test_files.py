@@ -1,13 +1,15 @@
 """Seen to fail: without each check of `read_bounded`, `read_object` and `inside`."""
 
+import errno
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
 
 from t2t_jax.errors import DataError
-from t2t_jax.files import inside, read_bounded, read_object, write_whole
+from t2t_jax.files import inside, read_bounded, read_object, write_once, write_whole
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path):
@@ -48,6 +50,39 @@ def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
         read_object(path, mend="Remove it.")
 
 
+def test_a_directory_is_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match=r"must be a file, and is a directory\. Leave"):
+        read_bounded(tmp_path, most=7, mend="Leave it.")
+
+
+def test_a_file_written_once_is_never_replaced(tmp_path):
+    path = tmp_path / "vocab.model"
+    write_once(path, b"one", mend="Leave it.")
+    write_once(path, "one", mend="Leave it.")
+    with pytest.raises(DataError, match=r"vocab\.model: it exists .* Leave it\."):
+        write_once(path, b"two", mend="Leave it.")
+    assert path.read_bytes() == b"one"
+    assert [p.name for p in tmp_path.iterdir()] == ["vocab.model"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_links_keeps_the_rule(tmp_path, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("os.link", refuse)
+    test_a_file_written_once_is_never_replaced(tmp_path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda p: p.symlink_to("no")])
+def test_what_else_has_the_name_is_not_replaced_either(tmp_path, make):
+    path = tmp_path / "config.json"
+    make(path)
+    with pytest.raises(DataError, match="it exists with other content"):
+        write_once(path, "{}", mend="Leave it.")
+    assert os.path.lexists(path)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_what_never_ends_is_not_waited_for(tmp_path, kind):
     path = tmp_path / "a"
@@ -59,11 +94,9 @@ def test_what_never_ends_is_not_waited_for(tmp_path, kind):
         read_bounded(path, most=7, mend="Remove it.")
 
 
-def test_the_system_says_itself_what_is_not_there_or_a_directory(tmp_path):
+def test_the_system_says_itself_what_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_object(tmp_path / "none", mend="")
-    with pytest.raises(IsADirectoryError):
-        read_object(tmp_path, mend="")
 
 
 def test_an_object_comes_back_as_it_was_written(tmp_path):

@@ -136,6 +136,20 @@ def test_ctrl_c_before_training_is_a_stop(fake_mode, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_signal_that_an_extension_makes_an_import_error_of_is_a_stop(
+    fake_mode, capsys
+):
+    def run(options):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError("Encountered an error while initializing") from None
+
+    fake_mode(run)
+    assert main([]) == 75
+    assert capsys.readouterr().err.startswith("error: Stopped by SIGTERM.")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, number):
     fake_mode(lambda options: signal.raise_signal(number))

@@ -35,15 +35,20 @@ def test_text_is_ready_and_told_of(tmp_path):
     assert "300 pairs read" in page
 
 
-def test_the_vocabulary_of_a_failed_start_is_not_taken_up(tmp_path):
+def test_the_vocabulary_of_another_start_is_not_replaced(tmp_path):
     run = tmp_path / "run"
     with pytest.raises(UserError, match="no"):
         _prepare(run, data__dev="text:no.en,no.de")
     assert not (run / "vocab.model").exists()
-    first, _ = _prepare(run)
-    second, _ = _prepare(run, data__train="phrasebook:train:200")
-    # No run has begun, so the new text gets a vocabulary of its own.
-    assert first.vocabularies.fingerprint != second.vocabularies.fingerprint
+    _prepare(run)
+    before = _contents(run)
+    with pytest.raises(DataError, match="learnt from another training text"):
+        _prepare(run, data__train="phrasebook:train:200")
+    assert _contents(run) == before
+
+
+def _contents(run):
+    return {path.name: path.read_bytes() for path in run.iterdir()}
 
 
 def test_the_vocabulary_of_a_run_stays_with_it(tmp_path):
@@ -98,35 +103,112 @@ def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "said"),
     [
-        {"vocabulary__size": 140},
-        {"vocabulary__character_coverage": 0.999},
-        {"seed": 3},
-        {"data__train": "phrasebook:train:299"},
+        ({"vocabulary__size": 140}, "--config.vocabulary.size=150"),
+        ({"vocabulary__character_coverage": 0.999}, "vocabulary.character_coverage"),
+        ({"seed": 3}, "made with seed=0, and this start has 3"),
+        ({"data__train": "phrasebook:train:299"}, "another training text"),
     ],
     ids=str,
 )
-def test_a_vocabulary_of_other_text_or_settings_is_not_taken_up(
-    tmp_path, monkeypatch, changed
+def test_a_vocabulary_of_other_text_or_settings_is_refused(
+    tmp_path, monkeypatch, changed, said
 ):
     run = tmp_path / "run"
     _prepare(run)
+    before = _contents(run)
     _without_learning(monkeypatch)
-    with pytest.raises(TypeError, match="not callable"):
+    with pytest.raises(DataError, match=said):
         _prepare(run, **changed)
+    assert _contents(run) == before
 
 
-@pytest.mark.parametrize("damage", ["data.json", "vocab.model", "exchange"])
-def test_a_damaged_preparation_is_made_again(tmp_path, damage):
+@pytest.mark.parametrize("damage", ["data.json", "vocab.model", "exchange", "alone"])
+def test_a_damaged_preparation_is_refused_and_can_be_removed(tmp_path, damage):
     run = tmp_path / "run"
     first, _ = _prepare(run)
     if damage == "exchange":
         other, _ = _prepare(tmp_path / "other", data__train="phrasebook:train:200")
-        other.vocabularies.save(run)
+        (run / "vocab.model").write_bytes(other.vocabularies.target.model)
+    elif damage == "alone":
+        (run / "data.json").unlink()
     else:
         (run / damage).write_text("{")
-    again, _ = _prepare(run)
+    before = _contents(run)
+    with pytest.raises(DataError, match=r"or remove vocab\.model to prepare") as caught:
+        _prepare(run)
+    assert len(str(caught.value).splitlines()) <= 3
+    assert _contents(run) == before
+    (run / "vocab.model").unlink()
+    assert _prepare(run)[0].fingerprints == first.fingerprints
+
+
+@pytest.mark.parametrize("file", ["vocab.model", "vocab_source.model"])
+def test_of_two_vocabularies_the_missing_one_is_learnt_again(tmp_path, file):
+    own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
+    run = tmp_path / "run"
+    _prepare(run, **own)
+    before = _contents(run)
+    (run / file).unlink()
+    _prepare(run, **own)
+    assert _contents(run) == before
+
+
+def test_a_vocabulary_file_that_has_changed_is_refused(tmp_path):
+    _prepare(tmp_path / "other", data__train="phrasebook:train:200")
+    _prepare(tmp_path / "first")
+    file = tmp_path / "file.model"
+    file.write_bytes((tmp_path / "first" / "vocab.model").read_bytes())
+    _prepare(tmp_path / "run", vocabulary__file=file)
+    before = _contents(tmp_path / "run")
+    file.write_bytes((tmp_path / "other" / "vocab.model").read_bytes())
+    with pytest.raises(DataError, match=r"not the one that data\.json describes"):
+        _prepare(tmp_path / "run", vocabulary__file=file)
+    assert _contents(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"data__dev": ""}, "data.dev"),
+        ({"data__cache_dir": "/proc/none"}, "Set config.data.cache_dir"),
+        ({"data__cache_dir": "~nobody-here/x"}, "no home directory"),
+    ],
+    ids=str,
+)
+def test_what_cannot_do_is_refused_before_a_vocabulary_is_learnt(
+    tmp_path, monkeypatch, changed, said
+):
+    _without_learning(monkeypatch)
+    with pytest.raises(UserError) as caught:
+        _prepare(tmp_path / "run", **changed)
+    assert said in str(caught.value)
+
+
+def test_broken_development_text_is_told_with_broken_training_text(
+    tmp_path, monkeypatch
+):
+    _without_learning(monkeypatch)
+    specs = {}
+    for name in ("train", "dev"):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_bytes(b"fine\n\xff\n")
+        specs[f"data__{name}"] = f"text:{tmp_path / name}.en,{tmp_path / name}.de"
+    with pytest.raises(DataError) as caught:
+        _prepare(tmp_path / "run", **specs)
+    assert "train.en:2" in str(caught.value)
+    assert "dev.en:2" in str(caught.value)
+
+
+def test_caches_that_can_only_be_read_are_read(tmp_path, monkeypatch):
+    first, _ = _prepare(tmp_path / "run")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("t2t_jax.data.cache_places.TemporaryDirectory", refuse)
+    again, _ = _prepare(tmp_path / "again")
     assert again.fingerprints == first.fingerprints
 
 

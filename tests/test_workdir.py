@@ -97,7 +97,7 @@ def test_all_that_is_in_the_way_of_what_a_run_makes_is_named_at_once(workdir):
     (workdir.path / "vocab.model").symlink_to("nowhere")
     (workdir.path / "lock").symlink_to(__file__)
     (workdir.path / "checkpoints").write_text("")
-    with pytest.raises(OutputError) as caught:
+    with pytest.raises(DataError) as caught:
         workdir.create()
     folder, *files = sorted(caught.value.problems)
     assert "checkpoints must be a directory" in folder

@@ -1,18 +1,19 @@
 """The checkpoints of a run: saved, listed, chosen, verified, restored.
 
-A checkpoint `checkpoints/<step>/` holds three items: `params`, `optimizer` (absent in
-a model directory) and `meta`, a JSON object. Any pytree goes in; out comes what fits
-the abstract tree that the caller gives, on the shardings that it names, and only if it
-is bit for bit what was saved: `meta` holds a checksum of each array and of itself.
+A checkpoint `checkpoints/<step>/` holds these items: `params`, `optimizer` (absent in
+a model directory), `meta`, a JSON object, and `files`, small files such as the
+vocabulary, without which the arrays are of no use. Any pytree goes in; out comes what
+fits the abstract tree that the caller gives, on the shardings that it names, and only
+if it is bit for bit what was saved: `meta` holds a checksum of each array and itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from t2t_jax.checkpointing.folders import Meta, StepFolders
-from t2t_jax.checkpointing.integrity import SEAL
+from t2t_jax.checkpointing.integrity import SEAL, packed
 from t2t_jax.checkpointing.reading import Reader
 from t2t_jax.checkpointing.retention import bleu
 from t2t_jax.checkpointing.saving import Saving
@@ -46,6 +47,7 @@ class Checkpoints:
         params: Params,
         optimizer: PyTree | None,
         meta: Meta,
+        files: Mapping[str, bytes] | None = None,
         replace: bool = False,
     ) -> None:
         """Begins to write a checkpoint and returns once the arrays are copied.
@@ -56,6 +58,7 @@ class Checkpoints:
           optimizer: any pytree of arrays; None for a model to be used, not trained.
           meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
             what is kept.
+          files: small files to be kept with it, by name.
           replace: whether it takes the place of a checkpoint of that step, which is
             left as it is otherwise; the old one is there until the new one is.
 
@@ -73,7 +76,11 @@ class Checkpoints:
         trees = {"params": params}
         if optimizer is not None:
             trees["optimizer"] = optimizer
-        self._saving.begin(step, trees, meta, replace=replace)
+        kept = packed(files or {})
+        if kept:
+            meta = {**meta, "files": {name: sha for name, (sha, _) in kept.items()}}
+        contents = {name: content for name, (_, content) in kept.items()}
+        self._saving.begin(step, trees, meta, files=contents, replace=replace)
 
     def steps(self) -> list[int]:
         """Lists the steps that are completely written, oldest first."""
@@ -94,6 +101,30 @@ class Checkpoints:
           DamagedError: it is not what was saved.
         """
         return _without_seal(self._reader.sealed(step))
+
+    def files(self, step: int) -> dict[str, bytes]:
+        """Reads the small files that were kept with a checkpoint.
+
+        Returns:
+          Contents by name; none where an older version has saved it.
+
+        Raises:
+          DamagedError: they are not what was saved.
+        """
+        return self._reader.files(step)
+
+    def require_model(self, step: int, *, like: PyTree) -> None:
+        """Checks that a checkpoint holds the parameters of a model, by their shapes.
+
+        Args:
+          step: one of `steps()`.
+          like: tree of `jax.ShapeDtypeStruct`.
+
+        Raises:
+          DamagedError: its meta is not what was saved.
+          DataError: it holds other arrays.
+        """
+        self._reader.require_model(step, {"params": like})
 
     def params(self, step: int, *, like: PyTree) -> Params:
         """Reads the parameters of a checkpoint.

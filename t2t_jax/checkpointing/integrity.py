@@ -9,6 +9,7 @@ ways of mixing are one to one in the bits, a single changed element always chang
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import json
@@ -29,8 +30,8 @@ FORMAT = 1
 The digest is made alike in all formats, so that a damaged number is none of them.
 """
 
-SEAL = ("format", "checksums", "digest")
-"""What `seal` adds."""
+SEAL = ("format", "checksums", "files", "digest")
+"""What a checkpoint adds to the JSON that it was given."""
 
 _PLACE_FACTORS = (0x9E3779B1, 0x85EBCA77)
 # Odd, so that multiplying modulo 2^32 loses no bit; each pair is one way of mixing.
@@ -147,6 +148,35 @@ def broken_seal(sealed: Mapping[str, Any]) -> str:
     if sealed.get("digest") != digest(content):
         return "its meta is not what was saved"
     return ""
+
+
+def packed(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Writes small files as text that goes into JSON, each with its SHA-256.
+
+    Example:
+      >>> packed({"vocab.model": b"a"})["vocab.model"][1]
+      'YQ=='
+    """
+    return {
+        name: (hashlib.sha256(content).hexdigest(), base64.b64encode(content).decode())
+        for name, content in files.items()
+    }
+
+
+def unpacked(text: Any, sha256: str) -> bytes:
+    """Returns the content of a file that `packed` has written.
+
+    Raises:
+      ValueError: it is not what was saved.
+
+    Example:
+      >>> unpacked("YQ==", packed({"": b"a"})[""][0])
+      b'a'
+    """
+    content = base64.b64decode(str(text), validate=True)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError("its SHA-256 is not that of what was saved")
+    return content
 
 
 def digest(values: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ from t2t_jax.checkpointing.integrity import (
     checksums,
     descriptions,
     differences,
+    unpacked,
 )
 from t2t_jax.errors import DataError
 from t2t_jax.files import MOST_JSON_BYTES, read_object, require_bounded
@@ -49,10 +50,12 @@ class Reader:
           DamagedError: it is not what was saved.
           DataError: it is, but another version of this program has saved it.
         """
-        sealed = self._unsealed(step)
+        sealed = self._object(step, "meta")
         reason = broken_seal(sealed)
         if reason:
             raise self._damaged(step, reason)
+        if sealed.get("step", step) != step:
+            raise self._damaged(step, f"it was saved as step {sealed['step']}")
         if sealed.get("format") != FORMAT:
             raise DataError(
                 f"Checkpoint {self._folders.path(step)} must have format {FORMAT} to "
@@ -61,6 +64,30 @@ class Reader:
                 "that version, or name another step or workdir."
             )
         return sealed
+
+    def files(self, step: int) -> dict[str, bytes]:
+        """Reads the small files of a checkpoint, and compares their digests.
+
+        Raises:
+          DamagedError: they are not what was saved.
+        """
+        saved = self.sealed(step).get("files", {})
+        if not saved:
+            return {}
+        there = self._object(step, "files")
+        try:
+            return {name: unpacked(there.get(name), sha) for name, sha in saved.items()}
+        except ValueError as error:
+            raise self._damaged(step, f"in files, {error}") from error
+
+    def require_model(self, step: int, like: Mapping[str, PyTree]) -> None:
+        """Checks the names and shapes of what a checkpoint holds, without reading it.
+
+        Raises:
+          DamagedError: its meta is not what was saved.
+          DataError: it holds other arrays.
+        """
+        self._require_model(step, self.sealed(step)["checksums"], like)
 
     def arrays(
         self,
@@ -134,17 +161,17 @@ class Reader:
             raise self._damaged(step, "another process could not read it")
         return done
 
-    def _unsealed(self, step: int) -> Meta:
-        """Reads the JSON of a checkpoint, which nobody may believe yet."""
+    def _object(self, step: int, item: str) -> Meta:
+        """Reads a JSON item of a checkpoint, which is not verified yet."""
         path = self._folders.path(step)
         try:
-            # Where Orbax puts the JSON of an item of the name `meta`.
-            return read_object(path / "meta" / "metadata", mend="Name another step.")
+            # Where Orbax puts the JSON of an item.
+            return read_object(path / item / "metadata", mend="Name another step.")
         except (DataError, OSError) as error:
             fault = machine_error(error, path)
             if fault:
                 raise fault from error
-            reason = f"its meta cannot be read ({reason_of(error)})"
+            reason = f"its {item} cannot be read ({reason_of(error)})"
             raise self._damaged(step, reason) from error
 
     def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:

@@ -43,7 +43,13 @@ class Saving:
             folders.recover()
 
     def begin(
-        self, step: int, trees: Mapping[str, PyTree], meta: Meta, *, replace: bool
+        self,
+        step: int,
+        trees: Mapping[str, PyTree],
+        meta: Meta,
+        *,
+        files: Mapping[str, str],
+        replace: bool,
     ) -> None:
         """Begins to write, when what was begun before is written.
 
@@ -51,6 +57,7 @@ class Saving:
           step: its number.
           trees: pytrees of arrays by name of item.
           meta: JSON values.
+          files: contents of small files, as `integrity.packed` writes them.
           replace: whether it takes the place of a checkpoint of that step.
 
         Raises:
@@ -59,6 +66,8 @@ class Saving:
         self.wait()
         items = {name: ocp.args.StandardSave(tree) for name, tree in trees.items()}
         items["meta"] = ocp.args.JsonSave(seal(meta, trees))
+        if files:
+            items["files"] = ocp.args.JsonSave(dict(files))
         self._step = step
         # Barriers are known by their names: those of a save that has failed on one
         # process, and left another one waiting, must not be taken for those of this.

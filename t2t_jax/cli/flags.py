@@ -10,6 +10,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from t2t_jax.cli import combinations, mistakes
+from t2t_jax.cli.modes import WITHOUT_RUN
 from t2t_jax.cli.options import FLAGS, Options
 from t2t_jax.config import ARCHITECTURES, Config, keys, parse, to_dict
 from t2t_jax.config_files import shipped_configs
@@ -28,6 +29,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
       UserError: whatever the user must mend, all of it at once.
     """
     argv, config_given = _config_first(spelled_out(argv))
+    mistakes.require_config_file(argv[0].partition("=")[2])
     values, rest, broken = _readable(argv)
     problems = []
     if long_forms := _long_forms(values):
@@ -45,7 +47,9 @@ def parse_argv(argv: Sequence[str]) -> Options:
     )
     overrides = _overrides(values)
     from_file = values.config.to_dict() if config_given else None
-    if workdir.has_config:
+    if values.mode not in WITHOUT_RUN:
+        workdir.require_whole()
+    if workdir.has_config and values.mode not in WITHOUT_RUN:
         overrides = {**workdir.read_overrides(), **overrides}
         config = _resumed(workdir, from_file, overrides)
     else:
@@ -59,6 +63,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
         if not flag.key
     }
     named["workdir"] = workdir
+    named["config_given"] = config_given
     return Options(config=config, overrides=overrides, **named)
 
 

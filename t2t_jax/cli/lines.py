@@ -25,6 +25,7 @@ from t2t_jax.data.lines import (
 )
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 from t2t_jax.parallelism.distributed import joined
+from t2t_jax.workdir import require_outside_runs
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AT_ONCE = 1000  # lines
@@ -190,7 +191,7 @@ def output_place(
       inputs: as for `opened_output`.
 
     Raises:
-      OutputError: it is one of those that are read.
+      OutputError: it is one of those that are read, or a file of a run.
     """
     place = Path(os.path.realpath(name))
     if any(place == Path(os.path.realpath(file)) for file in inputs):
@@ -198,6 +199,7 @@ def output_place(
             f"--{flag}={name} must be another file than those that are read, and is "
             "one of them. Name another."
         )
+    require_outside_runs(place, flag=flag)
     return place
 
 

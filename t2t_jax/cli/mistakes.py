@@ -6,6 +6,7 @@ argument is read again by itself, so that all mistakes are named at once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -49,6 +50,24 @@ def explained(
     if not problems:  # Only together are they wrong.
         return UserError(str(error).strip().splitlines()[-1]), good[:1]
     return (ConfigError if of_config else UserError)(problems), good
+
+
+def require_config_file(path: str) -> None:
+    """Checks that `--config` names a file, before it is executed.
+
+    Args:
+      path: the value of the flag.
+
+    Raises:
+      InputMissingError: there is none; a pipe would be waited for.
+    """
+    name = path.partition(":")[0]
+    if not name or not os.path.isfile(name):
+        kind = "it is not a file" if os.path.lexists(name) else "there is none"
+        raise InputMissingError(
+            f"--config={name} must be a Python file, and {kind}. "
+            "Paths are relative to the working directory."
+        )
 
 
 def unknown(rest: Sequence[str], *, known: list[str]) -> list[str]:

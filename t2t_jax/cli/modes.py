@@ -10,6 +10,7 @@ MODES = {
     "score": "prints the log-probability of each pair of --source and --reference",
     "average": "writes the mean of several checkpoints to the directory --to",
     "export": "writes the model for others to use, as --to says, into --output",
+    "recover": "restores config.json and vocab.model of a run from a checkpoint",
     "describe": "says what a configuration is and costs; trains nothing",
     "attention": "draws who looks at whom in a --text, into the directory --to",
     "show_batch": "prints the text that a training step has read, or will read",
@@ -22,3 +23,6 @@ TOGETHER = ("train", "translate", "evaluate")
 
 READERS = ("translate", "evaluate", "score")
 """The modes that leave a run as it is, so that a signal may end them at any time."""
+
+WITHOUT_RUN = ("recover", "figures")
+"""The modes that do not read the configuration of the run in `--workdir`."""

@@ -175,6 +175,7 @@ class Options:
       config: of the run; in a workdir that exists, its own with the overrides.
       overrides: the `--config.KEY=VALUE`s, those of earlier commands included.
       workdir: the run's directory.
+      config_given: whether there was a `--config`.
       checkpoint: `best`, `last` or a step.
       source: file of source lines.
       reference: file of reference lines.
@@ -219,6 +220,7 @@ class Options:
     config: Config
     overrides: dict[str, Any]
     workdir: Workdir
+    config_given: bool
     checkpoint: str
     source: str
     reference: str

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from t2t_jax.errors import OutputError
 from t2t_jax.files import write_whole
+from t2t_jax.workdir import require_outside_runs
 
 
 class OutputDirectory:
@@ -26,6 +27,7 @@ class OutputDirectory:
 
     def __init__(self, name: str):
         self.path = Path(name)
+        require_outside_runs(name, flag="to")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from t2t_jax.cli.options import Options
 from t2t_jax.description.size_advice import size_advice
 from t2t_jax.errors import UserError
+from t2t_jax.start_training import require_unchanged
 from t2t_jax.text import REPORT, prepare_text
 from t2t_jax.training.reporting import Console
 
@@ -28,6 +29,7 @@ def run(options: Options) -> int:
     workdir.create()
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     with workdir.locked():
+        require_unchanged(workdir, config)
         text = prepare_text(config, workdir=workdir, say=console.say)
     console.say("\n" + (workdir.path / REPORT).read_text(encoding="utf-8"))
     if advice := size_advice(config, text.train.num_pairs):

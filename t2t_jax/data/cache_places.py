@@ -8,9 +8,12 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from t2t_jax.data.config import DataConfig
+from t2t_jax.data.refusals import refusal
 from t2t_jax.errors import ConfigError
 
 _BUILDING = ".building"
@@ -41,6 +44,34 @@ def token_caches(config: DataConfig) -> Path:
     if not config.cache_dir:
         return cache_home()
     return _expanded(config.cache_dir, f"data.cache_dir={config.cache_dir!r}")
+
+
+def require_cache_place(config: DataConfig) -> None:
+    """Checks that token caches can be written, or may have been before.
+
+    To be called before a vocabulary is learnt, which may take long.
+
+    Raises:
+      ConfigError: they are in the home directory of a user who has none.
+      OSError: the disk is full or fails.
+      OutputError: none can be written, and there is none.
+    """
+    home = token_caches(config)
+    with suppress(OSError):
+        if any(home.glob("tokens-*")):
+            return  # Somebody else's, who lets others read them.
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        # Tried, for permissions do not tell of a file system that is only read.
+        with TemporaryDirectory(prefix=".", dir=home):
+            pass
+    except OSError as error:
+        raise refusal(
+            home,
+            error,
+            told="the token cache cannot be written",
+            change="set config.data.cache_dir or XDG_CACHE_HOME to another directory",
+        ) from error
 
 
 def _expanded(path: str, name: str) -> Path:

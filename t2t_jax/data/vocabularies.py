@@ -16,10 +16,16 @@ from typing import NamedTuple
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.progress import Progress
 from t2t_jax.data.vocabulary import Vocabulary
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, InputMissingError
+
+FILES = ("vocab.model", "vocab_source.model")
+"""The files of a workdir: of the target or of both sides, and of the source alone."""
 
 _SOURCE = "vocab_source"
-_RESTORE = "Put back the file that the run was begun with."
+_RESTORE = (
+    "Restore it from a copy; or move it away, and rerun with --mode=recover, which "
+    "restores it from a checkpoint."
+)
 
 
 class Vocabularies(NamedTuple):
@@ -43,22 +49,24 @@ class Vocabularies(NamedTuple):
         """SHA-256 of the model, or of both models' SHA-256 where there are two."""
         if self.shared:
             return self.target.fingerprint
-        both = self.source.fingerprint + self.target.fingerprint
-        return hashlib.sha256(both.encode()).hexdigest()
+        return joint_fingerprint(self.source.fingerprint, self.target.fingerprint)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The SentencePiece models by the names that they have in a workdir."""
+        held = self[1:] if self.shared else (self.target, self.source)
+        return {name: one.model for name, one in zip(FILES, held, strict=False)}
 
     def save(self, directory: str | Path) -> None:
         """Writes `vocab.model` and `vocab.json`; a source's own as `vocab_source.*`.
 
         Raises:
+          DataError: other vocabularies are there, which are never replaced.
           OutputError: the directory cannot be written.
         """
         self.target.save(directory)
         if not self.shared:
             self.source.save(directory, name=_SOURCE)
-            return
-        # What a failed start with two vocabularies has left is nobody's.
-        for left in Path(directory).glob(f"{_SOURCE}.*"):
-            left.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, directory: str | Path, *, config: VocabularyConfig) -> Vocabularies:
@@ -73,14 +81,17 @@ class Vocabularies(NamedTuple):
             another size than is configured.
           InputMissingError: there is none.
         """
-        target = Vocabulary.load(Path(directory) / "vocab.model", mend=_RESTORE)
-        source = target
-        if config.source_size:
-            place = Path(directory) / f"{_SOURCE}.model"
-            source = Vocabulary.load(place, mend=_RESTORE)
-        loaded = cls(source, target)
-        loaded.require_sizes(config, name=str(directory), mend=_RESTORE)
-        return loaded
+        names = FILES if config.source_size else FILES[:1]
+        for place in map(Path(directory).joinpath, names):
+            if not place.exists():
+                raise InputMissingError(f"{place}: no such file. {_RESTORE}")
+        loaded = [
+            Vocabulary.load(Path(directory) / name, mend=_RESTORE) for name in names
+        ]
+        target, source = loaded[0], loaded[-1]
+        both = cls(source, target)
+        both.require_sizes(config, name=str(directory), mend=_RESTORE)
+        return both
 
     @classmethod
     def find(
@@ -148,6 +159,21 @@ class Vocabularies(NamedTuple):
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
                     f"{size}. {mend or f'Change config.vocabulary.{key}.'}"
                 )
+
+
+def joint_fingerprint(*sides: str) -> str:
+    """Returns the fingerprint of the vocabularies that have these fingerprints.
+
+    Args:
+      *sides: Of the shared vocabulary, or of the source's and the target's.
+
+    Example:
+      >>> joint_fingerprint("4e07408562")
+      '4e07408562'
+    """
+    if len(sides) == 1:
+        return sides[0]
+    return hashlib.sha256("".join(sides).encode()).hexdigest()
 
 
 def _find(

@@ -21,7 +21,7 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.lines import require_files
 from t2t_jax.data.refusals import refusal
 from t2t_jax.errors import DataError
-from t2t_jax.files import MOST_VOCABULARY_BYTES, read_bounded, write_whole
+from t2t_jax.files import MOST_VOCABULARY_BYTES, read_bounded, write_once, write_whole
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -32,6 +32,7 @@ _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _LONGEST_LESSON = 4096
 
 _MEND = "Change config.vocabulary.file."
+_OTHER = "Pass another workdir."
 
 
 class Vocabulary:
@@ -147,6 +148,7 @@ class Vocabulary:
         """Writes `NAME.model`, and `NAME.json` for people, into `directory`.
 
         Raises:
+          DataError: another vocabulary is there, which is never replaced.
           OSError: the disk is full or fails.
           OutputError: the directory cannot be written.
         """
@@ -159,8 +161,9 @@ class Vocabulary:
         text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
         try:
             Path(directory).mkdir(parents=True, exist_ok=True)
+            # First, for it never changes; what is told of it can be told again.
+            write_once(Path(directory) / f"{name}.model", self.model, mend=_OTHER)
             write_whole(Path(directory) / f"{name}.json", text)
-            write_whole(Path(directory) / f"{name}.model", self.model)
         except OSError as error:
             raise refusal(
                 directory,

@@ -104,8 +104,6 @@ def describe(
         "data": data if _known(data) else None,
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
-        "paper_costs": _paper_costs(config),
-        "paper_results": _paper_results(config),
         "estimate": {**in_time, "compute_dtype": _compute_dtype(config, mesh)}
         if peak_tflops
         else None,
@@ -157,6 +155,8 @@ def _beside_the_paper(config: Config) -> dict[str, Any]:
         ],
         "variations": [variation._asdict() for variation in variations(config)],
         "departures": [departure._asdict() for departure in departures(config)],
+        "paper_costs": _paper_costs(config),
+        "paper_results": _paper_results(config),
     }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,15 +41,26 @@ def ask_for_large_pages(environ: MutableMapping[str, str]) -> bool:
     return True
 
 
-def begin_with_large_pages() -> None:
-    """Begins this program anew, with its arguments, if it has to be to get them."""
+def begin_with_large_pages(
+    *,
+    before: Callable[[], None] = lambda: None,
+    otherwise: Callable[[], None] = lambda: None,
+) -> None:
+    """Begins this program anew, with its arguments, if it has to be to get them.
+
+    Args:
+      before: Called just before that.
+      otherwise: Called if that fails.
+    """
     # Once, even where something on the way takes the wish out of the environment.
     begun = os.environ.pop(_BEGUN, "")
     if begun or not sys.executable or not ask_for_large_pages(os.environ):
         return
     # Without them the program is slower, and nothing else.
+    before()
     with suppress(OSError):
         os.execve(sys.executable, sys.orig_argv, {**os.environ, _BEGUN: "1"})
+    otherwise()
 
 
 def _gives_on_request() -> bool:

@@ -13,6 +13,7 @@ PACKAGE = Path(t2t_jax.__file__).parent
 FLOORS = {
     "types": 0,
     "errors": 0,
+    "interrupts": 0,
     "arguments": 1,
     "files": 1,
     "parsing": 2,
@@ -28,6 +29,7 @@ FLOORS = {
     "config_files": 7,
     "differences": 7,
     "workdir": 7,
+    "starts": 7,
     "text": 8,
     "snapshots": 8,
     "trained": 8,

@@ -86,7 +86,8 @@ def test_what_is_full_is_named(monkeypatch, capsys, name, told):
             write_lines(out, ["a"])
 
     with open("/dev/full", "wb", buffering=0) as full, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", SimpleNamespace(buffer=full))
+        stdout = SimpleNamespace(buffer=full, isatty=lambda: False)
+        patch.setattr(sys, "stdout", stdout)
         with pytest.raises(OSError, match="No space left on device") as raised:
             fill()
     assert report(raised.value) == 74

@@ -92,14 +92,14 @@ def test_a_file_that_is_no_vocabulary_names_its_key(tmp_path):
     garbage.rename(tmp_path / "vocab_source.model")
     config = VocabularyConfig(size=71, source_size=53)
     # A run's own file is not what a key names.
-    with pytest.raises(DataError, match=r"vocab_source\.model: .* Put back the file"):
+    with pytest.raises(DataError, match=r"vocab_source\.model: .* Restore it"):
         Vocabularies.load(tmp_path, config=config)
 
 
 def test_a_run_is_not_told_to_change_the_size_that_it_was_begun_with(tmp_path):
     find(size=71).save(tmp_path)
     with pytest.raises(
-        DataError, match=r"has 71 subwords and vocabulary\.size=72\. Put back"
+        DataError, match=r"has 71 subwords and vocabulary\.size=72\. Restore it"
     ):
         Vocabularies.load(tmp_path, config=VocabularyConfig(size=72))
 
@@ -123,14 +123,22 @@ def test_a_directory_without_a_vocabulary_is_missing(tmp_path):
         Vocabularies.load(tmp_path, config=VocabularyConfig(size=71))
 
 
-def test_what_a_start_with_two_has_left_is_not_taken_up_by_one_that_shares(tmp_path):
-    find(size=71, source_size=53).save(tmp_path)
-    shared = find(size=89)
-    shared.save(tmp_path)
-    loaded = Vocabularies.load(tmp_path, config=VocabularyConfig(size=89))
-    assert loaded.shared
-    assert loaded.source.fingerprint == shared.source.fingerprint
-    assert not list(tmp_path.glob("vocab_source*"))
+def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
+    two = find(size=71, source_size=53)
+    two.save(tmp_path)
+    two.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for other in (find(size=89), find(size=71, source_size=54)):
+        with pytest.raises(DataError, match="is never replaced"):
+            other.save(tmp_path)
+        assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_the_files_of_vocabularies_are_those_that_are_saved(tmp_path):
+    for name, found in (("one", find(size=71)), ("two", find(size=71, source_size=53))):
+        found.save(tmp_path / name)
+        models = {p.name: p.read_bytes() for p in (tmp_path / name).glob("*.model")}
+        assert found.files == models
 
 
 def test_the_configuration_decides_whether_the_source_has_its_own(tmp_path):

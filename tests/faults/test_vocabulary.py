@@ -104,7 +104,7 @@ def test_ids_beyond_the_embedding_are_told_with_both_numbers(copy):
     (copy / "config.json").write_text(json.dumps(config))
     (copy / "overrides.json").unlink()
     done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=b"A book.\n")
-    _refused(done, "has 150 subwords and vocabulary.size=140. Put back the file")
+    _refused(done, "has 150 subwords and vocabulary.size=140. Restore it")
 
 
 def test_a_model_keeps_the_mark_of_its_vocabulary(run, other, tmp_path):

@@ -155,16 +155,16 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("in_the_way", "said"),
+    ("in_the_way", "code", "said"),
     [
-        ("file", "must be a directory that can be written"),
-        ("below a file", "must be a directory that can be written"),
-        ("below /proc", "must be a directory that can be written"),
-        ("read-only", "must be writable"),
-        ("metrics.jsonl", "metrics.jsonl must be a file"),
+        ("file", 73, "must be a directory that can be written"),
+        ("below a file", 73, "must be a directory that can be written"),
+        ("below /proc", 73, "must be a directory that can be written"),
+        ("read-only", 73, "must be writable"),
+        ("lock", 65, "lock must be a file"),
     ],
 )
-def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, in_the_way, said):
+def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, in_the_way, code, said):
     workdir = tmp_path / "run"
     if in_the_way == "file":
         workdir.write_text("")
@@ -180,7 +180,7 @@ def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, in_the_way, said)
     else:
         (workdir / in_the_way).mkdir(parents=True)
     done = tiny.run(*tiny.arguments(workdir, data__cache_dir=tmp_path / "cache"))
-    (line,) = _refused(done, 73, said).strip().splitlines()
+    (line,) = _refused(done, code, said).strip().splitlines()
     assert line.startswith("error: ")
 
 

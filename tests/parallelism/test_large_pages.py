@@ -134,7 +134,7 @@ def test_the_command_line_begins_with_them():
     script = (
         "import sys\n"
         "from t2t_jax import main\n"
-        "main.begin_with_large_pages = lambda: print('first', flush=True)\n"
+        "main.begin_with_large_pages = lambda **_: print('first', flush=True)\n"
         "sys.argv = ['t2t-jax', '--help']\n"
         "main.console()\n"
     )
@@ -142,3 +142,28 @@ def test_the_command_line_begins_with_them():
         [sys.executable, "-c", script], capture_output=True, timeout=60, check=True
     )
     assert done.stdout.startswith(b"first\n")
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_program_that_begins_anew_is_told_before_and_if_it_cannot(
+    monkeypatch, system, begins
+):
+    order = []
+
+    class BegunError(Exception):
+        pass
+
+    def execute(*_):
+        order.append("exec")
+        raise BegunError if begins else OSError("too long")
+
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.setattr(large_pages.os, "execve", execute)
+    try:
+        large_pages.begin_with_large_pages(
+            before=lambda: order.append("before"),
+            otherwise=lambda: order.append("otherwise"),
+        )
+    except BegunError:
+        order.append("begun")
+    assert order == ["before", "exec", "begun" if begins else "otherwise"]
