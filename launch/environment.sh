@@ -1,7 +1,18 @@
+#!/usr/bin/env bash
 # Sourced by demo.sh and test.sh: goes to the root of the clone, makes .venv if there
 # is none, and installs this package into it in editable form. The first argument is
-# the list of extras, such as [test], or empty.
+# the list of extras, such as [test], or empty. It can be run on its own, too:
+#   bash launch/environment.sh [EXTRAS]
+#   bash launch/environment.sh --print    shows the commands, installs nothing
+# Environment: PYTHON is the interpreter that .venv is made with.
 set -euo pipefail
+extras=${1:-}
+case "$extras" in
+  -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "${BASH_SOURCE[0]}"; exit ;;
+  --print) sed -n '/^cd /,$p' "${BASH_SOURCE[0]}"; exit ;;
+  "" | \[*\]) ;;
+  *) echo "usage: bash launch/environment.sh [--help | --print | EXTRAS]" >&2; exit 64 ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
@@ -22,8 +33,8 @@ fi
 
 # A stamp for each list of extras holds the setup.cfg that was installed: when that
 # changes, or an installation was interrupted, it is done again.
-if [ "$(cat ".venv/.installed$1" 2>/dev/null)" != "$(cksum < setup.cfg)" ]; then
-  echo "Installing t2t_jax$1 into .venv (about a minute)" >&2
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$1"
-  cksum < setup.cfg | tee ".venv/.installed$1" > .venv/.installed
+if [ "$(cat ".venv/.installed$extras" 2>/dev/null)" != "$(cksum < setup.cfg)" ]; then
+  echo "Installing t2t_jax$extras into .venv (about a minute)" >&2
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras"
+  cksum < setup.cfg | tee ".venv/.installed$extras" > .venv/.installed
 fi

@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
 # All checks: lint, format, types, the test suite with the slow tests, the doctests.
-#   bash launch/test.sh           everything, as continuous integration runs it
+#   bash launch/test.sh           all but what is marked full and soak
 #   bash launch/test.sh --quick   without the tests marked slow
+#   bash launch/test.sh --full    and the tests marked full: what continuous integration
+#                                 runs; the demo is trained once
 #   bash launch/test.sh --soak    half an hour of kills, signals and other devices
+#   bash launch/test.sh --print   shows the commands, installs and runs nothing
 set -euo pipefail
-selection="not soak"
+selection="not soak and not full"
 case "${1:-}" in
   "" | --soak) ;;
-  --quick) selection="not slow and not soak" ;;
-  *) echo "usage: bash launch/test.sh [--quick | --soak]" >&2; exit 64 ;;
+  --quick) selection="not slow and not soak and not full" ;;
+  --full) selection="not soak" ;;
+  -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; exit ;;
+  --print) sed -n '/^source /,$p' "$0"; exit ;;
+  *) echo "usage: bash launch/test.sh [--help | --print | --quick | --full | --soak]" >&2
+     exit 64 ;;
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh" "[test]"
 

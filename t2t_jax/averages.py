@@ -27,7 +27,8 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.loading import abstract_params
 from t2t_jax.model.architectures import make_module
-from t2t_jax.model_directory import require_new, write_model
+from t2t_jax.example_sentences import example_sentences
+from t2t_jax.model_directory import made_beside, require_new, write_model
 from t2t_jax.parallelism.gathering import replicate
 from t2t_jax.trained import Model
 from t2t_jax.workdir import Workdir
@@ -223,12 +224,15 @@ def average_checkpoints(
         "kinds": ["average"],
         **_described(selection),
     }
-    write_model(
-        to,
-        model.params,
-        vocabularies=model.vocabularies,
-        config=workdir.read_config(),
-        origin=origin,
-        known_words=model.known_words,
-    )
+    if examples := example_sentences(workdir):
+        origin["examples"] = list(examples)
+    with made_beside(to, flag="to") as beside:
+        write_model(
+            beside,
+            model.params,
+            vocabularies=model.vocabularies,
+            config=workdir.read_config(),
+            origin=origin,
+            known_words=model.known_words,
+        )
     return selection.steps

@@ -130,15 +130,32 @@ def require_bounded(path: Path, *, most: int, mend: str) -> None:
         end.
       OSError: it is not there.
     """
+    size = require_file(path, mend=mend)
+    if size > most:
+        raise DataError(
+            f"{path} must have at most {most:,} bytes, and has {size:,}. {mend}"
+        )
+
+
+def require_file(path: Path, *, mend: str) -> int:
+    """Checks that a path is a regular file, before anything opens it.
+
+    Args:
+      path: the file.
+      mend: as for `read_bounded`.
+
+    Returns:
+      Its size in bytes.
+
+    Raises:
+      DataError: it is a directory, or a pipe or a device, which may never end.
+      OSError: it is not there.
+    """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         kind = "directory" if stat.S_ISDIR(found.st_mode) else "pipe or a device"
         raise DataError(f"{path} must be a file, and is a {kind}. {mend}")
-    if found.st_size > most:
-        raise DataError(
-            f"{path} must have at most {most:,} bytes, and has {found.st_size:,}. "
-            f"{mend}"
-        )
+    return found.st_size
 
 
 def read_object(path: Path, *, mend: str) -> dict[str, Any]:

@@ -5,7 +5,10 @@ It has the layout of a run's workdir, so that whatever reads the one reads the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -74,6 +77,45 @@ def write_model(
     target.write_json("fingerprints.json", fingerprints)
     target.write_json("model.json", dict(origin))
     target.write_config(config)
+
+
+@contextmanager
+def made_beside(to: Path, *, flag: str) -> Iterator[Path]:
+    """Makes a directory that takes its place when it is complete.
+
+    A kill leaves nothing at the place itself, and of two that make it one is refused.
+
+    Args:
+      to: the directory, which must not exist or be empty.
+      flag: that has named it.
+
+    Yields:
+      Where to write.
+
+    Raises:
+      OutputError: it cannot be made.
+    """
+    place = to.resolve()
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with _explained(to, flag):
+            beside.mkdir(parents=True)
+        yield beside
+        with _explained(to, flag):
+            os.rename(beside, place)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _explained(to: Path, flag: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"--{flag}={to} must be a directory that can be made: {error.strerror}. "
+            "Name another."
+        ) from error
 
 
 def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:

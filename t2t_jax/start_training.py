@@ -203,6 +203,12 @@ def open_run(
             )
         else:
             text = prepare_text(config, workdir=workdir, say=console.say, stream=stream)
+            if not config.checkpoint.is_periodic:
+                console.say(
+                    "No periodic checkpoints (checkpoint.every_steps, every_minutes "
+                    "and every_epochs are 0): a crash or kill -9 costs all steps since "
+                    "the last best or stopped one."
+                )
             if advice := size_advice(config, text.train.num_pairs):
                 console.say(f"{advice} Training continues with this size.")
             # Development text that is not read now may be read again later.

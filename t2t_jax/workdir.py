@@ -119,6 +119,22 @@ class Workdir:
         """What the user may do if a file that the run needs is missing or damaged."""
         return _RECOVER if next(self._found("checkpoints/*"), "") else _COPY
 
+    def require_name(self) -> None:
+        """Checks that the system can look for a directory of this name.
+
+        Raises:
+          InputMissingError: it cannot, as with too long a name or a loop of links.
+        """
+        try:
+            self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # To be made, or told by the mode.
+        except OSError as error:
+            raise InputMissingError(
+                f"--workdir={self.path} cannot be read: {error.strerror}. Choose "
+                "another --workdir."
+            ) from error
+
     def remains(self) -> list[str]:
         """Lists what only a run or a model leaves here, by the names of its files."""
         found = (self._found(pattern) for pattern in _OF_A_RUN)

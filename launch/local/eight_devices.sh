@@ -5,6 +5,7 @@
 # their speed means nothing. Options, before those of the program:
 #   --gpus    the first 8 GPUs of CUDA_VISIBLE_DEVICES, or of this machine, instead
 #   --print   shows the command, runs nothing
+#   --help    shows this text (after another argument it is the program's)
 # Environment: PYTHON is the interpreter; .venv of the clone, or python3, if not set.
 # Nothing here needs editing.
 set -euo pipefail
@@ -14,6 +15,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --gpus) gpus=true ;;
     --print) print=true ;;
+    -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; exit ;;
     *) break ;;
   esac
   shift

@@ -37,7 +37,10 @@ require_count() { # what it is, its value
   esac
 }
 
+help() { sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; }
+
 number=${1:-}
+case "$number" in -h | --help) help; exit ;; esac
 require_count N "$number"
 shift
 devices='' gpus='' port='' failure_grace=15 stop_grace=300 print=false
@@ -50,6 +53,7 @@ while [ $# -gt 0 ]; do
     --failure-grace=*) failure_grace=${1#*=} && require_count --failure-grace "$failure_grace" ;;
     --stop-grace=*) stop_grace=${1#*=} && require_count --stop-grace "$stop_grace" ;;
     --print) print=true ;;
+    -h | --help) help; exit ;;
     --) shift && break ;;
     *) usage "unknown option '$1'; what is for the program comes after --." ;;
   esac

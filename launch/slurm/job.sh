@@ -8,6 +8,12 @@ grace=20  # seconds that the other tasks have to end when one has failed
 
 set -euo pipefail
 
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then # it only has a use for the scripts
+  sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"
+  case "${1:-}" in -h | --help | --print) exit ;; esac
+  exit 64
+fi
+
 script=$1 mode=$2
 shift 2
 show=false

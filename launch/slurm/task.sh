@@ -7,6 +7,9 @@
 # Environment: SLURM_PROCID, which srun sets.
 set -euo pipefail
 
+case "${1:-}" in
+  -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; exit ;;
+esac
 if [ "${1:-}" = --print ]; then
   shift 3
   printf '%q ' "$@" && echo

@@ -7,6 +7,12 @@
 # EDIT the defaults here if they are always the same.
 set -euo pipefail
 
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then # it only has a use for the scripts
+  sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"
+  case "${1:-}" in -h | --help | --print) exit ;; esac
+  exit 64
+fi
+
 name=${T2T_JAX_TPU_NAME:-t2t-jax}
 zone=${T2T_JAX_TPU_ZONE:-}
 project=${T2T_JAX_TPU_PROJECT:-}
@@ -30,6 +36,7 @@ take_setting() {
     --zone=*) zone=${1#*=} ;;
     --project=*) project=${1#*=} ;;
     --print) print=true ;;
+    -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; exit ;;
     *) return 1 ;;
   esac
 }

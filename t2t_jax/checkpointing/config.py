@@ -13,7 +13,8 @@ class CheckpointConfig:
     """When a run is saved, and what is kept.
 
     The three intervals can be combined; 0 turns one off. The last step is always
-    saved, and so is every step with a new best development BLEU.
+    saved, and so are the step at which a signal stops the run and every step with a
+    new best development BLEU; with all three at 0 nothing else is.
 
     Attributes:
       every_steps: optimizer steps between periodic checkpoints.
@@ -44,3 +45,13 @@ class CheckpointConfig:
             "Change config.checkpoint.keep.",
         )
         problems.raise_if_any()
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether there are checkpoints between the first and the last step.
+
+        Example:
+          >>> CheckpointConfig(every_minutes=0.0).is_periodic
+          False
+        """
+        return bool(self.every_steps or self.every_minutes or self.every_epochs)

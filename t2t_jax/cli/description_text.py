@@ -133,9 +133,8 @@ def _results(told: _Told) -> Iterator[Section]:
     millions = paper["parameters_in_millions"]
     counted = f"{told['parameters']['total'] / 1e6:,.1f} million"
     printed = f"{millions} million" if millions else "not printed"
-    if paper["parameters_as_base"]:
-        printed = "as base"
-    rows = [("parameters", counted, printed, "")]
+    as_base = "those of base" if paper["parameters_as_base"] else ""
+    rows = [("parameters", counted, printed, as_base)]
     if paper["perplexity"]:
         rows.append(("perplexity", "-", f"{paper['perplexity']:.2f}", "per subword"))
         rows.append(("BLEU", "-", f"{paper['dev_bleu']:.1f}", paper["dev_set"]))
@@ -144,6 +143,8 @@ def _results(told: _Told) -> Iterator[Section]:
     notes = ["The paper's BLEU is of tokens, not comparable with sacreBLEU."]
     if millions:
         notes.append("Its parameters fit a vocabulary of 40,000; it says about 37,000.")
+    if departs := paper["departs_here"]:
+        notes.append(f"This configuration departs in {', '.join(departs)}.")
     header = ("", "here", "paper", "on")
     yield Section("Results in the paper", rows, header, right=(1, 2), notes=notes)
 

@@ -47,6 +47,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
     )
     overrides = _overrides(values)
     from_file = values.config.to_dict() if config_given else None
+    workdir.require_name()
     if values.mode not in WITHOUT_RUN:
         workdir.require_whole()
     if workdir.has_config and values.mode not in WITHOUT_RUN:

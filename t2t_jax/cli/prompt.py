@@ -24,6 +24,7 @@ from t2t_jax.cli.same_model import load_one
 from t2t_jax.cli.translating import require_models
 from t2t_jax.decoding.translation import UNFAMILIAR
 from t2t_jax.errors import UserError
+from t2t_jax.example_sentences import example_sentences
 from t2t_jax.parallelism.meeting import end_now
 from t2t_jax.training.guard import raising_on_signals
 
@@ -61,6 +62,7 @@ def is_wanted(options: Options) -> bool:
     """
     wishes = (
         *(options.stream, options.format, options.prefixes, options.shards),
+        options.strict,
         *(options.token_scores, options.alignments, options.processes.count > 1),
     )
     places = (options.input, options.output)
@@ -90,6 +92,8 @@ def converse(options: Options) -> int:
     )
     conversation = _Conversation(model)
     conversation.begin()
+    if examples := example_sentences(options.workdir):
+        _say(f"Examples: {'  '.join(examples)}")
     _say(":help lists what can be typed beside text.")
     background = conversation.background
     with ExitStack() as context:

@@ -153,9 +153,11 @@ class KnownWords:
                 path.stat().st_size > 8 * MOST_WORDS + _HEADER_BYTES
             ):
                 return None
-            hashes = np.load(path, allow_pickle=False)
+            # Mapped, so that a header that lies about the size reserves no memory;
+            # copied, as a file that is cut under a map ends the process.
+            hashes = np.load(path, mmap_mode="r", allow_pickle=False)
             if hashes.dtype == np.dtype("<u8") and hashes.ndim == 1:
-                return cls(hashes)
+                return cls(np.array(hashes))
         return None
 
 

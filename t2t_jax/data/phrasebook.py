@@ -7,39 +7,63 @@ clause, a question, a subordinate clause, a request, …). German needs gender, 
 and case on every word and keeps half its verb for the end of the clause, so the
 corpus shows what attention is for: agreement, and reordering over long distances.
 
-The German of a sentence is a function of its English. "You" is always called by name,
-and the name says which German "you" it is: `Anna` is du, `Mr. Weber` is Sie,
-`Anna and Paul` are ihr.
+The German of a sentence is a function of its English. Where English leaves something
+open, one German is chosen, always the same:
 
-What is held out. An event's *combination* is (subject, verb, complement): ("teacher",
-"buy", "coat"), whatever their number, article and adjective, the tense, the frame, or
-a recipient. A hash of it decides its split: about one in forty is for `dev`, one
-in forty for `test`. So a sentence of `dev` or `test` says in no frame what any sentence
-of `train` says in any, though `train` has all its words: the nouns and verbs take part
-in other events.
+- "you" is du. Where somebody is called by name, the name says which "you" it is: `Anna`
+  is du, `Mr. Weber` is Sie, `Anna and Paul` are ihr.
+- "it" is es, whatever it stands for.
+- The simple past is a perfect ("bought", hat gekauft); that of be, have, like, want,
+  know and the modal verbs is a preterite (war, hatte, mochte, wollte, kannte, konnte).
+- "There is" without a place, or of a building in a town, is es gibt; what is at a place
+  is told by sein behind it ("Im Garten ist ein Hund").
+- "A", "any" and what has no article is denied by kein, all else by nicht.
+- Who "is a teacher" is Lehrer without an article, or Lehrerin if it is a woman; "I" and
+  "you" are men.
 
-All order is counted, not drawn. Templates take turns, and so do their verbs; the i-th
-sentence of a verb is found by a keyed permutation of integers. So nothing depends on
-`hash`, on the order of sets, or on a random number generator's version.
+What is held out. An event's *combination* is (subject, verb, complement), by their
+German lemmas: ("Lehrer", "kaufen", "Mantel"), whatever their number, article and
+adjective, the tense, the frame, a recipient or a place. A hash of it decides its split:
+about one in forty is for `dev`, one in forty for `test`. So a sentence of `dev` or
+`test` says in no frame what any sentence of `train` says in any, though `train` has all
+its words: the nouns and verbs take part in other events. Where two do something, or two
+things, their first combination decides, and `train` has none of the others' splits.
+The combinations of the examples (`phrasebook_examples`) are for `test`.
+
+Nothing is drawn from a random number generator. Templates take turns, and the choices
+for the i-th sentence are spelt by a hash of i. So nothing depends on `hash`, on the order
+of sets, or on a generator's version.
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from functools import cache
-from itertools import accumulate, groupby, islice
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count as counting
+from itertools import islice
+from typing import Any, NamedTuple
 
+from t2t_jax.data.grammar.casts import casts
+from t2t_jax.data.grammar.clauses import Anchor
 from t2t_jax.data.grammar.frames import Frame
-from t2t_jax.data.grammar.order import hashed, permutation
-from t2t_jax.data.grammar.scenes import Cast, Event, casts
+from t2t_jax.data.grammar.order import Choices, by_turns, hashed
+from t2t_jax.data.grammar.phrases import Scene
+from t2t_jax.data.grammar.scenes import Cast
+from t2t_jax.data.grammar.styles import typed
+from t2t_jax.data.phrasebook_examples import EXAMPLES
 from t2t_jax.errors import ConfigError
 
 SPLITS = ("train", "dev", "test")
-VERSION = 1
+VERSION = 2
+MOST_PAIRS = 2_000_000
+"""How many pairs of a split one may ask for."""
+
+_ATTEMPTS = 500  # before a template that has nothing new is left out
 _HELD_OUT = 40  # of so many combinations one is for dev and one for test
+
+
+_OF_EXAMPLES = frozenset(example.combination for example in EXAMPLES)
 
 
 class Derivation(NamedTuple):
@@ -58,88 +82,24 @@ class Derivation(NamedTuple):
     combination: tuple[str, str, str]
 
 
-class _Part(NamedTuple):
-    """A frame for the events of one verb: a numbered list, never written out."""
-
-    template: str
-    frame: Frame
-    events: tuple[Event, ...]
-    ends: tuple[int, ...]  # of each event, the scenes up to and with it
-
-    @property
-    def size(self) -> int:
-        return self.ends[-1] * len(self.frame.choices)
-
-    def derive(self, index: int) -> Derivation:
-        index, choice = divmod(index, len(self.frame.choices))
-        which = bisect_right(self.ends, index)
-        event = self.events[which]
-        scene = event.scene(index - self.ends[which] + event.size)
-        english, german = self.frame.write(scene, *self.frame.choices[choice])
-        return Derivation(english, german, self.template, event.combination)
-
-
-class _Template(NamedTuple):
-    """A frame of a cast in a split, its verbs in turn."""
-
-    name: str
-    weight: int
-    parts: tuple[_Part, ...]
-
-    def derivations(self, key: str) -> Iterator[Derivation]:
-        first = hashed(f"{key}|{self.name}") % len(self.parts)
-        return _take_turns(
-            (map(part.derive, permutation(part.size, f"{key}|{self.name}|{i}")), 1)
-            for i, part in enumerate(self.parts[first:] + self.parts[:first])
-        )
-
-
+@lru_cache(maxsize=200_000)
 def split_of(combination: tuple[str, str, str]) -> str:
     """Tells which split a combination belongs to.
 
     Args:
-      combination: the English lemmas of subject, verb and complement.
+      combination: the German lemmas of subject, verb and complement.
 
     Returns:
       One of `SPLITS`.
 
     Example:
-      >>> split_of(("teacher", "buy", "coat"))
+      >>> split_of(("Lehrer", "kaufen", "Mantel"))
       'train'
     """
+    if combination in _OF_EXAMPLES:
+        return "test"
     place = hashed("|".join(combination)) % _HELD_OUT
     return {0: "dev", 1: "test"}.get(place, "train")
-
-
-def combinations(split: str) -> tuple[tuple[str, str, str], ...]:
-    """Lists the combinations of a split.
-
-    Args:
-      split: one of `SPLITS`.
-
-    Returns:
-      (subject, verb, complement), each once, always in the same order.
-
-    Raises:
-      ConfigError: the split is unknown.
-    """
-    parts = (part for template in _templates(split) for part in template.parts)
-    return tuple(dict.fromkeys(e.combination for part in parts for e in part.events))
-
-
-def count_pairs(split: str) -> int:
-    """Counts the pairs of a split, without writing them.
-
-    Args:
-      split: one of `SPLITS`.
-
-    Returns:
-      The number of pairs, no two of which share their English sentence.
-
-    Raises:
-      ConfigError: the split is unknown.
-    """
-    return sum(part.size for template in _templates(split) for part in template.parts)
 
 
 def sentence_pairs(
@@ -183,15 +143,17 @@ def derivations(split: str, count: int, *, seed: int = 0) -> Iterator[Derivation
     Raises:
       ConfigError: the split is unknown or does not hold so many pairs.
     """
-    available = count_pairs(split)
-    if not 0 <= count <= available:
+    if split not in SPLITS:
         raise ConfigError(
-            f"phrasebook split {split} holds {available} pairs, not {count}. "
-            f"Ask for 0 to {available}."
+            f"split={split!r} is not a split of the phrasebook. "
+            f"Use one of {', '.join(SPLITS)}."
         )
-    key = f"{seed}|{split}"
-    turns = ((t.derivations(key), t.weight) for t in _templates(split))
-    return islice(_take_turns(turns), count)
+    if not 0 <= count <= MOST_PAIRS:
+        raise ConfigError(
+            f"phrasebook split {split} holds {MOST_PAIRS} pairs, not {count}. "
+            f"Ask for 0 to {MOST_PAIRS}."
+        )
+    return islice(_distinct(split, f"{seed}|{split}"), count)
 
 
 def fingerprint() -> str:
@@ -207,38 +169,59 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-@cache
-def _templates(split: str) -> tuple[_Template, ...]:
-    if split not in SPLITS:
-        raise ConfigError(
-            f"split={split!r} is not a split of the phrasebook. "
-            f"Use one of {', '.join(SPLITS)}."
-        )
-    return tuple(
-        template for cast in casts() for template in _templates_of(cast, split)
+def _distinct(split: str, key: str) -> Iterator[Derivation]:
+    """Derives sentences in turn, and none of them a second time."""
+    templates = by_turns(
+        ((cast, frame), weight) for cast in casts() for frame, weight in cast.frames
     )
+    seen: set[int] = set()
+    exhausted: set[tuple[str, str]] = set()
+    for number in counting():
+        cast, frame = templates[number % len(templates)]
+        if (cast.name, frame.name) in exhausted:
+            continue
+        for attempt in range(_ATTEMPTS):
+            choices = Choices(f"{key}|{number}|{attempt}")
+            made = _derive(cast, frame, split, choices)
+            if made is not None and (name := hashed(made.english)) not in seen:
+                seen.add(name)
+                yield made
+                break
+        else:
+            exhausted.add((cast.name, frame.name))
 
 
-def _templates_of(cast: Cast, split: str) -> Iterator[_Template]:
-    mine = (event for event in cast.events if split_of(event.combination) == split)
-    by_verb = [tuple(events) for _, events in groupby(mine, lambda event: event.verb)]
-    ends = [tuple(accumulate(event.size for event in events)) for events in by_verb]
-    for frame, weight in cast.frames:
-        name = f"{cast.name}/{frame.name}"
-        parts = (_Part(name, frame, *part) for part in zip(by_verb, ends, strict=True))
-        yield _Template(name, weight, tuple(parts))
+def _derive(
+    cast: Cast, frame: Frame, split: str, choices: Choices
+) -> Derivation | None:
+    """Derives a sentence of a split, or None if the choices lead to no such."""
+    event = cast.event(choices)
+    if event is None:
+        return None
+    first, *others = event.combinations
+    if split_of(first) != split:
+        return None
+    if split == "train" and any(split_of(other) != "train" for other in others):
+        return None
+    try:
+        scene = event.scene(choices, frame.mood)
+    except LookupError:
+        return None
+    arguments = choices.of(frame.choices)
+    if _is_ambiguous(scene, arguments):
+        return None
+    english, german = typed(frame.write(scene, *arguments), choices)
+    return Derivation(english, german, f"{cast.name}/{frame.name}", first)
 
 
-def _take_turns(
-    sources: Iterable[tuple[Iterator[Derivation], int]],
-) -> Iterator[Derivation]:
-    """Goes round, taking `weight` of each source, until all are at their end."""
-    sources = list(sources)
-    while sources:
-        going_on = []
-        for source, weight in sources:
-            taken = list(islice(source, weight))
-            yield from taken
-            if len(taken) == weight:
-                going_on.append((source, weight))
-        sources = going_on
+def _is_ambiguous(scene: Scene, arguments: tuple[Any, ...]) -> bool:
+    """Tells whether it might be present or past: "they put on a hat"."""
+    verb = scene.verb.english
+    return (
+        verb.past == verb.base
+        and scene.subject.person != "3s"
+        and any(
+            isinstance(argument, Anchor) and argument[:2] == ("past", "")
+            for argument in arguments
+        )
+    )

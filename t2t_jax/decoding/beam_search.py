@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.beam_step import BeamState, advance, init_state
-from t2t_jax.decoding.constraints import checked_room
+from t2t_jax.decoding.constraints import checked_room, source_array
 from t2t_jax.decoding.hypotheses import join, take_places
 from t2t_jax.decoding.lengths import OUR_IDS, SpecialIds, output_limits
 from t2t_jax.decoding.rules import BeamRules
@@ -110,7 +110,7 @@ def beam_search(  # noqa: PLR0913
       >>> result.tokens_BxWxT[0, 0, : result.lengths_BxW[0, 0]].tolist()
       [4, 5, 2]
     """
-    source_BxS = jnp.asarray(source_BxS)
+    source_BxS = source_array(model, source_BxS, caller="beam_search")
     rules = BeamRules(beam_size, length_penalty, n_best, ids, min_tokens)
     room = checked_room(
         source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=ids

@@ -85,6 +85,39 @@ def with_room_for(
     return jnp.where(limits_B > 0, raised_B, 0)
 
 
+def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
+    """Returns source tokens as a JAX array, if a search got tokens and a `StepModel`.
+
+    Args:
+      model: what the search was given as model.
+      source_BxS: what it was given as source.
+      caller: the public function, for the message.
+
+    Raises:
+      TypeError: the model is a loaded `Model`, or the source is text.
+
+    Example:
+      >>> source_array(None, np.array([[7, 2]]), caller="beam_search").shape
+      (1, 2)
+    """
+    if hasattr(model, "step_model"):
+        raise TypeError(
+            f"{caller} takes a StepModel, not a {type(model).__name__}. Pass "
+            "model.step_model."
+        )
+    leaves = jax.tree.leaves(source_BxS)
+    if any(isinstance(leaf, str | bytes) or _is_text(leaf) for leaf in leaves):
+        raise TypeError(
+            f"{caller} takes integer tokens of shape [B, S], not text. Pass "
+            "model.encode(lines)."
+        )
+    return jnp.asarray(source_BxS)
+
+
+def _is_text(leaf: object) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "USO"
+
+
 def checked_room(
     source_BxS: Array,
     prefixes_BxP: Array | None,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.beam_search import BeamResult
-from t2t_jax.decoding.constraints import checked_room
+from t2t_jax.decoding.constraints import checked_room, source_array
 from t2t_jax.decoding.lengths import output_limits
 from t2t_jax.decoding.rules import SampleRules
 from t2t_jax.decoding.sample_step import collect_samples, draw_until, init_samples
@@ -70,7 +70,7 @@ def sample(
       >>> sorted(set(tosses.tokens_BxWxT.ravel().tolist()))
       [4, 5]
     """
-    source_BxS = jnp.asarray(source_BxS)
+    source_BxS = source_array(model, source_BxS, caller="sample")
     room = checked_room(
         source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=rules.ids
     )

@@ -77,10 +77,13 @@ def printed_of(row: str) -> dict[str, float | str | bool | None] | None:
         return None
     found = PRINTED[row]
     is_in_table_3 = found.perplexity is not None
+    as_base = is_in_table_3 and found.millions is None
     direction = "En-Fr" if row.startswith("En-Fr") else "En-De"
     return {
-        "parameters_in_millions": found.millions,
-        "parameters_as_base": is_in_table_3 and found.millions is None,
+        "parameters_in_millions": PRINTED["base"].millions
+        if as_base
+        else found.millions,
+        "parameters_as_base": as_base,
         "perplexity": found.perplexity,
         "dev_bleu": found.dev_bleu,
         "dev_set": DEV if is_in_table_3 else None,

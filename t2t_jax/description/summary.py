@@ -104,6 +104,7 @@ def describe(
         "data": data if _known(data) else None,
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
+        **_in_the_paper(config),
         "estimate": {**in_time, "compute_dtype": _compute_dtype(config, mesh)}
         if peak_tflops
         else None,
@@ -155,8 +156,6 @@ def _beside_the_paper(config: Config) -> dict[str, Any]:
         ],
         "variations": [variation._asdict() for variation in variations(config)],
         "departures": [departure._asdict() for departure in departures(config)],
-        "paper_costs": _paper_costs(config),
-        "paper_results": _paper_results(config),
     }
 
 
@@ -228,18 +227,25 @@ def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
     }
 
 
+def _in_the_paper(config: Config) -> dict[str, Any]:
+    return {
+        "paper_costs": _paper_costs(config),
+        "paper_results": _paper_results(config),
+    }
+
+
 def _paper_costs(config: Config) -> dict[str, float] | None:
     """Looks up what the paper says, of a configuration that is as the paper's."""
     chosen = any(departure.key for departure in departures(config))
     return None if chosen else _PAPER_COSTS.get(row_of(config))
 
 
-def _paper_results(config: Config) -> dict[str, float | str | bool | None] | None:
-    """Looks up the results that the paper prints of a model like this one."""
+def _paper_results(config: Config) -> dict[str, Any] | None:
+    """Looks up the results that the paper prints of this row, and what departs here."""
     row = row_of(config)
-    varied = ROWS.get(row, {})
+    printed, varied = printed_of(row), ROWS.get(row, {})
     departs = [d.key for d in departures(config) if d.key and d.key not in varied]
-    return None if departs else printed_of(row)
+    return printed and {**printed, "departs_here": departs}
 
 
 def _known(data: Mapping[str, Any] | None) -> bool:

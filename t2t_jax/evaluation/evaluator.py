@@ -113,6 +113,7 @@ class Evaluator:
             done = start + round(len(lines) * done / total)
             self._progress(f"translated {done:,}/{len(self.sources):,} sentences")
 
+        progress(0, 1)  # The first line is there when a batch is.
         return self._translate(params, lines, first=start, progress=progress)
 
     def _counted_batches(self) -> Iterator[Batch]:

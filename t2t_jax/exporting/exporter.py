@@ -6,10 +6,6 @@ An export is made beside its place. What does not do what the model does is remo
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +16,7 @@ from flax import linen as nn
 from t2t_jax.checkpointing.safetensors_file import require_safetensors
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary import BOS, PAD
-from t2t_jax.errors import DataError, OutputError
+from t2t_jax.errors import DataError
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exporting import comparison, facts, model_card
 from t2t_jax.exporting.check_text import CheckText
@@ -34,7 +30,7 @@ from t2t_jax.exporting.ctranslate2_model import (
 from t2t_jax.exporting.engines import CTranslate2Engine, Engine, JaxEngine
 from t2t_jax.loading import load
 from t2t_jax.model.architectures import make_module
-from t2t_jax.model_directory import write_model
+from t2t_jax.model_directory import made_beside, write_model
 from t2t_jax.trained import Model
 from t2t_jax.types import Params
 from t2t_jax.workdir import Workdir
@@ -134,7 +130,11 @@ def export(
     """
     wish.require_possible(config)
     origin = facts.origin_of(workdir, model.step)
-    with _made_beside(to) as beside, jax.default_matmul_precision("highest"):
+    origin.setdefault("examples", list(text.sources[:1]))
+    with (
+        made_beside(to, flag="output") as beside,
+        jax.default_matmul_precision("highest"),
+    ):
         _write(beside, model, wish=wish, config=config, origin=origin)
         found = comparison.compare(
             JaxEngine(model, config.decoding),
@@ -229,29 +229,3 @@ def _change(wish: Wish) -> str:
             "only BLEU is too low, set what is acceptable with --max_bleu_loss."
         )
     return "This is a mistake of the program or of a package: please report it."
-
-
-@contextmanager
-def _made_beside(to: Path) -> Iterator[Path]:
-    """Makes a directory that takes its place when all is well, and goes otherwise."""
-    place = to.resolve()
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        with _explained(to):
-            beside.mkdir(parents=True)
-        yield beside
-        with _explained(to):
-            os.rename(beside, place)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-@contextmanager
-def _explained(to: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"--output={to} must be a directory that can be made: {error.strerror}. "
-            "Name another."
-        ) from error

@@ -11,6 +11,7 @@ from typing import Any
 
 import t2t_jax
 from t2t_jax.checkpointing.stored import stored_parameters
+from t2t_jax.example_sentences import example_sentences
 from t2t_jax.files import read_object
 from t2t_jax.training.records import read_metrics
 from t2t_jax.workdir import Workdir
@@ -21,7 +22,7 @@ SUMS = "SHA256SUMS"
 # What a checkpoint says that is of use to whoever has no run any more.
 _KEPT = (
     *("step", "kinds", "bleu", "averaged_steps", "unit", "gaps", "forced"),
-    *("run", "data", "development"),
+    *("run", "data", "development", "examples"),
 )
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _VERSIONS_OF = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
@@ -38,13 +39,16 @@ def origin_of(workdir: Workdir, step: int) -> dict[str, Any]:
 
     Returns:
       JSON values: `step`, `kinds` (why it was saved), what it is the mean of, `run`,
-      `data`, and `development`, its scores on the development set, where it has any.
+      `data`, `development`, its scores on the development set, and `examples`,
+      sentences that it can translate, where it has any.
 
     Raises:
       DataError: the checkpoint or `data.json` is damaged.
     """
     meta = stored_parameters(workdir.path).meta(step)
     origin = {name: meta[name] for name in _KEPT if name in meta}
+    if examples := example_sentences(workdir):
+        origin["examples"] = list(examples)
     if workdir.is_model:
         return origin
     origin["run"] = workdir.path.resolve().name

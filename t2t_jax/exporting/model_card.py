@@ -19,7 +19,7 @@ With t2t_jax, installed from its sources{extra}:
 ```python
 import t2t_jax
 model = t2t_jax.load("{name}")
-print(model.translate(["{sentence}"])[0])
+print(model.translate([{sentence}])[0])
 ```
 
 or `python -m t2t_jax.main --mode=translate --workdir={name} < in.txt > out.txt`.
@@ -34,7 +34,7 @@ import ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor("{name}/{source}.model")
 target = sentencepiece.SentencePieceProcessor("{name}/vocab.model")
 translator = ctranslate2.Translator("{name}", device="cpu")
-pieces = source.encode("{sentence}", out_type=str)
+pieces = source.encode({sentence}, out_type=str)
 found = translator.translate_batch(
     [pieces],
     beam_size=4,
@@ -54,11 +54,10 @@ The model knows {positions:,} positions: no source and no output may have more s
 their end included.
 """
 
-_SENTENCE = "A dog barks."
 _DEVELOPMENT = (
     ("bleu", "BLEU", "bleu_signature"),
     ("chrf", "chrF", "chrf_signature"),
-    ("perplexity", "perplexity", ""),
+    ("perplexity", "perplexity (not smoothed)", ""),
 )
 
 
@@ -128,18 +127,20 @@ def _opening(facts: Facts) -> str:
 
 
 def _use(facts: Facts) -> str:
+    # JSON's string is one of Python's too.
+    sentence = json.dumps(facts.origin["examples"][0], ensure_ascii=False)
     if facts.form == "ctranslate2":
         own_source = facts.config.vocabulary.source_size
         return _USE_CTRANSLATE2.format(
             name=facts.name,
             source="vocab_source" if own_source else "vocab",
-            sentence=_SENTENCE,
+            sentence=sentence,
             positions=facts.positions,
             max_extra_tokens=facts.config.decoding.max_extra_tokens,
             unsaid=json.dumps([[piece] for piece in facts.unsaid], ensure_ascii=False),
         )
     extra = ", with the extra `export`" if facts.form == "safetensors" else ""
-    return _USE_HERE.format(name=facts.name, extra=extra, sentence=_SENTENCE)
+    return _USE_HERE.format(name=facts.name, extra=extra, sentence=sentence)
 
 
 def _model(facts: Facts) -> Iterable[tuple[str, object]]:
@@ -190,10 +191,13 @@ def _scores(origin: Mapping[str, Any]) -> str:
         for name, title, signature in _DEVELOPMENT
         if isinstance(value := scores.get(name), int | float)
     ]
+    search = (
+        ", by the search that the run was configured with "
+        f"({scores.get('sentences')} sentences for BLEU and chrF)"
+    )
     return (
-        "On the development text, by the search that the run was configured with "
-        f"({scores.get('sentences')} sentences for BLEU and chrF). Nothing else was "
-        f"measured.\n\n{_table(rows)}"
+        f"On the development text{search if 'bleu' in scores else ''}. Nothing else "
+        f"was measured.\n\n{_table(rows)}"
     )
 
 

@@ -151,7 +151,8 @@ def remove_unused(home: Path) -> None:
     """
     stamp, now = home / "swept", time.time()
     with contextlib.suppress(OSError):  # a full disk, one that is only read
-        if stamp.exists() and now - stamp.stat().st_mtime < _SWEEP_SECONDS:
+        # Either way: a stamp of the future is that of a wrong clock.
+        if stamp.exists() and abs(now - stamp.stat().st_mtime) < _SWEEP_SECONDS:
             return
         stamp.touch()
     # Downwards, so that what is in a directory goes before it.

@@ -94,16 +94,16 @@ def estimate(
     told = f"Estimated time left: {duration(left)} ({what})."
     if not size.on_cpu or left <= _TOO_LONG:
         return told
-    return "\n".join([told, *_smaller(size, left, step_seconds)])
+    return "\n".join([told, *_smaller(size, step, left)])
 
 
 def _short(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _smaller(size: RunSize, left: float, step_seconds: float) -> list[str]:
+def _smaller(size: RunSize, step: int, left: float) -> list[str]:
     """Names settings with which a run takes 12 hours at most, or comes near."""
-    steps = _rounded_down(_TOO_LONG / left * size.steps)
+    steps = _rounded_down(step + _TOO_LONG / left * (size.steps - step))
     lines = [
         "  That is more than 12 hours on a CPU. Shorter, each by itself:",
         f"  --config.steps={steps} takes about {duration(_TOO_LONG)} (and learns less)",

@@ -109,7 +109,9 @@ class Meter:
         record.update(summarise(Sums(*self._window)))
         record["target_tokens"] = int(Sums(*self._window).target_tokens)
         record["gradient_norm"] = self._gradient_norm
-        record["target_tokens_per_second"] = self._timed_tokens / self._timed_seconds
+        # A clock may stand still: those of virtual machines and of tests do.
+        seconds = max(self._timed_seconds, 1e-9)
+        record["target_tokens_per_second"] = self._timed_tokens / seconds
         record["skipped"] = self._skipped
         return {**record, **self._place._asdict()}
 

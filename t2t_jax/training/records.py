@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.files import write_whole
+from t2t_jax.files import require_file, write_whole
 from t2t_jax.training.event_file import EventFile
 from t2t_jax.training.growing_file import GrowingFile
 from t2t_jax.training.progress import Progress, Record
@@ -21,9 +22,14 @@ _COMPARED = ["eval/bleu", "eval/perplexity", "eval/loss"]
 
 
 def read_metrics(path: Path) -> Iterator[Record]:
-    """Yields the records of a metrics.jsonl, but for lines that a crash has cut."""
-    if not path.exists():
+    """Yields the records of a metrics.jsonl, but for lines that a crash has cut.
+
+    Raises:
+      DataError: it is a directory, a pipe or a device.
+    """
+    if not os.path.lexists(path):
         return
+    require_file(path, mend="Move it away.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:

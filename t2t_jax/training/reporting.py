@@ -41,7 +41,7 @@ class Console:
         self._stream = stream or sys.stderr
         self._smoothed = smoothed
         self.timestamps = Timestamps()
-        self._advanced = 0.0
+        self._advanced, self._text = 0.0, ""
         self._total, self._first = total, 0
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._began = time.monotonic()
@@ -58,6 +58,7 @@ class Console:
         step = record["step"]
         text = self._metrics(record)
         if self._bar is not None:
+            self._text = text
             self._bar.update(self._bar.task_ids[0], completed=step, text=text)
             return
         share = 100 * step / self._total
@@ -92,7 +93,10 @@ class Console:
         date = not self._stream.isatty()
         text = f"{blank}{self.timestamps.prefix(date=date)} {text}"
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False, emoji=False)
+            # The terminal wraps: a command that rich has cut cannot be copied.
+            self._bar.console.print(
+                text, markup=False, highlight=False, emoji=False, soft_wrap=True
+            )
             return
         # Whoever listened has gone, or the disk is full; metrics.jsonl tells all.
         with suppress(OSError):
@@ -101,6 +105,8 @@ class Console:
     def say_evaluation(self, record: Record, samples: str) -> None:
         """Writes the metrics of an `eval` record, and translations as a sample."""
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
+        if self._bar is not None:  # No longer how far the evaluation was.
+            self._bar.update(self._bar.task_ids[0], text=self._text)
         why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
         self.say(
             f"step {record['step']:,}: development {self._losses(record)}  {bleu}  "

@@ -34,6 +34,7 @@ FLOORS = {
     "snapshots": 8,
     "trained": 8,
     "model_directory": 8,
+    "example_sentences": 8,
     "batch_text": 9,
     "description": 9,
     "development": 9,

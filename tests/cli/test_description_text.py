@@ -153,21 +153,28 @@ def test_the_paper_s_own_cost_stands_beside():
     assert any("In Table 2: 2.3e+19" in line for line in lines)
 
 
+def results(row, *departs):
+    printed = printed_of(row)
+    return printed and {**printed, "departs_here": list(departs)}
+
+
 def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones():
-    lines = report(paper_results=printed_of("base"))
+    lines = report(paper_results=results("base"))
     assert "Results in the paper" in lines
     assert "parameters 0.0 million 65 million" in lines
     assert "perplexity - 4.92 per subword" in lines
     assert "BLEU - 25.8 newstest2013, English to German" in lines
     assert "BLEU - 27.3 newstest2014, English to German" in lines
-    as_base = report(paper_results=printed_of("A_h1"))
-    assert "parameters 0.0 million as base" in as_base
+    as_base = report(paper_results=results("A_h1"))
+    assert "parameters 0.0 million 65 million those of base" in as_base
     assert "perplexity - 5.29 per subword" in as_base
-    french = report(paper_results=printed_of("En-Fr_big"))
+    french = report(paper_results=results("En-Fr_big"))
     assert "parameters 0.0 million not printed" in french
     assert "BLEU - 41.8 newstest2014, English to French" in french
     assert not any(line.startswith("perplexity") for line in french)
-    assert "Results in the paper" not in report(paper_results=printed_of(""))
+    other = report(paper_results=results("base", "optimizer.beta2"))
+    assert "This configuration departs in optimizer.beta2." in other
+    assert "Results in the paper" not in report(paper_results=results(""))
 
 
 def test_text_that_is_not_there_is_said():

@@ -86,8 +86,7 @@ def test_what_is_full_is_named(monkeypatch, capsys, name, told):
             write_lines(out, ["a"])
 
     with open("/dev/full", "wb", buffering=0) as full, monkeypatch.context() as patch:
-        stdout = SimpleNamespace(buffer=full, isatty=lambda: False)
-        patch.setattr(sys, "stdout", stdout)
+        patch.setattr(sys, "stdout", SimpleNamespace(buffer=full, isatty=full.isatty))
         with pytest.raises(OSError, match="No space left on device") as raised:
             fill()
     assert report(raised.value) == 74

@@ -45,6 +45,7 @@ def screen(is_terminal=True):
         (["--format=tsv"], (True, True), False),
         (["--prefixes=x"], (True, True), False),
         (["--shards=2"], (True, True), False),
+        (["--strict"], (True, True), False),
         (["--token_scores"], (True, True), False),
         (["--alignments"], (True, True), False),
         (["--beam_size=2", "--n_best=2"], (True, True), True),
@@ -292,6 +293,13 @@ def test_a_prompt_without_a_run_asks_nothing(converse, place):
     (place / "run").rename(place / "elsewhere")
     with pytest.raises(InputMissingError, match="is not a run or a model"):
         converse("a")
+
+
+def test_sentences_to_try_are_shown(converse, capsys, monkeypatch):
+    examples = ("The cat sleeps.", "Who is it?")
+    monkeypatch.setattr(prompt, "example_sentences", lambda workdir: examples)
+    converse(":quit")
+    assert "Examples: The cat sleeps.  Who is it?\n" in capsys.readouterr().err
 
 
 def test_whatever_jax_compiles_is_counted():

@@ -7,6 +7,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
 from t2t_jax.description.pair_counts import count_pairs_of
 from t2t_jax.errors import DataError
+from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.workdir import Workdir
 
 CONFIG = dataclasses.replace(
@@ -44,3 +45,11 @@ def test_a_damaged_record_is_named(tmp_path, text):
     (tmp_path / "data.json").write_text(text)
     with pytest.raises(DataError, match=r"data\.json is damaged"):
         count_pairs_of(CONFIG, workdir=Workdir(tmp_path))
+
+
+def test_without_evaluation_there_is_no_development_text_to_count(tmp_path):
+    off = dataclasses.replace(CONFIG, evaluation=EvaluationConfig(every_steps=0))
+    assert list(count_pairs_of(off, workdir=Workdir(tmp_path / "none"))) == ["train"]
+    told = {"spec": "a", "counts": {"kept": 7}, "mean_length": {}}
+    (tmp_path / "data.json").write_text(json.dumps({"train": told}))
+    assert list(count_pairs_of(off, workdir=Workdir(tmp_path))) == ["train"]

@@ -189,7 +189,8 @@ def test_the_results_in_the_paper_are_those_of_its_rows_only(uncompiled):
     assert told["test_bleu"] == 27.3
     other = OptimizerConfig(beta2=0.997)
     departing = dataclasses.replace(Config(), optimizer=other)
-    assert uncompiled(departing)["paper_results"] is None
+    assert uncompiled(departing)["paper_results"]["departs_here"] == ["optimizer.beta2"]
+    assert told["departs_here"] == []
     assert uncompiled(dataclasses.replace(Config(), steps=7))["paper_results"] is None
 
 

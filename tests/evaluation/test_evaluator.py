@@ -88,6 +88,8 @@ def test_an_evaluation_tells_how_far_it_is():
     assert case.said == [
         "computing the loss, batch 1",
         "computing the loss, batch 2",
+        "translated 0/100 sentences",
+        "translated 64/100 sentences",
         "translated 64/100 sentences",
         "translated 100/100 sentences",
     ]

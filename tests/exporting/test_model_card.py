@@ -34,7 +34,7 @@ FACTS = Facts(
         vocabulary=VocabularyConfig(size=8000),
         model=TransformerConfig(vocab_size=8000),
     ),
-    origin={"step": 3000, "kinds": ["best"]},
+    origin={"step": 3000, "kinds": ["best"], "examples": ['Say "yes".', "No."]},
     comparison=COMPARISON,
     quantization="float32",
     max_bleu_loss=0.0,
@@ -53,6 +53,13 @@ def card(**changed):
 def test_the_accepted_loss_of_bleu_is_recorded():
     accepted = "| largest loss of BLEU that was accepted | 2.5 |"
     assert accepted in card(max_bleu_loss=2.5)
+
+
+@pytest.mark.parametrize("form", ["model_dir", "safetensors", "ctranslate2"])
+def test_the_example_is_of_the_models_own_text(form):
+    text = card(form=form)
+    assert '["Say \\"yes\\"."]' in text or 'encode("Say \\"yes\\"."' in text
+    assert "dog" not in text
 
 
 def test_what_is_known_stands_in_it_and_nothing_else():
@@ -83,7 +90,7 @@ def test_scores_of_the_development_text_come_with_their_signatures():
     }
     text = card(origin={**FACTS.origin, "development": scores})
     assert r"| BLEU | 31.26 `s\|t` |" in text
-    assert "| perplexity | 4.90 |" in text
+    assert "| perplexity (not smoothed) | 4.90 |" in text
     assert "chrF |" not in text
 
 

@@ -60,10 +60,13 @@ def test_columns_hold_every_line_whatever_it_is(workdir):
     ]
     assert {len(row) for row in rows} == {11}
     assert {row[0] for row in rows if row[2] == "empty"} >= {"1", "2", "3", "14"}
+    assert {row[0] for row in rows if row[2] == "invalid_utf8"} == {"5", "6", "10"}
     expected = []
     for number in range(1, len(BYTES) + 1):
         (status,) = {row[2] for row in rows if row[0] == str(number)}
-        ranks = ["1"] if status == "empty" else ["1", "2"]
+        # Of a line that is invalid throughout nothing is left to translate.
+        nothing = status == "empty" or BYTES[number - 1] == b"\xff\xfe"
+        ranks = ["1"] if nothing else ["1", "2"]
         expected += [(str(number), rank) for rank in ranks]
     assert [(row[0], row[1]) for row in rows] == expected
     assert len(rows) > len(BYTES)

@@ -7,6 +7,7 @@ with `write_whole` in the place of `write_once`.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -14,30 +15,21 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax import files
+from t2t_jax import files, model_directory
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.damage import DamagedError
 from t2t_jax.cli import prepare, train
 from t2t_jax.main import main
-from t2t_jax.workdir import Workdir
-from tests.faults import running
+from t2t_jax.workdir import Workdir, require_outside_runs
 from tests.integration import tiny
 
 IRREPLACEABLE = {"vocab.model", "vocab_source.model", "config.json"}
 OTHER = {"vocabulary__size": 140, "model__d_ff": 48}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run of one step, with everything that a run makes but pictures."""
-    workdir = tmp_path_factory.mktemp("run files") / "run"
-    running.finish(
-        workdir, steps=1, checkpoint__every_steps=1, evaluation__every_steps=1
-    )
-    return workdir
-
-
 @pytest.fixture
-def copy(run, tmp_path):
-    return shutil.copytree(run, tmp_path / "run")
+def copy(one_step, tmp_path):
+    return shutil.copytree(one_step, tmp_path / "run")
 
 
 @pytest.fixture(autouse=True)
@@ -247,19 +239,15 @@ def _writes_of_a_first_start(workdir, monkeypatch, *, end_after=None, **own):
     return count
 
 
-@pytest.mark.parametrize(
-    "own",
-    [{}, {"vocabulary__source_size": 110, "model__tying": "decoder"}],
-    ids=["shared", "two"],
-)
 def test_a_first_start_that_is_killed_after_any_file_is_continued(
-    tmp_path, capsys, monkeypatch, own
+    tmp_path, capsys, monkeypatch
 ):
+    own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
     own |= {"data__cache_dir": tmp_path / "cache"}
     whole = tmp_path / "whole"
     count = _writes_of_a_first_start(whole, monkeypatch, **own)
     expected = hashes(whole)
-    assert count == len(expected) == (9 if "vocabulary__source_size" in own else 7)
+    assert count == len(expected) == 9
     for number in range(1, count + 1):
         part = tmp_path / f"killed-{number}"
         _writes_of_a_first_start(part, monkeypatch, end_after=number, **own)
@@ -272,3 +260,136 @@ def test_a_first_start_that_is_killed_after_any_file_is_continued(
             assert hashes(part) == left
         assert main(tiny.arguments(part, **own)) == 0
         assert hashes(part) == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (["--mode=translate", "--input=text"], "output"),
+        (["--mode=score", "--source=text", "--reference=text"], "output"),
+        (["--mode=evaluate", "--source=text", "--reference=text"], "hypotheses"),
+    ],
+    ids=["translate", "score", "evaluate"],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "run/vocab.model",
+        "run/../run/config.json",
+        "run/checkpoints/1/params/x",
+        "link",
+        "moved/fingerprints.json",
+    ],
+)
+def test_no_output_replaces_a_file_of_a_run(copy, capsys, flags, name, place):
+    Path("text").write_text("a\n")
+    Path("link").symlink_to(copy / "metrics.jsonl")
+    # Of another run, and one without a configuration.
+    shutil.copytree(copy, "moved")
+    Path("moved/config.json").unlink()
+    before = hashes(Path.cwd())
+    argv = [*flags, f"--workdir={copy}", f"--{name}={place}"]
+    refused(capsys, argv, 73, f"Cannot write --{name}=", "Choose another name")
+    assert hashes(Path.cwd()) == before
+
+
+def test_an_output_may_lie_beside_the_files_of_a_run(copy):
+    require_outside_runs(copy / "translations.de", flag="output")
+    require_outside_runs(copy / "averages" / "best", flag="to")
+    (copy.parent / "elsewhere").mkdir()
+    require_outside_runs(copy.parent / "elsewhere" / "config.json", flag="output")
+
+
+@pytest.mark.parametrize(
+    ("mode", "flag"),
+    [
+        ("average", ["--last=1", "--to="]),
+        ("export", ["--to=model_dir", "--output="]),
+        ("attention", ["--text=a", "--to="]),
+    ],
+    ids=["average", "export", "attention"],
+)
+@pytest.mark.parametrize("place", ["run/checkpoints/2", "moved/checkpoints/1", "moved"])
+def test_no_model_and_no_picture_is_written_into_a_run(copy, capsys, mode, flag, place):
+    if (mode, place) == ("attention", "moved"):
+        pytest.skip("pictures may lie in a workdir")
+    shutil.copytree(copy, "moved")
+    before = hashes(Path.cwd())
+    argv = [f"--mode={mode}", f"--workdir={copy}", *flag]
+    refused(capsys, [*argv[:-1], argv[-1] + place], 73)
+    assert hashes(Path.cwd()) == before
+
+
+def test_of_two_averages_into_one_directory_the_second_is_refused(
+    copy, capsys, monkeypatch
+):
+    def late(beside, place):
+        if Path(place).name == "mean":
+            shutil.copytree(copy / "samples", "mean", dirs_exist_ok=True)
+        return rename(beside, place)
+
+    rename = os.rename
+    monkeypatch.setattr(model_directory.os, "rename", late)
+    argv = ["--mode=average", f"--workdir={copy}", "--last=1", "--to=mean"]
+    refused(capsys, argv, 73, "--to=mean must be a directory that can be made")
+    assert hashes(Path("mean")) == hashes(copy / "samples")
+
+
+@pytest.mark.parametrize("mode", ["train", "prepare"])
+@pytest.mark.parametrize("lost", ["", "config.json", "model.json"])
+def test_a_model_directory_is_not_trained_in(copy, capsys, lost, mode):
+    main(["--mode=average", f"--workdir={copy}", "--last=1", "--to=mean"])
+    if lost:
+        Path("mean", lost).unlink()
+    before = hashes(Path("mean"))
+    capsys.readouterr()
+    argv = [f"--mode={mode}", f"--workdir={Path('mean').absolute()}"]
+    own = started(Path("mean").absolute())[1:]
+    code = {"": 64, "config.json": 65, "model.json": 65}[lost]
+    if (lost, mode) == ("model.json", "prepare"):
+        code = 0  # Which makes no file that the model cannot do without.
+    refused(capsys, [*argv, *own], code)
+    after = hashes(Path("mean"))
+    assert {name: after[name] for name in before if name[-8:] != "t.txt"} == before
+
+
+def test_a_model_whose_configuration_is_lost_gets_it_back(copy, capsys):
+    main(["--mode=average", f"--workdir={copy}", "--last=1", "--to=mean"])
+    before = hashes(Path("mean"))
+    for name in ("config.json", "vocab.model", "fingerprints.json"):
+        Path("mean", name).unlink()
+    assert main(["--mode=recover", "--workdir=mean"]) == 0
+    assert hashes(Path("mean")) == before
+
+
+def test_a_configuration_of_another_run_is_refused_before_anything_is_written(
+    copy, capsys
+):
+    told = json.loads((copy / "config.json").read_text())
+    told["model"]["d_ff"] = 48
+    (copy / "config.json").write_text(json.dumps(told))
+    before = hashes(copy)
+    argv = started(copy, model__d_ff=48)
+    refused(capsys, argv, 65, "are of different experiments: 1 keys differ")
+    assert hashes(copy) == before
+
+
+@pytest.mark.parametrize("name", ["7", "01", "1e3", "-1", "٣", "corrupt-1", "1" * 30])
+def test_a_folder_with_another_name_is_not_taken_for_a_step(copy, name):
+    """A copy of a checkpoint under another number would be other data's state."""
+    shutil.copytree(copy / "checkpoints" / "1", copy / "checkpoints" / name)
+    checkpoints = Checkpoints(copy / "checkpoints")
+    steps = checkpoints.steps()
+    assert 1 in steps
+    for step in set(steps) - {1}:
+        with pytest.raises(DamagedError, match="it was saved as step 1"):
+            checkpoints.meta(step)
+
+
+def test_a_disk_of_checkpoints_that_is_not_mounted_is_missed(copy, capsys):
+    shutil.move(copy / "checkpoints", copy.parent / "disk")
+    (copy / "checkpoints").symlink_to(copy.parent / "not mounted")
+    (copy / "config.json").unlink()
+    before = hashes(copy)
+    refused(capsys, started(copy), 65, "left: checkpoints, fingerprints.json")
+    assert hashes(copy) == before

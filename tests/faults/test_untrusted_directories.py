@@ -17,7 +17,6 @@ import pytest
 
 import t2t_jax
 from t2t_jax.errors import DataError
-from tests.faults import running
 from tests.integration import tiny
 
 LINE = b"The old teacher reads a book.\n"
@@ -35,10 +34,8 @@ class Bomb:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("untrusted") / "run"
-    running.finish(workdir, steps=1, checkpoint__every_steps=1)
-    return workdir
+def run(one_step):
+    return one_step
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The whole program, from text to translations, as a user runs it."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -17,7 +18,24 @@ def workdir(tmp_path_factory):
     done = tiny.run(*tiny.arguments(path))
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout == b""  # stdout is for results
+    path.with_name("stderr").write_bytes(done.stderr)
     return path
+
+
+def test_training_ends_with_what_to_do_next(workdir):
+    said = workdir.with_name("stderr").read_text(encoding="utf-8")
+    assert "Done: 12 steps, best development BLEU " in said
+    flags = f"--workdir='{workdir}'"  # its name has a space
+    assert f"translate:  python -m t2t_jax.main --mode=translate {flags} <" in said
+    assert f"score:      python -m t2t_jax.main --mode=evaluate {flags} " in said
+
+
+def test_the_first_step_is_told_and_each_message_has_its_time(workdir):
+    said = workdir.with_name("stderr").read_text(encoding="utf-8").splitlines()
+    stamp = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \+\d+:\d\d:\d\d\] ")
+    told = [line for line in said if not line.startswith("  ") and line]
+    assert all(map(stamp.match, told)), said
+    assert any("step 1/12 (8 %)  loss (smoothed) " in line for line in told)
 
 
 def test_a_run_leaves_everything_in_its_workdir(workdir):
@@ -74,6 +92,7 @@ def test_the_same_command_again_finds_the_run_complete(workdir):
     again = tiny.run(*tiny.arguments(workdir))
     assert again.returncode == 0
     assert b"complete" in again.stderr
+    assert b"--mode=translate --workdir=" in again.stderr
     assert (workdir / "metrics.jsonl").read_bytes() == before
 
 

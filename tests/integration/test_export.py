@@ -128,7 +128,10 @@ def test_the_card_says_what_is_known(one_file):
 
 
 def test_every_mode_reads_one_file_and_the_lines_of_the_card_run(one_file, tmp_path):
-    (tmp_path / "text").write_text("A dog barks.\n")  # which the card translates
+    # What the card translates is of the run's own text.
+    (example, *_) = json.loads((one_file / "model.json").read_text())["examples"]
+    assert example in (one_file / "README.md").read_text()
+    (tmp_path / "text").write_text(f"{example}\n")
     texts = [f"--{name}={tmp_path / 'text'}" for name in ("source", "reference")]
     found = {}
     for mode, rows in {"translate": 1, "score": 2, "evaluate": 1}.items():

@@ -16,13 +16,13 @@ from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.text import prepare_text
 from t2t_jax.training.batch_sums import compile_evaluation
 from t2t_jax.training.metrics import summarise, total
+from t2t_jax.training.records import TIME_FIELDS
 from t2t_jax.training.reporting import Console
 from t2t_jax.types import Share
 from tests.integration import tiny
 
 pytestmark = pytest.mark.slow
 
-_TIMED = ("seconds", "minutes", "target_tokens_per_second")
 
 CHANGED = {
     "data__layout": "length_groups",
@@ -85,7 +85,9 @@ class Trained:
     @property
     def figures(self):
         """The records without what depends on the clock."""
-        return [{k: v for k, v in r.items() if k not in _TIMED} for r in self.records]
+        return [
+            {k: v for k, v in r.items() if k not in TIME_FIELDS} for r in self.records
+        ]
 
     @property
     def compiled(self):

@@ -208,6 +208,17 @@ def test_the_search_functions_take_a_model_and_text_through_arrays(workdir, ense
     assert len(model.decode(drawn.tokens_BxWxT[:, 0])) == 2
 
 
+@pytest.mark.parametrize("search", ["beam_search", "sample"])
+def test_a_search_that_gets_a_model_or_text_says_what_to_pass(workdir, search):
+    model, function = t2t_jax.load(workdir), getattr(t2t_jax, search)
+    key = [jax.random.key(0)] * (search == "sample")
+    with pytest.raises(TypeError, match=f"{search} takes .* Pass model.step_model"):
+        function(model, model.encode(["a"]), *key)
+    for text in ("a", ["a"], [["a"]], np.array(["a"])):
+        with pytest.raises(TypeError, match=rf"{search} takes .* model.encode\(lines"):
+            function(model.step_model, text, *key)
+
+
 def test_encoding_and_decoding_are_inverse_and_check_their_arguments(workdir):
     model = t2t_jax.load(workdir)
     assert model.decode(model.encode(["The old teacher", ""])) == [

@@ -14,6 +14,9 @@ from tests.integration.tiny import ROOT
 from tests.launch.programs import LAUNCH, command, environment, launch
 
 SCRIPTS = sorted([*LAUNCH.rglob("*.sh"), *LAUNCH.rglob("*.sbatch"), ROOT / ".ci/run"])
+OF_LAUNCH = [
+    str(path.relative_to(LAUNCH)) for path in SCRIPTS if LAUNCH in path.parents
+]
 # Each script that runs the program or a tool, with --print and arguments in place.
 PRINTED = {
     "local/processes.sh": ["2", "--devices=4", "--print", "--", "--workdir=a b"],
@@ -25,6 +28,7 @@ PRINTED = {
     "tpu/run.sh": ["--print", "--zone=z", "--", "--workdir=a b"],
     "tpu/delete.sh": ["--print", "--zone=z"],
 }
+_PYTHONS = ["python", "python3", *(f"python3.{minor}" for minor in (11, 12, 13))]
 _TOOLS = "gcloud srun sbatch scontrol kubectl docker tar ssh nvidia-smi pkill".split()
 
 
@@ -60,11 +64,63 @@ def test_shellcheck_has_nothing_to_say(path):
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["demo.sh", "test.sh"])
+@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "environment.sh"])
 def test_a_wrong_argument_is_refused_before_anything_is_done(name, tmp_path):
     done = launch(name, "--wrong", env=environment(), cwd=tmp_path)
     assert done.returncode == 64
     assert "usage:" in done.stderr
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """Yields a clone without .venv, tools that note that they ran, and the note."""
+    shutil.copytree(LAUNCH, tmp_path / "clone/launch")
+    tools = tmp_path / "bin"
+    for tool in [*_TOOLS, *_PYTHONS]:
+        command(tools, tool, f"echo {tool} >> {tmp_path}/ran")
+    return tmp_path / "clone", tools, tmp_path / "ran"
+
+
+def answer(clone, name, option, cwd):
+    folder, tools, note = clone
+    done = subprocess.run(
+        ["bash", folder / "launch" / name, option],
+        capture_output=True,
+        text=True,
+        env=environment(path=tools, PYTHON="python"),
+        cwd=cwd,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert not note.exists()
+    assert [path.name for path in folder.iterdir()] == ["launch"]
+    return done.stdout
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("name", OF_LAUNCH)
+def test_help_shows_the_first_lines_and_does_nothing(clone, name, option, tmp_path):
+    path = clone[0] / "launch" / name
+    header = path.read_text(encoding="utf-8").splitlines()[1]
+    shown = answer(clone, name, option, cwd=tmp_path).splitlines()
+    assert shown[0] == header.removeprefix("# ")
+    assert len(shown) >= 4
+    assert not any(line.startswith(("#", "SBATCH", "set ")) for line in shown)
+
+
+@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "environment.sh"])
+def test_what_makes_the_environment_can_be_printed_and_makes_nothing(
+    clone, name, tmp_path
+):
+    shown = answer(clone, name, "--print", cwd=tmp_path)
+    commands = {
+        "demo.sh": ["environment.sh", "-m t2t_jax.main", "--mode=evaluate"],
+        "test.sh": ["environment.sh", ".venv/bin/ruff check .", ".venv/bin/pytest"],
+        "environment.sh": ["-m venv", "pip install"],
+    }
+    assert [part for part in commands[name] if part not in shown] == []
 
 
 def test_every_script_of_a_platform_can_be_printed():

@@ -43,6 +43,9 @@ def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():
     assert "--config.steps=4300 takes about 12 h" in told
     assert "--config.data.tokens_per_batch=1700 takes about 11 h" in told
     assert "7,000,000 parameters, such as --config=own_text:small" in told
+    # Of a resumed run, the 12 hours are those from here on.
+    resumed = estimate(size, 10_000, **pace)
+    assert "--config.steps=14000 takes about 12 h" in resumed
     for line in told.splitlines()[1:]:
         assert line.startswith("  ")
 

@@ -142,7 +142,15 @@ def test_a_terminal_gets_a_bar_that_leaves_the_text_said(monkeypatch):
     console = console_of(stream)
     console.show(record_of(50))
     console.say("dev BLEU [31.5]")
+    command = "python -m " + 50 * "long "
+    console.say(command)
+    console.advance("translated 5/7")
+    console.say_evaluation(EVALUATED, "")
     console.close()
+    assert command in stream.getvalue()  # rich would break it
+    *_, last = stream.getvalue().split("step 50/200")
+    assert "perplexity" in last
+    assert "translated" not in last
     assert "dev BLEU [31.5]" in stream.getvalue()
     assert "step 50/200" in stream.getvalue()
 

@@ -18,6 +18,15 @@ _ORDINALS = {"one": "first", "two": "second", "three": "third", "five": "fifth"}
 _ORDINALS |= {"eight": "eighth", "nine": "ninth", "twelve": "twelfth"}
 _SHORT_VOWEL = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
 _BE = {"1s": "am", "3s": "is"}
+_WAS = {"1s": "was", "3s": "was"}
+_PHRASAL = {
+    "want": ("want", "wants", "do", "does", "want"),
+    "have to": ("have", "has", "do", "does", "have"),
+    "wanted": ("wanted", "wanted", "did", "did", "want"),
+    "had to": ("had", "had", "did", "did", "have"),
+    "would like": ("would like", "would like", "would", "would", "like"),
+}
+"""Of "to": finite for others and for 3s, auxiliary for both, what follows it."""
 
 
 class EnglishVerb(NamedTuple):
@@ -27,15 +36,17 @@ class EnglishVerb(NamedTuple):
       base: the infinitive: "wait".
       particle: what stands before the complement: "for", or "".
       past: the simple past: "waited".
+      third: the third person of the present: "waits".
     """
 
     base: str
     particle: str
     past: str
+    third: str
 
 
 class VerbGroup(NamedTuple):
-    """A finite verb in the two shapes that English syntax asks for.
+    """A finite verb, split as English syntax asks for it.
 
     Attributes:
       statement: all of it together: "wants to buy".
@@ -48,15 +59,17 @@ class VerbGroup(NamedTuple):
     rest: str
 
 
-def english_verb(words: str, past: str = "") -> EnglishVerb:
-    """Makes a verb of "base" or "base particle"; `past` if it is irregular.
+def english_verb(words: str, past: str = "", third: str = "") -> EnglishVerb:
+    """Makes a verb of "base" or "base particle"; `past`, `third` if irregular.
 
     Example:
       >>> english_verb("try on")
-      EnglishVerb(base='try', particle='on', past='tried')
+      EnglishVerb(base='try', particle='on', past='tried', third='tries')
     """
     base, _, particle = words.partition(" ")
-    return EnglishVerb(base, particle, past or _regular_past(base))
+    return EnglishVerb(
+        base, particle, past or _regular_past(base), third or with_s(base)
+    )
 
 
 def _regular_past(base: str) -> str:
@@ -94,7 +107,7 @@ def progressive(base: str) -> str:
     """
     if base.endswith("ie"):
         return base[:-2] + "ying"
-    if base.endswith("e"):
+    if base.endswith("e") and not base.endswith("ee"):
         return base[:-1] + "ing"
     return _doubled(base) + "ing"
 
@@ -103,30 +116,45 @@ def verb_group(verb: EnglishVerb, tense: str, person: str) -> VerbGroup:
     """Conjugates a verb.
 
     Args:
-      verb: the verb.
-      tense: "progressive", "simple", "past", "want", or a modal ("will", "can", …).
+      verb: the verb; "be" is its own auxiliary, and so is the "would" of "would like".
+      tense: "progressive", "simple", "past", "want", "have to", "would like", "wanted",
+        "had to", or a modal that takes the bare infinitive ("will", "can", …).
       person: "1s" to "3p".
 
     Returns:
-      The finite verb, whole and split for a question.
+      The finite verb in one piece, and split for a question.
 
     Example:
       >>> verb_group(english_verb("wait for"), "past", "3s")
       VerbGroup(statement='waited', auxiliary='did', rest='wait')
     """
     base = verb.base
-    do = "does" if person == "3s" else "do"
+    if base == "would like":
+        return VerbGroup(base, "would", "like")
+    if base == "be" and tense in ("simple", "past"):
+        be = _be(tense, person)
+        return VerbGroup(be, be, "")
     if tense == "progressive":
-        be, participle = _BE.get(person, "are"), progressive(base)
+        be, participle = _be("simple", person), progressive(base)
         return VerbGroup(f"{be} {participle}", be, participle)
     if tense == "simple":
-        return VerbGroup(with_s(base) if person == "3s" else base, do, base)
+        if person == "3s":
+            return VerbGroup(verb.third, "does", base)
+        return VerbGroup(base, "do", base)
     if tense == "past":
         return VerbGroup(verb.past, "did", base)
-    if tense == "want":
-        wants = "wants" if person == "3s" else "want"
-        return VerbGroup(f"{wants} to {base}", do, f"want to {base}")
+    if tense in _PHRASAL:
+        is_third = person == "3s"
+        *forms, rest = _PHRASAL[tense]
+        finite, auxiliary = forms[is_third], forms[2 + is_third]
+        return VerbGroup(f"{finite} to {base}", auxiliary, f"{rest} to {base}")
     return VerbGroup(f"{tense} {base}", tense, base)
+
+
+def _be(tense: str, person: str) -> str:
+    if tense == "past":
+        return _WAS.get(person, "were")
+    return _BE.get(person, "are")
 
 
 def with_article(words: str) -> str:

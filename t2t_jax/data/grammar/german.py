@@ -32,7 +32,7 @@ _WEAK = {
     "p": ("en", "en", "en"),
 }
 _CONTRACTIONS = {"in dem": "im", "an dem": "am", "von dem": "vom"}
-_CONTRACTIONS |= {"zu dem": "zum", "zu der": "zur"}
+_CONTRACTIONS |= {"zu dem": "zum", "zu der": "zur", "in das": "ins"}
 
 
 class Case(IntEnum):
@@ -64,7 +64,8 @@ class GermanDeterminer(NamedTuple):
 
     Attributes:
       stem: what endings are added to; all of it where there are none ("zwei", "").
-      kind: "definite" (der), "der-word" (dies-), "ein-word" (mein-) or "bare".
+      kind: "definite" (der), "der-word" (dies-), "ein-word" (mein-), "inflected"
+        (viel-: declined itself, and yet its adjective is strong) or "bare".
       possessor: a genitive behind the noun: "meines Onkels", or "".
     """
 
@@ -83,7 +84,7 @@ def decline(
       noun: its head.
       case: its case.
       determiner: its first word.
-      adjective: a stem ("alt", "teur"), or "" for none.
+      adjective: a stem ("alt", "teur"), several ("groß rot"), or "" for none.
       plural: its number.
 
     Returns:
@@ -103,8 +104,10 @@ def decline(
         first = DEFINITE[row][case]
     else:
         first = determiner.stem if bare else determiner.stem + _STRONG[row][case]
-    middle = adjective and adjective + (_STRONG if bare else _WEAK)[row][case]
-    words = (first, middle, _noun_form(noun, case, plural), determiner.possessor)
+    is_strong = bare or determiner.kind == "inflected"
+    ending = (_STRONG if is_strong else _WEAK)[row][case]
+    middle = (stem + ending for stem in adjective.split())
+    words = (first, *middle, _noun_form(noun, case, plural), determiner.possessor)
     return " ".join(word for word in words if word)
 
 

@@ -22,7 +22,30 @@ _AUXILIARIES = {
     "must": "muss musst muss müssen müsst müssen",
     "want": "will willst will wollen wollt wollen",
     "should": "sollte solltest sollte sollten solltet sollten",
+    "have to": "muss musst muss müssen müsst müssen",
+    "would like": "möchte möchtest möchte möchten möchtet möchten",
+    "wanted": "wollte wolltest wollte wollten wolltet wollten",
+    "had to": "musste musstest musste mussten musstet mussten",
+    "could": "konnte konntest konnte konnten konntet konnten",
 }
+_IRREGULAR = {
+    "haben": "habe hast hat haben habt haben",
+    "sein": "bin bist ist sind seid sind",
+    "mögen": "mag magst mag mögen mögt mögen",
+    "wollen": "will willst will wollen wollt wollen",
+    "möchten": "möchte möchtest möchte möchten möchtet möchten",
+}
+_PRETERITES = {
+    "haben": "hatte hattest hatte hatten hattet hatten",
+    "sein": "war warst war waren wart waren",
+    "mögen": "mochte mochtest mochte mochten mochtet mochten",
+    "wollen": "wollte wolltest wollte wollten wolltet wollten",
+    "kennen": "kannte kanntest kannte kannten kanntet kannten",
+}
+"""The verbs whose past is told in the preterite; that of all others is a perfect."""
+
+
+_NEEDS_E = ("t", "d", "gn", "chn")
 
 
 class GermanVerb(NamedTuple):
@@ -45,6 +68,11 @@ class GermanVerb(NamedTuple):
     auxiliary: str
     preposition: str
     case: Case
+
+    @property
+    def lemma(self) -> str:
+        """The infinitive, and the preposition behind it: "warten auf"."""
+        return f"{self.prefix}{self.infinitive} {self.preposition}".rstrip()
 
 
 class Bracket(NamedTuple):
@@ -97,7 +125,7 @@ def _regular_participle(infinitive: str) -> str:
 
 
 def _with_t(stem: str) -> str:
-    return stem + ("et" if stem.endswith(("t", "d")) else "t")
+    return stem + ("et" if stem.endswith(_NEEDS_E) else "t")
 
 
 def present(verb: GermanVerb, person: str) -> str:
@@ -107,6 +135,8 @@ def present(verb: GermanVerb, person: str) -> str:
       >>> [present(german_verb("lesen", changed="lies"), p) for p in PERSONS]
       ['lese', 'liest', 'liest', 'lesen', 'lest', 'lesen']
     """
+    if verb.infinitive in _IRREGULAR:
+        return _IRREGULAR[verb.infinitive].split()[PERSONS.index(person)]
     stem = verb.infinitive.removesuffix("en")
     if person in ("1p", "3p"):
         return verb.infinitive
@@ -122,7 +152,7 @@ def present(verb: GermanVerb, person: str) -> str:
 
 
 def _ending_of_du(stem: str) -> str:
-    if stem.endswith(("t", "d")):
+    if stem.endswith(_NEEDS_E):
         return "est"
     return "t" if stem.endswith(("s", "ß", "z")) else "st"
 
@@ -133,7 +163,8 @@ def bracket(verb: GermanVerb, tense: str, person: str) -> Bracket:
     Args:
       verb: the verb.
       tense: an English tense of `english.verb_group`: the progressive is a
-        German present, the simple past a perfect.
+        German present, the simple past a perfect, or the preterite of the few verbs
+        of which that is usual (haben, sein, mögen, wollen, kennen).
       person: "1s" to "3p".
 
     Returns:
@@ -145,6 +176,9 @@ def bracket(verb: GermanVerb, tense: str, person: str) -> Bracket:
     """
     if tense in ("progressive", "simple"):
         finite = present(verb, person)
+        return Bracket(finite, verb.prefix, verb.prefix + finite)
+    if tense == "past" and verb.infinitive in _PRETERITES:
+        finite = _PRETERITES[verb.infinitive].split()[PERSONS.index(person)]
         return Bracket(finite, verb.prefix, verb.prefix + finite)
     if tense == "past":
         finite, right = auxiliary(verb.auxiliary, person), verb.participle

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from t2t_jax.data.grammar import determiners
+from t2t_jax.data.grammar.determiners import ByMood, Determiner, by_mood
 from t2t_jax.data.grammar.english import with_s
-from t2t_jax.data.grammar.german import GermanDeterminer, GermanNoun
+from t2t_jax.data.grammar.german import GermanNoun
 
 
 class Noun(NamedTuple):
@@ -24,18 +26,13 @@ class Noun(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An adjective: the English word and the German stem that takes endings."""
+    """An adjective: the English word, the German stem that takes endings, and the
+    German predicate.
+    """
 
     english: str
     german: str
-
-
-class Determiner(NamedTuple):
-    """A determiner and the number it calls for. English "a" becomes "an" by itself."""
-
-    english: str
-    german: GermanDeterminer
-    plural: bool
+    predicate: str
 
 
 class NounClass(NamedTuple):
@@ -43,168 +40,284 @@ class NounClass(NamedTuple):
 
     Attributes:
       nouns: the nouns.
-      determiners: any of them goes with any of the nouns.
-      adjectives: likewise; a phrase has one or none.
+      determiners: any of them goes with any of the nouns, as often as it is there, in
+        each of `MOODS`.
+      adjectives: any of them goes with any of the nouns.
+      colors: likewise, behind another adjective too: "a big red car".
     """
 
     nouns: tuple[Noun, ...]
-    determiners: tuple[Determiner, ...]
+    determiners: ByMood
     adjectives: tuple[Adjective, ...]
+    colors: tuple[Adjective, ...] = ()
 
     def only(self, *english: str) -> NounClass:
         """Keeps the nouns named, and everything that may stand before them."""
         return self._replace(nouns=tuple(n for n in self.nouns if n.english in english))
+
+    @property
+    def all_adjectives(self) -> tuple[Adjective, ...]:
+        """Its adjectives, colors and others."""
+        return self.adjectives + self.colors
 
 
 _GENDERS = {"der": "m", "die": "f", "das": "n"}
 
 
 def _noun(entry: str) -> Noun:
-    """Reads "child/children das Kind Kinder"; "der*" is weak, "-" is no plural."""
-    english, article, singular, plural = entry.split()
+    """Reads "child/children das Kind Kinder"; "der*" is weak, "-" is no plural,
+    and "_" is a space."""
+    english, article, singular, plural = (w.replace("_", " ") for w in entry.split())
     english, _, english_plural = english.partition("/")
     gender = _GENDERS[article.rstrip("*")]
     german = GermanNoun(singular, plural, gender, article.endswith("*"))
     return Noun(english, english_plural or with_s(english), german)
 
 
-def _nouns(
-    determiners: tuple[Determiner, ...], adjectives: str, nouns: str
-) -> NounClass:
-    pairs = (pair.split("=") for pair in adjectives.split())
+def _adjectives(entries: str) -> tuple[Adjective, ...]:
+    """Reads "old=alt tired=müd/müde": what stands behind "/" is the predicate."""
+    pairs = (entry.split("=") for entry in entries.split())
+    split = ((english, *german.partition("/")) for english, german in pairs)
+    return tuple(Adjective(e, stem, whole or stem) for e, stem, _, whole in split)
+
+
+_QUALITIES = "good=gut bad=schlecht"
+_SIZES = f"old=alt new=neu big=groß small=klein beautiful=schön {_QUALITIES}"
+_PRICES = "expensive=teur/teuer cheap=billig"
+_CARE = "clean=sauber dirty=schmutzig"
+_COLORS = _adjectives(
+    "red=rot blue=blau green=grün white=weiß black=schwarz yellow=gelb brown=braun"
+)
+
+
+def noun_class(
+    allowed: tuple[Determiner, ...], adjectives: str, nouns: str,
+    colors: tuple[Adjective, ...] = (),
+) -> NounClass:  # fmt: skip
+    """Makes a class of dictionary entries.
+
+    Args:
+      allowed: its determiners.
+      adjectives: entries such as "old=alt tired=müd/müde".
+      nouns: entries such as "child/children das Kind Kinder", with commas between.
+      colors: its colors.
+
+    Returns:
+      The class.
+    """
     return NounClass(
         tuple(_noun(entry) for entry in nouns.split(",")),
-        determiners,
-        tuple(Adjective(english, german) for english, german in pairs),
+        by_mood(allowed),
+        _adjectives(adjectives),
+        colors,
     )
 
 
-def _determiner(
-    english: str, german: str, kind: str, *, possessor: str = "", plural: bool = False
-) -> Determiner:
-    return Determiner(english, GermanDeterminer(german, kind, possessor), plural)
+_OF_PERSONS = """old=alt young=jung good=gut bad=schlecht small=klein big=groß tall=groß
+    beautiful=schön clever=klug friendly=freundlich nice=nett tired=müd/müde
+    hungry=hungrig thirsty=durstig happy=glücklich sad=traurig angry=wütend sick=krank
+    strong=stark rich=reich poor=arm famous=berühmt proud=stolz lazy=faul quiet=ruhig
+    new=neu"""
 
-
-_THE = _determiner("the", "", "definite")
-_A = _determiner("a", "ein", "ein-word")
-_THIS = _determiner("this", "dies", "der-word")
-_MY = _determiner("my", "mein", "ein-word")
-_OUR = _determiner("our", "unser", "ein-word")
-_HIS = _determiner("his", "sein", "ein-word")
-_HER = _determiner("her", "ihr", "ein-word")
-_UNCLES = _determiner("my uncle's", "", "definite", possessor="meines Onkels")
-_AUNTS = _determiner("my aunt's", "", "definite", possessor="meiner Tante")
-_PETERS = _determiner("Peter's", "Peters", "bare")
-_NO_ARTICLE = _determiner("", "", "bare")
-_SOME = _determiner("some", "etwas", "bare")
-_MUCH = _determiner("a lot of", "viel", "bare")
-_THE_PLURAL = _determiner("the", "", "definite", plural=True)
-_THESE = _determiner("these", "dies", "der-word", plural=True)
-_MY_PLURAL = _determiner("my", "mein", "ein-word", plural=True)
-_TWO = _determiner("two", "zwei", "bare", plural=True)
-_THREE = _determiner("three", "drei", "bare", plural=True)
-_TEN = _determiner("ten", "zehn", "bare", plural=True)
-
-DEFINITE = frozenset({_THE, _THIS, _THE_PLURAL, _THESE, _MY, _OUR, _HIS, _HER, _UNCLES})
-"""Determiners of what is known; the others would ask for `kein` in a denial."""
-
-_OF_PEOPLE = (_THE, _A, _THIS, _THE_PLURAL, _THESE, _TWO)
-_OF_FAMILY = (_MY, _OUR, _HIS, _HER)
-_OF_PLACES = (_THE, _A, _THIS)
-_OF_MASSES = (_THE, _NO_ARTICLE, _MY, _OUR, _THIS, _SOME, _MUCH, _PETERS)
-_OF_THINGS = (
-    _THE, _A, _THIS, _MY, _OUR, _HIS, _HER, _UNCLES, _AUNTS, _PETERS,
-    _THE_PLURAL, _THESE, _MY_PLURAL, _TWO, _THREE, _TEN,
-)  # fmt: skip
-
-PEOPLE = _nouns(
-    _OF_PEOPLE,
-    """young=jung clever=klug friendly=freundlich tired=müd famous=berühmt
-    hungry=hungrig""",
+PEOPLE = noun_class(
+    determiners.OF_PEOPLE,
+    _OF_PERSONS,
     """teacher der Lehrer Lehrer, doctor der Arzt Ärzte, baker der Bäcker Bäcker,
     neighbor der* Nachbar Nachbarn, student der* Student Studenten,
     customer der* Kunde Kunden, guest der Gast Gäste, man/men der Mann Männer,
     nurse die Krankenschwester Krankenschwestern, waitress die Kellnerin Kellnerinnen,
     actress die Schauspielerin Schauspielerinnen, woman/women die Frau Frauen,
-    child/children das Kind Kinder, girl das Mädchen Mädchen""",
+    child/children das Kind Kinder, girl das Mädchen Mädchen, boy der* Junge Jungen,
+    friend der Freund Freunde, king der König Könige, queen die Königin Königinnen,
+    farmer der* Bauer Bauern, driver der Fahrer Fahrer, singer der Sänger Sänger,
+    artist der Künstler Künstler, policeman/policemen der* Polizist Polizisten""",
 )
-FAMILY = _nouns(
-    _OF_FAMILY,
-    "dear=lieb tired=müd proud=stolz friendly=freundlich hungry=hungrig sick=krank",
+CROWDS = noun_class(determiners.OF_CROWDS, _OF_PERSONS, "people/people die Leute Leute")
+FAMILY = noun_class(
+    determiners.OF_FAMILY,
+    _OF_PERSONS,
     """brother der Bruder Brüder, father der Vater Väter, sister die Schwester
-    Schwestern, mother die Mutter Mütter, grandmother die Großmutter Großmütter""",
+    Schwestern, mother die Mutter Mütter, grandmother die Großmutter Großmütter,
+    grandfather der Großvater Großväter, son der Sohn Söhne, daughter die Tochter
+    Töchter, uncle der Onkel Onkel, aunt die Tante Tanten, wife/wives die Frau Frauen,
+    husband der Mann Männer""",
 )
-VEHICLES = _nouns(
-    _OF_THINGS,
-    "old=alt new=neu red=rot blue=blau green=grün expensive=teur fast=schnell",
-    """car das Auto Autos, bicycle das Fahrrad Fahrräder, truck der Lastwagen
-    Lastwagen, motorcycle das Motorrad Motorräder, boat das Boot Boote""",
+PARENTS = noun_class(
+    determiners.OF_PARENTS, _OF_PERSONS, "parents/parents die Eltern Eltern"
 )
-TRANSPORT = _nouns(
-    _OF_PLACES,
-    "red=rot blue=blau full=voll old=alt slow=langsam",
-    """bus der Bus Busse, train der Zug Züge, tram die Straßenbahn Straßenbahnen,
-    ferry die Fähre Fähren""",
+ANIMALS = noun_class(
+    determiners.OF_THINGS,
+    """old=alt young=jung big=groß small=klein beautiful=schön good=gut bad=schlecht
+    friendly=freundlich clever=klug tired=müd/müde hungry=hungrig thirsty=durstig
+    sick=krank strong=stark fast=schnell slow=langsam lazy=faul quiet=ruhig
+    dirty=schmutzig happy=glücklich""",
+    """dog der Hund Hunde, cat die Katze Katzen, bird der Vogel Vögel, horse das Pferd
+    Pferde, cow die Kuh Kühe, mouse/mice die Maus Mäuse, rabbit der* Hase Hasen,
+    pig das Schwein Schweine, duck die Ente Enten""",
+    _COLORS,
 )
-READING = _nouns(
-    _OF_THINGS,
-    "long=lang short=kurz interesting=interessant boring=langweilig important=wichtig",
+VEHICLES = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_PRICES} {_CARE} fast=schnell slow=langsam",
+    """car das Auto Autos, bicycle das Fahrrad Fahrräder, bike das Fahrrad Fahrräder,
+    truck der Lastwagen Lastwagen, motorcycle das Motorrad Motorräder,
+    boat das Boot Boote""",
+    _COLORS,
+)
+TRANSPORT = noun_class(
+    determiners.OF_PLACES,
+    f"{_SIZES} {_CARE} full=voll empty=leer fast=schnell slow=langsam",
+    """bus/buses der Bus Busse, train der Zug Züge, tram die Straßenbahn Straßenbahnen,
+    ferry die Fähre Fähren, ship das Schiff Schiffe, plane das Flugzeug Flugzeuge""",
+    _COLORS,
+)
+READING = noun_class(
+    determiners.OF_THINGS,
+    f"""{_SIZES} {_PRICES} long=lang short=kurz interesting=interessant
+    boring=langweilig important=wichtig difficult=schwierig easy=einfach""",
     """book das Buch Bücher, newspaper die Zeitung Zeitungen, letter der Brief Briefe,
     report der Bericht Berichte, novel der Roman Romane""",
 )
-FURNITURE = _nouns(
-    _OF_THINGS,
-    "old=alt new=neu big=groß small=klein beautiful=schön heavy=schwer",
+FURNITURE = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_PRICES} {_CARE} heavy=schwer comfortable=bequem",
     """table der Tisch Tische, chair der Stuhl Stühle, bed das Bett Betten,
-    shelf/shelves das Regal Regale, bench die Bank Bänke""",
+    shelf/shelves das Regal Regale, bench die Bank Bänke, sofa das Sofa Sofas""",
+    _COLORS,
 )
-CLOTHES = _nouns(
-    _OF_THINGS,
-    "red=rot blue=blau white=weiß black=schwarz warm=warm new=neu expensive=teur",
+CLOTHES = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_PRICES} {_CARE} warm=warm long=lang short=kurz",
     """coat der Mantel Mäntel, shirt das Hemd Hemden, dress das Kleid Kleider,
-    hat der Hut Hüte, jacket die Jacke Jacken, skirt der Rock Röcke""",
+    hat der Hut Hüte, jacket die Jacke Jacken, skirt der Rock Röcke,
+    shoe der Schuh Schuhe, sweater der Pullover Pullover""",
+    _COLORS,
 )
-DEVICES = _nouns(
-    _OF_THINGS,
-    "old=alt new=neu expensive=teur cheap=billig small=klein",
+DEVICES = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_PRICES} loud=laut fast=schnell slow=langsam broken=kaputt",
     """radio das Radio Radios, computer der Computer Computer, lamp die Lampe Lampen,
-    television der Fernseher Fernseher, machine die Maschine Maschinen""",
+    television der Fernseher Fernseher, machine die Maschine Maschinen,
+    phone das Telefon Telefone, clock die Uhr Uhren, camera die Kamera Kameras""",
+    _COLORS,
 )
-OPENINGS = _nouns(
-    _OF_THINGS,
-    "big=groß small=klein old=alt heavy=schwer green=grün",
-    """door die Tür Türen, window das Fenster Fenster, suitcase der Koffer Koffer,
-    box die Kiste Kisten, drawer die Schublade Schubladen""",
+OPENINGS = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_CARE} heavy=schwer open=offen closed=geschlossen",
+    "door die Tür Türen, window das Fenster Fenster, gate das Tor Tore",
+    _COLORS,
 )
-FOOD = _nouns(
-    _OF_MASSES,
-    "fresh=frisch cold=kalt warm=warm good=gut cheap=billig",
+CONTAINERS = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_PRICES} {_CARE} heavy=schwer full=voll empty=leer open=offen",
+    """suitcase der Koffer Koffer, box die Kiste Kisten, drawer die Schublade
+    Schubladen, bag die Tasche Taschen, bottle die Flasche Flaschen, cup die Tasse
+    Tassen, glass das Glas Gläser, plate der Teller Teller, basket der Korb Körbe""",
+    _COLORS,
+)
+FOOD = noun_class(
+    determiners.OF_MASSES,
+    f"fresh=frisch cold=kalt warm=warm hot=heiß old=alt {_QUALITIES} {_PRICES}",
     """bread das Brot -, cheese der Käse -, soup die Suppe -,
-    rice der Reis -, meat das Fleisch -, fish der Fisch -""",
+    rice der Reis -, meat das Fleisch -, fish der Fisch -, chocolate die Schokolade -,
+    salad der Salat -, butter die Butter -, fruit das Obst -""",
 )
-DRINKS = _nouns(
-    _OF_MASSES,
-    "fresh=frisch cold=kalt warm=warm good=gut",
-    """milk die Milch -, coffee der Kaffee -, tea der Tee -,
-    water das Wasser -, juice der Saft -, beer das Bier -""",
+SNACKS = noun_class(
+    determiners.OF_THINGS,
+    f"fresh=frisch cold=kalt warm=warm hot=heiß {_SIZES} {_PRICES}",
+    """apple der Apfel Äpfel, egg das Ei Eier, cake der Kuchen Kuchen,
+    potato/potatoes die Kartoffel Kartoffeln, banana die Banane Bananen,
+    tomato/tomatoes die Tomate Tomaten, orange die Orange Orangen""",
+    _adjectives("red=rot green=grün yellow=gelb"),
 )
-GIFTS = _nouns(
-    _OF_THINGS,
-    "new=neu old=alt small=klein beautiful=schön important=wichtig",
+DRINKS = noun_class(
+    determiners.OF_MASSES,
+    f"fresh=frisch cold=kalt warm=warm hot=heiß {_QUALITIES} {_PRICES}",
+    """milk die Milch -, coffee der Kaffee -, tea der Tee -, water das Wasser -,
+    juice der Saft -, beer das Bier -, wine der Wein -""",
+)
+SERVINGS = noun_class(
+    determiners.OF_SERVINGS,
+    "big=groß small=klein cold=kalt hot=heiß warm=warm good=gut",
+    """cup_of_coffee die Tasse_Kaffee -, cup_of_tea die Tasse_Tee -,
+    glass_of_water das Glas_Wasser -, glass_of_milk das Glas_Milch -,
+    glass_of_wine das Glas_Wein -, bottle_of_beer die Flasche_Bier -,
+    bottle_of_wine die Flasche_Wein -, piece_of_cake das Stück_Kuchen -""",
+)
+NEEDS = noun_class(
+    determiners.OF_NEEDS,
+    "",
+    "money das Geld -, time die Zeit -, work die Arbeit -, help die Hilfe -",
+)
+GIFTS = noun_class(
+    determiners.OF_THINGS,
+    f"{_SIZES} {_PRICES} heavy=schwer interesting=interessant important=wichtig",
     """key der Schlüssel Schlüssel, picture das Bild Bilder, map die Karte Karten,
     ring der Ring Ringe, photo das Foto Fotos, umbrella der Regenschirm
-    Regenschirme""",
+    Regenschirme, ball der Ball Bälle, doll die Puppe Puppen, flower die Blume Blumen,
+    present das Geschenk Geschenke, watch die Armbanduhr Armbanduhren, knife/knives das
+    Messer Messer, pen der Stift Stifte, ticket die Fahrkarte Fahrkarten""",
+    _COLORS,
 )
-PLACES = _nouns(
+_OF_PLACES = f"{_SIZES} {_CARE} famous=berühmt quiet=ruhig"
+BUILDINGS = noun_class(
+    determiners.OF_PLACES,
+    f"{_OF_PLACES} open=offen closed=geschlossen expensive=teur/teuer",
+    """school die Schule Schulen, museum das Museum Museen, church die Kirche Kirchen,
+    library die Bibliothek Bibliotheken, castle das Schloss Schlösser, hospital das
+    Krankenhaus Krankenhäuser, hotel das Hotel Hotels, restaurant das Restaurant
+    Restaurants, shop der Laden Läden, theater das Theater Theater, cinema das Kino
+    Kinos, office das Büro Büros, house das Haus Häuser""",
+)
+STATIONS = noun_class(
+    determiners.OF_PLACES,
     _OF_PLACES,
-    "old=alt new=neu big=groß small=klein beautiful=schön",
-    """station der Bahnhof Bahnhöfe, airport der Flughafen Flughäfen,
-    school die Schule Schulen, market der Markt Märkte, museum das Museum Museen,
-    church die Kirche Kirchen, library die Bibliothek Bibliotheken,
-    castle das Schloss Schlösser, harbor der Hafen Häfen""",
+    """station der Bahnhof Bahnhöfe, airport der Flughafen Flughäfen, harbor der Hafen
+    Häfen""",
 )
-EVENTS = _nouns(
+SQUARES = noun_class(
+    determiners.OF_PLACES,
     _OF_PLACES,
-    "long=lang short=kurz important=wichtig boring=langweilig",
-    "meeting die Sitzung Sitzungen, course der Kurs Kurse, race das Rennen Rennen",
+    "street die Straße Straßen, market der Markt Märkte, bridge die Brücke Brücken",
 )
+LANDSCAPES = noun_class(
+    determiners.OF_PLACES,
+    f"{_OF_PLACES} green=grün",
+    """garden der Garten Gärten, park der Park Parks, forest der Wald Wälder, city die
+    Stadt Städte, village das Dorf Dörfer, tree der Baum Bäume, lake der See Seen, river der Fluss Flüsse,
+    mountain der Berg Berge""",
+)
+ROOMS = noun_class(
+    determiners.OF_PLACES,
+    f"{_OF_PLACES} warm=warm cold=kalt dark=dunkl/dunkel empty=leer",
+    """room das Zimmer Zimmer, kitchen die Küche Küchen, bathroom das Badezimmer
+    Badezimmer, cellar der Keller Keller""",
+)
+WEATHER = noun_class(
+    (determiners.THE,),
+    f"{_QUALITIES} beautiful=schön cold=kalt warm=warm hot=heiß",
+    "weather das Wetter -",
+)
+EVENTS = noun_class(
+    determiners.OF_PLACES,
+    """long=lang short=kurz important=wichtig boring=langweilig new=neu good=gut
+    bad=schlecht interesting=interessant difficult=schwierig""",
+    """meeting die Sitzung Sitzungen, course der Kurs Kurse, race das Rennen Rennen,
+    concert das Konzert Konzerte, game das Spiel Spiele""",
+)
+FILMS = noun_class(
+    determiners.OF_THINGS,
+    """old=alt new=neu good=gut bad=schlecht long=lang short=kurz boring=langweilig
+    interesting=interessant sad=traurig famous=berühmt beautiful=schön""",
+    "film der Film Filme, movie der Film Filme",
+)
+TALK = noun_class(
+    determiners.OF_THINGS,
+    """old=alt new=neu good=gut bad=schlecht long=lang short=kurz easy=einfach
+    difficult=schwierig important=wichtig interesting=interessant beautiful=schön""",
+    """question die Frage Fragen, answer die Antwort Antworten, story die Geschichte
+    Geschichten, song das Lied Lieder, word das Wort Wörter, sentence der Satz
+    Sätze, problem das Problem Probleme, idea die Idee Ideen""",
+)
+PLACES = (BUILDINGS, STATIONS, SQUARES, LANDSCAPES)
+"""Where one may go."""

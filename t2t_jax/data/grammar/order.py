@@ -1,13 +1,17 @@
-"""An order for the phrasebook that is counted, not drawn: no generator, no state."""
+"""Choices for the phrasebook that a key spells: no generator, no state.
+
+The words of a sentence are the digits of a number, and the number is a hash of the
+sentence's key. So nothing depends on `hash`, on the order of sets, or on a random
+number generator's version.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from math import isqrt
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
-_ROUNDS = 4
-_MASK = (1 << 64) - 1
+_Item = TypeVar("_Item")
 
 
 def hashed(text: str) -> int:
@@ -20,31 +24,41 @@ def hashed(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
-def permutation(size: int, key: str) -> Iterator[int]:
-    """Yields 0 to `size` - 1, each once, in an order that the key decides.
-
-    A Feistel network permutes the smallest square that holds them, whatever its round
-    function; numbers of the square beyond `size` are passed over.
+class Choices:
+    """A sequence of choices, the same for the same key.
 
     Args:
-      size: how many numbers, at least 1.
       key: any text.
 
-    Returns:
-      The numbers, one by one, in constant memory.
+    Example:
+      >>> Choices("a key").below(6) == Choices("a key").below(6)
+      True
+    """
+
+    def __init__(self, key: str):
+        digest = hashlib.blake2b(key.encode(), digest_size=64).digest()
+        self._rest = int.from_bytes(digest, "big")
+
+    def below(self, number: int) -> int:
+        """Chooses one of 0 to `number` - 1, each alike."""
+        self._rest, choice = divmod(self._rest, number)
+        return choice
+
+    def of(self, items: Sequence[_Item]) -> _Item:
+        """Chooses one of the items, as often as it is among them."""
+        return items[self.below(len(items))]
+
+
+def by_turns(weighted: Iterable[tuple[_Item, int]]) -> tuple[_Item, ...]:
+    """Spreads items over one round, each as often as it weighs, evenly.
 
     Example:
-      >>> sorted(permutation(5, "a key"))
-      [0, 1, 2, 3, 4]
+      >>> by_turns([("a", 3), ("b", 1)])
+      ('a', 'a', 'b', 'a')
     """
-    side = isqrt(size - 1) + 1
-    keys = [hashed(f"{key}|{number}") for number in range(_ROUNDS)]
-    for start in range(side * side):
-        left, right = divmod(start, side)
-        for round_key in keys:
-            mixed = (right + round_key) * 0x9E3779B97F4A7C15 & _MASK
-            mixed = (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9 & _MASK
-            left, right = right, (left + (mixed >> 32)) % side
-        place = left * side + right
-        if place < size:
-            yield place
+    places = [
+        ((turn + 0.5) / weight, which, item)
+        for which, (item, weight) in enumerate(weighted)
+        for turn in range(weight)
+    ]
+    return tuple(item for _, _, item in sorted(places, key=lambda place: place[:2]))

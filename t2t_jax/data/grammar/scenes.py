@@ -1,96 +1,118 @@
 """Who takes part in the scenes of the phrasebook, and which frames they fit.
 
-An event is a subject, a verb and a complement (and perhaps a recipient or a price),
-each one lemma. How it may be told is the product of the phrases for each of them: the
-noun's determiners times its adjectives.
+An event is a subject, a verb and a complement (and perhaps a recipient, a price or a
+place), each one lemma. A cast chooses the events of one kind; an event chooses the
+phrases that tell it: the nouns' determiners and adjectives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-from itertools import chain
-from math import prod
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
-from t2t_jax.data.grammar import english, frames, lexicon, verbs
+from t2t_jax.data.grammar import english, lexicon, people, verbs
 from t2t_jax.data.grammar import german_numbers as german
-from t2t_jax.data.grammar.phrases import Phrase, Scene, noun_phrase, scene
+from t2t_jax.data.grammar.frames import Frame
+from t2t_jax.data.grammar.nominals import (
+    Nominal,
+    adverbial,
+    asked_for,
+    how,
+    invariable,
+    of_classes,
+    predicate,
+)
+from t2t_jax.data.grammar.order import Choices
+from t2t_jax.data.grammar.phrases import (
+    NOTHING,
+    Phrase,
+    Scene,
+    Words,
+    both,
+    located,
+)
+from t2t_jax.data.grammar.verbs import Verb
+
+Nominals: TypeAlias = tuple[Nominal, ...]
+Groups: TypeAlias = tuple[Nominals, ...]
+"""Nominals in groups, one of which is chosen first, as often as it is there."""
+
+Combination: TypeAlias = tuple[str, str, str]
 
 
-class Nominal(NamedTuple):
-    """One lemma and everything that may be said of it.
-
-    Attributes:
-      lemma: its English name, which stands for it in combinations.
-      fixed: its phrases, if they have no parts (names, pronouns, prices).
-      noun: else its noun,
-      determiners: what may stand before it,
-      adjectives: and in between; None for no adjective.
-    """
-
-    lemma: str
-    fixed: tuple[Phrase, ...] = ()
-    noun: lexicon.Noun | None = None
-    determiners: tuple[lexicon.Determiner, ...] = ()
-    adjectives: tuple[lexicon.Adjective | None, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """The number of its phrases."""
-        return len(self.fixed) or len(self.determiners) * len(self.adjectives)
-
-    def phrase(self, index: int) -> Phrase:
-        """Makes phrase `index`, of 0 to `size` - 1."""
-        if self.noun is None:
-            return self.fixed[index]
-        which, adjective = divmod(index, len(self.adjectives))
-        return noun_phrase(
-            self.determiners[which], self.adjectives[adjective], self.noun
-        )
+_GIVING = frozenset(verb.name for verb in verbs.GIVING)
 
 
 class Event(NamedTuple):
     """Who does what.
 
     Attributes:
-      subject: who.
+      subjects: who, one or two.
       verb: does.
-      complement: what.
+      complements: what, one or two.
       other: to whom, or for how much.
+      place: a verb that governs a place, and the place.
     """
 
-    subject: Nominal
-    verb: verbs.Verb
-    complement: Nominal
-    other: Nominal | None
+    subjects: Nominals
+    verb: Verb
+    complements: Nominals
+    other: Nominal | None = None
+    place: tuple[Verb, Nominal] | None = None
 
     @property
-    def combination(self) -> tuple[str, str, str]:
-        """The lemmas of subject, verb and complement: what the splits keep apart."""
-        verb = self.verb.english
-        return (
-            self.subject.lemma,
-            f"{verb.base} {verb.particle}".rstrip(),
-            self.complement.lemma,
+    def combinations(self) -> tuple[Combination, ...]:
+        """Subject, verb and complement, which the splits keep apart.
+
+        By their German lemmas, so that "bike" and "bicycle" are one: else a sentence of
+        `test` might have the German of one of `train`.
+        """
+        verb = self.verb.german.lemma
+        return tuple(
+            (subject.german, verb, complement.german)
+            for subject in self.subjects
+            for complement in self.complements
         )
 
-    @property
-    def size(self) -> int:
-        """The number of its scenes."""
-        others = self.other.size if self.other else 1
-        return prod((self.subject.size, self.complement.size, others))
+    def scene(self, choices: Choices, mood: str = "told") -> Scene:
+        """Chooses phrases for all that take part.
 
-    def scene(self, index: int) -> Scene:
-        """Makes scene `index`, of 0 to `size` - 1."""
-        index, subject = divmod(index, self.subject.size)
-        other, complement = divmod(index, self.complement.size)
-        return scene(
-            self.subject.phrase(subject),
+        Args:
+          choices: from where.
+          mood: of the frame, one of `nominals.MOODS`.
+
+        Raises:
+          LookupError: something cannot be said in this mood.
+        """
+        is_denied = mood in ("denied", "no")
+        if is_denied and len(self.complements) > 1:
+            raise LookupError(mood)
+        of_subject = "known" if is_denied else "told"
+        subject = _one_or_both(self.subjects, choices, of_subject)
+        other = self.other.phrase(choices, "known") if self.other else None
+        # Whom something is given stands behind it where English says "to".
+        is_to = other is not None and self.verb.name in _GIVING and choices.below(5) < 2
+        return Scene(
+            subject,
             self.verb,
-            self.complement.phrase(complement),
-            self.other.phrase(other) if self.other else None,
+            _one_or_both(self.complements, choices, mood),
+            other,
+            is_to,
+            _place(self.place, choices),
         )
+
+
+def _one_or_both(nominals: Nominals, choices: Choices, mood: str) -> Phrase:
+    phrases = [nominal.phrase(choices, mood) for nominal in nominals]
+    return phrases[0] if len(phrases) == 1 else both(*phrases)
+
+
+def _place(place: tuple[Verb, Nominal] | None, choices: Choices) -> Words:
+    if place is None:
+        return "", ""
+    verb, where = place
+    phrase = where.phrase(choices, "known")
+    return located(verb.english.particle, verb.german.preposition, phrase)
 
 
 class Cast(NamedTuple):
@@ -98,129 +120,263 @@ class Cast(NamedTuple):
 
     Attributes:
       name: unique.
-      events: the events.
+      event: chooses one, or None where the choice makes no sense.
       frames: the frames, each with its share of the corpus.
     """
 
     name: str
-    events: tuple[Event, ...]
-    frames: tuple[tuple[frames.Frame, int], ...]
+    event: Callable[[Choices], Event | None]
+    frames: tuple[tuple[Frame, int], ...]
 
 
-def _nominals(
-    classes: Iterable[lexicon.NounClass], *, only: frozenset[lexicon.Determiner] | None
-) -> tuple[Nominal, ...]:
-    return tuple(
-        Nominal(
-            noun.english,
-            noun=noun,
-            determiners=tuple(d for d in kind.determiners if not only or d in only),
-            adjectives=(None, *kind.adjectives),
-        )
-        for kind in classes
-        for noun in kind.nouns
-    )
+def complements(verb: Verb) -> Groups:
+    """Lists what a verb may be about: nouns, phrases and pronouns."""
+    nouns = of_classes(verb.complements)
+    fixed = tuple(adverbial(*words) for words in verb.phrases)
+    pronouns = tuple(people.OBJECTS[word] for word in verb.pronouns.split())
+    groups = (*6 * (nouns,), *2 * (fixed,), *2 * (pronouns,))
+    return tuple(group for group in groups if group)
 
 
-def _same(lemma: str, german: str, person: str = "3s") -> Nominal:
-    return Nominal(lemma, fixed=(Phrase(lemma, (german,) * 3, person),))
+def _choose(groups: Groups, choices: Choices) -> Nominal:
+    return choices.of(choices.of(groups))
 
 
-def _addressee(name: str, german: str, pronoun: str, person: str) -> Nominal:
-    you = Phrase("you", (pronoun,) * 3, person, vocative=(name, german))
-    return Nominal(name, fixed=(you,))
+_COORDINATED = 9  # of so many subjects or complements one is two
 
 
-_PERSONS = _nominals((lexicon.PEOPLE, lexicon.FAMILY), only=None)
-_SPEAKERS = (_same("I", "ich", "1s"), _same("we", "wir", "1p"))
-_NAMED = (
-    _same("she", "sie"),
-    _same("they", "sie", "3p"),
-    _same("Anna", "Anna"),
-    _same("Paul", "Paul"),
-    _same("Mr. Weber", "Herr Weber"),
-    _same("Mrs. Klein", "Frau Klein"),
-)
-_ADDRESSED = (
-    _addressee("Anna", "Anna", "du", "2s"),
-    _addressee("Paul", "Paul", "du", "2s"),
-    _addressee("Mr. Weber", "Herr Weber", "Sie", "3p"),
-    _addressee("Mrs. Klein", "Frau Klein", "Sie", "3p"),
-    _addressee("Anna and Paul", "Anna und Paul", "ihr", "2p"),
-    _addressee("children", "Kinder", "ihr", "2p"),
-)
+def _with_another(
+    first: Nominal, group: Nominals, choices: Choices, *, plural: bool = False
+) -> Nominals:
+    """Chooses "Anna and Paul" or "bread and cheese" now and then."""
+    if choices.below(_COORDINATED) or not group:
+        return (first,)
+    second = choices.of(group)
+    if second.lemma == first.lemma or (second.noun is None) != (first.noun is None):
+        return (first,)
+    return first, second
+
+
+SUBJECTS = (
+    *4 * (people.PRONOUNS,), *4 * (people.PERSONS,), *2 * (people.NAMES,),
+)  # fmt: skip
+"""Subjects: pronouns two of five."""
+
+ANIMALS = of_classes((lexicon.ANIMALS,))
+
+
+_NAMED = frozenset(people.NAMES)
+_GROUNDS = tuple((verb, complements(verb)[0]) for verb in verbs.PEOPLE_ARE[:4])
+
+
+def _somewhere(verb: Verb, complement: Nominal, choices: Choices) -> bool:
+    fixed = complement.fixed[0] if complement.fixed else None
+    is_movable = verb.german.preposition == "" and not (fixed and fixed.is_adverbial)
+    return is_movable and choices.below(8) == 0
+
+
+def deeds(
+    subjects: Groups, doings: tuple[Verb, ...], places: bool = True
+) -> Callable[[Choices], Event | None]:
+    """Crosses subjects with verbs; nobody does anything to themselves."""
+    with_objects = tuple((verb, complements(verb)) for verb in doings)
+
+    def choose(choices: Choices) -> Event | None:
+        verb, objects = choices.of(with_objects)
+        subject, complement = _choose(subjects, choices), _choose(objects, choices)
+        if subject.lemma == complement.lemma and complement.lemma:
+            return None
+        if (subject.lemma, complement.lemma) in people.CLASHES:
+            return None
+        actors, things = (subject,), (complement,)
+        if subject.noun or subject in _NAMED:
+            group = people.PERSONS if subject.noun else people.NAMES
+            actors = _with_another(subject, group, choices)
+        if complement.noun is not None and not verb.german.preposition:
+            things = _with_another(complement, choices.of(objects), choices)
+        if {n.lemma for n in actors} & {n.lemma for n in things}:
+            return None
+        place = None
+        if places and _somewhere(verb, complement, choices):
+            where, grounds = choices.of(_GROUNDS)
+            place = where, choices.of(grounds)
+        return Event(actors, verb, things, place=place)
+
+    return choose
+
+
+def with_recipients(subjects: Groups) -> Callable[[Choices], Event | None]:
+    receivers = (
+        people.PERSONS, people.PERSONS,
+        tuple(n for w, n in people.OBJECTS.items() if w != "it"),
+        people.NAMES[:2] + people.NAMES[3:5],
+    )  # fmt: skip
+
+    gifts = tuple((verb, of_classes(verb.complements)) for verb in verbs.GIVING)
+
+    def choose(choices: Choices) -> Event | None:
+        verb, things = choices.of(gifts)
+        subject, other = _choose(subjects, choices), _choose(receivers, choices)
+        thing = choices.of(things)
+        if subject.lemma == other.lemma or (
+            (subject.lemma, other.lemma) in people.CLASHES
+        ):
+            return None
+        return Event((subject,), verb, (thing,), other)
+
+    return choose
+
+
+_NO_COMPLEMENT = Nominal("", fixed=(NOTHING,))
+
+
+def described(
+    subjects: Groups, *, asked: bool = False
+) -> Callable[[Choices], Event | None]:
+    """Says of somebody or something what it is like, or asks how much so."""
+
+    def choose(choices: Choices) -> Event | None:
+        subject = _choose(subjects, choices)
+        adjective = choices.of(subject.predicates)
+        if asked:
+            return Event((subject,), verbs.BE, (how(adjective),))
+        things: Nominals = (predicate(adjective),)
+        if adjective.german and choices.below(_COORDINATED) == 0:
+            other = choices.of(subject.predicates)
+            if other == adjective or not other.german:
+                return None
+            things = (_plain(adjective), _plain(other))
+        actors: Nominals = (subject,)
+        if subject in _NAMED:
+            actors = _with_another(subject, people.NAMES, choices)
+        return Event(actors, verbs.BE, things)
+
+    return choose
+
+
+def _plain(adjective: lexicon.Adjective) -> Nominal:
+    return Nominal(adjective.english, fixed=predicate(adjective).fixed[:1])
+
+
+def placed(
+    subjects: Groups, places: tuple[Verb, ...], *, asked: bool = False
+) -> Callable[[Choices], Event | None]:
+    """Says of somebody or something where it is, or asks."""
+
+    with_grounds = tuple((verb, complements(verb)) for verb in places)
+
+    def choose(choices: Choices) -> Event | None:
+        subject = _choose(subjects, choices)
+        if asked:
+            return Event((subject,), verbs.BE, (_NO_COMPLEMENT,))
+        verb, grounds = choices.of(with_grounds)
+        place = _choose(grounds, choices)
+        if place.lemma == subject.lemma:
+            return None
+        return Event((subject,), verb, (place,))
+
+    return choose
+
+
+_THERE = invariable("there", "")
+
+
+def existing(
+    things: Groups, places: tuple[Verb, ...] = ()
+) -> Callable[[Choices], Event | None]:
+    with_grounds = tuple((verb, complements(verb)[0]) for verb in places)
+
+    def choose(choices: Choices) -> Event | None:
+        thing = _choose(things, choices)
+        place = None
+        if places:
+            where, grounds = choices.of(with_grounds)
+            place = where, choices.of(grounds)
+            if place[1].lemma == thing.lemma:
+                return None
+        return Event((_THERE,), verbs.BE, (thing,), place=place)
+
+    return choose
+
+
+_SHOWN = (
+    (invariable("this", "das"), False), (invariable("this", "das"), False),
+    (invariable("that", "das"), False), (invariable("it", "es"), False),
+    (invariable("these", "das", "3p"), True), (invariable("those", "das", "3p"), True),
+)  # fmt: skip
+
+
+def identified(things: Nominals) -> Callable[[Choices], Event | None]:
+    """Says what something is: "this is my car", "these are books"."""
+    of_number = {
+        plural: tuple(n.of_number(plural=plural) for n in things)
+        for plural in (False, True)
+    }
+
+    def choose(choices: Choices) -> Event | None:
+        subject, plural = choices.of(_SHOWN)
+        return Event((subject,), verbs.BE, (choices.of(of_number[plural]),))
+
+    return choose
+
+
+def professional(choices: Choices) -> Event | None:
+    """Says what somebody is: "she is a doctor", "Paul is my brother"."""
+    kind = choices.below(8)
+    if kind < 3:
+        who, what = people.HIM, people.PROFESSIONS
+    elif kind < 6:
+        who, what = people.HER, people.PROFESSIONS_OF_WOMEN
+    elif kind == 6:
+        who, what = (people.THEY,), people.PROFESSIONS_OF_MANY
+    else:
+        who, what = people.SPEAKERS[:2], people.PROFESSIONS
+    if kind in (2, 5):
+        relatives = (people.MALE_RELATIVES, people.FEMALE_RELATIVES)[kind == 5]
+        who, what = who[:5], relatives
+    return Event((choices.of(who),), verbs.BE, (choices.of(what),))
+
+
+def asking(
+    subjects: Groups, doings: tuple[Verb, ...], *, persons: bool
+) -> Callable[[Choices], Event | None]:
+    """Asks for the complement: who(m), what, which book, how much milk."""
+    word = ("who", ("wer", "wen", "wem")) if persons else ("what", ("was",) * 3)
+    asked = Nominal(word[0], fixed=(Phrase(*word),))  # type: ignore[arg-type]
+
+    with_nouns = tuple((verb, of_classes(verb.complements)) for verb in doings)
+
+    def choose(choices: Choices) -> Event | None:
+        (verb, nouns), subject = choices.of(with_nouns), _choose(subjects, choices)
+        if not persons and nouns and choices.below(5) < 2:
+            return Event((subject,), verb, (asked_for(choices.of(nouns)),))
+        return Event((subject,), verb, (asked,))
+
+    return choose
 
 
 def _price(euros: int) -> Nominal:
-    """So many euros in words, or that and some cents in digits."""
-    phrases = [(f"{english.number(euros)} euros", f"{german.number(euros)} Euro")]
-    phrases += [(f"{euros}.{c} euros", f"{euros},{c} Euro") for c in (50, 95)]
-    return Nominal(
-        str(euros), fixed=tuple(Phrase(there, (hier,) * 3) for there, hier in phrases)
-    )
+    words = f"{english.number(euros)} euros"
+    return Nominal(words, fixed=(Phrase(words, (f"{german.number(euros)} Euro",) * 3),))
 
 
-def _events(
-    subjects: Sequence[Nominal],
-    doings: Iterable[verbs.Verb],
-    *,
-    others: Sequence[Nominal | None] = (None,),
-    only: frozenset[lexicon.Determiner] | None = None,
-) -> tuple[Event, ...]:
-    """Crosses everybody with everything; nobody does anything to themselves."""
-    return tuple(
-        Event(subject, verb, complement, other)
-        for verb in doings
-        for complement in _nominals(verb.complements, only=only)
-        for other in others
-        for subject in subjects
-        if subject.lemma not in (complement.lemma, other and other.lemma)
-    )
+PRICES = tuple(map(_price, people.NUMBERS))
+THE_PRICE = Nominal("how much", fixed=(Phrase("how much", ("wie viel",) * 3),))
 
 
-@cache
-def casts() -> tuple[Cast, ...]:
-    """Lists the casts; the corpus is all their events in all their frames.
+_GOODS = of_classes(verbs.PRICED)
 
-    Returns:
-      The casts, always in the same order.
-    """
-    prices = tuple(map(_price, range(2, 100)))
-    any_price = Nominal("", fixed=tuple(chain(*(price.fixed for price in prices))))
-    goods = _nominals(verbs.PRICED, only=None)
-    things = _nominals((lexicon.READING, lexicon.CLOTHES, lexicon.GIFTS), only=None)
-    costing = tuple(
-        Event(thing, verbs.COSTING, price, None) for thing in goods for price in prices
-    )
-    telling = (
-        (frames.PROGRESSIVE, 2), (frames.STATEMENT, 2), (frames.FRONTED, 3),
-        (frames.REPORTED, 3), (frames.REASON, 2), (frames.CONDITION, 3),
-        (frames.INFINITIVE, 2),
-    )  # fmt: skip
-    asking = ((frames.QUESTION, 2), (frames.WHY, 1), (frames.WHEN, 1))
-    timed = ((frames.DATED, 2), (frames.CLOCKED, 2), (frames.RELATIVE, 3))
-    addressing = ((frames.REQUEST, 4), (frames.ADDRESSED_NOW, 3), (frames.ADDRESSED, 3))
-    placing = (
-        (frames.PLACED, 1), (frames.PLACED_FRONTED, 1), (frames.PLACED_QUESTION, 1),
-        (frames.PLACED_REPORTED, 1),
-    )  # fmt: skip
-    pricing = (
-        (frames.PRICED, 2), (frames.PRICED_QUESTION, 1), (frames.PRICED_REPORTED, 2),
-    )  # fmt: skip
-    paying = ((frames.STATEMENT, 2), (frames.FRONTED, 1), (frames.REPORTED, 2))
-    doing, others = verbs.DOING, _nominals((lexicon.PEOPLE,), only=lexicon.DEFINITE)
-    return (
-        Cast("persons", _events(_PERSONS, doing), telling + asking + timed),
-        Cast("names", _events(_NAMED, doing), telling + asking),
-        Cast("speakers", _events(_SPEAKERS, doing), telling),
-        Cast(
-            "deniers",
-            _events(_PERSONS, doing, only=lexicon.DEFINITE),
-            ((frames.DENIAL, 2),),
-        ),
-        Cast("addressees", _events(_ADDRESSED, verbs.ACTING), addressing),
-        Cast("givers", _events(_NAMED, verbs.GIVING, others=others), telling + asking),
-        Cast("places", _events(things, verbs.LYING), placing),
-        Cast("payers", _events(_PERSONS, verbs.PAYING, others=(any_price,)), paying),
-        Cast("prices", costing, pricing),
+
+def costing(prices: Nominals) -> Callable[[Choices], Event | None]:
+
+    def choose(choices: Choices) -> Event | None:
+        return Event((choices.of(_GOODS),), verbs.COSTING, (choices.of(prices),))
+
+    return choose
+
+
+def paying(choices: Choices) -> Event | None:
+    what = choices.of(_GOODS)
+    return Event(
+        (choices.of(people.PERSONS),), verbs.PAYING[0], (what,), choices.of(PRICES)
     )

@@ -15,20 +15,23 @@ from __future__ import annotations
 from t2t_jax.data.grammar.clauses import (
     Anchor,
     english_clause,
+    english_denial,
+    english_objects,
     english_question,
+    middle_field,
     sentences,
     verb_first,
     verb_last,
     verb_second,
 )
 from t2t_jax.data.grammar.english import verb_group
-from t2t_jax.data.grammar.german import Case
+from t2t_jax.data.grammar.german import Case, with_preposition
 from t2t_jax.data.grammar.german_verbs import (
     auxiliary,
     imperative,
     infinitive_with_zu,
 )
-from t2t_jax.data.grammar.phrases import Scene, Words, join
+from t2t_jax.data.grammar.phrases import NOTHING, Scene, Words, join
 
 
 def statement(scene: Scene, anchor: Anchor) -> Words:
@@ -58,7 +61,7 @@ def fronted(scene: Scene, anchor: Anchor) -> Words:
     Returns:
       The English and the German sentence.
     """
-    tense, time, zeit = anchor
+    tense, time, zeit, _ = anchor
     timeless = Anchor(tense)
     return sentences(
         f"{time} {english_clause(scene, timeless)}",
@@ -72,17 +75,34 @@ def denial(scene: Scene, anchor: Anchor) -> Words:
     `The doctor did not buy it.` `Der Arzt hat es nicht gekauft.`
 
     Args:
-      scene: who does not do what; the complement is definite.
+      scene: who does not do what.
       anchor: when.
 
     Returns:
       The English and the German sentence.
     """
-    subject, verb, (what, _) = scene
-    group = verb_group(verb.english, anchor.tense, subject.person)
-    action = join(group.auxiliary, "not", group.rest, what, anchor.english)
     return sentences(
-        f"{subject.english} {action}", verb_second(scene, anchor, negated=True)
+        english_denial(scene, anchor), verb_second(scene, anchor, negated=True)
+    )
+
+
+def lack(scene: Scene, anchor: Anchor) -> Words:
+    """Says that somebody has no such thing.
+
+    `She has no red car.` `Sie hat kein rotes Auto.`
+
+    Args:
+      scene: who has what, which kein can deny.
+      anchor: when.
+
+    Returns:
+      The English and the German sentence.
+    """
+    none = scene._replace(
+        complement=scene.complement._replace(english=f"no {scene.complement.bare}")
+    )
+    return sentences(
+        english_clause(none, anchor), verb_second(scene, anchor, negated=True)
     )
 
 
@@ -117,6 +137,43 @@ def open_question(scene: Scene, word: Words, anchor: Anchor) -> Words:
     """
     english, german = english_question(scene, anchor), verb_first(scene, anchor)
     return sentences(f"{word[0]} {english}", f"{word[1]} {german}", mark="?")
+
+
+def who(scene: Scene, anchor: Anchor) -> Words:
+    """Asks for the subject, in the order of a statement.
+
+    `Who bought it?` `Wer hat es gekauft?`
+
+    Args:
+      scene: who does what; its subject is "who".
+      anchor: when.
+
+    Returns:
+      The English and the German sentence.
+    """
+    english, german = english_clause(scene, anchor), verb_second(scene, anchor)
+    return sentences(english, german, mark="?")
+
+
+def what(scene: Scene, anchor: Anchor) -> Words:
+    """Asks for the complement, which begins the sentence.
+
+    `Who is he waiting for?` `Auf wen wartet er?` `How old is she?` `Wie alt ist sie?`
+
+    Args:
+      scene: who does what; its complement is "what", "which book", "how old".
+      anchor: when.
+
+    Returns:
+      The English and the German sentence.
+    """
+    words, verb = scene.complement, scene.verb.german
+    asked = words.german[verb.case]
+    if verb.preposition:
+        asked = with_preposition(verb.preposition, asked)
+    rest = scene._replace(complement=NOTHING)
+    english, german = english_question(rest, anchor), verb_first(rest, anchor)
+    return sentences(f"{words.english} {english}", f"{asked} {german}", mark="?")
 
 
 def reported(scene: Scene, opening: Words, anchor: Anchor) -> Words:
@@ -200,13 +257,14 @@ def infinitive(scene: Scene, intention: tuple[Words, str], time: Words) -> Words
     Returns:
       The English and the German sentence.
     """
-    subject, verb, (what, was) = scene
+    subject, verb = scene.subject, scene.verb
     (past, participle), perfect = intention
     finite, who = auxiliary(perfect, subject.person), subject.german[Case.NOM]
-    zu = infinitive_with_zu(verb.german)
+    zu = join(middle_field(scene, ""), infinitive_with_zu(verb.german))
+    objects = english_objects(scene)
     return sentences(
-        join(time[0], subject.english, past, verb.english.base, what),
-        join(time[1], finite, who, participle, was, zu),
+        join(time[0], subject.english, past, verb.english.base, objects),
+        join(time[1], finite, who, participle, zu),
     )
 
 
@@ -222,11 +280,39 @@ def request(scene: Scene, time: Words) -> Words:
     Returns:
       The English and the German sentence.
     """
-    (name, german_name), (what, was) = scene.subject.vocative, scene.complements
+    name, german_name = scene.subject.vocative
     left, right, _ = imperative(scene.verb.german, scene.subject.person)
-    english = join("please", scene.verb.english.base, what, time[0])
-    german = join(left, "bitte", time[1], was, right)
+    english = join("please", scene.verb.english.base, english_objects(scene), time[0])
+    german = join(left, _with_please(scene, time[1]), right)
     return sentences(f"{name}, {english}", f"{german_name}, {german}")
+
+
+def order(scene: Scene, polite: str, time: Words, mark: str) -> Words:
+    """Asks du to do it or not to do it, without a name.
+
+    `Open the door!` `Mach die Tür auf!`  `Do not open it.` `Mach es nicht auf.`
+
+    Args:
+      scene: what is to be done.
+      polite: "please {}" or "{}, please" for please; "do not {}" for a denial, or "{}".
+      time: when, or twice "".
+      mark: "." or "!".
+
+    Returns:
+      The English and the German sentence.
+    """
+    left, right, _ = imperative(scene.verb.german, "2s")
+    english = join(scene.verb.english.base, english_objects(scene), time[0])
+    if "please" in polite:
+        middle = _with_please(scene, time[1])
+    else:
+        middle = middle_field(scene, time[1], negated="not" in polite)
+    return sentences(polite.format(english), join(left, middle, right), mark=mark)
+
+
+def _with_please(scene: Scene, time: str) -> str:
+    """Puts bitte behind pronouns and before time, which stands at the same place."""
+    return middle_field(scene, join("bitte", time))
 
 
 def addressed_question(scene: Scene, anchor: Anchor) -> Words:

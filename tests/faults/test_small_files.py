@@ -1,0 +1,153 @@
+"""Small files that are directories, pipes or devices: one line, at once, 65 or 66.
+
+Seen to fail: without `require_file` in files.py and in records.py, without
+`require_config_file`, and with the lock opened as any file is.
+"""
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.cli import train
+from t2t_jax.main import main
+
+KINDS = {
+    "directory": Path.mkdir,
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path.name),
+}
+TEXT = ["--source=text", "--reference=text"]
+MODES = {
+    "train": ["--config.steps=3"],
+    "prepare": [],
+    "translate": ["--input=text"],
+    "evaluate": TEXT,
+    "score": TEXT,
+    "average": ["--to=mean", "--last=1"],
+    "export": ["--to=model_dir", "--output=out"],
+    "describe": ["--devices=1"],
+    "attention": ["--text=a", "--to=pictures"],
+    "show_batch": ["--step=1"],
+}
+READ_BY_ALL = ("config.json", "overrides.json")
+READ_BY_SOME = {
+    "fingerprints.json": ("train", "prepare", "translate", "show_batch"),
+    "vocab.model": ("train", "prepare", "evaluate", "score", "average", "export"),
+    "data.json": ("train", "prepare"),
+    "data_report.txt": ("train", "prepare"),
+    "vocab.json": ("train",),
+    "metrics.jsonl": ("train", "prepare", "show_batch"),
+    "lock": ("train", "prepare", "recover"),
+    "checkpoints/1/meta/metadata": ("translate", "average"),
+    "checkpoints": ("train", "translate"),
+}
+CASES = [
+    *((name, mode, kind) for name in READ_BY_ALL for mode in MODES for kind in KINDS),
+    *(
+        (name, mode, kind)
+        for name, modes in READ_BY_SOME.items()
+        for mode in modes
+        for kind in ("directory", "pipe")
+        if (name, kind) != ("checkpoints", "directory")
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "_train", lambda *_: 0)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def refused(capsys, argv, codes=(65, 66)):
+    began = time.monotonic()
+    assert main(argv) in codes
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    told = [line for line in errors.splitlines() if line.startswith("error: ")]
+    assert len(told) == 1, errors
+    # A bound against waiting for a pipe, which no one ever writes to.
+    assert time.monotonic() - began < 60
+    return errors
+
+
+@pytest.mark.parametrize(("name", "mode", "kind"), CASES)
+def test_a_file_of_another_kind_is_told_in_one_line(
+    one_step, tmp_path, capsys, name, mode, kind
+):
+    workdir = shutil.copytree(one_step, tmp_path / "run")
+    Path("text").write_text("a\n")
+    place = workdir / name
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    KINDS[kind](place)
+    argv = [f"--mode={mode}", f"--workdir={workdir}", *MODES.get(mode, [])]
+    codes = (65, 66, 73) if (name, mode) == ("lock", "recover") else (65, 66)
+    errors = refused(capsys, argv, codes)
+    assert name.split("/")[0] in errors
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--config={}"],
+        ["--mode=evaluate", "--source={}", "--reference=text"],
+        ["--mode=evaluate", "--source=text", "--reference={}"],
+        ["--mode=score", "--source={}", "--reference=text"],
+        ["--mode=prepare", "--config.data.train=text:{},text"],
+        ["--mode=prepare", "--config.data.dev=text:text,{}"],
+        ["--mode=prepare", "--config.vocabulary.file={}"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_that_a_flag_names_is_told_in_one_line(
+    one_step, tmp_path, capsys, flags, kind
+):
+    Path("text").write_text("a\n")
+    KINDS[kind](tmp_path / "odd")
+    argv = [flag.format(tmp_path / "odd") for flag in flags]
+    is_read = argv[0] in ("--mode=evaluate", "--mode=score")
+    workdir = one_step if is_read else tmp_path / "run"
+    errors = refused(capsys, [*argv, f"--workdir={workdir}"])
+    assert "odd" in errors
+
+
+def test_a_directory_to_translate_is_told_in_one_line(one_step, capsys):
+    Path("odd").mkdir()
+    refused(capsys, ["--mode=translate", f"--workdir={one_step}", "--input=odd"])
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 2_100, "loop"])
+@pytest.mark.parametrize("mode", ["train", "translate", "recover"])
+def test_a_workdir_that_cannot_be_looked_for_is_told(capsys, name, mode):
+    Path("loop").symlink_to("loop")
+    errors = refused(capsys, [f"--mode={mode}", f"--workdir={name}"], (66,))
+    assert "cannot be read: " in errors
+
+
+@pytest.mark.parametrize("name", ["config.json", "overrides.json", "fingerprints.json"])
+def test_a_file_that_may_not_be_read_is_told(
+    one_step, tmp_path, capsys, monkeypatch, name
+):
+    workdir = shutil.copytree(one_step, tmp_path / "run")
+
+    def denied(path, **_):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, **_)
+
+    read = __import__("t2t_jax.workdir", fromlist=["read_object"]).read_object
+    monkeypatch.setattr("t2t_jax.workdir.read_object", denied)
+    argv = ["--mode=prepare", f"--workdir={workdir}"]
+    errors = refused(capsys, argv, (66,))
+    assert f"{workdir / name} cannot be read: Permission denied. Fix" in errors

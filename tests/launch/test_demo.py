@@ -1,0 +1,52 @@
+"""The demo as it is advertised: trained once, and asked what its examples say."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from t2t_jax.data.phrasebook_examples import EXAMPLES
+from tests.integration.tiny import ROOT
+
+ENGLISH = {example.english for example in EXAMPLES}
+_SHOWN = re.compile(r"^  (\S.*)\n    ours   (.*)\n    right  (.*)$", re.MULTILINE)
+
+
+def shown_to_users(name):
+    """Lists the sentences that a text tells its readers to translate."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = re.findall(r'echo "([A-Z][^"]*[.?!])"', text)
+    found += re.findall(r'translate\(\["([^"]*)"', text)
+    return found + re.findall(r'--text="([^"]*)"', text)
+
+
+@pytest.mark.parametrize(("name", "count"), [("README.md", 3), ("launch/demo.sh", 1)])
+def test_what_readers_are_told_to_translate_is_one_of_the_examples(name, count):
+    found = shown_to_users(name)
+    assert len(found) >= count
+    assert set(found) <= ENGLISH
+
+
+@pytest.mark.full
+def test_the_demo_translates_all_examples_and_scores_over_95(tmp_path):
+    # Compiled as users' programs are, not as tests are.
+    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run(
+        ["bash", str(ROOT / "launch/demo.sh"), str(tmp_path / "phrasebook")],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    shown = {
+        source: (ours, right) for source, ours, right in _SHOWN.findall(done.stdout)
+    }
+    assert set(shown) >= ENGLISH
+    wrong = {
+        s: pair for s, pair in shown.items() if s in ENGLISH and len(set(pair)) > 1
+    }
+    assert not wrong
+    bleu = float(re.search(r"^BLEU = ([\d.]+)", done.stdout, re.MULTILINE)[1])
+    assert bleu > 95

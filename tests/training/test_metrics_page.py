@@ -1,0 +1,80 @@
+"""docs/metrics.md has every field of every record, and no others."""
+
+import dataclasses
+import re
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.journal import Journal
+from t2t_jax.training.event_file import DESCRIPTIONS
+from t2t_jax.training.progress import Progress
+from t2t_jax.training.records import TIME_FIELDS, Reporter, read_metrics
+from tests.evaluation.test_evaluator import LongSet
+from tests.integration.tiny import ROOT
+from tests.training.fake_run import Run
+
+PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in row.strip("|").split("|")]
+    for row in re.findall(r"^\| `.*", PAGE.partition("## TensorBoard")[0], re.MULTILINE)
+]
+
+
+def fields(kind):
+    """Returns the fields that the page names for a kind of record."""
+    return {
+        field
+        for names, kinds, _ in ROWS
+        if kinds == "all" or f"`{kind}`" in kinds
+        for field in re.findall(r"`(\w+)`", names)
+    }
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """Records of every kind, as a run writes them."""
+    run = Run(monkeypatch)
+    run.losses = {2: float("nan")}
+    run.train(steps=3, log=1)
+    journal = object.__new__(Journal)
+    journal._config = dataclasses.replace(Config(), steps=3)
+    written = [journal._with_rate(record) for record in run.records] + run.skipped
+    for endless in (0, 64):
+        written.append(LongSet(endless=endless).evaluator.evaluate(0.0, step=3)[0])
+    reporter = Reporter(tmp_path, step=0, say=print)
+    for record in written:
+        reporter.write(record)
+    reporter.write_final(Progress(3))
+    reporter.close()
+    return list(read_metrics(tmp_path / "metrics.jsonl"))
+
+
+@pytest.mark.parametrize("kind", ["train", "eval", "skipped", "final"])
+def test_the_page_has_each_field_of_each_record(records, kind):
+    found = set().union(*(r.keys() for r in records if r["kind"] == kind))
+    assert fields(kind) | ({"epoch"} if kind == "final" else set()) == found
+
+
+def test_the_page_says_which_fields_depend_on_the_clock():
+    told = {
+        re.findall(r"`(\w+)`", names)[0]
+        for names, _, meaning in ROWS
+        if meaning.endswith("depends on the clock")
+    }
+    assert told == set(TIME_FIELDS)
+
+
+def test_tensorboard_describes_each_number(records):
+    numbers = {
+        name
+        for record in records
+        for name, value in record.items()
+        if isinstance(value, int | float) and name not in ("step", "elapsed")
+    }
+    assert numbers == set(DESCRIPTIONS)
+
+
+def test_the_scores_are_those_of_an_evaluation():
+    assert set(corpus_scores(["a"], ["a"])) <= fields("eval")
