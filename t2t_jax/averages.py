@@ -25,9 +25,9 @@ from t2t_jax.checkpointing.spacing import (
 from t2t_jax.data.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.example_sentences import example_sentences
 from t2t_jax.loading import abstract_params
 from t2t_jax.model.architectures import make_module
-from t2t_jax.example_sentences import example_sentences
 from t2t_jax.model_directory import made_beside, require_new, write_model
 from t2t_jax.parallelism.gathering import replicate
 from t2t_jax.trained import Model

@@ -14,14 +14,24 @@ from typing import Any, get_type_hints
 from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, Problems
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
+from t2t_jax.model.config_checks import CHOICES as MODEL_CHOICES
 from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parsing import check, construct, flatten, nearest
+from t2t_jax.parsing import (
+    alternatives,
+    check,
+    construct,
+    flatten,
+    nearest,
+    similar,
+)
 from t2t_jax.training.config import (
+    GRADIENT_DTYPES,
+    ON_NONFINITE,
     LoggingConfig,
     OptimizerConfig,
     ProfileConfig,
@@ -30,6 +40,8 @@ from t2t_jax.training.config import (
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
 """What `architecture` may be, and the section that configures each."""
+
+_MOST_STEPS = 1_000_000_000  # more is a typing error; 2^31 would overflow counters
 
 # Set from the vocabulary, never by hand: it would be one number declared twice.
 _DERIVED = {
@@ -47,21 +59,23 @@ class Config:
     Paper: Table 3, row base; §5.2: 100,000 steps.
 
     Attributes:
-      steps: optimizer steps in all.
-      seed: of parameters, data order and dropout.
-      data: corpora and batches.
-      vocabulary: the shared subword vocabulary.
-      architecture: "transformer", or "rnn" for the baseline of Table 1.
-      model: the Transformer; its `vocab_size` always equals `vocabulary.size`.
-      rnn: the recurrent baseline, likewise.
-      optimizer: Adam and its schedule.
-      training: the loss, and the parts in which it is computed.
-      mesh: how the devices are arranged.
-      evaluation: scoring during training.
-      decoding: beam search.
-      checkpoint: what is saved when.
-      logging: what is reported when.
-      profile: which steps are traced.
+      steps (optimizer steps): Length of the training, at most 1,000,000,000.
+      seed (random seed): Seed of the initial parameters, the order of the data and
+        dropout.
+      data: Corpora, filters and batches.
+      vocabulary: The subword vocabulary.
+      architecture: Which model is trained: the Transformer, or the recurrent baseline
+        of Table 1.
+      model: The Transformer; its `vocab_size` always equals `vocabulary.size`.
+      rnn: The recurrent baseline, likewise.
+      optimizer: Adam and its learning-rate schedule.
+      training: The loss, how a step is computed in parts, and when a run stops.
+      mesh: How parameters and batches are split over devices.
+      evaluation: Scoring the development set during training.
+      decoding: Beam search and sampling.
+      checkpoint: When checkpoints are saved, and which are kept.
+      logging: How often metrics are reported.
+      profile: Which steps are traced.
     """
 
     steps: int = 100_000
@@ -86,6 +100,8 @@ class Config:
             self.steps >= 1,
             f"steps={self.steps} must be at least 1. Change config.steps.",
         )
+        why = "12 days at 1,000 steps per second"
+        problems.limit("steps", self.steps, _MOST_STEPS, why=why)
         problems.require(
             0 <= self.seed < 2**32,
             f"seed={self.seed} must lie in [0, 2^32). Change config.seed.",
@@ -161,7 +177,7 @@ def parse(values: Mapping[str, Any]) -> Config:
     sections = {name for name, hint in known.items() if is_dataclass(hint)}
     top = {name: value for name, value in values.items() if name not in sections}
     plain = {name: hint for name, hint in known.items() if name not in sections}
-    arguments = check(top, plain, prefix="", problems=problems, hint=_hint)
+    arguments = check(top, plain, prefix="", problems=problems, hint=suggestion)
     for name in filter(sections.__contains__, known):  # in their order
         given = values.get(name, {})
         if isinstance(given, Mapping | config_dict.ConfigDict):
@@ -187,7 +203,7 @@ def _parse_section(
         if f"{name}.{field}" not in _DERIVED
     }
     found: list[str] = []
-    checked = check(given, hints, prefix=f"{name}.", problems=found, hint=_hint)
+    checked = check(given, hints, prefix=f"{name}.", problems=found, hint=suggestion)
     if name in ARCHITECTURES.values():
         vocabulary = into.get("vocabulary", VocabularyConfig())
         checked["vocab_size"] = vocabulary.size
@@ -209,20 +225,61 @@ def keys() -> list[str]:
     return list(defaults())
 
 
-def suggestion(name: str, known: list[str]) -> str:
+def choices() -> dict[str, tuple[str, ...]]:
+    """Maps the keys that take one of a few words to these words."""
+    words = {
+        "data.layout": LAYOUTS,
+        "architecture": tuple(ARCHITECTURES),
+        "training.gradient_dtype": GRADIENT_DTYPES,
+        "training.on_nonfinite": ON_NONFINITE,
+    }
+    for key, default in defaults().items():
+        section, _, name = key.rpartition(".")
+        if section in ARCHITECTURES.values() and isinstance(default, str):
+            words[key] = tuple(str(word) for word in MODEL_CHOICES[name])
+    return words
+
+
+def sections() -> list[str]:
+    """Lists the sections of the configuration, in their order."""
+    return [name for name, hint in get_type_hints(Config).items() if is_dataclass(hint)]
+
+
+def key_suggestions(name: str) -> tuple[list[str], str]:
+    """Finds the keys that a wrong one may have been meant to be.
+
+    Args:
+      name: the wrong key, `section.name` or `name`.
+
+    Returns:
+      The keys, and "". If `name` is a number that follows from another key: nothing,
+      and that key.
+
+    Example:
+      >>> key_suggestions("num_layers")
+      (['model.num_layers'], '')
+      >>> key_suggestions("model.vocab_size")
+      ([], 'vocabulary.size')
+    """
+    if name in _DERIVED:
+        return [], _DERIVED[name]
+    # The recurrent baseline shares names with the Transformer, which most mean.
+    usual = [key for key in keys() if not key.startswith("rnn.")]
+    near = similar(name, keys() if name.startswith("rnn.") else usual)
+    return near or similar(name, keys()), ""
+
+
+def suggestion(name: str) -> str:
     """Returns what a wrong key may have been meant to be, or "".
 
     Example:
-      >>> suggestion("model.vocab_size", keys())
+      >>> suggestion("model.vocab_size")
       ' It always equals vocabulary.size.'
     """
-    if name in _DERIVED:
-        return f" It always equals {_DERIVED[name]}."
-    return nearest(name, known)
-
-
-def _hint(key: str) -> str:
-    return suggestion(key, keys())
+    near, derived = key_suggestions(name)
+    if derived:
+        return f" It always equals {derived}."
+    return f" Did you mean {alternatives(near)}?" if near else ""
 
 
 def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any]:

@@ -1,35 +1,51 @@
-"""Config files: those that come with the package, and the user's own."""
+"""Finds, loads and explains configuration files: shipped ones, and the user's own."""
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from t2t_jax.config import default
-from t2t_jax.errors import ConfigError, InputMissingError
-from t2t_jax.parsing import nearest
+from t2t_jax.config import default, defaults, keys, sections, suggestion
+from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.parsing import KINDS
 
 # ml_collections loads a file as this module, into what the file before it has left.
 _MODULE = "config_config"
+_LOCKED = re.compile(r'Key "(\w+)" does not exist|instead of "(\w+)"')
+_FIELD = re.compile(r"'(\w+)\\*':")
+_OVERRIDE = re.compile(
+    r"Could not override field '(\w+)' .*\. (.*) is of original type <class '(\w+)'>"
+)
+_KINDS = {kind.__name__: text for kind, text in KINDS.items()}
 
 
-def shipped_configs() -> dict[str, Path]:
-    """Lists the config files that come with the package, by name.
+def shipped_folder() -> Path:
+    """Finds the folder of the shipped configurations: installed, or in a clone.
 
-    Returns:
-      Names such as "phrasebook" and their files, in a clone or an installed package.
+    Raises:
+      InputMissingError: The installation lacks them.
     """
     package = Path(__file__).parent
-    for folder in (package.parent / "configs", package / "configs"):
+    for folder in (package / "configs", package.parent / "configs"):
         if (folder / "phrasebook.py").is_file():
-            files = sorted(folder.glob("[!_]*.py"))
-            return {file.stem: file for file in files}
-    return {}
+            return folder
+    raise InputMissingError(
+        "The shipped configurations are not installed. Pass --config=FILE.py."
+    )
+
+
+def shipped_names() -> list[str]:
+    """Lists the names that `--config=NAME` takes."""
+    files = shipped_folder().glob("*.py")
+    return sorted(path.stem for path in files if path.stem != "__init__")
 
 
 def default_config() -> config_dict.ConfigDict:
@@ -73,16 +89,8 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
       >>> config.steps, load_config("table3:C_N2").model.num_layers
       (500, 2)
     """
-    path, _, row = str(name).partition(":")
-    shipped = shipped_configs()
-    file = Path(path) if Path(path).is_file() else shipped.get(path)
-    if file is None:
-        raise InputMissingError(
-            f"{path} is not a config file.{nearest(path, list(shipped))} Pass the path "
-            f"of a Python file, or one of {', '.join(shipped)}."
-        )
-    full = f"{file}:{row}" if row else str(file)
-    values, line = flags.FlagValues(), ["t2t_jax", f"--config={full}"]
+    path = resolve(str(name))
+    values, line = flags.FlagValues(), ["t2t_jax", f"--config={path}"]
     sys.modules.pop(_MODULE, None)
     try:
         config_flags.DEFINE_config_file(
@@ -92,54 +100,172 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
         config = values.config
         config.lock()
     except Exception as error:
-        raise config_file_error(full, error) from error
+        raise explained(path, error) from error
     finally:
         sys.modules.pop(_MODULE, None)
     return config
 
 
-def config_file_error(path: str, error: Exception) -> ConfigError:
-    """Explains why a config file that exists cannot be loaded.
+def is_file(path: str) -> bool:
+    """Tells whether a path that a user has typed is a file, whatever it contains."""
+    with suppress(OSError, ValueError):  # too long; a null byte
+        return Path(path).is_file()
+    return False
+
+
+def is_directory(path: str) -> bool:
+    """Tells whether a path that a user has typed is a directory."""
+    with suppress(OSError, ValueError):
+        return Path(path).is_dir()
+    return False
+
+
+def resolve(given: str) -> str:
+    """Returns the path of a configuration, `:ROW` included.
+
+    A name without a path separator and without `.py` is a shipped configuration;
+    anything else is a path.
 
     Args:
-      path: of the file, with its row.
-      error: what loading it has raised.
+      given: the value of `--config`.
 
-    Returns:
-      The error to raise, which names the line.
+    Raises:
+      InputMissingError: No configuration has that name.
+    """
+    name, colon, row = given.partition(":")
+    if not name or "/" in name or name.endswith(".py"):
+        return given
+    known = shipped_names()
+    if name in known:
+        return f"{shipped_folder() / name}.py{colon}{row}"
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean --config={near[0]}?" if near else ""
+    if is_file(name):
+        hint = f" Pass a path as --config=./{name}."
+    raise InputMissingError(
+        f"--config={name}: no shipped configuration has this name.{hint} "
+        f"Shipped: {', '.join(known)}. Files end in .py."
+    )
+
+
+def explained(path: str, error: Exception) -> UserError:
+    """Explains why a configuration file cannot be loaded.
+
+    Args:
+      path: the value of `--config`, resolved; `:ROW` may follow the path.
+      error: what loading it has raised.
     """
     name, _, row = path.partition(":")
-    raised = [cause for cause in _causes(error) if isinstance(cause, ConfigError)]
-    if raised:  # The first one: ml_collections wraps what a config file raises.
+    if is_directory(name):
+        return InputMissingError(f"--config={name} is a directory. Pass a Python file.")
+    if not name or not is_file(name):
+        return _missing(path)
+    causes = list(_causes(error))
+    raised = [cause for cause in causes if isinstance(cause, ConfigError)]
+    if raised:  # The first one: ml_collections wraps what a configuration raises.
         return raised[-1]
-    if row and "positional argument" in str(error):
-        return ConfigError(
-            f"{name} has no rows. Leave :{row} out, or use a file that has rows, such "
-            "as configs/table3.py."
+    text = str(causes[-1])  # the innermost; the others quote its traceback
+    if "positional argument" in text and "get_config()" in text:
+        wrong = f"{name} has no rows. Leave :{row} out, or pass a file with rows"
+        if not row:
+            wrong = f"{name} has rows. Pass one of them, as --config={name}:ROW"
+        return ConfigError(f"--config={path}: {wrong}, such as --config=table3:base.")
+    frame = _frame_in(name, causes)
+    where = f"{name}, line {frame.lineno}" if frame else name
+    line = (frame.line or "") if frame else ""
+    return ConfigError(_reason(causes, where=where, line=line, path=path))
+
+
+def _missing(path: str) -> InputMissingError:
+    name, colon, row = path.partition(":")
+    row = f"{colon}{row}"
+    where = "" if Path(name).is_absolute() else f" in {Path.cwd()}"
+    stem = Path(name).stem
+    try:
+        known = shipped_names()
+    except InputMissingError:
+        known = []
+    if stem in known:
+        return InputMissingError(
+            f"--config={name}: there is no such file{where}. The shipped configuration "
+            f"of that name is --config={stem}{row}."
         )
-    line = next(
-        (
-            f", line {frame.lineno}"
-            for frame in reversed(traceback.extract_tb(error.__traceback__))
-            if Path(frame.filename).name == Path(name).name
-        ),
-        "",
+    listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
+    return InputMissingError(
+        f"--config={name}: there is no such file{where if name else ''}. "
+        f"Pass a Python file{listed}."
     )
+
+
+def _reason(causes: list[BaseException], *, where: str, line: str, path: str) -> str:
+    """Writes why a file that is there cannot be loaded.
+
+    Args:
+      causes: what was raised, the first error last.
+      where: the file and the line.
+      line: the text of that line.
+      path: the value of `--config`.
+    """
+    texts, origin = [str(cause) for cause in causes], causes[-1]
+    name, _, row = path.partition(":")
+    if "object has no attribute 'lock'" in texts[0]:
+        return (
+            f"{name}: get_config() did not return a configuration. Start it with "
+            "config = t2t_jax.config.default(), and end it with return config."
+        )
+    if "has no attribute 'get_config'" in "".join(texts):
+        return (
+            f"{name} does not define get_config(). Define it, and return a "
+            "configuration that starts from t2t_jax.config.default()."
+        )
+    for text in texts:
+        if wrong_key := _LOCKED.search(text):
+            key = _section_with(_FIELD.findall(text)) + (wrong_key[1] or wrong_key[2])
+            return f"{where}: There is no key config.{key}.{suggestion(key)}"
+        if wrong_type := _OVERRIDE.search(text):
+            return f"{where}: {_wrong_type(*wrong_type.groups(), line=line)}"
     hint = f" (with the argument {row!r})" if row else ""
-    return ConfigError(f"{name}{line} cannot be loaded{hint}: {_gist(error)}")
+    first = (str(origin).splitlines() or [""])[0]
+    return f"{where} cannot be loaded{hint}: {type(origin).__name__}: {first}"
+
+
+def _wrong_type(name: str, value: str, kind: str, *, line: str) -> str:
+    """Writes which key was given a value of the wrong type.
+
+    Args:
+      name: of the key, without its section.
+      value: what it was given.
+      kind: the type of that, as Python names it.
+      line: of the file; it tells the section if several have such a key.
+    """
+    known = [key for key in keys() if key.rpartition(".")[2] == name]
+    key = next((key for key in known if key in line), known[0] if known else name)
+    wanted = KINDS[type(defaults().get(key, ""))]
+    return (
+        f"config.{key} must be {wanted}, and {value} is "
+        f"{_KINDS.get(kind, 'something else')}. Change config.{key}."
+    )
+
+
+def _section_with(fields: list[str]) -> str:
+    """Returns `section.` of the section that has these keys, or ""."""
+    for section in sections():
+        if fields and {f"{section}.{field}" for field in fields} <= set(keys()):
+            return f"{section}."
+    return ""
+
+
+def _frame_in(name: str, causes: list[BaseException]) -> traceback.FrameSummary | None:
+    """Finds the line of the file in which an error was raised, if in one."""
+    for cause in causes:
+        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
+            if Path(frame.filename).name == Path(name).name:
+                return frame
+    return None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, what it came of, what that came of, and so on."""
+    """Yields an error, its cause, the cause of that, and so on."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _gist(error: Exception) -> str:
-    """Keeps the first line of a message, and the last, which may hold a cause."""
-    # ml_collections quotes some messages, which hides that they have lines.
-    text = str(error).replace("\\n", "\n").strip(" \n'")
-    first, *others = text.splitlines() or [""]
-    first = first.partition(" Other fields present")[0]
-    return "\n".join([f"{type(error).__name__}: {first}", *others[-1:]])

@@ -99,6 +99,27 @@ class Problems:
         if not holds:
             self.found.append(message)
 
+    def limit(self, key: str, value: float, most: int, *, why: str = "") -> None:
+        """Notes a value of a configuration key that is absurdly large.
+
+        Args:
+          key: of the configuration, `section.name`.
+          value: what it is set to.
+          most: the largest value that makes sense.
+          why: a clause for the message; "" for none.
+
+        Example:
+          >>> problems = Problems()
+          >>> problems.limit("data.workers", 5_000, 1_024)
+          >>> problems.found
+          ['data.workers=5,000 must be at most 1,024. Change config.data.workers.']
+        """
+        reason = f": {why}" if why else ""
+        self.require(
+            value <= most,
+            f"{key}={value:,} must be at most {most:,}{reason}. Change config.{key}.",
+        )
+
     def raise_if_any(self, error: type[UserError] = ConfigError) -> None:
         """Raises one `error` with all the messages, if there are any."""
         if self.found:

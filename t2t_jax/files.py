@@ -148,10 +148,18 @@ def require_file(path: Path, *, mend: str) -> int:
       Its size in bytes.
 
     Raises:
-      DataError: it is a directory, or a pipe or a device, which may never end.
+      DataError: it is a directory, a loop of links, or a pipe or a device, which may
+        never end.
       OSError: it is not there.
     """
-    found = path.stat()
+    try:
+        found = path.stat()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise DataError(
+            f"{path} must be a file, and is a loop of links. {mend}"
+        ) from error
     if not stat.S_ISREG(found.st_mode):
         kind = "directory" if stat.S_ISDIR(found.st_mode) else "pipe or a device"
         raise DataError(f"{path} must be a file, and is a {kind}. {mend}")

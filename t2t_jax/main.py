@@ -1,4 +1,4 @@
-"""The command line: `python -m t2t_jax.main --config=configs/own_text.py`.
+"""The command line: `t2t-jax train --config=own_text`, or `python -m t2t_jax`.
 
 Flags become options, and a file of `cli/` does the rest. A user's mistake ends here
 in its messages and its exit code; only a mistake of the program shows a traceback.
@@ -79,10 +79,15 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli import flags
     from t2t_jax.cli.modes import TOGETHER
-    from t2t_jax.cli.usage import usage
+    from t2t_jax.cli.usage import requested
+    from t2t_jax.cli.version import version_text
 
-    if {"--help", "-h", "-help", "--helpfull"} & set(argv):
-        print(usage(), end="")
+    line = flags.read_line(argv)
+    text = requested(line)
+    if text is None and line.last("version") is not None:
+        text = f"{version_text()}\n"
+    if text is not None:
+        print(text, end="")
         return 0
     options = flags.parse_argv(argv)
     name_flags(vars(options))

@@ -3,25 +3,72 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.errors import ConfigError
 
+KINDS: dict[type, str] = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+}
+"""What a value of each type is called in messages and in the help."""
 
-def nearest(name: str, known: list[str]) -> str:
-    """Returns " Did you mean …?" for the known name nearest to `name`, or "".
+
+def alternatives(words: Sequence[str], *, word: str = "or") -> str:
+    """Joins words to a list in prose.
+
+    Example:
+      >>> alternatives(["a", "b", "c"])
+      'a, b or c'
+    """
+    return f" {word} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def similar(name: str, known: Sequence[str]) -> list[str]:
+    """Finds the known names that a wrong one may have been meant to be.
+
+    Args:
+      name: the wrong name, `section.name` or `name`.
+      known: the right ones.
+
+    Returns:
+      Those with the same last word, of the nearest section if that is near to one of
+      theirs; if there are none, the one with the nearest spelling; or nothing.
+
+    Example:
+      >>> similar("data.d_model", ["model.d_model", "seed"])
+      ['model.d_model']
+    """
+    section, _, last = name.rpartition(".")
+    same = [key for key in known if key.rpartition(".")[2] == last]
+    if same:
+        near = difflib.get_close_matches(
+            section, [key.rpartition(".")[0] for key in same], n=1
+        )
+        of_section = [key for key in same if key.rpartition(".")[0] in near]
+        return of_section or same
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return near
+    tails = {key.rpartition(".")[2]: key for key in reversed(known)}
+    # Words are short: below this cutoff "file" is near to "flagfile".
+    return [
+        tails[tail] for tail in difflib.get_close_matches(last, tails, n=1, cutoff=0.75)
+    ]
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Returns " Did you mean …?" for the known names nearest to `name`, or "".
 
     Example:
       >>> nearest("stps", ["steps", "seed"])
       ' Did you mean steps?'
     """
-    near = difflib.get_close_matches(name, known, n=1)
-    if not near:  # A right last word in a wrong section: data.d_model.
-        last = name.rsplit(".", 1)[-1]
-        tails = {key.rsplit(".", 1)[-1]: key for key in known}
-        near = [tails[t] for t in difflib.get_close_matches(last, list(tails), n=1)]
-    return f" Did you mean {near[0]}?" if near else ""
+    near = similar(name, known)
+    return f" Did you mean {alternatives(near)}?" if near else ""
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -68,8 +115,7 @@ def check(
             checked[name] = value
         else:
             problems.append(
-                f"{key}={value!r} must be of type {wanted.__name__}. "
-                f"Change config.{key}."
+                f"{key}={value!r} must be {KINDS[wanted]}. Change config.{key}."
             )
     return checked
 

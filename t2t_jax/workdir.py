@@ -398,13 +398,26 @@ class Workdir:
         write_whole(folder / f"{step}.txt", text)
 
 
+def runs_under(folder: Path) -> list[Path]:
+    """Lists the runs and models directly in a directory, newest first."""
+    found = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            with suppress(OSError):
+                changed = (path / "config.json").stat().st_mtime
+                found.append((changed, path))
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def runs_near(path: Path) -> list[Path]:
+    """Lists the runs and models in a directory, beside it and under `runs`."""
+    folders = dict.fromkeys([path, path.parent, path.parent / "runs", Path("runs")])
+    return list(dict.fromkeys(run for folder in folders for run in runs_under(folder)))
+
+
 def _suggested(path: Path) -> str:
     """Names the run that a wrong path may mean, or the runs that are near it."""
-    runs: dict[str, str] = {}
-    for folder in (path, path.parent, Path("runs")):
-        with suppress(OSError):
-            for file in sorted(folder.glob("*/config.json")):
-                runs.setdefault(file.parent.name, str(file.parent))
+    runs = {run.name: str(run) for run in runs_near(path)}
     if near := get_close_matches(path.name, runs, n=1):
         return f" Did you mean {runs[near[0]]}?"
     listed = ", ".join(list(runs.values())[:_MOST_LISTED])

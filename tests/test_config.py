@@ -83,13 +83,13 @@ def test_a_whole_number_will_do_for_a_float():
             {"data": {"d_model": 3}},
             r"no key config\.data\.d_model\. Did you mean model\.d_model\?",
         ),
-        ({"steps": "7"}, r"steps='7' must be of type int\. Change config\.steps\."),
-        ({"steps": 7.0}, r"steps=7\.0 must be of type int"),
-        ({"steps": True}, r"steps=True must be of type int"),
-        ({"model": {"dropout": None}}, r"model\.dropout=None must be of type float"),
+        ({"steps": "7"}, r"steps='7' must be an integer\. Change config\.steps\."),
+        ({"steps": 7.0}, r"steps=7\.0 must be an integer"),
+        ({"steps": True}, r"steps=True must be an integer"),
+        ({"model": {"dropout": None}}, r"model\.dropout=None must be a number"),
         (
             {"optimizer": {"peak_learning_rate": "big"}},
-            r"peak_learning_rate='big' must be of type float",
+            r"peak_learning_rate='big' must be a number",
         ),
         ({"model": 3}, r"model=3 must hold keys"),
         ({"vocabulary": "file"}, r"vocabulary='file' must hold keys"),
@@ -166,16 +166,55 @@ def test_a_run_of_before_these_keys_goes_on_as_it_was():
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "said"),
+    ("name", "meant"),
     [
+        ("model.d_modle", " Did you mean model.d_model?"),
+        ("num_layers", " Did you mean model.num_layers?"),
+        ("data.num_layers", " Did you mean model.num_layers?"),
+        ("rnn.num_lyers", " Did you mean rnn.num_layers?"),
+        ("d_hidden", " Did you mean rnn.d_hidden?"),
         (
-            "model.d_modle",
-            ["model.d_model", "model.d_k"],
-            " Did you mean model.d_model?",
+            "every_steps",
+            " Did you mean evaluation.every_steps, checkpoint.every_steps or "
+            "logging.every_steps?",
         ),
-        ("d_ff", ["model.d_ff", "seed"], " Did you mean model.d_ff?"),
-        ("zzz", ["model.d_ff", "seed"], ""),
+        ("evaluaton.every_steps", " Did you mean evaluation.every_steps?"),
+        ("model.vocab_size", " It always equals vocabulary.size."),
+        ("zzz", ""),
     ],
 )
-def test_a_suggestion_is_the_nearest_name_or_nothing(name, known, said):
-    assert suggestion(name, known) == said
+def test_a_suggestion_is_what_was_meant_or_nothing(name, meant):
+    assert suggestion(name) == meant
+
+
+@pytest.mark.parametrize(
+    ("key", "most"),
+    [
+        ("steps", 1_000_000_000),
+        ("data.workers", 1_024),
+        ("data.tokens_per_batch", 100_000_000),
+        ("data.row_length", 1_000_000),
+        ("vocabulary.size", 1_000_000),
+        ("decoding.beam_size", 1_000),
+        ("decoding.tokens_per_batch", 100_000_000),
+        ("decoding.max_source_length", 1_000_000),
+        ("decoding.max_extra_tokens", 1_000_000),
+        ("optimizer.warmup_steps", 1_000_000_000),
+        ("training.micro_batches", 100_000),
+        ("training.step_timeout", 31_536_000),
+        ("model.num_layers", 1_000),
+        ("mesh.fsdp", 100_000),
+    ],
+)
+def test_an_absurd_size_is_refused_with_its_limit(key, most):
+    section, _, name = key.rpartition(".")
+    value = 10**12
+    (said,) = [
+        problem
+        for problem in problems_of(
+            {section: {name: value}} if section else {name: value}
+        )
+        if "must be at most" in problem and key in problem.split("=")[0]
+    ]
+    assert f"must be at most {most:,}" in said
+    assert f"Change config.{key}." in said

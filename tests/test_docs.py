@@ -88,7 +88,7 @@ def test_the_restore_order_is_said_as_the_code_has_it():
 
 def test_every_fault_has_a_row_and_a_proof():
     rows = table("What was done to it")
-    assert [row[0] for row in rows] == [str(number) for number in range(1, 19)]
+    assert [row[0] for row in rows] == [str(number) for number in range(1, 23)]
     for row in rows:
         assert re.findall(r"\((\.\./tests/[\w/.]+)\)", row[-1])
 
@@ -121,4 +121,16 @@ def test_every_flag_and_key_exists(page):
     for key in re.findall(r"config\.([a-z]+\.[a-z_]+)", TEXT[page]):
         assert key in [*keys(), "json"] or key.endswith(".json")
     for flag in re.findall(r"`--([a-z_]+)[=`]", TEXT[page]):
-        assert flag in [*FLAGS, "config", "signal"]
+        assert flag in [*FLAGS, "config", "help", "signal"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "WORKSPACE.md", "launch/README.md", "benchmarks/README.md", *PAGES],
+)
+def test_no_page_names_an_unknown_key(page):
+    from t2t_jax.config import keys
+
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for key in re.findall(r"--config\.([a-z]+(?:\.[a-z_0-9]+)?)\b", text):
+        assert key in keys()

@@ -52,7 +52,7 @@ def raising(error):
 def test_help_goes_to_stdout_and_is_no_error(capsys, argument):
     assert main(["--workdri=x", argument]) == 0
     out, err = capsys.readouterr()
-    assert "--config.model.d_model" in out
+    assert "--workdir=DIR" in out
     assert err == ""
 
 
@@ -62,9 +62,9 @@ def test_help_goes_to_stdout_and_is_no_error(capsys, argument):
         (["--stpes=3"], 64, "There is no flag --stpes"),
         (["stray"], 64, "'stray'"),
         (["--config=nothere.py"], 66, "nothere.py"),
-        (["--mode=translate", "--workdir=nothere"], 66, "not a run or a model"),
+        (["--mode=translate", "--workdir=nothere"], 66, "is not a run or a model"),
         (["--config.steps=0"], 78, "steps=0 must be at least 1"),
-        (["--config.model.d_modle=8"], 78, "Did you mean model.d_model?"),
+        (["--config.model.d_modle=8"], 78, "Did you mean --config.model.d_model?"),
     ],
 )
 def test_a_mistake_ends_in_a_message_and_its_code(capsys, argv, code, said):
@@ -115,6 +115,13 @@ def test_a_hundred_problems_are_not_all_shown_but_counted(fake_mode, capsys):
     assert main([]) == 65
     lines = capsys.readouterr().err.splitlines()
     assert lines[19:] == ["error: line 19", "error: and 80 more."]
+
+
+def test_equal_problems_are_one_line_with_their_number(fake_mode, capsys):
+    fake_mode(raising(errors.DataError(["line 3", "the same", "the same"])))
+    assert main([]) == 65
+    said = capsys.readouterr().err
+    assert said == "error: line 3\nerror: the same (2 times)\n"
 
 
 def test_a_full_disk_is_74_and_no_traceback(fake_mode, capsys):
@@ -258,7 +265,14 @@ def test_a_reader_who_has_had_enough_is_no_error():
 
 
 @pytest.mark.parametrize(
-    ("argv", "code"), [(["--help"], 0), (["--config.steps=0"], 78), (["--x=1"], 64)]
+    ("argv", "code"),
+    [
+        (["--help=all"], 0),
+        (["--version"], 0),
+        (["--config.steps=0"], 78),
+        (["--x=1"], 64),
+        (["translate"], 64),
+    ],
 )
 def test_help_and_configuration_errors_need_no_jax(argv, code):
     program = (
@@ -274,9 +288,10 @@ def test_help_and_configuration_errors_need_no_jax(argv, code):
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
-def test_the_module_is_a_program():
+@pytest.mark.parametrize("module", ["t2t_jax", "t2t_jax.main"])
+def test_the_module_is_a_program(module):
     done = subprocess.run(
-        [sys.executable, "-m", "t2t_jax.main", "--mode=trian"],
+        [sys.executable, "-m", module, "--mode=trian"],
         capture_output=True,
         text=True,
         check=False,

@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.tiny import ROOT, environment
 
+PROJECT = "https://github.com/t2t-jax/t2t_jax"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -32,19 +33,40 @@ def test_the_python_script_runs_as_printed():
     assert done.stdout.strip() == re.search(r"print\(.*#\s*(.*)", script)[1]
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)\)", README))
-def test_every_link_into_the_repository_leads_somewhere(target):
-    assert (ROOT / target).exists()
+LINKS = re.findall(r"\]\(([^)]+)\)", README)
+
+
+@pytest.mark.parametrize("target", LINKS)
+def test_a_link_works_on_a_package_index_and_leads_somewhere(target):
+    # README.md is the package's long description, where relative links are broken.
+    assert target.startswith("https://")
+    if not target.startswith(PROJECT):
+        return
+    inside, _, anchor = target.removeprefix(PROJECT).partition("#")
+    path = ROOT / re.sub(r"^/(blob|tree)/main/", "", inside or "README.md")
+    assert path.exists()
+    assert inside.startswith("/tree") == (bool(inside) and path.is_dir())
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
+        assert anchor in [anchor_of(heading) for heading in headings]
+
+
+def anchor_of(heading: str) -> str:
+    """Returns the anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_flag_and_mode_it_names_exists():
     from t2t_jax.cli.modes import MODES
-    from t2t_jax.cli.usage import usage
+    from t2t_jax.cli.options import FLAGS
     from t2t_jax.config import keys
+    from t2t_jax.config_files import shipped_names
 
-    for mode in re.findall(r"--mode=(\w+)", README):
-        assert mode in MODES
+    for mode in re.findall(r"--mode=(\w+)|t2t-jax (\w+)", README):
+        assert "".join(mode) in MODES
     for key in re.findall(r"--config\.([a-z_.]+)", README):
         assert key in keys()
     for flag in re.findall(r"--([a-z_]+)=", README):
-        assert f"--{flag} " in usage() or flag == "config"
+        assert flag in [*FLAGS, "config", "help"]
+    for name in re.findall(r"--config=([a-z0-9_]+)[`:]", README):
+        assert name in shipped_names()

@@ -17,12 +17,13 @@ class CheckpointConfig:
     new best development BLEU; with all three at 0 nothing else is.
 
     Attributes:
-      every_steps: optimizer steps between periodic checkpoints.
-      every_minutes: minutes of training between periodic checkpoints.
+      every_steps (optimizer steps): Interval of periodic checkpoints; 0 for none.
+      every_minutes (minutes): Training time between periodic checkpoints; 0 for none.
         Paper: §6.1 writes one every 10 minutes.
-      every_epochs: passes over the corpus between periodic checkpoints.
-      keep: periodic checkpoints kept, the newest; the best and the last one are
-        kept beside them. Paper: §6.1 averages the last 5 (base) or 20 (big).
+      every_epochs (epochs): Passes over the corpus between periodic checkpoints; 0 for
+        none.
+      keep (checkpoints): Number of newest periodic checkpoints kept, beside the best
+        and the last one. Paper: §6.1 averages the last 5 (base) or 20 (big).
     """
 
     every_steps: int = 0

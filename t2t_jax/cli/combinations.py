@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from t2t_jax.cli import flag_rules
-from t2t_jax.cli.modes import MODES
-from t2t_jax.cli.options import COMPANIONS, FLAGS, FORMATS, RIVALS
+from t2t_jax.cli.modes import MODES, READS_RUN
+from t2t_jax.cli.options import COMPANIONS, FLAGS, FORMATS, RIVALS, meaning
 from t2t_jax.cli.translation_flags import OF_SAMPLES
 from t2t_jax.config import Config
-from t2t_jax.parsing import nearest
+from t2t_jax.parsing import alternatives, nearest
+from t2t_jax.workdir import runs_near
+
+_MOST_RUNS = 5
 
 
 def value(name: str, values: flags.FlagValues) -> Any:
@@ -26,11 +29,12 @@ def value(name: str, values: flags.FlagValues) -> Any:
     return flag_rules.read(rule, given, flag=name) if rule else given
 
 
-def problems(values: flags.FlagValues) -> list[str]:
+def problems(values: flags.FlagValues, *, has_config: bool) -> list[str]:
     """Lists what is wrong with flags that were read, beside the configuration.
 
     Args:
       values: all flags of the table.
+      has_config: whether `--config` was given.
 
     Returns:
       One message for each mistake.
@@ -39,16 +43,14 @@ def problems(values: flags.FlagValues) -> list[str]:
     if mode not in MODES:
         near = nearest(mode, list(MODES))
         return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
-    found = []
+    found = _of_other_modes(values)
+    # With --config it is runs/NAME of that configuration, as in training.
+    if mode in READS_RUN and not values["workdir"].present and not has_config:
+        found.append(f"--mode={mode} requires --workdir, the run to use.{_runs_hint()}")
     for name, flag in FLAGS.items():
-        if mode not in flag.modes and values[name].present:
-            found.append(
-                f"--{name} belongs to --mode={_alternatives(flag.modes)}, and the "
-                f"mode is {mode}. Remove it or change --mode."
-            )
         spared = flag.unless and values[flag.unless].value
         if mode in flag.needed and not values[name].value and not spared:
-            found.append(f"--mode={mode} needs --{name}. {flag.help}")
+            found.append(f"--mode={mode} requires --{name}. {meaning(name, mode)}")
         try:
             value(name, values)
         except ValueError as error:
@@ -56,20 +58,49 @@ def problems(values: flags.FlagValues) -> list[str]:
     return found + _combination_problems(values)
 
 
+def _runs_hint() -> str:
+    """Advises which `--workdir` to pass."""
+    runs = runs_near(Path("runs"))
+    if not runs:
+        return " Train first, or pass the --workdir of a run."
+    named = ", ".join(str(run) for run in runs[:_MOST_RUNS])
+    more = f" and {len(runs) - _MOST_RUNS} more" if len(runs) > _MOST_RUNS else ""
+    return f" Pass --workdir={runs[0]} or another. Runs, newest first: {named}{more}."
+
+
 def ignored(values: flags.FlagValues, config: Config) -> list[str]:
-    """Lists the flags that a configuration has no use for, a message for each.
+    """Lists the flags that a configuration has no use for.
 
     Args:
       values: all flags of the table.
       config: of the run, with all that the command line changes.
+
+    Returns:
+      One message, or none.
     """
-    if config.decoding.sample:
+    given = [f"--{name}" for name in OF_SAMPLES if values[name].present]
+    if config.decoding.sample or not given:
         return []
+    verb = "is" if len(given) == 1 else "are"
     return [
-        f"--{name} is for samples, and without --sample the best translation is "
-        "searched for. Give both, or neither."
-        for name in OF_SAMPLES
-        if values[name].present
+        f"{alternatives(given, word='and')} {verb} for samples, and without --sample "
+        "the best translation is searched for. Pass --sample too, or leave "
+        f"{'it' if len(given) == 1 else 'them'} out."
+    ]
+
+
+def _of_other_modes(values: flags.FlagValues) -> list[str]:
+    """Lists the flags that the mode does not take; those of the same modes at once."""
+    wrong: dict[tuple[str, ...], list[str]] = {}
+    for name, flag in FLAGS.items():
+        if values.mode not in flag.modes and values[name].present:
+            wrong.setdefault(flag.modes, []).append(f"--{name}")
+    return [
+        f"{alternatives(names, word='and')} {'is' if len(names) == 1 else 'are'} only "
+        f"valid with --mode={alternatives(modes)} (mode is {values.mode}). Choose "
+        "another mode, or leave "
+        f"{'it' if len(names) == 1 else 'them'} out."
+        for modes, names in wrong.items()
     ]
 
 
@@ -79,12 +110,14 @@ def _combination_problems(values: flags.FlagValues) -> list[str]:
     for (mode, name), other in COMPANIONS.items():
         if (mode, values[name].present) == (values.mode, 1) and not values[other].value:
             found.append(
-                f"--{name} means nothing to --mode={mode} without --{other}. Give "
-                "both, or neither."
+                f"--{name} requires --{other} with --mode={mode}. Pass both, or "
+                "neither."
             )
     for (mode, name), other in RIVALS.items():
         if values.mode == mode and values[name].present and values[other].present:
-            found.append(f"--{name} and --{other} exclude each other. Give one.")
+            found.append(
+                f"--{name} and --{other} are mutually exclusive. Pass one of them."
+            )
     known = FORMATS.get(values.mode, ())
     if known and values.format not in ("", *known):
         found.append(
@@ -92,7 +125,3 @@ def _combination_problems(values: flags.FlagValues) -> list[str]:
             f"--mode={values.mode}."
         )
     return found
-
-
-def _alternatives(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -15,6 +15,8 @@ from t2t_jax.parallelism.config import MeshConfig
 if TYPE_CHECKING:
     from jax.sharding import Mesh
 
+_MOST_DEVICES = 10_000  # JAX takes about 10 s to simulate 2,000
+
 
 def run(options: Options) -> int:
     """Prints a report on stdout: for people, or one JSON object; returns 0.
@@ -57,6 +59,12 @@ def require_arrangement(config: MeshConfig, *, devices: int) -> None:
     Raises:
       ConfigError: they cannot.
     """
+    if max(devices, _fewest(config)) > _MOST_DEVICES:
+        raise ConfigError(
+            f"--mode=describe simulates at most {_MOST_DEVICES:,} devices, and "
+            f"{max(devices, _fewest(config)):,} were asked for. Change --devices or "
+            "config.mesh."
+        )
     if devices and not _fits(config, devices):
         wanted = "a multiple of " if _is_open(config) else ""
         raise ConfigError(

@@ -30,7 +30,7 @@ def sections(told: _Told) -> list[Section]:
     return [
         _configuration(told),
         *_differences(told),
-        _departures(told),
+        *_exactness(told),
         _parameters(told),
         *_results(told),
         _flops(told),
@@ -101,12 +101,20 @@ def _is_place(key: str) -> bool:
     return key in _PLACES or key.partition(".")[0] in _PLACES
 
 
-def _departures(told: _Told) -> Section:
-    rows = []
+def _exactness(told: _Told) -> Iterator[Section]:
+    """Yields what is exactly the paper's, and in two groups what is not."""
+    exact = [(entry["name"], entry["paper"]) for entry in told["exact"]]
+    yield Section("Exactly the paper's", exact)
+    groups: dict[str, list[tuple[str, str, str]]] = {
+        "Not the paper's by default": [],
+        "Not the paper's by choice of this configuration": [],
+    }
     for entry in told["departures"]:
+        rows = list(groups.values())[bool(entry["key"])]
         rows.append((entry["name"], "paper", entry["paper"]))
         rows.append((f"  {entry['key']}".rstrip(), "here", entry["here"]))
-    return Section("Departures from the paper", rows)
+    for title, rows in groups.items():
+        yield Section(title, rows, notes=[] if rows else ["Nothing."])
 
 
 def _parameters(told: _Told) -> Section:

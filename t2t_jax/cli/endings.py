@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,9 +101,12 @@ def _lost(error: BaseException) -> str:
 
 
 def _told(error: UserError) -> int:
-    shown = error.problems[:_SHOWN_PROBLEMS]
-    lines = [f"error: {_with_flag(problem)}" for problem in shown]
-    hidden = len(error.problems) - len(shown) + error.unlisted
+    counted = Counter(map(_with_flag, error.problems))
+    lines = [
+        f"error: {problem}" + (f" ({times:,} times)" if times > 1 else "")
+        for problem, times in list(counted.items())[:_SHOWN_PROBLEMS]
+    ]
+    hidden = len(counted) - len(lines) + error.unlisted
     if hidden:
         lines.append(f"error: and {hidden} more.")
     _write(lines)

@@ -72,7 +72,7 @@ def _check(options: Options) -> None:
     )
     problems.require(
         options.output != "-",
-        "--mode=export needs --output. It names the directory to make.",
+        "--mode=export requires --output. Pass the directory to create.",
     )
     given = options.quantization
     problems.require(

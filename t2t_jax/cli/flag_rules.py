@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from t2t_jax.cli.arguments import shown
 from t2t_jax.parallelism.clusters import split_address
+
+_MOST_SHARDS = 100_000
+"""Each is a file; a job has minutes of work for every one."""
 
 PROTOCOLS = ("vaswani2017",)
 
@@ -17,12 +22,14 @@ class Flag(NamedTuple):
 
     Attributes:
       default: its value where it is not given; "false" makes it a switch.
-      modes: those in which it means something; in others it is refused.
-      help: one sentence.
-      needed: the modes that cannot do without it.
-      unless: a switch with which they can.
+      modes: those that take it; others refuse it.
+      help: one sentence for `--help`, true in every mode.
+      needed: the modes that require it.
+      unless: a switch with which they do not.
       rule: what a value must be, a name in `RULES`; "" is anything.
-      key: of the configuration, for which the flag is a shorter way to write.
+      key: the configuration key that the flag is short for.
+      metavar: what stands for the value in `--help`.
+      choices: the values that it takes, if they are few in every mode.
     """
 
     default: str
@@ -32,6 +39,8 @@ class Flag(NamedTuple):
     unless: str = ""
     rule: str = ""
     key: str = ""
+    metavar: str = "VALUE"
+    choices: tuple[str, ...] = ()
 
 
 def read(rule: str, value: str, *, flag: str) -> Any:
@@ -56,13 +65,20 @@ def read(rule: str, value: str, *, flag: str) -> Any:
     try:
         return make(value)
     except ValueError as error:
-        raise ValueError(f"--{flag}={value} must be {must}.") from error
+        raise ValueError(f"--{flag}={shown(value)} must be {must}.") from error
 
 
 def _count(value: str) -> int:
     if value and (not value.isdecimal() or int(value) < 1):
         raise ValueError
     return int(value or 0)
+
+
+def _shards(value: str) -> int:
+    shards = _count(value)
+    if shards > _MOST_SHARDS:
+        raise ValueError
+    return shards
 
 
 def _index(value: str) -> int | None:
@@ -72,6 +88,8 @@ def _index(value: str) -> int | None:
 
 
 def _path(value: str) -> str:
+    if "\0" in value or any(len(os.fsencode(p)) > 255 for p in value.split("/")):
+        raise ValueError
     try:
         return str(Path(value).expanduser()) if value[:1] == "~" else value
     except RuntimeError as error:
@@ -124,13 +142,18 @@ def _protocol(value: str) -> str:
     return value
 
 
+_PATH = "a path with valid names, ~user being a user of this machine"
 RULES: dict[str, tuple[Callable[[str], Any], str]] = {
-    "count": (_count, "a whole number from 1"),
-    "index": (_index, "a whole number from 0"),
-    "path": (_path, "a path whose ~user is a user of this machine"),
-    "paths": (_paths, "paths with commas between, whose ~users are of this machine"),
+    "count": (_count, "an integer from 1"),
+    "shards": (_shards, f"an integer from 1 to {_MOST_SHARDS:,}"),
+    "index": (_index, "an integer from 0"),
+    "path": (_path, _PATH),
+    "paths": (
+        _paths,
+        f"{_PATH}, or several with commas between",
+    ),
     "address": (_address, "host:port, such as node-0:1234 or [::1]:1234"),
-    "steps": (_steps, "whole numbers with commas between, such as 1000,2000"),
+    "steps": (_steps, "integers with commas between, such as 1000,2000"),
     "positive": (_positive, "a number above 0"),
     "loss": (_loss, "a number from 0"),
     "share": (_share, "a number above 0 and at most 1"),

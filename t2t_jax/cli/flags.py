@@ -1,7 +1,8 @@
-"""From the command line to `Options`: all mistakes at once, none with a traceback."""
+"""Parses the command line into `Options`: reports all mistakes, never a traceback."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,54 +10,43 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
+from t2t_jax import config_files
 from t2t_jax.cli import combinations, mistakes
-from t2t_jax.cli.modes import WITHOUT_RUN
+from t2t_jax.cli.arguments import Argument, CommandLine, split
+from t2t_jax.cli.modes import MODES, WITHOUT_RUN
 from t2t_jax.cli.options import FLAGS, Options
-from t2t_jax.config import ARCHITECTURES, Config, keys, parse, to_dict
-from t2t_jax.config_files import shipped_configs
+from t2t_jax.config import ARCHITECTURES, Config, defaults, parse, to_dict
 from t2t_jax.differences import require_resumable
-from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.workdir import Workdir
-
-WORDS = {"config.training.micro_batches": {"auto": "0"}}
-"""The words that some flags take in the place of a number."""
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
     """Turns the command line (without the program's name) into `Options`.
 
+    A mode's name may stand first instead of `--mode`.
+
     Raises:
-      UserError: whatever the user must mend, all of it at once.
+      UserError: all mistakes of the command line.
     """
-    argv, config_given = _config_first(spelled_out(argv))
-    mistakes.require_config_file(argv[0].partition("=")[2])
-    values, rest, broken = _readable(argv)
-    problems = []
-    if long_forms := _long_forms(values):
-        typed = _overrides(values)
-        values, rest, broken = _readable([*argv, *long_forms])
-        problems += _contradictions(typed, _overrides(values))
-    known = ["config", *FLAGS, *(f"config.{key}" for key in keys())]
-    problems += mistakes.unknown(rest, known=known) + combinations.problems(values)
-    if problems:
-        raise UserError([*(broken.problems if broken else ()), *problems])
-    if broken:
-        raise broken
+    line = read_line(argv)
+    values, config = _read_values(line)
     workdir = Workdir(
-        Path(combinations.value("workdir", values) or _default_workdir(argv))
+        Path(combinations.value("workdir", values) or _default_workdir(config))
     )
     overrides = _overrides(values)
+    config_given = bool(line.last("config"))
     from_file = values.config.to_dict() if config_given else None
-    workdir.require_name()
-    if values.mode not in WITHOUT_RUN:
+    reads_run = values.mode not in WITHOUT_RUN
+    if reads_run:
         workdir.require_whole()
-    if workdir.has_config and values.mode not in WITHOUT_RUN:
+    if reads_run and workdir.has_config:
         overrides = {**workdir.read_overrides(), **overrides}
-        config = _resumed(workdir, from_file, overrides)
+        parsed = _resumed(workdir, from_file, overrides)
     else:
-        config = parse(values.config.to_dict())
-    _require_built(config, overrides)
-    if unused := combinations.ignored(values, config):
+        parsed = parse(values.config.to_dict())
+    _require_built(parsed, overrides)
+    if unused := combinations.ignored(values, parsed):
         raise UserError(unused)
     named: dict[str, Any] = {
         name: combinations.value(name, values)
@@ -65,45 +55,88 @@ def parse_argv(argv: Sequence[str]) -> Options:
     }
     named["workdir"] = workdir
     named["config_given"] = config_given
-    return Options(config=config, overrides=overrides, **named)
+    return Options(config=parsed, overrides=overrides, **named)
+
+
+def read_line(argv: Sequence[str]) -> CommandLine:
+    """Takes a command line apart into a mode, flags and stray words."""
+    switches = ["version"]
+    switches += [name for name, flag in FLAGS.items() if flag.default == "false"]
+    switches += [
+        f"config.{key}" for key, value in defaults().items() if isinstance(value, bool)
+    ]
+    line = split(argv, switches=switches)
+    return line._replace(flags=[_spelled_out(flag) for flag in line.flags])
 
 
 def default_config() -> Path:
     """Finds the embedded experiment, in a clone or in an installed package."""
-    shipped = shipped_configs()
-    if "phrasebook" not in shipped:
-        raise InputMissingError(
-            "The embedded configs/phrasebook.py is not installed. Name a --config."
-        )
-    return shipped["phrasebook"]
+    return config_files.shipped_folder() / "phrasebook.py"
 
 
-def _read(argv: Sequence[str]) -> tuple[flags.FlagValues, list[str]]:
-    """Lets absl and ml_collections read `argv`; returns what they do not know too."""
+def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
+    """Reads all flags; returns their values, and the path of the configuration.
+
+    Raises:
+      UserError: all mistakes that are to be found without a workdir.
+    """
+    word = line.leading if line.leading in MODES else ""
+    mode = word or line.last("mode") or ""
+    faults, good = mistakes.faults(line, mode=mode)
+    problems = [
+        *mistakes.conflicting_modes(word, line.last("mode")),
+        *mistakes.about_words(line, mode=mode),
+    ]
+    kind: type[UserError] = ConfigError
+    if problems or not all(fault.is_config for fault in faults):
+        kind = UserError
+    problems += mistakes.messages(faults)
+    if word:
+        good.append(Argument("mode", word, "--mode"))
+    # What stands for a key is read as that key, so that the two can be compared.
+    spelled = [flag for flag in good if flag.name != "config"]
+    given = line.last("config")
+    try:
+        path = config_files.resolve(given) if given else str(default_config())
+        values = _load(path, spelled)
+    except UserError as error:
+        raise (kind if problems else type(error))(
+            [*problems, *error.problems]
+        ) from error
+    typed = _overrides(values)
+    if long_forms := _long_forms(values):
+        values = _load(path, [*spelled, *long_forms])
+        problems += _contradictions(typed, _overrides(values))
+    others = combinations.problems(values, has_config=bool(given))
+    if problems or others:
+        raise (UserError if others else kind)([*problems, *others])
+    return values, path
+
+
+def _load(path: str, given: Sequence[Argument]) -> flags.FlagValues:
+    """Lets absl and ml_collections read a configuration file and flags without faults.
+
+    Raises:
+      UserError: the file cannot be loaded.
+    """
     values = flags.FlagValues()
     for name, flag in FLAGS.items():
         if flag.default == "false":
             flags.DEFINE_boolean(name, False, flag.help, flag_values=values)
         else:
             flags.DEFINE_string(name, flag.default, flag.help, flag_values=values)
-    line = ["t2t_jax", *argv]
+    line = ["t2t_jax", f"--config={path}", *map(str, given)]
+    # ml_collections would load a second file of this process into the same module.
+    sys.modules.pop("config_config", None)
     config_flags.DEFINE_config_file(
         "config", None, "The experiment.", flag_values=values, sys_argv=line
     )
-    rest = values(line, known_only=True)[1:]
-    values.config.lock()  # A file that could not be loaded raises only when used.
-    return values, rest
-
-
-def _readable(
-    argv: Sequence[str],
-) -> tuple[flags.FlagValues, list[str], UserError | None]:
-    """Reads what can be read of `argv`; the error is about the rest."""
     try:
-        return *_read(argv), None
+        values(line)
+        values.config.lock()  # A file that could not be loaded raises only when used.
     except Exception as error:
-        broken, good = mistakes.explained(argv, error, read=_read)
-        return *_read(good), broken
+        raise config_files.explained(path, error) from error
+    return values
 
 
 def _overrides(values: flags.FlagValues) -> dict[str, Any]:
@@ -111,10 +144,10 @@ def _overrides(values: flags.FlagValues) -> dict[str, Any]:
     return typed
 
 
-def _long_forms(values: flags.FlagValues) -> list[str]:
+def _long_forms(values: flags.FlagValues) -> list[Argument]:
     """Writes the flags that stand for a key as that key."""
     return [
-        f"--config.{flag.key}={values[name].value}"
+        Argument(f"config.{flag.key}", str(values[name].value), f"--{name}")
         for name, flag in FLAGS.items()
         if flag.key and values[name].present
     ]
@@ -123,48 +156,21 @@ def _long_forms(values: flags.FlagValues) -> list[str]:
 def _contradictions(typed: dict[str, Any], meant: dict[str, Any]) -> list[str]:
     """Finds keys that were given twice, once by their short form, and differ."""
     return [
-        f"--{name} is short for --config.{flag.key}, and the two are given with "
-        "different values. Give one."
+        f"--{name} is short for --config.{flag.key}, and the two have different "
+        "values. Pass one of them."
         for name, flag in FLAGS.items()
         if flag.key in typed and typed[flag.key] != meant.get(flag.key)
     ]
 
 
-def spelled_out(argv: Sequence[str]) -> list[str]:
-    """Puts numbers in the place of the words that stand for them in `WORDS`.
-
-    Example:
-      >>> spelled_out(["--config.training.micro_batches=auto", "--mode=train"])
-      ['--config.training.micro_batches=0', '--mode=train']
-    """
-    argv = list(argv)
-    for i, argument in enumerate(argv):
-        name, equals, value = argument.partition("=")
-        words = WORDS.get(name.lstrip("-"), {}) if name.startswith("-") else {}
-        if value in words:
-            argv[i] = f"{name}={words[value]}"
-        elif not equals and i + 1 < len(argv):
-            argv[i + 1] = words.get(argv[i + 1], argv[i + 1])
-    return argv
+def _spelled_out(flag: Argument) -> Argument:
+    """Puts numbers in the place of the words that stand for them in `WORDS`."""
+    words = mistakes.WORDS.get(flag.name, {})
+    return flag._replace(value=words.get(flag.value or "", flag.value))
 
 
-def _config_first(argv: Sequence[str]) -> tuple[list[str], bool]:
-    """Puts `--config=FILE` first, adding it where it is not there."""
-    argv = list(argv)
-    for i, argument in enumerate(argv):
-        name, equals, path = argument.lstrip("-").partition("=")
-        if name != "config" or not argument.startswith("-"):
-            continue
-        length = 1
-        if not equals:
-            path = argv[i + 1] if i + 1 < len(argv) else ""
-            length = 2
-        return [f"--config={path}", *argv[:i], *argv[i + length :]], True
-    return [f"--config={default_config()}", *argv], False
-
-
-def _default_workdir(argv: Sequence[str]) -> str:
-    path, _, row = argv[0].partition("=")[2].partition(":")
+def _default_workdir(config: str) -> str:
+    path, _, row = config.partition(":")
     return f"runs/{Path(path).stem}" + (f"_{row}" if row else "")
 
 
@@ -188,15 +194,13 @@ def _resumed(
 
 def _require_built(config: Config, overrides: dict[str, Any]) -> None:
     """Refuses settings of the model that the architecture does not build."""
-    unused = [
-        key
-        for key in overrides
-        for architecture, section in ARCHITECTURES.items()
-        if architecture != config.architecture and key.startswith(f"{section}.")
-    ]
+    used = ARCHITECTURES[config.architecture]
+    others = set(ARCHITECTURES.values()) - {used}
+    unused = [key for key in overrides if key.partition(".")[0] in others]
     if unused:
+        named = mistakes.enumerated([f"config.{key}" for key in unused])
         raise ConfigError(
-            f"config.{key} changes nothing with architecture={config.architecture!r}. "
-            "Remove it, or change config.architecture."
-            for key in unused
+            f"{named} {'changes' if len(unused) == 1 else 'change'} nothing with "
+            f"architecture={config.architecture!r}. Remove the flag, or set "
+            "config.architecture."
         )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from t2t_jax.cli.flag_rules import Flag
+from t2t_jax.cli.flag_rules import PROTOCOLS, Flag
 from t2t_jax.cli.modes import MODES, TOGETHER
 from t2t_jax.cli.translation_flags import TRANSLATION_FLAGS
 from t2t_jax.config import Config
+from t2t_jax.exporting.forms import FORMS, QUANTIZATIONS
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.workdir import Workdir
 
@@ -42,62 +43,96 @@ FORMATS = {
 """What `--format` may be, the first where it is not given."""
 
 FLAGS = {
-    "mode": Flag("train", tuple(MODES), f"One of {', '.join(MODES)}."),
+    "mode": Flag(
+        "train",
+        tuple(MODES),
+        "What to do; the mode's name may also stand first, without --mode=.",
+        metavar="MODE",
+        choices=tuple(MODES),
+    ),
     "workdir": Flag(
         "",
-        tuple(MODES),
-        "Directory of the run; runs/<config> if not given.",
+        tuple(mode for mode in MODES if mode != "figures"),
+        "Directory of the run, or of an averaged or exported model.",
         rule="path",
+        metavar="DIR",
     ),
     "checkpoint": Flag(
         "best",
         ("evaluate", "translate", "score", "attention", "export"),
-        "Which to use: best, last, or a step.",
+        "Checkpoint to use: the one with the best development BLEU, the last one, or "
+        "the one of a step.",
+        metavar="best|last|STEP",
     ),
-    "source": Flag("", _TEXT, "Source lines, plain or .gz.", _PAIRS, rule="path"),
+    "source": Flag(
+        "",
+        _TEXT,
+        "Source sentences, one per line; plain text or .gz.",
+        _PAIRS,
+        rule="path",
+        metavar="FILE",
+    ),
     "reference": Flag(
-        "", _TEXT, "Raw reference lines, plain or .gz.", _PAIRS, rule="path"
+        "",
+        _TEXT,
+        "Untokenized reference translations, one per line; plain text or .gz.",
+        _PAIRS,
+        rule="path",
+        metavar="FILE",
     ),
     "output": Flag(
         "-",
         ("translate", "score", "export"),
-        "Where results go, - is stdout; the directory that export makes.",
+        "File for the results; - is stdout.",
         rule="path",
+        metavar="FILE",
     ),
-    "format": Flag(
-        "",
-        tuple(FORMATS),
-        "describe: text or json; score: tsv or jsonl; translate: text, tsv or jsonl.",
-    ),
+    "format": Flag("", tuple(FORMATS), "Format of the results.", metavar="FORMAT"),
     **TRANSLATION_FLAGS,
     "protocol": Flag(
         "",
         ("evaluate",),
-        "vaswani2017: average, beam, bootstrap and scores of the paper.",
+        "Evaluate as the paper does: checkpoint averaging, its beam search, bootstrap "
+        "intervals and its tokenized BLEU.",
         rule="protocol",
+        metavar="NAME",
+        choices=PROTOCOLS,
     ),
     "baseline": Flag(
-        "", ("evaluate",), "Translations to test against, a file.", rule="path"
+        "",
+        ("evaluate",),
+        "Another system's translations of --source, for a paired significance test.",
+        rule="path",
+        metavar="FILE",
     ),
     "hypotheses": Flag(
-        "", ("evaluate",), "Where the translations go, a file.", rule="path"
+        "",
+        ("evaluate",),
+        "File to write the translations to.",
+        rule="path",
+        metavar="FILE",
     ),
     "target_language": Flag(
-        "de", ("evaluate",), "Language code for the paper's tokenisation."
+        "de",
+        ("evaluate",),
+        "Language code of the target, for the paper's tokenization.",
+        metavar="CODE",
     ),
     "to": Flag(
         "",
         ("average", "attention", "figures", "export"),
-        "Directory of the averaged model, or of the pictures; what export makes: "
-        "model_dir, safetensors or ctranslate2.",
+        "Directory to create for the result.",
         needed=("average", "attention", "figures", "export"),
         unless="sliding",
         rule="path",
+        metavar="DIR",
     ),
     "quantization": Flag(
         "",
         ("export",),
-        "Of --to=ctranslate2: float32, float16, int8, int8_float32, int8_float16.",
+        "Number format of --to=ctranslate2; float32 if not given.",
+        metavar="TYPE",
+        choices=QUANTIZATIONS,
     ),
     "max_bleu_loss": Flag(
         "",
@@ -109,61 +144,151 @@ FLAGS = {
     "check_lines": Flag(
         "100",
         ("export",),
-        "Lines that an export is checked on, of --source or else data.dev.",
+        "Lines that the exported model is compared on, of --source or else data.dev.",
         rule="count",
+        metavar="N",
     ),
     "last": Flag(
         "",
         ("average", "evaluate"),
-        "How many of the newest periodic checkpoints; checkpoint.keep if not given.",
+        "Number of newest periodic checkpoints to average; checkpoint.keep if not "
+        "given.",
         rule="count",
+        metavar="N",
     ),
     "average_steps": Flag(
-        "", ("average",), "Their steps instead: 1000,2000,3000.", rule="steps"
+        "",
+        ("average",),
+        "Steps of the checkpoints to average instead, such as 1000,2000,3000.",
+        rule="steps",
+        metavar="STEPS",
     ),
     "force": Flag(
-        "false", ("average", "evaluate"), "Averages checkpoints however spaced."
+        "false",
+        ("average", "evaluate"),
+        "Average checkpoints that are not evenly spaced, too.",
     ),
     "sliding": Flag(
-        "false", ("average",), "Scores the mean of every --last checkpoints in a row."
+        "false",
+        ("average",),
+        "Score the averages of all --last consecutive checkpoints instead of writing "
+        "one.",
     ),
     "devices": Flag(
         "",
         ("describe",),
-        "How many; if not given, this machine's, or those that the mesh needs.",
+        "Number of devices to describe; this machine's, or those that the mesh needs, "
+        "if not given.",
         rule="count",
+        metavar="N",
     ),
     "peak_tflops": Flag(
         "",
         ("describe",),
-        "Peak of one device in config.model.compute_dtype, TFLOP/s.",
+        "Peak of one device in model.compute_dtype, in TFLOP/s, to estimate hours.",
         rule="positive",
+        metavar="X",
     ),
     "mfu": Flag(
-        "0.4", ("describe",), "Share of the peak that training reaches.", rule="share"
+        "0.4",
+        ("describe",),
+        "Fraction of --peak_tflops that training reaches (model FLOP utilization).",
+        rule="share",
+        metavar="X",
     ),
     "text": Flag(
-        "", ("attention",), "The sentence that is read.", needed=("attention",)
+        "",
+        ("attention",),
+        "Source sentence to translate and plot.",
+        needed=("attention",),
+        metavar="SENTENCE",
     ),
-    "target": Flag("", ("attention",), "Its translation; the model's if not given."),
-    "layer": Flag("all", ("attention",), "Layers to draw, from 0: 0,5 or all."),
-    "head": Flag("all", ("attention",), "Heads to draw, from 0: 0,5 or all."),
+    "target": Flag(
+        "",
+        ("attention",),
+        "Its translation; the model's own if not given.",
+        metavar="SENTENCE",
+    ),
+    "layer": Flag(
+        "all",
+        ("attention",),
+        "Layers to plot, from 0, such as 0,5; or all.",
+        metavar="LAYERS",
+    ),
+    "head": Flag(
+        "all",
+        ("attention",),
+        "Heads to plot, from 0, such as 0,5; or all.",
+        metavar="HEADS",
+    ),
     "step": Flag(
         "",
         ("show_batch",),
-        "Which training step, from 1.",
+        "Training step whose batch is printed, from 1.",
         needed=("show_batch",),
         rule="count",
+        metavar="STEP",
     ),
     "coordinator_address": Flag(
         "",
         TOGETHER,
-        "host:port of process 0; not with SLURM or a TPU pod.",
+        "Address of process 0, to start processes by hand; not needed under Slurm or "
+        "on a TPU pod.",
         rule="address",
+        metavar="HOST:PORT",
     ),
-    "num_processes": Flag("", TOGETHER, "How many run together.", rule="count"),
-    "process_id": Flag("", TOGETHER, "Which this is, from 0.", rule="index"),
+    "num_processes": Flag(
+        "",
+        TOGETHER,
+        "Number of processes started by hand.",
+        rule="count",
+        metavar="N",
+    ),
+    "process_id": Flag(
+        "",
+        TOGETHER,
+        "Number of this process, from 0.",
+        rule="index",
+        metavar="I",
+    ),
 }
+
+IN_MODE = {
+    ("train", "workdir"): "Directory of the run, created or resumed; runs/NAME of the "
+    "configuration if not given.",
+    ("prepare", "workdir"): "Directory of the run to prepare; runs/NAME of the "
+    "configuration if not given.",
+    ("describe", "workdir"): "Directory of a run to describe; the configuration alone "
+    "if there is none.",
+    ("export", "output"): "Directory to create for the exported model.",
+    ("export", "to"): f"Form of the exported model: {', '.join(FORMS)}.",
+    ("export", "source"): "Source sentences to compare the exported model on, instead "
+    "of data.dev.",
+    ("export", "reference"): "Their reference translations.",
+    ("average", "source"): "With --sliding: sentences to score on, instead of "
+    "data.dev.",
+    ("average", "reference"): "With --sliding: their reference translations.",
+    ("average", "to"): "Directory to create for the averaged model; optional with "
+    "--sliding.",
+    ("attention", "to"): "Directory to create for the arrays and plots.",
+    ("figures", "to"): "Directory to create for the plots.",
+    ("evaluate", "last"): "With --protocol: number of newest periodic checkpoints to "
+    "average; checkpoint.keep if not given.",
+}
+"""What a flag is in one mode, if that is more exact than its `help`."""
+
+
+_METAVARS = {("export", "to"): "FORM", ("export", "output"): "DIR"}
+
+
+def metavar(flag: str, mode: str) -> str:
+    """Returns what stands for the value of a flag in the help of a mode."""
+    return _METAVARS.get((mode, flag), FLAGS[flag].metavar)
+
+
+def meaning(flag: str, mode: str) -> str:
+    """Returns the sentence about a flag in a mode."""
+    return IN_MODE.get((mode, flag), FLAGS[flag].help)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,7 +121,7 @@ def _answer(options: Options, files: ExitStack) -> None:
     translator = translating.translator.with_row_growth(_ROW_GROWTH)
     translator.warm_up(groups.is_next_there)
     answered = 0
-    with TranslationReport(None, is_timed=False) as report:
+    with TranslationReport(None, is_stream=True) as report:
         for lines in groups:
             found = translator.translations(lines, first=answered)
             rendered = map(translating.render, count(answered), found)

@@ -8,9 +8,17 @@ _TRANSLATE = ("translate",)
 _SEARCH = (*_TRANSLATE, "evaluate")
 
 TRANSLATION_FLAGS = {
-    "input": Flag("-", _TRANSLATE, "File to translate; - is stdin.", rule="path"),
+    "input": Flag(
+        "-",
+        _TRANSLATE,
+        "File to translate, one sentence per line; - is stdin.",
+        rule="path",
+        metavar="FILE",
+    ),
     "stream": Flag(
-        "false", _TRANSLATE, "Answers each line as it comes, not all at the end."
+        "false",
+        _TRANSLATE,
+        "Answer each line of stdin as it comes, instead of in batches.",
     ),
     "strict": Flag(
         "false",
@@ -20,86 +28,111 @@ TRANSLATION_FLAGS = {
     "prefixes": Flag(
         "",
         _TRANSLATE,
-        "What each translation must begin with, a line for each; empty is free.",
+        "What each translation must begin with, one line per line of --input; empty "
+        "lines force nothing.",
         rule="path",
+        metavar="FILE",
     ),
     "token_scores": Flag(
-        "false", _TRANSLATE, "Adds the log-probability of each token; tsv or jsonl."
+        "false",
+        _TRANSLATE,
+        "Add the log-probability of each token; with --format=tsv or jsonl.",
     ),
     "alignments": Flag(
-        "false", _TRANSLATE, "Adds who was looked at for each token; tsv or jsonl."
+        "false",
+        _TRANSLATE,
+        "Add the most attended source token of each token; with --format=tsv or jsonl.",
     ),
     "shards": Flag(
         "",
         _TRANSLATE,
-        "Works on so many parts of --input, kept in OUTPUT.shards until all are done.",
-        rule="count",
+        "Translate --input in this many parts, kept in OUTPUT.shards until all are "
+        "done.",
+        rule="shards",
+        metavar="N",
     ),
     "resume": Flag(
-        "false", _TRANSLATE, "Goes on with the shards of a job that was killed."
+        "false",
+        _TRANSLATE,
+        "Continue an interrupted job with --shards.",
     ),
     "ensemble": Flag(
         "",
         _SEARCH,
-        "More runs or models, A,B, of which the mean probability is searched.",
+        "More runs or models, DIR,DIR, whose probabilities are averaged with those of "
+        "--workdir.",
         rule="paths",
+        metavar="DIRS",
     ),
     "beam_size": Flag(
         "",
         _SEARCH,
-        "Hypotheses alive per sentence; 1 is greedy with a length_penalty of 0.",
+        "Hypotheses per sentence; 1 with --length_penalty=0 is greedy search.",
         key="decoding.beam_size",
+        metavar="N",
     ),
     "length_penalty": Flag(
         "",
         _SEARCH,
-        "The paper's alpha; 0 compares bare log-probabilities.",
+        "Alpha of the paper; 0 compares plain log-probabilities.",
         key="decoding.length_penalty",
+        metavar="X",
     ),
     "n_best": Flag(
         "",
         _TRANSLATE,
-        "Translations per line, the best first, or as many samples; tsv or jsonl.",
+        "Translations per line, best first, or samples; with --format=tsv or jsonl.",
         key="decoding.n_best",
+        metavar="N",
     ),
     "min_tokens": Flag(
-        "", _SEARCH, "A translation's least tokens.", key="decoding.min_tokens"
+        "",
+        _SEARCH,
+        "Least number of tokens of a translation.",
+        key="decoding.min_tokens",
+        metavar="N",
     ),
     "max_extra_tokens": Flag(
         "",
         _SEARCH,
-        "How many tokens a translation may have more than its source.",
+        "Tokens that a translation may have more than its source.",
         key="decoding.max_extra_tokens",
+        metavar="N",
     ),
     "sample": Flag(
         "false",
         _SEARCH,
-        "Draws tokens by their probability, instead of searching.",
+        "Sample tokens from the model's distribution instead of searching.",
         key="decoding.sample",
     ),
     "temperature": Flag(
         "",
         _SEARCH,
-        "Of samples: below 1 the probable becomes more so.",
+        "With --sample: divides the logits; below 1 favours probable tokens.",
         key="decoding.temperature",
+        metavar="X",
     ),
     "top_k": Flag(
         "",
         _SEARCH,
-        "Of samples: only among so many tokens; 0 is all.",
+        "With --sample: sample among this many most probable tokens; 0 is all.",
         key="decoding.top_k",
+        metavar="N",
     ),
     "top_p": Flag(
         "",
         _SEARCH,
-        "Of samples: only among the likeliest of so much probability.",
+        "With --sample: sample among the most probable tokens that add up to this "
+        "probability.",
         key="decoding.top_p",
+        metavar="X",
     ),
     "sampling_seed": Flag(
         "",
         _SEARCH,
-        "Of samples: another seed draws others.",
+        "With --sample: random seed.",
         key="decoding.seed",
+        metavar="N",
     ),
 }
 """Those of `t2t_jax.cli.options.FLAGS`; one with a `key` is that key's short form."""

@@ -36,7 +36,8 @@ class TranslationReport:
       total: how many lines there are; None where that is not known.
       is_heard: whether anything is said, which one of several processes does.
       done: lines that were translated before, and took none of the time.
-      is_timed: whether the summary has the time, which means nothing for a stream.
+      is_stream: whether lines come at any time. The summary then has no rate, and there
+        is one only where a line was warned of.
     """
 
     def __init__(
@@ -45,10 +46,10 @@ class TranslationReport:
         *,
         is_heard: bool = True,
         done: int = 0,
-        is_timed: bool = True,
+        is_stream: bool = False,
     ):
         self._total, self._is_heard, self._done = total, is_heard, done
-        self._is_timed = is_timed
+        self._is_stream = is_stream
         self._progress = Progress(
             say if is_heard else None,
             work=TRANSLATING,
@@ -103,7 +104,9 @@ class TranslationReport:
     ) -> None:
         self._progress.__exit__(kind, error, trace)
         if error is None and self._is_heard:
-            seconds = time.monotonic() - self._began if self._is_timed else None
+            if self._is_stream and not self._statuses.keys() & WARNINGS.keys():
+                return
+            seconds = None if self._is_stream else time.monotonic() - self._began
             before = f" {self._done:,} lines were there before." if self._done else ""
             if self._total and 0 < self._done == self._total.number:
                 say(f"All{before}")

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import Problems
 
+_MOST_TOKENS = 100_000_000  # of a batch: no memory holds more
+_LONGEST = 1_000_000
+_MOST_SUBWORDS = 1_000_000
+
 LAYOUTS = ("packed", "length_groups")
 """What `data.layout` may be."""
 
@@ -21,31 +25,35 @@ class DataConfig:
       batched pairs "by approximate sequence length" instead.
 
     Attributes:
-      train: the corpus to learn from, such as "text:train.en,train.de".
-      dev: the corpus to evaluate on while training; read only if evaluation is on.
-      dev_pairs: where `dev` is empty, so many pairs at the beginning of `train` are the
-        development corpus, and are left out of training; 0 means none.
-      held_out: test sets, named as corpora are, that are looked for in `train` as
-        `dev` is, and read for nothing else; empty names none.
-      tokens_per_batch: token slots per side in a global batch, an upper bound.
-      row_length: slots of a packed row, on each side.
-      row_halvings: how often `row_length` is halved for shorter rows beside it, in
-        batches of their own: 2 packs rows of 256, 128 and 64. Each is a shape more to
-        compile, and a pair then looks past fewer slots that are not its own. For text
-        most of whose pairs are far shorter than `row_length`: one of more than half a
-        row has it alone, unless there are short ones to fill it.
-      layout: "packed", several pairs in each row, one shape for each length of rows; or
-        "length_groups", a row for each pair and rows of like length together, in at
-        most 10 shapes.
-      max_length: subwords of the longest sentence kept, eos included; a pair with a
-        longer side is dropped and counted.
-      max_length_ratio: a pair with one side so many times as long as the other, in
-        subwords, is dropped and counted; 0 keeps them all.
-      drop_copies: whether pairs whose two sides are the same text are dropped.
-      drop_duplicates: whether a pair that has been read before is dropped.
-      workers: processes that encode; 0 means one for each core, at most 16.
-      cache_dir: where encoded corpora are kept; empty means t2t_jax in the user's
-        cache home.
+      train: Training corpus, such as "text:train.en,train.de". Prefixes: `text:`,
+        `tsv:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
+      dev: Development corpus, which is scored during training; named like `train`. Read
+        only if evaluation is on.
+      dev_pairs (pairs): If `dev` is empty, this many pairs at the beginning of `train`
+        are the development corpus and are left out of training; 0 for none.
+      held_out: Test sets, named like corpora. The training text is searched for their
+        sentences, as it is for those of `dev`, and they are used for nothing else;
+        empty for none.
+      tokens_per_batch (tokens): Size of a global batch on each side, padding included.
+        An upper bound, at most 100,000,000; all devices share it.
+      row_length (tokens): Length of a packed row on each side.
+      row_halvings (halvings): How often `row_length` is halved for additional, shorter
+        rows, in batches of their own: 2 packs rows of 256, 128 and 64. Each length is
+        one more shape to compile, and pairs are compared with fewer tokens of others.
+        For text whose pairs are mostly far shorter than `row_length`.
+      layout: How pairs form batches. "packed" puts several pairs into each row, with
+        one shape per row length; "length_groups" gives each pair a row and batches
+        rows of similar length, in at most 10 shapes.
+      max_length (tokens): Longest sentence kept, end of sentence included. A pair with
+        a longer side is dropped and counted.
+      max_length_ratio (ratio): A pair with one side this many times as long as the
+        other, in tokens, is dropped and counted; 0 keeps all pairs.
+      drop_copies: Whether to drop pairs whose two sides are the same text.
+      drop_duplicates: Whether to drop repeated pairs, keeping the first.
+      workers (processes): Processes that encode text, at most 1,024; 0 for one per
+        core, at most 16.
+      cache_dir: Directory of the encoded corpora; empty for `t2t_jax` in the user's
+        cache directory.
     """
 
     train: str = ""
@@ -108,6 +116,10 @@ class DataConfig:
             f"data.workers={self.workers} must be at least 1, or 0 for one a core. "
             "Change config.data.workers.",
         )
+        problems.limit("data.workers", self.workers, 1_024)
+        problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MOST_TOKENS)
+        problems.limit("data.row_length", self.row_length, _LONGEST)
+        problems.raise_if_any()
 
     def _check_rows(self, problems: Problems) -> None:
         length, halvings = self.row_length, self.row_halvings
@@ -152,18 +164,17 @@ class VocabularyConfig:
       that share no script.
 
     Attributes:
-      size: number of pieces, the four special ones included: of both sides, or of the
-        target alone where the source has its own.
-      source_size: pieces of the source's own vocabulary; 0 means that both sides share
-        one.
-      source_file: its SentencePiece model, as `file`.
-      file: an existing SentencePiece model with ids pad 0, bos 1, eos 2, unk 3; empty
-        means that one is trained on the training corpus.
-      character_coverage: share of the text's characters that get a piece, above 0
-        and at most 1.
-      byte_fallback: whether other characters are spelt in bytes instead of unk.
-      sample_sentences: upper bound on the sentences that train it; where the corpus
-        has more, a seeded sample does.
+      size (subwords): Size of the vocabulary, the four special tokens included: shared
+        by both sides, or of the target alone if the source has its own.
+      source_size (subwords): Size of a separate source vocabulary; 0 for a shared one.
+      source_file: Existing SentencePiece model of the source, like `file`.
+      file: Existing SentencePiece model with the ids pad 0, bos 1, eos 2 and unk 3;
+        empty to train one on the training corpus.
+      character_coverage (fraction): Fraction of the characters of the text that get a
+        subword, above 0 and at most 1.
+      byte_fallback: Whether other characters are encoded as bytes instead of unk.
+      sample_sentences (sentences): The vocabulary is trained on at most this many
+        sentences, a seeded random sample of a larger corpus.
     """
 
     size: int = 37_000
@@ -188,6 +199,7 @@ class VocabularyConfig:
                 f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
                 f"Change config.vocabulary.{name}.",
             )
+            problems.limit(f"vocabulary.{name}", size, _MOST_SUBWORDS)
         problems.require(
             not self.source_file or self.source_size > 0,
             f"vocabulary.source_file={self.source_file!r} is the source's own "

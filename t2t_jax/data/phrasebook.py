@@ -31,8 +31,8 @@ things, their first combination decides, and `train` has none of the others' spl
 The combinations of the examples (`phrasebook_examples`) are for `test`.
 
 Nothing is drawn from a random number generator. Templates take turns, and the choices
-for the i-th sentence are spelt by a hash of i. So nothing depends on `hash`, on the order
-of sets, or on a generator's version.
+for the i-th sentence are spelt by a hash of i. So nothing depends on `hash`, on the
+order of sets, or on a generator's version.
 """
 
 from __future__ import annotations

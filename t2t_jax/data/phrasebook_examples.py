@@ -1,8 +1,8 @@
 """Sentences that show what the phrasebook's model can do, and no training text has.
 
-The README, the demo, the prompt and the model cards take their examples from here, and a
-test translates them with the demo's model. Their combinations are held out: no sentence
-of the training text says, in any tense or frame, that a teacher reads a book.
+The README, the demo, the prompt and the model cards take their examples from here, and
+a test translates them with the demo's model. Their combinations are held out: no
+sentence of the training text says, in any tense or frame, that a teacher reads a book.
 """
 
 from __future__ import annotations

@@ -9,7 +9,14 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
-from t2t_jax.data.grammar import determiners, frames, lexicon, people, verbs
+from t2t_jax.data.grammar import (
+    deeds,
+    determiners,
+    lexicon,
+    people,
+    times,
+    whereabouts,
+)
 from t2t_jax.data.grammar.lexicon import NounClass
 from t2t_jax.data.grammar.verbs import Verb
 
@@ -38,17 +45,17 @@ def words() -> dict[str, tuple[str, ...]]:
         "adjectives": _sorted(a.english for c in classes for a in c.all_adjectives),
         "verbs": _sorted(
             verb.name
-            for value in vars(verbs).values()
+            for value in (*vars(deeds).values(), *vars(whereabouts).values())
             if isinstance(value, tuple)
             for verb in ((value,) if isinstance(value, Verb) else value)
             if isinstance(verb, Verb)
         ),
         "names and pronouns": _sorted(n.lemma for n in others),
         "before nouns": _sorted(before, *(d.english for d in determiners.WHICH)),
-        "times": _sorted(anchor.english for anchor in frames.TIMES if anchor.english),
+        "times": _sorted(anchor.english for anchor in times.TIMES if anchor.english),
         "languages, games, towns and others": _sorted(
             english
-            for verb in (*verbs.ACTING, *verbs.FEELING)
+            for verb in (*deeds.ACTING, *deeds.FEELING)
             for english, _ in verb.phrases
             if english
         ),

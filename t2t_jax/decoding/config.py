@@ -14,33 +14,33 @@ class DecodingConfig:
     Paper: section 6.1 (beam of 4, alpha of 0.6, output at most input + 50).
 
     Attributes:
-      beam_size: hypotheses alive per sentence, W. With 1 and `length_penalty=0` the
-        search is greedy.
-      length_penalty: the paper's alpha, at least 0; a log-probability is divided by
-        `((5 + n) / 6) ** alpha`. 0 compares bare log-probabilities.
-      max_extra_tokens: a translation holds at most this many tokens more than its
-        source holds subwords.
-      tokens_per_batch: bound, on each device, on its rows of a batch times the longest
-        output they may reach (source slots + `max_extra_tokens`). Each slot is kept
-        once per beam, so this bounds the decoder's cache on a device whatever the
-        lengths of the sentences; n devices decode n times as many rows at once. One
-        device alone has two such batches under way, where there are two.
-      max_source_length: longest source, in subwords and with its eos; what is longer
-        is split at the end of a sentence or clause, and its parts are translated.
-      min_tokens: a translation holds at least this many tokens before its eos, unless
-        its limit is lower.
-      n_best: translations per line, at most `beam_size`; as many samples as this where
-        `sample` is on.
-      sample: whether tokens are drawn by their probability, instead of searching for
-        the best; `beam_size` is then without meaning.
-      temperature: above 0; the logits are divided by it before a token is drawn.
-      top_k: tokens are drawn among so many of the most probable ones; 0: among all.
-      top_p: in (0, 1]; they are drawn among the fewest most probable ones whose
-        probabilities add up to this much, after `temperature` and `top_k`.
-      seed: of the draws. A line's samples depend on this, on the line's number and on
-        nothing around it.
-      attention_layer: which of the decoder's layers tells where the model looked, for
-        alignments; from 0, negative ones from the last.
+      beam_size (hypotheses): Beam width, at most 1,000. 1 with a `length_penalty` of 0
+        is greedy search.
+      length_penalty (exponent): Alpha of the paper, at least 0; log-probabilities are
+        divided by `((5 + n) / 6) ** alpha`. 0 compares plain log-probabilities.
+      max_extra_tokens (tokens): A translation has at most this many tokens more than
+        its source.
+      tokens_per_batch (tokens): Batch size of decoding for each device: rows times the
+        longest output they may reach (source length + `max_extra_tokens`). It bounds
+        the decoder's cache, which holds each slot once per hypothesis. A single device
+        has two such batches in flight.
+      max_source_length (tokens): Longest source, end of sentence included. A longer
+        line is split at the ends of sentences or clauses, and its parts are translated
+        separately.
+      min_tokens (tokens): A translation has at least this many tokens before its end
+        of sentence, unless its maximum is lower.
+      n_best (translations): Translations per line, at most `beam_size`; the number of
+        samples with `sample`, at most 1,000.
+      sample: Whether to sample tokens from the model's distribution instead of
+        searching; `beam_size` is ignored then.
+      temperature (ratio): Above 0; the logits are divided by it before sampling.
+      top_k (tokens): Sample among this many of the most probable tokens; 0 for all.
+      top_p (probability): Above 0 and at most 1; sample among the fewest most probable
+        tokens whose probabilities add up to this, after `temperature` and `top_k`.
+      seed (random seed): Seed of the samples. Those of a line depend on the seed and
+        the number of the line only.
+      attention_layer (layer index): Decoder layer whose attention gives the alignments,
+        from 0; negative numbers count from the last layer.
 
     Raises:
       ConfigError: a value breaks its rule; all broken rules come together.
@@ -76,6 +76,8 @@ class DecodingConfig:
                 f"decoding.{name}={value!r} must be a whole number of at least "
                 f"{least}. Change config.decoding.{name}.",
             )
+            if name in _MOST and isinstance(value, int):
+                problems.limit(f"decoding.{name}", value, _MOST[name])
         problems.require(
             _is_number(self.length_penalty) and 0 <= self.length_penalty < _INFINITY,
             f"decoding.length_penalty={self.length_penalty!r} must be a finite number "
@@ -143,6 +145,16 @@ _LEAST = {
     "n_best": 1,
     "top_k": 0,
     "seed": 0,
+}
+
+# Beyond these no machine has the memory.
+_MOST = {
+    "beam_size": 1_000,
+    "n_best": 1_000,
+    "max_extra_tokens": 1_000_000,
+    "tokens_per_batch": 100_000_000,
+    "max_source_length": 1_000_000,
+    "min_tokens": 1_000_000,
 }
 
 

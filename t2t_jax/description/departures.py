@@ -1,6 +1,7 @@
-"""What is not as the paper has it, by name: always, or because a configuration says so.
+"""What is exactly the paper's and what is not, by default or by configuration.
 
-What the paper itself varies is no departure; see `t2t_jax.description.variations`.
+This is the one list of it: README.md and WORKSPACE.md quote its words. What the paper
+itself varies is not a departure; see `t2t_jax.description.variations`.
 """
 
 from __future__ import annotations
@@ -35,10 +36,94 @@ class Departure(NamedTuple):
     key: str
 
 
+class Match(NamedTuple):
+    """Something that is exactly as in the paper.
+
+    Attributes:
+      name: what.
+      paper: how the paper has it.
+      keys: the configuration keys that change it; `network.` stands for the section of
+        the architecture.
+    """
+
+    name: str
+    paper: str
+    keys: tuple[str, ...] = ()
+
+
+_MATCHES = (
+    Match(
+        "layers",
+        "encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)",
+        ("architecture", "network.norm_position"),
+    ),
+    Match(
+        "attention",
+        "scaled dot-product attention in h heads, equation 1 (§3.2)",
+        ("architecture",),
+    ),
+    Match(
+        "feed-forward networks",
+        "max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)",
+        ("architecture",),
+    ),
+    Match(
+        "embeddings",
+        "one matrix for source, target and pre-softmax, times sqrt(d_model) (§3.4)",
+        ("architecture", "network.tying", "vocabulary.source_size"),
+    ),
+    Match(
+        "positions",
+        "sinusoids (§3.5), or learned (Table 3 (E))",
+        ("architecture", "network.positions"),
+    ),
+    Match(
+        "dropout",
+        "on sub-layer outputs and on embeddings plus positions (§5.4)",
+        ("architecture", "network.attention_dropout", "network.relu_dropout"),
+    ),
+    Match("loss", "cross-entropy with label smoothing (§5.4)"),
+    Match(
+        "batch size",
+        "about 25,000 source and 25,000 target tokens (§5.1)",
+        ("data.tokens_per_batch",),
+    ),
+    Match(
+        "optimizer",
+        "Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)",
+        (
+            *("optimizer.beta1", "optimizer.beta2", "optimizer.epsilon"),
+            *("training.gradient_dtype", "training.skip_gradient_norm"),
+        ),
+    ),
+    Match(
+        "learning rate",
+        "equation 3 with 4,000 warm-up steps (§5.3)",
+        ("optimizer.warmup_steps", "optimizer.peak_learning_rate"),
+    ),
+    Match(
+        "beam search",
+        "beam 4, alpha 0.6, at most 50 tokens more than the source (§6.1)",
+        (
+            *("decoding.beam_size", "decoding.length_penalty", "decoding.sample"),
+            *("decoding.max_extra_tokens", "decoding.min_tokens"),
+        ),
+    ),
+    Match(
+        "checkpoint averaging",
+        "the last 5, or 20 of big models, written every 10 minutes (§6.1)",
+        (
+            *("checkpoint.every_steps", "checkpoint.every_minutes"),
+            *("checkpoint.every_epochs", "checkpoint.keep"),
+        ),
+    ),
+)
+
 _PACKED = Departure(
     "packed rows",
     "pairs batched by approximate length (§5.1)",
-    "several pairs share a row; segments and positions keep them apart",
+    "several pairs share a row, kept apart by segments and positions; "
+    "data.layout=length_groups batches by length",
     "",
 )
 
@@ -46,13 +131,13 @@ _ALWAYS = (
     Departure(
         "dropout masks",
         "not said (§5.4)",
-        "a hash of step, site, row and place: the same on any number of devices",
+        "a hash of step, site, row and position: the same on any number of devices",
         "",
     ),
     Departure(
         "vocabulary",
         "byte-pair encoding (En-De), word pieces (En-Fr) (§5.1)",
-        "SentencePiece's BPE on raw text, of a sample where there is much of it",
+        "SentencePiece's BPE on raw text, of a sample of large corpora",
         "",
     ),
     Departure(
@@ -62,12 +147,34 @@ _ALWAYS = (
         "",
     ),
     Departure(
-        "search",
-        "pad and bos not mentioned (§6.1)",
-        "never said; a beam of 1 is greedy",
+        "pad and bos",
+        "not mentioned (§6.1)",
+        "never generated",
         "",
     ),
 )
+
+
+def matches(config: Config) -> list[Match]:
+    """Lists what is exactly as in the paper.
+
+    Args:
+      config: of the experiment.
+
+    Returns:
+      What the configuration does not depart in.
+
+    Example:
+      >>> [match.name for match in matches(Config())]
+      ['layers', 'attention', 'feed-forward networks', ..., 'checkpoint averaging']
+    """
+    changed = {departure.key for departure in departures(config)}
+    section = ARCHITECTURES[config.architecture]
+    return [
+        match
+        for match in _MATCHES
+        if not changed & {key.replace("network", section) for key in match.keys}
+    ]
 
 
 def departures(config: Config) -> list[Departure]:

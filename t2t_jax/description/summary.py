@@ -22,7 +22,7 @@ from t2t_jax.description.costs import (
     state_shapes,
     step_flops,
 )
-from t2t_jax.description.departures import departures
+from t2t_jax.description.departures import departures, matches
 from t2t_jax.description.printed import printed_of
 from t2t_jax.description.variations import ROWS, row_of, variations
 from t2t_jax.differences import differences
@@ -155,6 +155,7 @@ def _beside_the_paper(config: Config) -> dict[str, Any]:
             if not key.startswith(unused)
         ],
         "variations": [variation._asdict() for variation in variations(config)],
+        "exact": [{"name": m.name, "paper": m.paper} for m in matches(config)],
         "departures": [departure._asdict() for departure in departures(config)],
     }
 

@@ -12,16 +12,16 @@ class EvaluationConfig:
     """When the development set is scored, and how much of it is shown.
 
     Attributes:
-      every_steps: optimizer steps between evaluations; the last step is evaluated
+      every_steps (optimizer steps): Interval of evaluations; the last step is evaluated
         too. 0 turns evaluation off: no development text is read, and no checkpoint is
         the best one. A value above `steps` evaluates the last step only.
-      bleu_sentences: development sentences decoded for BLEU, from the first;
-        0 means all of them. The loss always covers all.
-      num_samples: translations shown and written at each evaluation.
-      max_unfinished: bounds what an untrained model costs, whose translations run on to
-        their length limit. Where more than this share of the first 64 sentences
-        reach it, the others are not translated and BLEU is not computed; the
-        loss is. 1 always translates all.
+      bleu_sentences (sentences): Number of development sentences translated for BLEU,
+        from the first; 0 for all. The loss always covers all of them.
+      num_samples (translations): Translations printed and saved at each evaluation.
+      max_unfinished (share): Bounds the cost of evaluating an untrained model, whose
+        translations run on to their length limit. Where more than this share of the
+        first 64 sentences reaches it, the others are not translated and BLEU is not
+        computed; the loss is. 1 always translates all.
     """
 
     every_steps: int = 5_000

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from t2t_jax.errors import Problems
 from t2t_jax.model.config_checks import (
+    MOST_LAYERS,
     check_rates,
     check_sizes,
     check_tying,
@@ -22,38 +23,40 @@ class TransformerConfig:
     """What makes one Transformer differ from another; the defaults: the paper's base.
 
     Attributes:
-      vocab_size: V, subwords of the target, and of the source if they are shared.
-      source_vocab_size: subwords of a vocabulary of the source's own; 0, as in the
-        paper: there is none, both sides share one.
-      num_layers: N, layers of the encoder, and of the decoder.
-      d_model: width of embeddings and of every sub-layer's output.
-      d_ff: inner width of the feed-forward networks.
-      num_heads: h, attention heads.
-      d_k: depth of a head's queries and keys. In the paper d_model / h, but Table 3 (B)
-        changes it alone, so it is free.
-      d_v: depth of a head's values; free as well.
-      dropout: P_drop, on each sub-layer's output and on embedding + position.
-      attention_dropout: on attention weights; 0 in the paper.
-      relu_dropout: inside the feed-forward networks; 0 in the paper.
-      norm_position: "post", LayerNorm(x + Sublayer(x)), or "pre",
-        x + Sublayer(LayerNorm(x)) with one more norm after each stack.
-      positions: "sinusoidal" or "learned" (Table 3 (E)).
-      max_positions: positions that a learned table holds, one table for each stack; no
-        sentence may be longer. Sinusoids have no limit and leave it unused.
-      tying: which of the three vocabulary matrices are one: "all" of source, target and
-        pre-softmax; "decoder", target and pre-softmax; "none".
-      layer_norm_epsilon: added to the variance.
-      compute_dtype: of activations and of what matrix products multiply: "float32",
-        "bfloat16", or "auto", which is bfloat16 on GPUs and TPUs and float32 on CPUs.
-        Parameters, their gradients, sums, softmax, statistics and logits are float32
-        always.
-      remat: whether layers are computed a second time in the backward pass instead of
-        being kept: the same numbers for less memory (not on CPUs) and more time.
-      attention: what computes equation 1 of whole sentences: "plain", or "cudnn", a
-        kernel of NVIDIA's that writes no weights down, for their GPUs from Ampere on.
-        It is plain all the same where there is no GPU, activations are float32, weights
-        are dropped out, rows are of odd length, or `d_k` differs from `d_v`, is above
-        128 or no multiple of 8; on other GPUs, or without cuDNN, JAX raises an error.
+      vocab_size (subwords): V, of the target, and of the source if they are shared.
+      source_vocab_size (subwords): Size of a separate source vocabulary; 0, as in the
+        paper, for a shared one.
+      num_layers (layers): N, layers of the encoder, and of the decoder; at most 1,000.
+      d_model (units): Width of the embeddings and of every sub-layer's output.
+      d_ff (units): Inner width of the feed-forward networks.
+      num_heads (heads): h, attention heads.
+      d_k (units): Width of the queries and keys of a head. In the paper d_model / h;
+        Table 3 (B) changes it alone, so it is free here.
+      d_v (units): Width of the values of a head; free as well.
+      dropout (probability): P_drop, on each sub-layer's output and on the sums of
+        embeddings and positions.
+      attention_dropout (probability): Dropout on attention weights; 0 in the paper.
+      relu_dropout (probability): Dropout inside the feed-forward networks; 0 in the
+        paper.
+      norm_position: Layer normalization after each sub-layer, LayerNorm(x +
+        Sublayer(x)), or before it, x + Sublayer(LayerNorm(x)) with one more norm after
+        each stack.
+      positions: Positional encoding: sinusoids, or learned as in Table 3 (E).
+      max_positions (tokens): Size of a learned position table; there is one for each
+        stack, and no sentence may be longer. Unused by sinusoids.
+      tying: Which vocabulary matrices are shared: "all" of source, target and
+        pre-softmax; "decoder" for target and pre-softmax; or "none".
+      layer_norm_epsilon (constant): Added to the variance.
+      compute_dtype: Type of activations and of the factors of matrix products; "auto"
+        is bfloat16 on GPUs and TPUs and float32 on CPUs. Parameters, gradients, sums,
+        softmax, statistics and logits are always float32.
+      remat: Whether to recompute layers in the backward pass instead of storing their
+        activations: the same numbers with less memory (not on CPUs) and more time.
+      attention: What computes equation 1 in training: "plain" matrix products, or
+        "cudnn", NVIDIA's fused kernel for GPUs from Ampere on. "plain" is used
+        regardless without a GPU, with float32 activations, with attention dropout, for
+        rows of odd length, and if `d_k` differs from `d_v`, exceeds 128 or is not a
+        multiple of 8; on other GPUs, or without cuDNN, JAX raises an error.
 
     Raises:
       ConfigError: rules are broken; it names them all.
@@ -93,6 +96,7 @@ class TransformerConfig:
         rates = ("dropout", "attention_dropout", "relu_dropout")
         check_sizes(problems, self, "model", names=("vocab_size", *sizes))
         check_sizes(problems, self, "model", names=("max_positions",))
+        problems.limit("model.num_layers", self.num_layers, MOST_LAYERS)
         check_rates(problems, self, "model", names=rates)
         check_words(problems, self, "model")
         check_tying(problems, self, "model")
@@ -120,17 +124,20 @@ class RNNConfig:
     attention: what the paper compares the Transformer with.
 
     Attributes:
-      vocab_size: V, as in `TransformerConfig`, like all names that are the same.
-      source_vocab_size: 0 for one vocabulary.
-      num_layers: LSTM layers of the encoder (each in both directions), and of the
-        decoder.
-      d_model: width of embeddings and of what the logits are made of.
-      d_hidden: width of a decoder's LSTM; each direction of the encoder has half.
-      d_attention: width in which the decoder's state and the memory are compared.
-      dropout: on embeddings, between layers, and before the logits.
-      tying: which of the three vocabulary matrices are one.
-      compute_dtype: of activations, as in `TransformerConfig`; the states of the LSTMs
-        are float32.
+      vocab_size (subwords): V, as in `TransformerConfig`.
+      source_vocab_size (subwords): Size of a separate source vocabulary; 0 for a shared
+        one.
+      num_layers (layers): LSTM layers of the encoder (each in both directions), and of
+        the decoder; at most 1,000.
+      d_model (units): Width of the embeddings and of the input of the logits.
+      d_hidden (units): Width of a decoder LSTM; each direction of the encoder has half.
+      d_attention (units): Width in which decoder state and memory are compared.
+      dropout (probability): Dropout on embeddings, between layers and before the
+        logits.
+      tying: Which vocabulary matrices are shared: "all" of source, target and
+        pre-softmax; "decoder" for target and pre-softmax; or "none".
+      compute_dtype: Type of activations; "auto" is bfloat16 on GPUs and TPUs and
+        float32 on CPUs. The states of the LSTMs are float32.
 
     Raises:
       ConfigError: rules are broken; it names them all.
@@ -153,6 +160,7 @@ class RNNConfig:
         problems = Problems()
         sizes = ("vocab_size", "num_layers", "d_model", "d_hidden", "d_attention")
         check_sizes(problems, self, "rnn", names=sizes)
+        problems.limit("rnn.num_layers", self.num_layers, MOST_LAYERS)
         check_rates(problems, self, "rnn", names=("dropout",))
         check_words(problems, self, "rnn")
         check_tying(problems, self, "rnn")

@@ -20,6 +20,9 @@ CHOICES = {
 _LARGEST = 1_000_000
 """Of every size: what is beyond is a slip of the finger, and no machine holds it."""
 
+MOST_LAYERS = 1_000
+"""Of each stack: the compiler takes minutes for far fewer."""
+
 
 def check_sizes(
     problems: Problems, config: object, section: str, *, names: Sequence[str]

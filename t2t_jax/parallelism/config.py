@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import Problems
 
+_MOST_DEVICES = 100_000
 _SPLIT_BY = {"tensor": ("num_heads", "d_ff"), "fsdp": ("d_model", "d_hidden")}
 
 
@@ -16,14 +17,15 @@ class MeshConfig:
     None of this changes what is computed, but for the order of floating-point sums.
 
     Attributes:
-      data: parts into which the rows of a batch are split, each with all parameters;
-        -1 means all the devices that the other two leave.
-      fsdp: parts into which rows and parameters are split ("fully sharded data
-        parallelism"): a device gathers a layer's parameters when it needs them.
-      tensor: parts into which heads, the inner feed-forward width and the vocabulary
-        are split; these devices work on the same rows.
-      shard_optimizer: whether Adam's moments are split over `data` as well ("ZeRO-1").
-        It saves memory, and costs a gathering of the updated parameters.
+      data (devices): Number of parts into which the rows of a batch are split, each
+        with all parameters; -1 for all devices that the other two axes leave.
+      fsdp (devices): Number of parts into which rows and parameters are split (fully
+        sharded data parallelism): a device gathers a layer's parameters when it needs
+        them.
+      tensor (devices): Number of parts into which heads, the inner feed-forward width
+        and the vocabulary are split; these devices process the same rows.
+      shard_optimizer: Whether to split Adam's moments over `data` as well (ZeRO-1). It
+        saves memory, and costs gathering the updated parameters.
 
     Raises:
       ConfigError: rules are broken; it names them all.
@@ -43,6 +45,7 @@ class MeshConfig:
                 f"mesh.{name}={size} must be at least 1, or -1 for the rest of the "
                 f"devices. Change config.mesh.{name}.",
             )
+            problems.limit(f"mesh.{name}", size, _MOST_DEVICES)
         rest = [name for name, size in sizes.items() if size == -1]
         problems.require(
             len(rest) <= 1,

@@ -14,6 +14,10 @@ ON_NONFINITE = ("skip", "stop")
 # All that is traced stays in memory until the last of these steps.
 _MOST_PROFILED = 100
 
+_MOST_PARTS = 100_000
+_MOST_WARMUP = 1_000_000_000  # optimizer steps
+_YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
@@ -22,12 +26,12 @@ class OptimizerConfig:
     Paper: §5.3, with beta1 0.9, beta2 0.98, epsilon 1e-9 and 4,000 warm-up steps.
 
     Attributes:
-      warmup_steps: optimizer steps over which the learning rate grows linearly.
-      peak_learning_rate: learning rate at the end of the warm-up; 0 means the
-        paper's `d_model^-0.5 * warmup_steps^-0.5`.
-      beta1: decay of the first moment.
-      beta2: decay of the second moment.
-      epsilon: added to the root of the second moment.
+      warmup_steps (optimizer steps): Steps over which the learning rate rises linearly.
+      peak_learning_rate (per update): Learning rate at the end of the warm-up; 0 for
+        the paper's `d_model^-0.5 * warmup_steps^-0.5`.
+      beta1 (decay rate): Adam's decay rate of the first moment, in [0, 1).
+      beta2 (decay rate): Adam's decay rate of the second moment, in [0, 1).
+      epsilon (constant): Added to the square root of the second moment, above 0.
     """
 
     warmup_steps: int = 4_000
@@ -43,6 +47,7 @@ class OptimizerConfig:
             f"optimizer.warmup_steps={self.warmup_steps} must be at least 1. "
             "Change config.optimizer.warmup_steps.",
         )
+        problems.limit("optimizer.warmup_steps", self.warmup_steps, _MOST_WARMUP)
         problems.require(
             0 <= self.peak_learning_rate < math.inf,
             f"optimizer.peak_learning_rate={self.peak_learning_rate} must be a "
@@ -69,27 +74,28 @@ class TrainingConfig:
     """What the training step computes, and in how many parts.
 
     Attributes:
-      label_smoothing: probability mass spread evenly over the whole vocabulary.
+      label_smoothing (probability): Probability mass spread evenly over the vocabulary.
         Paper: §5.4, 0.1.
-      micro_batches: parts of its rows that each device reads one after the other, so
-        that a large batch fits a small memory; 0 finds the fewest that do (`auto` on
-        the command line). It changes nothing but the order of sums.
-      gradient_dtype: of the gradients as devices exchange them over the mesh's axis
-        `data`, and no other: "float32", or "bfloat16", which halves the bytes.
-        Departs: "bfloat16" rounds the gradient of each part of the devices to 8 bits.
-      loss_chunks: parts of each row's target of which logits and loss are computed
-        one after the other, so that no device ever holds the logits of all its
-        tokens. It changes nothing but the order of sums.
-      on_nonfinite: what follows where the loss or the gradient of a step is infinite
-        or NaN, and the update is not applied: "skip" goes on, "stop" ends the run.
-      max_bad_steps: after so many steps in a row without an update the run ends.
-      skip_gradient_norm: an update is not applied either where the gradient's global
-        L2 norm is above this; 0 means however large it is.
-        Departs: above 0, some updates of the paper's optimizer are left out.
-      step_timeout: seconds without a new step after which a run counts as stuck; each
-        process then shows what its threads do, and ends. 0 waits for ever.
-      pause_timeout: likewise while a run compiles, evaluates or saves, and for the
-        first three steps after that.
+      micro_batches (parts): Parts of its rows that each device processes one after the
+        other, so that a large batch fits into small memory; 0 (`auto` on the command
+        line) for the fewest that fit. Only the order of sums changes.
+      gradient_dtype: Type of the gradients that devices exchange over the mesh axis
+        `data`; "bfloat16" halves the bytes. Departs: "bfloat16" rounds the gradient of
+        each group of devices to 8 bits.
+      loss_chunks (parts): Parts of each target for which logits and loss are computed
+        one after the other, so that no device holds the logits of all its tokens. Only
+        the order of sums changes.
+      on_nonfinite: What follows a step whose loss or gradient is infinite or NaN; its
+        update is not applied. "skip" continues, "stop" ends the run.
+      max_bad_steps (optimizer steps): The run ends after this many consecutive steps
+        without an update.
+      skip_gradient_norm (L2 norm): Updates whose global gradient norm is above this are
+        skipped; 0 to apply all. Departs: above 0, updates of the paper's optimizer are
+        left out.
+      step_timeout (seconds): A run without a new step for this long counts as stuck:
+        each process prints the stacks of its threads and exits. 0 for no limit.
+      pause_timeout (seconds): The same limit while a run compiles, evaluates or saves,
+        and for the first three steps after that.
     """
 
     label_smoothing: float = 0.1
@@ -134,6 +140,7 @@ class TrainingConfig:
             f"training.max_bad_steps={self.max_bad_steps} must be at least 1. "
             "Change config.training.max_bad_steps.",
         )
+        self._check_limits(problems)
         for name in ("skip_gradient_norm", "step_timeout", "pause_timeout"):
             value = getattr(self, name)
             problems.require(
@@ -143,17 +150,26 @@ class TrainingConfig:
             )
         problems.raise_if_any()
 
+    def _check_limits(self, problems: Problems) -> None:
+        """Checks that nothing is absurdly large."""
+        problems.limit("training.micro_batches", self.micro_batches, _MOST_PARTS)
+        problems.limit("training.loss_chunks", self.loss_chunks, _MOST_PARTS)
+        for name in ("step_timeout", "pause_timeout"):
+            value = getattr(self, name)
+            if math.isfinite(value):
+                why = "a year; 0 is no limit"
+                problems.limit(f"training.{name}", value, _YEAR, why=why)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingConfig:
     """How often a run says where it is.
 
     Attributes:
-      every_steps: optimizer steps between two records of metrics.jsonl; the first step
-        has one too.
-      every_seconds: seconds after which a line of metrics is printed again where stderr
-        is not a terminal; the first step has one too. On a terminal metrics are shown
-        each second.
+      every_steps (optimizer steps): Interval of the records in metrics.jsonl; the first
+        step has one too.
+      every_seconds (seconds): Interval of progress lines if stderr is not a terminal;
+        the first step has one too. On a terminal they are shown each second.
     """
 
     every_steps: int = 100
@@ -179,8 +195,8 @@ class ProfileConfig:
     """Which steps of a run are looked at closely.
 
     Attributes:
-      steps: the first and the last of at most 100, as "10:15", of which a trace is
-        written under the workdir's `profile`; "" for none.
+      steps: First and last of at most 100 steps to trace, such as "10:15", into the
+        `profile` directory of the workdir; empty for none.
     """
 
     steps: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def read_metrics(path: Path) -> Iterator[Record]:
     Raises:
       DataError: it is a directory, a pipe or a device.
     """
-    if not os.path.lexists(path):
+    if not path.exists():
         return
     require_file(path, mend="Move it away.")
     with path.open(encoding="utf-8", errors="replace") as file:

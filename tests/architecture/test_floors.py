@@ -14,6 +14,7 @@ FLOORS = {
     "types": 0,
     "errors": 0,
     "interrupts": 0,
+    "configs": 0,
     "arguments": 1,
     "files": 1,
     "parsing": 2,
@@ -46,6 +47,7 @@ FLOORS = {
     "start_training": 11,
     "cli": 12,
     "main": 13,
+    "__main__": 14,
 }
 
 FILES = sorted(

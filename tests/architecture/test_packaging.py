@@ -2,6 +2,7 @@
 
 import configparser
 import subprocess
+import sys
 
 import pytest
 
@@ -11,17 +12,52 @@ _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
 
 
-def test_every_folder_is_a_package_that_is_installed():
-    listed = _SETUP["options"]["packages"].split()
-    folders = {
-        str(path.parent.relative_to(ROOT)).replace("/", ".")
-        for path in (ROOT / "t2t_jax").rglob("*.py")
-    }
-    assert sorted(listed) == sorted(folders | {"t2t_jax.configs"})
+def test_every_folder_is_found_as_a_package():
+    assert _SETUP["options"]["packages"] == "find:"
+    folders = {path.parent for path in (ROOT / "t2t_jax").rglob("*.py")}
+    # find: goes into folders with an __init__.py only.
+    assert [str(path) for path in folders if not (path / "__init__.py").is_file()] == []
+    assert _SETUP["options.packages.find"]["include"].split() == [
+        "t2t_jax",
+        "t2t_jax.*",
+    ]
 
 
 def test_the_configs_are_installed_beside_the_program():
     assert "t2t_jax.configs = configs" in _SETUP["options"]["package_dir"]
+    # In a clone this package is empty: find: has to see it.
+    files = (ROOT / "t2t_jax" / "configs").glob("*.py")
+    assert [path.name for path in files] == ["__init__.py"]
+
+
+def test_what_is_built_is_the_whole_program(tmp_path):
+    pytest.importorskip("setuptools")
+    built = subprocess.run(
+        [
+            *(sys.executable, "-c", "from setuptools import setup; setup()", "-q"),
+            *("build_py", f"--build-lib={tmp_path}"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.py")}
+    program = {str(p.relative_to(ROOT)) for p in (ROOT / "t2t_jax").rglob("*.py")}
+    configs = {f"t2t_jax/configs/{path.name}" for path in ROOT.glob("configs/*.py")}
+    assert found == program | configs
+    assert (tmp_path / "t2t_jax" / "py.typed").is_file()
+
+
+def test_a_package_index_knows_whose_the_project_is():
+    metadata = _SETUP["metadata"]
+    assert metadata["author"] == "The t2t_jax developers"
+    assert metadata["url"].startswith("https://")
+    assert {"Documentation", "Source", "Issues"} <= {
+        line.split(" = ")[0] for line in metadata["project_urls"].strip().splitlines()
+    }
+    assert "transformer" in metadata["keywords"].split("\n")
 
 
 def test_git_ignores_no_source():

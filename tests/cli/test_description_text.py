@@ -17,8 +17,10 @@ TOLD = {
         {"key": "model.tying", "base": "all", "here": "none"},
     ],
     "variations": [{"key": "steps", "base": 100_000, "here": 7, "row": ""}],
+    "exact": [{"name": "loss", "paper": "cross-entropy"}],
     "departures": [
-        {"name": "tying", "paper": "one", "here": "none", "key": "model.tying"}
+        {"name": "scores", "paper": "tokenized", "here": "raw", "key": ""},
+        {"name": "tying", "paper": "one", "here": "none", "key": "model.tying"},
     ],
     "parameters": {"embedding": 3, "encoder": 5_000, "decoder": 7, "total": 5_010},
     "parameters_by_kind": {
@@ -208,3 +210,19 @@ def test_the_mesh_micro_batches_and_remat_are_said():
     assert "The compiler counts what is repeated over time only once." in lines
     auto = report(batch=batch | {"micro_batches": 0})
     assert any(line.startswith("micro-batches auto: as few as fit") for line in auto)
+
+
+def test_what_is_exact_and_what_is_not_are_three_groups():
+    text = "\n".join(report())
+    exact, default, choice = (
+        text.index(title)
+        for title in (
+            "Exactly the paper's",
+            "Not the paper's by default",
+            "Not the paper's by choice",
+        )
+    )
+    assert exact < text.index("loss cross-entropy") < default
+    assert default < text.index("scores paper tokenized") < choice
+    assert choice < text.index("tying paper one")
+    assert "Nothing." in report(departures=[])

@@ -33,15 +33,15 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
     ("flags", "message"),
     [
         (["--to=onnx", "--output=x"], r"--to=onnx must be one of model_dir, safe"),
-        (["--to=model_dir"], r"needs --output"),
-        (["--output=x"], r"needs --to"),
+        (["--to=model_dir"], r"requires --output"),
+        (["--output=x"], r"requires --to"),
         (["--to=model_dir", "--output=x", "--quantization=int8"], r"is for --to=ctra"),
         (
             ["--to=ctranslate2", "--output=x", "--quantization=int4"],
             r"int4 must be one",
         ),
-        (["--to=model_dir", "--output=x", "--source=a"], r"without --reference"),
-        (["--to=model_dir", "--output=x", "--reference=a"], r"without --source"),
+        (["--to=model_dir", "--output=x", "--source=a"], r"requires --reference"),
+        (["--to=model_dir", "--output=x", "--reference=a"], r"requires --source"),
         (
             ["--to=safetensors", "--output=x", "--max_bleu_loss=2"],
             r"--max_bleu_loss=2\.0 is for --to=ctranslate2",
@@ -54,7 +54,7 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
             ["--to=ctranslate2", "--output=x", "--max_bleu_loss=nan"],
             r"--max_bleu_loss=nan must be a number from 0",
         ),
-        (["--to=model_dir", "--output=x", "--check_lines=0"], r"whole number from 1"),
+        (["--to=model_dir", "--output=x", "--check_lines=0"], r"an integer from 1"),
     ],
 )
 def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):

@@ -83,7 +83,7 @@ class Model(Loud):
         self.calls = calls
 
     def translator(self):
-        if self.decoding.beam_size > 1000:
+        if self.decoding.beam_size > 900:
             raise UserError("too many beams")
         return self
 
@@ -246,7 +246,7 @@ def test_whoever_leaves_does_not_wait_for_what_was_given_up(
 
 
 def test_a_setting_that_is_refused_is_none_either(converse, capsys):
-    converse(":beam 1001", ":alpha 0.5", "a", EOFError())
+    converse(":beam 901", ":alpha 0.5", "a", EOFError())
     said = capsys.readouterr()
     assert "error: too many beams\n" in said.err
     assert "n_best 1, beam_size 4, length_penalty 0.5" in said.err

@@ -29,6 +29,18 @@ def test_a_short_job_has_a_last_line_alone(clock, capsys):
     )
 
 
+def test_a_stream_has_a_last_line_where_a_line_was_warned_of(clock, capsys):
+    with TranslationReport(None, is_stream=True) as report:
+        report.count("no_eos", 1)
+    assert capsys.readouterr().err == ""
+    with TranslationReport(None, is_stream=True) as report:
+        for number in range(1, 6):
+            report.count("invalid_utf8", number)
+    *warnings, last = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 3
+    assert last == "Translated 5 lines: 5 not UTF-8."
+
+
 def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
     with TranslationReport(Count(1_000, False), done=400) as report:
         for _ in range(3):

@@ -1,6 +1,13 @@
 """Scenes of the phrasebook from words, for sentences that were written by hand."""
 
-from t2t_jax.data.grammar import determiners, frames, lexicon, people, verbs
+from t2t_jax.data.grammar import (
+    deeds,
+    determiners,
+    frames,
+    lexicon,
+    people,
+    whereabouts,
+)
 from t2t_jax.data.grammar.nominals import adverbial, how, predicate
 from t2t_jax.data.grammar.phrases import (
     NOTHING,
@@ -18,7 +25,7 @@ FRAMES = {f.name: f for f in vars(frames).values() if isinstance(f, frames.Frame
 _CLASSES = [c for c in vars(lexicon).values() if isinstance(c, lexicon.NounClass)]
 _VERBS = [
     verb
-    for value in vars(verbs).values()
+    for value in (*vars(deeds).values(), *vars(whereabouts).values())
     if isinstance(value, tuple)
     for verb in ((value,) if isinstance(value, Verb) else value)
     if isinstance(verb, Verb)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.phrasebook_recipes import FRAMES, scene_of
 from t2t_jax.data import phrasebook
 from t2t_jax.data.grammar.casts import casts
 from t2t_jax.data.grammar.lexicon import NounClass
@@ -23,6 +22,7 @@ from t2t_jax.data.phrasebook import (
 )
 from t2t_jax.data.phrasebook_examples import EXAMPLES
 from t2t_jax.errors import ConfigError
+from tests.data.phrasebook_recipes import FRAMES, scene_of
 
 # Blocks of three lines, written by hand and not copied from the program: frame |
 # subject | verb | complement | recipient or price | place; English; German.

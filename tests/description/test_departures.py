@@ -1,18 +1,20 @@
 import dataclasses
+import re
 
 import pytest
 
 from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.config import Config
+from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.description.departures import departures
+from t2t_jax.description.departures import _MATCHES, departures, matches
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from tests.configs.test_configs import _config
+from tests.integration.tiny import ROOT
 
 ALWAYS = [
-    *("packed rows", "dropout masks", "vocabulary", "scores", "search"),
+    *("packed rows", "dropout masks", "vocabulary", "scores", "pad and bos"),
     "longest sentence",
 ]
 
@@ -180,3 +182,69 @@ def test_the_baseline_departs_in_its_own_keys_only():
         ("tying", "rnn.tying"),
     ]
     assert found[1].here == "rnn.tying=none"
+
+
+EXACT = [
+    *("layers", "attention", "feed-forward networks", "embeddings", "positions"),
+    *("dropout", "loss", "batch size", "optimizer", "learning rate", "beam search"),
+    "checkpoint averaging",
+]
+
+
+@pytest.mark.parametrize("name", ["wmt_en_de", "wmt_en_de_big", "wmt_en_fr"])
+def test_the_paper_s_own_configs_match_it_in_everything_listed(name):
+    assert [match.name for match in matches(_config(name))] == EXACT
+
+
+@pytest.mark.parametrize("key", sorted({k for m in _MATCHES for k in m.keys}))
+def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
+    values = {
+        "architecture": "rnn",
+        "network.norm_position": "pre",
+        "network.positions": "learned",
+        "network.tying": "decoder",
+        "training.gradient_dtype": "bfloat16",
+        "decoding.sample": True,
+        "decoding.min_tokens": 3,
+        "vocabulary.source_size": 500,
+        "data.tokens_per_batch": 1_000,
+    }
+    value = values.get(key, 0.25)
+    if key in ("optimizer.warmup_steps", "checkpoint.every_epochs", "checkpoint.keep"):
+        value = 7
+    if key in ("decoding.beam_size", "decoding.max_extra_tokens"):
+        value = 7
+    if key == "checkpoint.every_steps":
+        value = 1_000
+    section, _, name = key.replace("network", "model").rpartition(".")
+    given = {section: {name: value}} if section else {name: value}
+    if key == "vocabulary.source_size":
+        given["model"] = {"tying": "decoder"}
+    if value == "learned":
+        given["decoding"] = {"max_source_length": 400}
+    config = parse(given)
+    assert key.replace("network", "model") in {d.key for d in departures(config)}
+    left = {match.name for match in matches(config)}
+    assert left == set(EXACT) - {
+        match.name
+        for match in _MATCHES
+        if key in match.keys or (key.endswith("source_size") and "tying" in str(match))
+    }
+
+
+def test_readme_and_workspace_quote_the_same_words():
+    text = (ROOT / "WORKSPACE.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (.*) \|$", text[text.index("## Departures") :], re.MULTILINE
+    )
+    said = [row.replace("`", "").split(" | ") for row in rows]
+    always = [[d.name, d.paper, d.here] for d in departures(Config())]
+    exact = [[match.name, match.paper] for match in matches(Config())]
+    assert [row for row in said if row in exact] == exact
+    assert [row for row in said if row in always] == always
+    assert len(said) == len(exact) + len(always) + 2  # the headers
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert f"Exactly the paper's: {', '.join(row[0] for row in exact)}." in readme
+    assert (
+        f"Not the paper's by default: {', '.join(row[0] for row in always)}." in readme
+    )

@@ -44,7 +44,8 @@ def test_it_is_json_with_what_programs_rely_on(description):
     again = json.loads(json.dumps(description, allow_nan=False))
     assert again == description
     assert set(again) >= {
-        *("config", "differences", "variations", "departures", "parameters"),
+        *("config", "differences", "variations", "departures", "exact"),
+        "parameters",
         *("flops_per_step", "compiler_flops_per_step", "batch", "memory"),
         *("checkpoint_bytes", "estimate", "data", "learning_rate"),
     }

@@ -14,8 +14,8 @@ from tests.integration import tiny
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [
-        (["--config.modle.d_model=64"], 78, "Did you mean model.d_model?"),
-        (["--config.data.d_model=64"], 78, "Did you mean model.d_model?"),
+        (["--config.modle.d_model=64"], 78, "Did you mean --config.model.d_model?"),
+        (["--config.data.d_model=64"], 78, "Did you mean --config.model.d_model?"),
         (["--config.steps=many"], 78, "config.steps=many"),
         (["--config.model.dropout=nan"], 78, "model.dropout=nan"),
         (["--config.optimizer.peak_learning_rate=nan"], 78, "peak_learning_rate=nan"),
@@ -36,8 +36,12 @@ from tests.integration import tiny
         (["--wrokdir=x"], 64, "Did you mean --workdir?"),
         (["--mode=trian"], 64, "Did you mean train?"),
         (["stray"], 64, "'stray'"),
-        (["--source=x"], 64, "belongs to --mode=evaluate"),
-        (["--mode=evaluate"], 64, "needs --reference"),
+        (["--source=x"], 64, "only valid with --mode=evaluate"),
+        (["translate", "in.txt"], 64, "Pass --input=in.txt."),
+        (["--translate"], 64, "Did you mean t2t-jax translate"),
+        (["--workdir", "--mode=describe"], 64, "--workdir needs a value."),
+        (["--config.steps=1000000000000"], 78, "must be at most 1,000,000,000"),
+        (["--mode=evaluate"], 64, "requires --reference"),
         (["--mode=translate", "--workdir=no/such"], 66, "no/such"),
     ],
 )
@@ -75,12 +79,12 @@ def test_mistakes_of_several_kinds_are_named_at_once(tmp_path):
         f"--workdir={tmp_path / 'run'}",
         "--config.stpes=3",
         "--config.seed=x",
-        "--nonsense",
+        "--nonsense=1",
         "stray",
     )
     errors = done.stderr.decode()
     assert done.returncode == 64, errors
-    for words in ("Did you mean steps?", "seed=x", "--nonsense", "'stray'"):
+    for words in ("Did you mean --config.steps?", "seed=x", "--nonsense", "'stray'"):
         assert words in errors
 
 
@@ -108,7 +112,7 @@ def test_help_needs_no_jax_and_names_every_mode(tmp_path):
     import sys
 
     done = subprocess.run(
-        [sys.executable, "-m", "t2t_jax.main", "--help"],
+        [sys.executable, "-m", "t2t_jax.main", "--help=all"],
         capture_output=True,
         text=True,
         cwd=tiny.ROOT,

@@ -175,13 +175,13 @@ def show(*flags):
 def test_a_step_must_be_a_whole_number_from_1(once, step):
     assert show(f"--workdir={once[0]}", f"--step={step}") == (
         64,
-        f"error: --step={step} must be a whole number from 1.\n",
+        f"error: --step={step} must be an integer from 1.\n",
     )
 
 
 def test_what_shows_no_batch_says_why(once, tmp_path):
     code, said = show(f"--workdir={once[0]}")
-    assert (code, said.startswith("error: --mode=show_batch needs --step.")) == (
+    assert (code, said.startswith("error: --mode=show_batch requires --step.")) == (
         64,
         True,
     )

@@ -38,6 +38,7 @@ def place(tmp_path_factory):
     path = tmp_path_factory.mktemp("streams")
     running.finish(path / "run", steps=2)
     (path / "many.en").write_bytes(SENTENCE * 100_000)
+    (path / "many.de").write_bytes(b"Der alte Lehrer liest ein Buch.\n" * 100_000)
     return path
 
 
@@ -163,11 +164,11 @@ def test_a_signal_ends_a_stream_whose_answers_nobody_reads(place):
     ],
 )
 def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, number):
-    many, out = place / "many.en", tmp_path / "out"
+    many, other, out = place / "many.en", place / "many.de", tmp_path / "out"
     flags = {
         "translate": (f"--input={many}", f"--output={out}"),
-        "evaluate": (f"--source={many}", f"--reference={many}", f"--hypotheses={out}"),
-        "score": (f"--source={many}", f"--reference={many}", f"--output={out}"),
+        "evaluate": (f"--source={many}", f"--reference={other}", f"--hypotheses={out}"),
+        "score": (f"--source={many}", f"--reference={other}", f"--output={out}"),
     }
     out.write_text("old\n")
     wait = random.uniform(0, 6)

@@ -31,7 +31,8 @@ def test_one_json_object_for_devices_that_are_not_there(tmp_path):
 def test_a_table_for_people_on_this_machine_s_devices(tmp_path):
     text = described(*tiny.arguments(tmp_path / "none"), devices=2)
     assert "devices              2, rows of each: 2" in text
-    assert "Departures from the paper\n─────────" in text
+    assert "Exactly the paper's\n─────────" in text
+    assert "Not the paper's by default\n─────────" in text
     assert max(map(len, text.splitlines())) <= 80
 
 

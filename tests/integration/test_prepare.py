@@ -24,6 +24,7 @@ def test_it_leaves_vocabulary_and_reports_and_no_run(prepared):
         "lock",
         "vocab.model",
         "vocab.json",
+        "known_words.npy",
         "data.json",
         "data_report.txt",
     }

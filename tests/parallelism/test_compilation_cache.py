@@ -221,6 +221,17 @@ def test_the_search_for_unused_programs_is_made_once_a_day(tmp_path):
     assert not late.exists()
 
 
+def test_a_search_that_a_wrong_clock_has_dated_is_made_again(tmp_path):
+    remove_unused(tmp_path)
+    late = tmp_path / "late-cache"
+    late.touch()
+    os.utime(late, (0, 0))
+    in_years = time.time() + 13 * 365 * 24 * 3600
+    os.utime(tmp_path / "swept", (in_years, in_years))
+    remove_unused(tmp_path)
+    assert not late.exists()
+
+
 def test_a_damaged_program_is_compiled_again_and_kept(tmp_path):
     printed, said = computed(tmp_path)
     assert (printed.split(), said) == ([b"165.0", b"275.0", b"385.0"], "")

@@ -52,6 +52,13 @@ def test_a_record_names_the_batch_of_its_step(run):
     assert places == [(1, 0, 0), (3, 0, 2), (6, 1, 0), (7, 1, 1)]
 
 
+def test_a_clock_that_stands_still_ends_no_run(run, monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: 7.0)
+    _, progress = run.train(steps=2, log=1)
+    assert progress.step == 2
+    assert [record["step"] for record in run.records] == [1, 2]
+
+
 def test_a_window_without_an_update_leaves_no_record(run):
     run.losses = {3: BAD, 4: BAD}
     run.train(steps=6, log=2, show_seconds=2.0)

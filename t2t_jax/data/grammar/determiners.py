@@ -37,8 +37,8 @@ class Determiner(NamedTuple):
 MOODS = ("told", "asked", "denied", "no", "known", "new", "new_asked")
 """What a frame asks of a determiner.
 
-"denied" is what nicht or kein can deny, "no" what kein can, "known" what nicht can, "new"
-what there may be; "any" is for "asked", "denied" and "new_asked" only.
+"denied" is what nicht or kein can deny, "no" what kein can, "known" what nicht can,
+"new" what there may be; "any" is for "asked", "denied" and "new_asked" only.
 """
 
 ByMood: TypeAlias = tuple[tuple[Determiner, ...], ...]

@@ -72,6 +72,7 @@ _MARKS = {"told": ".", "asked": "?", "no": ".", "not": "."}
 def _english(scene: Scene, kind: str, anchor: Anchor) -> str:
     thing = scene.complement
     be = verb_group(scene.verb.english, anchor.tense, thing.person).statement
-    words = {"no": f"no {thing.bare}", "not": f"not {thing.english}"}
+    some = "any " if thing.english == thing.bare else ""
+    words = {"no": f"no {thing.bare}", "not": f"not {some}{thing.english}"}
     what = join(words.get(kind, thing.english), scene.place[0], anchor.english)
     return join(be, "there", what) if kind == "asked" else join("there", be, what)

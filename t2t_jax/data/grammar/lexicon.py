@@ -26,9 +26,7 @@ class Noun(NamedTuple):
 
 
 class Adjective(NamedTuple):
-    """An adjective: the English word, the German stem that takes endings, and the
-    German predicate.
-    """
+    """An adjective: in English, the German stem that takes endings, the predicate."""
 
     english: str
     german: str
@@ -65,8 +63,10 @@ _GENDERS = {"der": "m", "die": "f", "das": "n"}
 
 
 def _noun(entry: str) -> Noun:
-    """Reads "child/children das Kind Kinder"; "der*" is weak, "-" is no plural,
-    and "_" is a space."""
+    """Reads "child/children das Kind Kinder".
+
+    "der*" is weak, "-" is no plural, and "_" is a space.
+    """
     english, article, singular, plural = (w.replace("_", " ") for w in entry.split())
     english, _, english_plural = english.partition("/")
     gender = _GENDERS[article.rstrip("*")]
@@ -284,8 +284,8 @@ LANDSCAPES = noun_class(
     determiners.OF_PLACES,
     f"{_OF_PLACES} green=grün",
     """garden der Garten Gärten, park der Park Parks, forest der Wald Wälder, city die
-    Stadt Städte, village das Dorf Dörfer, tree der Baum Bäume, lake der See Seen, river der Fluss Flüsse,
-    mountain der Berg Berge""",
+    Stadt Städte, village das Dorf Dörfer, tree der Baum Bäume, lake der See Seen,
+    river der Fluss Flüsse, mountain der Berg Berge""",
 )
 ROOMS = noun_class(
     determiners.OF_PLACES,

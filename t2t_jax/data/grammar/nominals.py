@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from t2t_jax.data.grammar import determiners
-from t2t_jax.data.grammar.determiners import MOODS, ByMood
+from t2t_jax.data.grammar.determiners import MOODS, ByMood, Determiner
 from t2t_jax.data.grammar.lexicon import Adjective, Noun, NounClass
 from t2t_jax.data.grammar.order import Choices
 from t2t_jax.data.grammar.phrases import Phrase, both, noun_phrase
@@ -43,8 +43,15 @@ class Nominal(NamedTuple):
         nominative, accusative, _ = self.fixed[0].german
         return nominative or accusative
 
-    def phrase(self, choices: Choices, mood: str = "told") -> Phrase:
+    def phrase(
+        self, choices: Choices, mood: str = "told", *, plain: bool = False
+    ) -> Phrase:
         """Chooses one of its phrases; mostly without an adjective.
+
+        Args:
+          choices: from where.
+          mood: one of `MOODS`.
+          plain: whether adjectives are rarer still.
 
         Raises:
           LookupError: none of its determiners is of this mood.
@@ -54,9 +61,8 @@ class Nominal(NamedTuple):
         fitting = self.determiners[MOODS.index(mood)]
         if not fitting:
             raise LookupError(mood)
-        return noun_phrase(
-            choices.of(fitting), _adjectives(self.kind, choices), self.noun
-        )
+        adjectives = _adjectives(self.kind, choices, plain=plain)
+        return noun_phrase(choices.of(fitting), adjectives, self.noun)
 
     def of_number(self, *, plural: bool) -> Nominal:
         """Keeps its determiners of a number."""
@@ -64,12 +70,14 @@ class Nominal(NamedTuple):
         return self._replace(determiners=kept)
 
 
-def _adjectives(kind: NounClass, choices: Choices) -> tuple[Adjective, ...]:
-    """Chooses none (three of five), one, or now and then one and a color."""
+def _adjectives(
+    kind: NounClass, choices: Choices, *, plain: bool
+) -> tuple[Adjective, ...]:
+    """Chooses none (two of three), one, or now and then one and a color."""
     number = choices.below(15)
-    if number < 9 or not kind.all_adjectives:
+    if number < (13 if plain else 10) or not kind.all_adjectives:
         return ()
-    if number == 9 and kind.colors:
+    if number == 10 and kind.colors:
         return choices.of(kind.adjectives), choices.of(kind.colors)
     return (choices.of(kind.all_adjectives),)
 
@@ -154,6 +162,7 @@ def _invariant(english: str, german: str) -> Phrase:
 
 def asked_for(nominal: Nominal) -> Nominal:
     """Makes "which book", "how many books" or "how much milk" of a noun."""
+    words: tuple[Determiner, ...]
     if any(d is determiners.NONE for d in nominal.determiners[0]):
         words = determiners.HOW_MUCH
     elif any(d.plural for d in nominal.determiners[0]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from t2t_jax.data.grammar import english, lexicon, people, verbs
+from t2t_jax.data.grammar import deeds, english, lexicon, people, whereabouts
 from t2t_jax.data.grammar import german_numbers as german
 from t2t_jax.data.grammar.frames import Frame
 from t2t_jax.data.grammar.nominals import (
@@ -40,7 +40,7 @@ Groups: TypeAlias = tuple[Nominals, ...]
 Combination: TypeAlias = tuple[str, str, str]
 
 
-_GIVING = frozenset(verb.name for verb in verbs.GIVING)
+_GIVING = frozenset(verb.name for verb in deeds.GIVING)
 
 
 class Event(NamedTuple):
@@ -89,13 +89,15 @@ class Event(NamedTuple):
             raise LookupError(mood)
         of_subject = "known" if is_denied else "told"
         subject = _one_or_both(self.subjects, choices, of_subject)
-        other = self.other.phrase(choices, "known") if self.other else None
+        other = self.other.phrase(choices, "known", plain=True) if self.other else None
         # Whom something is given stands behind it where English says "to".
         is_to = other is not None and self.verb.name in _GIVING and choices.below(5) < 2
+        # "Not in any garden" would be kein behind a preposition, which nicht precedes.
+        of_complement = "told" if self.verb.german.preposition else mood
         return Scene(
             subject,
             self.verb,
-            _one_or_both(self.complements, choices, mood),
+            _one_or_both(self.complements, choices, of_complement),
             other,
             is_to,
             _place(self.place, choices),
@@ -103,15 +105,16 @@ class Event(NamedTuple):
 
 
 def _one_or_both(nominals: Nominals, choices: Choices, mood: str) -> Phrase:
-    phrases = [nominal.phrase(choices, mood) for nominal in nominals]
-    return phrases[0] if len(phrases) == 1 else both(*phrases)
+    plain = len(nominals) > 1
+    phrases = [nominal.phrase(choices, mood, plain=plain) for nominal in nominals]
+    return both(*phrases) if plain else phrases[0]
 
 
 def _place(place: tuple[Verb, Nominal] | None, choices: Choices) -> Words:
     if place is None:
         return "", ""
     verb, where = place
-    phrase = where.phrase(choices, "known")
+    phrase = where.phrase(choices, "known", plain=True)
     return located(verb.english.particle, verb.german.preposition, phrase)
 
 
@@ -134,7 +137,10 @@ def complements(verb: Verb) -> Groups:
     nouns = of_classes(verb.complements)
     fixed = tuple(adverbial(*words) for words in verb.phrases)
     pronouns = tuple(people.OBJECTS[word] for word in verb.pronouns.split())
-    groups = (*6 * (nouns,), *2 * (fixed,), *2 * (pronouns,))
+    share = 2 if len(fixed) < 4 else 5
+    groups: Groups = (*6 * (nouns,), *share * (fixed,), *2 * (pronouns,))
+    if "him" in verb.pronouns.split():
+        groups += (people.NAMES,)
     return tuple(group for group in groups if group)
 
 
@@ -166,16 +172,16 @@ ANIMALS = of_classes((lexicon.ANIMALS,))
 
 
 _NAMED = frozenset(people.NAMES)
-_GROUNDS = tuple((verb, complements(verb)[0]) for verb in verbs.PEOPLE_ARE[:4])
+_GROUNDS = tuple((verb, complements(verb)[0]) for verb in whereabouts.PEOPLE_ARE[:4])
 
 
 def _somewhere(verb: Verb, complement: Nominal, choices: Choices) -> bool:
     fixed = complement.fixed[0] if complement.fixed else None
     is_movable = verb.german.preposition == "" and not (fixed and fixed.is_adverbial)
-    return is_movable and choices.below(8) == 0
+    return is_movable and choices.below(5) == 0
 
 
-def deeds(
+def actions(
     subjects: Groups, doings: tuple[Verb, ...], places: bool = True
 ) -> Callable[[Choices], Event | None]:
     """Crosses subjects with verbs; nobody does anything to themselves."""
@@ -188,7 +194,8 @@ def deeds(
             return None
         if (subject.lemma, complement.lemma) in people.CLASHES:
             return None
-        actors, things = (subject,), (complement,)
+        actors: Nominals = (subject,)
+        things: Nominals = (complement,)
         if subject.noun or subject in _NAMED:
             group = people.PERSONS if subject.noun else people.NAMES
             actors = _with_another(subject, group, choices)
@@ -197,7 +204,8 @@ def deeds(
         if {n.lemma for n in actors} & {n.lemma for n in things}:
             return None
         place = None
-        if places and _somewhere(verb, complement, choices):
+        is_simple = len(actors) == len(things) == 1
+        if places and is_simple and _somewhere(verb, complement, choices):
             where, grounds = choices.of(_GROUNDS)
             place = where, choices.of(grounds)
         return Event(actors, verb, things, place=place)
@@ -206,13 +214,14 @@ def deeds(
 
 
 def with_recipients(subjects: Groups) -> Callable[[Choices], Event | None]:
+    """Crosses subjects with what they give, and to whom."""
     receivers = (
         people.PERSONS, people.PERSONS,
         tuple(n for w, n in people.OBJECTS.items() if w != "it"),
         people.NAMES[:2] + people.NAMES[3:5],
     )  # fmt: skip
 
-    gifts = tuple((verb, of_classes(verb.complements)) for verb in verbs.GIVING)
+    gifts = tuple((verb, of_classes(verb.complements)) for verb in deeds.GIVING)
 
     def choose(choices: Choices) -> Event | None:
         verb, things = choices.of(gifts)
@@ -239,7 +248,7 @@ def described(
         subject = _choose(subjects, choices)
         adjective = choices.of(subject.predicates)
         if asked:
-            return Event((subject,), verbs.BE, (how(adjective),))
+            return Event((subject,), whereabouts.BE, (how(adjective),))
         things: Nominals = (predicate(adjective),)
         if adjective.german and choices.below(_COORDINATED) == 0:
             other = choices.of(subject.predicates)
@@ -249,7 +258,7 @@ def described(
         actors: Nominals = (subject,)
         if subject in _NAMED:
             actors = _with_another(subject, people.NAMES, choices)
-        return Event(actors, verbs.BE, things)
+        return Event(actors, whereabouts.BE, things)
 
     return choose
 
@@ -259,21 +268,36 @@ def _plain(adjective: lexicon.Adjective) -> Nominal:
 
 
 def placed(
-    subjects: Groups, places: tuple[Verb, ...], *, asked: bool = False
+    subjects: Groups, places: tuple[Verb, ...]
 ) -> Callable[[Choices], Event | None]:
-    """Says of somebody or something where it is, or asks."""
+    """Says of people or things where they are.
 
+    Args:
+      subjects: the people or things.
+      places: verbs of being there.
+
+    Returns:
+      What chooses an event.
+    """
     with_grounds = tuple((verb, complements(verb)) for verb in places)
 
     def choose(choices: Choices) -> Event | None:
         subject = _choose(subjects, choices)
-        if asked:
-            return Event((subject,), verbs.BE, (_NO_COMPLEMENT,))
         verb, grounds = choices.of(with_grounds)
         place = _choose(grounds, choices)
         if place.lemma == subject.lemma:
             return None
         return Event((subject,), verb, (place,))
+
+    return choose
+
+
+def sought(subjects: Groups) -> Callable[[Choices], Event | None]:
+    """Asks of people or things where they are: they are, and that is all."""
+
+    def choose(choices: Choices) -> Event | None:
+        subject = _choose(subjects, choices)
+        return Event((subject,), whereabouts.BE, (_NO_COMPLEMENT,))
 
     return choose
 
@@ -284,6 +308,7 @@ _THERE = invariable("there", "")
 def existing(
     things: Groups, places: tuple[Verb, ...] = ()
 ) -> Callable[[Choices], Event | None]:
+    """Says what there is, at one of the places if there are any."""
     with_grounds = tuple((verb, complements(verb)[0]) for verb in places)
 
     def choose(choices: Choices) -> Event | None:
@@ -294,7 +319,7 @@ def existing(
             place = where, choices.of(grounds)
             if place[1].lemma == thing.lemma:
                 return None
-        return Event((_THERE,), verbs.BE, (thing,), place=place)
+        return Event((_THERE,), whereabouts.BE, (thing,), place=place)
 
     return choose
 
@@ -315,7 +340,7 @@ def identified(things: Nominals) -> Callable[[Choices], Event | None]:
 
     def choose(choices: Choices) -> Event | None:
         subject, plural = choices.of(_SHOWN)
-        return Event((subject,), verbs.BE, (choices.of(of_number[plural]),))
+        return Event((subject,), whereabouts.BE, (choices.of(of_number[plural]),))
 
     return choose
 
@@ -334,7 +359,7 @@ def professional(choices: Choices) -> Event | None:
     if kind in (2, 5):
         relatives = (people.MALE_RELATIVES, people.FEMALE_RELATIVES)[kind == 5]
         who, what = who[:5], relatives
-    return Event((choices.of(who),), verbs.BE, (choices.of(what),))
+    return Event((choices.of(who),), whereabouts.BE, (choices.of(what),))
 
 
 def asking(
@@ -342,7 +367,7 @@ def asking(
 ) -> Callable[[Choices], Event | None]:
     """Asks for the complement: who(m), what, which book, how much milk."""
     word = ("who", ("wer", "wen", "wem")) if persons else ("what", ("was",) * 3)
-    asked = Nominal(word[0], fixed=(Phrase(*word),))  # type: ignore[arg-type]
+    asked = Nominal(word[0], fixed=(Phrase(*word),))
 
     with_nouns = tuple((verb, of_classes(verb.complements)) for verb in doings)
 
@@ -364,19 +389,21 @@ PRICES = tuple(map(_price, people.NUMBERS))
 THE_PRICE = Nominal("how much", fixed=(Phrase("how much", ("wie viel",) * 3),))
 
 
-_GOODS = of_classes(verbs.PRICED)
+_GOODS = of_classes(deeds.PRICED)
 
 
 def costing(prices: Nominals) -> Callable[[Choices], Event | None]:
+    """Says what things cost, or asks."""
 
     def choose(choices: Choices) -> Event | None:
-        return Event((choices.of(_GOODS),), verbs.COSTING, (choices.of(prices),))
+        return Event((choices.of(_GOODS),), deeds.COSTING, (choices.of(prices),))
 
     return choose
 
 
 def paying(choices: Choices) -> Event | None:
+    """Says who pays how much for something."""
     what = choices.of(_GOODS)
     return Event(
-        (choices.of(people.PERSONS),), verbs.PAYING[0], (what,), choices.of(PRICES)
+        (choices.of(people.PERSONS),), deeds.PAYING[0], (what,), choices.of(PRICES)
     )

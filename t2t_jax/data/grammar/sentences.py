@@ -24,7 +24,6 @@ from t2t_jax.data.grammar.clauses import (
     verb_last,
     verb_second,
 )
-from t2t_jax.data.grammar.english import verb_group
 from t2t_jax.data.grammar.german import Case, with_preposition
 from t2t_jax.data.grammar.german_verbs import (
     auxiliary,

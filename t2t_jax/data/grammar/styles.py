@@ -1,7 +1,7 @@
 """The ways in which people type a sentence, beside the proper one.
 
-Some type "don't" for "do not", some no capital letters, some no full stop. A part of the
-corpus is typed so; its German stays proper, but for the mark that is not there.
+Some type "don't" for "do not", some no capital letters, some no full stop. A part of
+the corpus is typed so; its German stays proper, but for the mark that is not there.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _NEGATIVES = re.compile(
 )
 _IRREGULAR = {"can": "can't", "will": "won't"}
 _SUBJECTS = re.compile(
-    r"^(?:(I) (am)|(You|We|They) (are)(?! not)|(I|You|He|She|It|We|They) (will)(?! not)"
-    r"|(He|She|It|There|That|Who|Where|What) (is)(?! not))\b"
+    r"^(?:(I) (am)|(You|We|They) (are)|(I|You|He|She|It|We|They) (will|would)"
+    r"|(He|She|It|There|That|Who|Where|What) (is))\b(?! not\b)|^(I) (am)\b"
 )
-_SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll"}
+_SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "would": "'d"}
 _CONTRACTED = 3  # of so many sentences that can be contracted, one is
 _CARELESS = 24  # of so many sentences, one has neither capitals nor a mark, one no mark
 

@@ -1,0 +1,140 @@
+"""`--config`: shipped names, paths, and files that cannot be loaded."""
+
+import pytest
+
+from t2t_jax.cli.flags import parse_argv
+from t2t_jax.config_files import resolve, shipped_folder, shipped_names
+from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from tests.integration.tiny import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def problems_of(*argv, error=UserError):
+    with pytest.raises(error) as info:
+        parse_argv(argv)
+    return "\n".join(info.value.problems)
+
+
+def test_every_shipped_configuration_has_a_name():
+    files = {path.stem for path in (ROOT / "configs").glob("*.py")} - {"__init__"}
+    assert set(shipped_names()) == files
+    for name in files:
+        assert resolve(name) == str(shipped_folder() / f"{name}.py")
+
+
+@pytest.mark.parametrize(
+    ("given", "workdir"),
+    [
+        ("wmt_en_de", "runs/wmt_en_de"),
+        ("table3:C_N2", "runs/table3_C_N2"),
+        (str(ROOT / "configs" / "wmt_en_de.py"), "runs/wmt_en_de"),
+    ],
+)
+def test_a_name_or_a_path_is_a_configuration(given, workdir):
+    options = parse_argv([f"--config={given}"])
+    assert str(options.workdir.path) == workdir
+    assert options.config.data.train.startswith("tfds:wmt14_translate/de-en")
+
+
+def test_a_file_here_does_not_hide_a_shipped_name(tmp_path):
+    (tmp_path / "wmt_en_de").write_text("raise SystemExit")
+    (tmp_path / "wmt_en_de.py").write_text("raise SystemExit")
+    assert parse_argv(["--config=wmt_en_de"]).config.vocabulary.size == 37_000
+
+
+def test_an_unknown_name_lists_the_shipped_ones():
+    problem = problems_of("--config=wmt_en_d", error=InputMissingError)
+    assert "Did you mean --config=wmt_en_de?" in problem
+    for name in shipped_names():
+        assert name in problem
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("configs/wmt_en_de.py", "wmt_en_de"),
+        ("wmt_en_de.py", "wmt_en_de"),
+        ("configs/table3.py:C_N2", "table3:C_N2"),
+    ],
+)
+def test_a_path_of_the_clone_is_answered_with_the_name(given, name):
+    problem = problems_of(f"--config={given}", error=InputMissingError)
+    assert "there is no such file in" in problem
+    assert problem.endswith(f"is --config={name}.")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nothere.py", "nothere.py: there is no such file in"),
+        (".", "./: is a directory"),
+    ],
+)
+def test_what_is_not_a_file_is_named(given, said):
+    given = "./" if given == "." else given
+    problem = problems_of(f"--config={given}", error=InputMissingError)
+    assert said.split(":")[0] in problem
+    assert ("no such file" in problem) == (given == "nothere.py")
+
+
+START = """from t2t_jax.config import default
+def get_config():
+    config = default()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def get_config():\n    return 1 / 0\n", "line 2 cannot be loaded: ZeroDiv"),
+        ("\nimport nothere\n", "line 2 cannot be loaded: ModuleNotFoundError"),
+        ("x = 1\ndef get_config(:\n", "invalid syntax (mine.py, line 2)"),
+        (
+            f"{START}    config.model.d_modle = 3\n    return config\n",
+            "line 4: There is no key config.model.d_modle. Did you mean model.d_model?",
+        ),
+        (
+            f"{START}    config.stepz = 3\n    return config\n",
+            "line 4: There is no key config.stepz. Did you mean steps?",
+        ),
+        (
+            f"{START}    config.steps = 2.5\n    return config\n",
+            "line 4: config.steps must be an integer, and 2.5 is a number.",
+        ),
+        (
+            f"{START}    config.logging.every_steps = 'x'\n    return config\n",
+            "line 4: config.logging.every_steps must be an integer, and x is text.",
+        ),
+        ("def get_config():\n    return {}\n", "get_config() did not return a conf"),
+        ("def get_config():\n    pass\n", "get_config() did not return a conf"),
+        ("def get_config(row):\n    return {}\n", "Pass one of them, as --config=mine"),
+    ],
+)
+def test_a_broken_config_file_is_named_with_its_line(tmp_path, text, said):
+    (tmp_path / "mine.py").write_text(text)
+    problem = problems_of("--config=mine.py", error=ConfigError)
+    assert "mine.py" in problem
+    assert said in problem
+    assert len(problem.splitlines()) <= 3
+    assert "<class" not in problem
+
+
+def test_a_config_file_without_its_function_is_named(tmp_path):
+    (tmp_path / "functionless.py").write_text("x = 1\n")
+    problem = problems_of("--config=functionless.py", error=ConfigError)
+    assert problem.startswith("functionless.py does not define get_config().")
+
+
+def test_a_row_that_a_config_file_does_not_take_is_named(tmp_path):
+    (tmp_path / "mine.py").write_text("def get_config():\n    return {}\n")
+    problem = problems_of("--config=mine.py:big", error=ConfigError)
+    assert "mine.py has no rows. Leave :big out" in problem
+
+
+def test_mistakes_beside_a_broken_config_file_are_named_with_it():
+    problems = problems_of("--config=nothere.py", "--xyzzy").splitlines()
+    assert len(problems) == 2
