@@ -148,6 +148,11 @@ class Attempts:
             self._errors.append(error)
             return None
 
+    @property
+    def have_failed(self) -> bool:
+        """Whether any attempt has met a mistake so far."""
+        return bool(self._errors)
+
     def raise_if_any_failed(self) -> None:
         """Raises all the problems, each once, as an error of the first one's kind."""
         if self._errors:

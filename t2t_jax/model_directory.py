@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,10 +97,11 @@ def made_beside(to: Path, *, flag: str) -> Iterator[Path]:
       OutputError: it cannot be made.
     """
     place = to.resolve()
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    # Processes of several machines may write into one directory.
+    beside = place.with_name(f".{place.name}.{socket.gethostname()}.{os.getpid()}")
+    with _explained(to, flag):
+        beside.mkdir(parents=True)
     try:
-        with _explained(to, flag):
-            beside.mkdir(parents=True)
         yield beside
         with _explained(to, flag):
             os.rename(beside, place)

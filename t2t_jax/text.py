@@ -182,9 +182,8 @@ def _read(
         partial(_open_dev, config, say=say), specs[1] if evaluates else None
     )
     attempts.attempt(require_cache_place, config.data)
-    attempts.raise_if_any_failed()
     dev_lines = attempts.attempt(list, dev) if evaluates else ()
-    if dev_lines is None:  # Nothing is learnt for a run that cannot begin.
+    if attempts.have_failed:  # Nothing is learnt for a run that cannot begin.
         attempts.attempt(_read_through, train)
     attempts.raise_if_any_failed()
     vocabularies = attempts.attempt(find, train)

@@ -105,7 +105,7 @@ def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"vocabulary__size": 140}, "--config.vocabulary.size=150"),
+        ({"vocabulary__size": 140}, "config.vocabulary.size=150"),
         ({"vocabulary__character_coverage": 0.999}, "vocabulary.character_coverage"),
         ({"seed": 3}, "made with seed=0, and this start has 3"),
         ({"data__train": "phrasebook:train:299"}, "another training text"),

@@ -9,13 +9,32 @@ from absl import flags
 
 from t2t_jax.cli import flag_rules
 from t2t_jax.cli.modes import MODES, READS_RUN
-from t2t_jax.cli.options import COMPANIONS, FLAGS, FORMATS, RIVALS, meaning
+from t2t_jax.cli.options import FLAGS, FORMATS, meaning
 from t2t_jax.cli.translation_flags import OF_SAMPLES
 from t2t_jax.config import Config
 from t2t_jax.parsing import alternatives, nearest
 from t2t_jax.workdir import runs_near
 
 _MOST_RUNS = 5
+
+COMPANIONS = {
+    ("evaluate", "last"): "protocol",
+    ("evaluate", "force"): "protocol",
+    ("evaluate", "target_language"): "protocol",
+    ("describe", "mfu"): "peak_tflops",
+    ("export", "source"): "reference",
+    ("export", "reference"): "source",
+    ("translate", "resume"): "shards",
+}
+"""In a mode, a flag that means nothing without another one."""
+
+RIVALS = {
+    ("average", "last"): "average_steps",
+    ("translate", "prefixes"): "stream",
+    ("translate", "shards"): "stream",
+    ("evaluate", "ensemble"): "protocol",
+}
+"""In a mode, two flags of which one would be ignored."""
 
 
 def value(name: str, values: flags.FlagValues) -> Any:

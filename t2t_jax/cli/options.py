@@ -16,25 +16,6 @@ from t2t_jax.workdir import Workdir
 _PAIRS = ("evaluate", "score")
 _TEXT = (*_PAIRS, "average", "export")
 
-COMPANIONS = {
-    ("evaluate", "last"): "protocol",
-    ("evaluate", "force"): "protocol",
-    ("evaluate", "target_language"): "protocol",
-    ("describe", "mfu"): "peak_tflops",
-    ("export", "source"): "reference",
-    ("export", "reference"): "source",
-    ("translate", "resume"): "shards",
-}
-"""In a mode, a flag that means nothing without another one."""
-
-RIVALS = {
-    ("average", "last"): "average_steps",
-    ("translate", "prefixes"): "stream",
-    ("translate", "shards"): "stream",
-    ("evaluate", "ensemble"): "protocol",
-}
-"""In a mode, two flags of which one would be ignored."""
-
 FORMATS = {
     "describe": ("text", "json"),
     "score": ("tsv", "jsonl"),

@@ -54,7 +54,7 @@ _COMPLEMENTS = {
         *(how(adjective) for adjective in _ADJECTIVES if adjective.german),
         *(predicate(adjective) for adjective in _ADJECTIVES),
         *(adverbial(*words) for verb in _VERBS for words in verb.phrases),
-        *people.OBJECTS.values(), *PRICES, THE_PRICE,
+        *people.OBJECTS.values(), *people.NAMES, *PRICES, THE_PRICE,
     )
     for phrase in nominal.fixed
 }  # fmt: skip

@@ -108,7 +108,11 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
         "print(len(found), 'chunks')\n"
     )
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=False
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,  # against waiting for processes that never begin
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "script runs\n11 chunks\n"

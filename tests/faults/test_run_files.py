@@ -19,6 +19,7 @@ from t2t_jax import files, model_directory
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.damage import DamagedError
 from t2t_jax.cli import prepare, train
+from t2t_jax.errors import OutputError
 from t2t_jax.main import main
 from t2t_jax.workdir import Workdir, require_outside_runs
 from tests.integration import tiny
@@ -248,7 +249,8 @@ def test_a_first_start_that_is_killed_after_any_file_is_continued(
     count = _writes_of_a_first_start(whole, monkeypatch, **own)
     expected = hashes(whole)
     assert count == len(expected) == 9
-    for number in range(1, count + 1):
+    # After data.json, each vocabulary, overrides.json and config.json.
+    for number in (2, 3, 5, 7, 8):
         part = tmp_path / f"killed-{number}"
         _writes_of_a_first_start(part, monkeypatch, end_after=number, **own)
         left = hashes(part)
@@ -320,19 +322,19 @@ def test_no_model_and_no_picture_is_written_into_a_run(copy, capsys, mode, flag,
     assert hashes(Path.cwd()) == before
 
 
-def test_of_two_averages_into_one_directory_the_second_is_refused(
-    copy, capsys, monkeypatch
-):
-    def late(beside, place):
-        if Path(place).name == "mean":
-            shutil.copytree(copy / "samples", "mean", dirs_exist_ok=True)
-        return rename(beside, place)
+def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypatch):
+    to, processes = tmp_path / "mean", iter((7, 11))
+    monkeypatch.setattr(model_directory.os, "getpid", lambda: next(processes))
 
-    rename = os.rename
-    monkeypatch.setattr(model_directory.os, "rename", late)
-    argv = ["--mode=average", f"--workdir={copy}", "--last=1", "--to=mean"]
-    refused(capsys, argv, 73, "--to=mean must be a directory that can be made")
-    assert hashes(Path("mean")) == hashes(copy / "samples")
+    def make(content, during):
+        with model_directory.made_beside(to, flag="to") as beside:
+            (beside / "config.json").write_text(content)
+            during()
+
+    with pytest.raises(OutputError, match=r"--to=.*mean must be a directory"):
+        make("second", during=lambda: make("first", during=lambda: None))
+    assert [path.name for path in tmp_path.iterdir()] == ["mean"]
+    assert (to / "config.json").read_text() == "first"
 
 
 @pytest.mark.parametrize("mode", ["train", "prepare"])

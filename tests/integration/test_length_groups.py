@@ -130,7 +130,7 @@ def test_the_layout_of_the_development_set_does_not_change_its_loss(whole):
 
 def test_slots_are_those_of_the_shapes_that_came(whole):
     trained = [r for r in whole.records if r["kind"] == "train"]
-    assert len(trained) == 4
+    assert len(trained) == 5
     # Rows of the length of their group: with packed rows of 64 it would be 80 %.
     assert all(0.05 < r["padding_fraction"] < 0.5 for r in trained)
 

@@ -38,6 +38,7 @@ _MASSES = of_classes((lexicon.FOOD, lexicon.DRINKS))
 _WEATHER = of_classes((lexicon.WEATHER,))
 _HOUSES = of_classes((lexicon.BUILDINGS, lexicon.STATIONS))
 _TRANSPORT = of_classes((lexicon.VEHICLES, lexicon.TRANSPORT))
+_LINES = of_classes((lexicon.TRANSPORT.only("bus", "train", "tram", "ferry", "ship"),))
 _ROOMS = of_classes((lexicon.ROOMS, lexicon.SQUARES, lexicon.LANDSCAPES))
 _FITTINGS = of_classes((lexicon.FURNITURE, lexicon.OPENINGS))
 _WORKS = of_classes((lexicon.EVENTS, lexicon.FILMS, lexicon.TALK))
@@ -134,7 +135,7 @@ def _of_deeds() -> tuple[Cast, ...]:
     having = actions(SUBJECTS, _HAVING, places=False)
     sensing = actions(SUBJECTS, deeds.SENSING, places=False)
     wishing = actions(SUBJECTS, deeds.WISHING, places=False)
-    moving = actions((_TRANSPORT[5:],), deeds.MOVING, places=False)
+    moving = actions((_LINES,), deeds.MOVING, places=False)
     return (
         Cast("doers", actions(SUBJECTS, _DOING), _TOLD + _RETOLD),
         Cast("persons", actions((people.PEOPLE,), _DOING, places=False), _TIMED),

@@ -105,7 +105,7 @@ ACTING = (
         TALK.only("story", "song", "sentence", "word"), phrases="=", pronouns=THEM),
     make_verb("translate", "übersetzen", READING, TALK, pronouns=THEM),
     make_verb("learn", "lernen", TALK.only("song", "word"), phrases=LANGUAGES),
-    make_verb("teach: taught", "unterrichten",
+    make_verb("teach: taught", "unterrichten: - unterrichtet",
         PEOPLE.only("child", "student", "girl", "boy"), phrases=LANGUAGES,
         pronouns="me us him her them"),
     make_verb("speak: spoke", "sprechen: sprich gesprochen", phrases=LANGUAGES),

@@ -214,7 +214,7 @@ def imperative(verb: GermanVerb, person: str) -> Bracket:
     elif verb.changed and "ä" not in verb.changed:
         left = verb.changed
     else:
-        left = stem + "e" * stem.endswith(("t", "d", "ier"))
+        left = stem + "e" * stem.endswith(("t", "d", "ier", "eis"))
     return Bracket(left, verb.prefix, "")
 
 
