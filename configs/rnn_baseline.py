@@ -19,10 +19,10 @@ def get_config():
     """Returns the configuration."""
     config = default()
     config.architecture = "rnn"
-    config.steps = 2_000
+    config.steps = 1_500
     config.data.train = "phrasebook:train:120000"
     config.data.dev = "phrasebook:dev:500"
-    config.data.tokens_per_batch = 1_024  # token slots a side
+    config.data.tokens_per_batch = 1_536  # token slots a side
     config.data.row_length = 32  # slots
     config.data.max_length = 32  # subwords
     config.vocabulary.size = 2_000
@@ -30,11 +30,10 @@ def get_config():
     config.rnn.d_model = 128
     config.rnn.d_hidden = 164
     config.rnn.d_attention = 128
-    config.rnn.dropout = 0.0  # hardly a sentence is seen twice
-    config.optimizer.warmup_steps = 200  # steps
-    config.optimizer.peak_learning_rate = 2.5e-3
-    config.training.label_smoothing = 0.0  # each sentence has one German
-    config.evaluation.every_steps = 1_000
+    config.rnn.dropout = 0.0  # no sentence is seen more than twice
+    config.optimizer.warmup_steps = 150  # steps
+    config.optimizer.peak_learning_rate = 4e-3
+    config.evaluation.every_steps = 750
     config.checkpoint.every_steps = 250
     config.checkpoint.every_minutes = 0.0
     config.logging.every_steps = 50

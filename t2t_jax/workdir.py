@@ -131,8 +131,7 @@ class Workdir:
             pass  # To be made, or told by the mode.
         except OSError as error:
             raise InputMissingError(
-                f"{self.path} cannot be read: {error.strerror}. Choose "
-                "another workdir."
+                f"{self.path} cannot be read: {error.strerror}. Choose another workdir."
             ) from error
 
     def remains(self) -> list[str]:

@@ -2,7 +2,7 @@
 # Sourced by train.sbatch and translate.sbatch:
 #   source launch/slurm/job.sh SCRIPT MODE ARGS…
 # runs the program in that mode as the tasks of the job, and queues the job again where
-# that is worth it. Nothing here needs editing but, perhaps, these two:
+# that is worth it. Nothing needs editing here but, perhaps, `retries` and `grace`.
 retries=3 # how often a job is queued again after failures without a good stop between
 grace=20  # seconds that the other tasks have to end when one has failed
 

@@ -82,7 +82,7 @@ READERS = ("translate", "evaluate", "score")
 
 READS_RUN = (
     *("translate", "evaluate", "score", "average"),
-    *("export", "attention", "show_batch"),
+    *("export", "recover", "attention", "show_batch"),
 )
 """The modes that use a run or model which is there: they never mean a default one."""
 WITHOUT_RUN = ("recover", "figures")

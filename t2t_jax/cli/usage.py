@@ -83,7 +83,9 @@ def about(topic: str) -> str:
         parts.append(_about_section(name))
     docs = key_docs()
     tails = [key for key in docs if key.rpartition(".")[2] == name]
-    found = [name] if "." in name and name in docs else [] if parts else tails
+    if name in docs and ("." in name or topic.startswith("config.")):
+        tails = [name]
+    found = tails if not parts or tails == [name] else []
     parts += [_about_key(docs[key]) for key in found]
     if not parts:
         raise UserError(_unknown(topic, name))

@@ -119,7 +119,6 @@ class DataConfig:
         problems.limit("data.workers", self.workers, 1_024)
         problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MOST_TOKENS)
         problems.limit("data.row_length", self.row_length, _LONGEST)
-        problems.raise_if_any()
 
     def _check_rows(self, problems: Problems) -> None:
         length, halvings = self.row_length, self.row_halvings

@@ -76,7 +76,8 @@ class SliceCorpus:
         if number < self.start:
             raise DataError(
                 f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
-                f"{self.start}, or name another corpus."
+                f"{self.start} (config.data.dev_pairs, if it holds pairs out), or name "
+                "another corpus."
             )
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:

@@ -22,6 +22,10 @@ FILES = ("vocab.model", "vocab_source.model")
 """The files of a workdir: of the target or of both sides, and of the source alone."""
 
 _SOURCE = "vocab_source"
+_RECOVER = (
+    "Rerun with --mode=recover, which restores it from a checkpoint, or restore it "
+    "from a copy."
+)
 _RESTORE = (
     "Restore it from a copy; or move it away, and rerun with --mode=recover, which "
     "restores it from a checkpoint."
@@ -84,7 +88,7 @@ class Vocabularies(NamedTuple):
         names = FILES if config.source_size else FILES[:1]
         for place in map(Path(directory).joinpath, names):
             if not place.exists():
-                raise InputMissingError(f"{place}: no such file. {_RESTORE}")
+                raise InputMissingError(f"{place}: no such file. {_RECOVER}")
         loaded = [
             Vocabulary.load(Path(directory) / name, mend=_RESTORE) for name in names
         ]

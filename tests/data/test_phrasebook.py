@@ -32,12 +32,12 @@ CASES = [block.split("\n") for block in BY_HAND.strip().split("\n\n")]
 
 @pytest.fixture(scope="module")
 def train():
-    return list(derivations("train", 40_000))
+    return list(derivations("train", 25_000))
 
 
 @pytest.fixture(scope="module")
 def held_out():
-    return {split: list(derivations(split, 2_000)) for split in SPLITS[1:]}
+    return {split: list(derivations(split, 1_000)) for split in SPLITS[1:]}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1])
@@ -91,7 +91,7 @@ def test_no_english_noun_or_adjective_has_two_meanings():
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_every_pair_keeps_to_its_split(split):
-    assert {split_of(d.combination) for d in derivations(split, 1_000)} == {split}
+    assert {split_of(d.combination) for d in derivations(split, 300)} == {split}
 
 
 def test_sentences_of_the_splits_are_disjoint(train, held_out):
@@ -148,13 +148,13 @@ def test_sentences_are_written_as_text_is(train):
 
 
 def test_more_pairs_begin_with_fewer():
-    assert list(sentence_pairs("dev", 101)) == list(sentence_pairs("dev", 997))[:101]
+    assert list(sentence_pairs("dev", 101)) == list(sentence_pairs("dev", 307))[:101]
 
 
 def test_seeds_give_other_pairs_of_the_same_split():
-    first = set(sentence_pairs("test", 997, seed=0))
-    other = list(derivations("test", 997, seed=1))
-    assert len(first & {(d.english, d.german) for d in other}) < 50
+    first = set(sentence_pairs("test", 307, seed=0))
+    other = list(derivations("test", 307, seed=1))
+    assert len(first & {(d.english, d.german) for d in other}) < 15
     assert {split_of(d.combination) for d in other} == {"test"}
 
 

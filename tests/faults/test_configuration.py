@@ -31,7 +31,7 @@ from tests.integration import tiny
         (["--config.steps=0"], 78, "steps=0 must be at least 1"),
         (["--config.model.num_heads=-2"], 78, "model.num_heads=-2"),
         (["--config.model.d_model=63"], 78, "model.d_model=63"),
-        (["--config.data.row_length=32"], 78, "data.max_length=64"),
+        (["--config.data.row_length=16"], 78, "data.max_length=32"),
         (["--config=no/such.py"], 66, "no/such.py"),
         (["--wrokdir=x"], 64, "Did you mean --workdir?"),
         (["--mode=trian"], 64, "Did you mean train?"),
