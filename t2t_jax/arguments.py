@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Set
+from pathlib import Path
 from typing import Any
+
+from t2t_jax.errors import UserError
 
 _SHOWN_CHARACTERS = 40
 
@@ -44,6 +48,34 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
                 f"{_described(line)}. {_remedy(line)}"
             )
     return [str(line) for line in found]
+
+
+def as_directory(path: str | Path, *, caller: str) -> Path:
+    """Returns the path of a directory that a public function was given.
+
+    Args:
+      path: of the directory.
+      caller: the public function, for the message.
+
+    Raises:
+      TypeError: it is not a path.
+      UserError: it is empty, which would be the working directory.
+
+    Example:
+      >>> as_directory("runs/phrasebook", caller="load").name
+      'phrasebook'
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"{caller} takes the path of a directory, not "
+            f"{_article(type(path).__name__)}. Pass a str or a Path."
+        )
+    if not os.fspath(path):
+        raise UserError(
+            f'{caller} takes the path of a directory, and it is empty. Pass "." for '
+            "the working directory."
+        )
+    return Path(path)
 
 
 def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") -> None:

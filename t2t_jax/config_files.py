@@ -85,11 +85,21 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
       ConfigError: the file cannot be loaded, or has no such row.
 
     Example:
-      >>> config = load_config("phrasebook")
-      >>> config.steps, load_config("table3:C_N2").model.num_layers
-      (500, 2)
+      >>> load_config("table3:C_N2").model.num_layers
+      2
     """
-    path = resolve(str(name))
+    if not isinstance(name, str | Path):
+        raise TypeError(
+            f"load_config takes a name or a path, not a {type(name).__name__}. Pass "
+            '"phrasebook", or the path of a Python file.'
+        )
+    try:
+        return _loaded(resolve(str(name)))
+    except UserError as error:  # An argument here, and no flag.
+        raise type(error)(p.replace("--config=", "") for p in error.problems) from error
+
+
+def _loaded(path: str) -> config_dict.ConfigDict:
     values, line = flags.FlagValues(), ["t2t_jax", f"--config={path}"]
     sys.modules.pop(_MODULE, None)
     try:
@@ -99,7 +109,7 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
         values(line)
         config = values.config
         config.lock()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise explained(path, error) from error
     finally:
         sys.modules.pop(_MODULE, None)
@@ -148,7 +158,7 @@ def resolve(given: str) -> str:
     )
 
 
-def explained(path: str, error: Exception) -> UserError:
+def explained(path: str, error: BaseException) -> UserError:
     """Explains why a configuration file cannot be loaded.
 
     Args:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.arguments import as_lines, require_lines
+from t2t_jax.arguments import as_directory, as_lines, require_lines
 from t2t_jax.checkpointing.stored import stored_parameters
 from t2t_jax.data.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
@@ -63,7 +63,18 @@ def load(
             directory, checkpoint=checkpoint, decoding=decoding, devices=devices
         )
         return _together(first, ensemble, devices)
-    workdir = Workdir(Path(directory))
+    if decoding is not None and not isinstance(decoding, DecodingConfig):
+        raise TypeError(
+            "load takes a DecodingConfig as decoding, not a "
+            f"{type(decoding).__name__}. Pass t2t_jax.DecodingConfig(beam_size=…), or "
+            "pass settings to translate."
+        )
+    if devices is not None and (isinstance(devices, str) or not list(devices)):
+        raise TypeError(
+            f"load takes a sequence of devices, not {devices!r}. Pass some of "
+            "jax.devices(), or leave devices out to use all."
+        )
+    workdir = Workdir(as_directory(directory, caller="load"))
     config = workdir.read_config()
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())

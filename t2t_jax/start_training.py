@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 from ml_collections import config_dict
 
+from t2t_jax.arguments import as_directory
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.description.size_advice import size_advice
@@ -92,7 +93,7 @@ def train(
       `config = t2t_jax.load_config("phrasebook")`, `config.steps = 200`,
       `model = t2t_jax.train(config, "runs/mine")`, `model.translate(["A dog barks."])`.
     """
-    directory = Workdir(Path(workdir))
+    directory = Workdir(as_directory(workdir, caller="train"))
     require_trainable(directory)
     _require_single_process()
     settings, overrides = _configured(config, directory)

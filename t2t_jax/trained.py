@@ -344,6 +344,9 @@ class Model:
         )
 
 
+_OF_SAMPLES = ("temperature", "top_k", "top_p", "sampling_seed")
+
+
 def _changed(config: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
     known = [field.name for field in dataclasses.fields(config)]
     unknown = [name for name in changes if name not in known]
@@ -353,6 +356,13 @@ def _changed(config: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConf
             f"{', '.join(known)}."
             for name in unknown
         )
+    if not changes.get("sample", config.sample):
+        unused = [name for name in changes if name in _OF_SAMPLES]
+        if unused:
+            raise UserError(
+                f"{name} only changes samples. Pass sample=True too, or leave it out."
+                for name in unused
+            )
     try:
         return dataclasses.replace(config, **changes)
     except ConfigError as error:  # An argument here, and no key of a configuration.

@@ -25,6 +25,20 @@ import pytest  # noqa: E402
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+# A process may have 65,530 mappings, and each compiled program takes several: beyond
+# that the compiler aborts the process.
+_MOST_MAPPINGS = 30_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_compiled_programs():
+    """Lets go of compiled programs between files before there are too many."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_bytes().splitlines()) > _MOST_MAPPINGS:
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="module")
 def compiled_as_for_users():
     """What the tests of a file start is compiled as users' programs are."""

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from t2t_jax.arguments import as_lines, require_lines
+from t2t_jax.arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring import Scorer
 from t2t_jax.decoding.translator import Translator
+from t2t_jax.errors import UserError
 from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
 from t2t_jax.loading import load, translate
 from t2t_jax.trained import Model
@@ -139,3 +140,14 @@ def test_no_function_of_lines_takes_a_string_for_its_characters(takers, lines):
 def test_an_unknown_metric_is_named():
     with pytest.raises(ValueError, match="'blue' is not known"):
         bleu.corpus_scores(["a"], ["a"], metrics=["blue"])
+
+
+@pytest.mark.parametrize("path", [None, 3, ["runs"]])
+def test_a_directory_is_a_path(path):
+    with pytest.raises(TypeError, match=r"load takes the path of a directory, not "):
+        as_directory(path, caller="load")
+
+
+def test_an_empty_path_is_not_the_working_directory():
+    with pytest.raises(UserError, match=r'it is empty\. Pass "\."'):
+        as_directory("", caller="train")

@@ -3,7 +3,12 @@
 import pytest
 
 from t2t_jax.cli.flags import parse_argv
-from t2t_jax.config_files import resolve, shipped_folder, shipped_names
+from t2t_jax.config_files import (
+    load_config,
+    resolve,
+    shipped_folder,
+    shipped_names,
+)
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from tests.integration.tiny import ROOT
 
@@ -138,3 +143,21 @@ def test_a_row_that_a_config_file_does_not_take_is_named(tmp_path):
 def test_mistakes_beside_a_broken_config_file_are_named_with_it():
     problems = problems_of("--config=nothere.py", "--xyzzy").splitlines()
     assert len(problems) == 2
+
+
+def test_a_config_file_that_exits_is_named(tmp_path):
+    (tmp_path / "exits.py").write_text("import sys\n\nsys.exit(3)\n")
+    problem = problems_of("--config=exits.py", error=ConfigError)
+    assert problem.startswith("exits.py, line 3 cannot be loaded: SystemExit")
+
+
+@pytest.mark.parametrize("name", ["wmt_en_dee", "a/b.py", "phrasebook:x", ""])
+def test_python_reads_of_names_and_not_of_flags(name):
+    with pytest.raises(UserError) as info:
+        load_config(name)
+    assert "--config" not in str(info.value)
+
+
+def test_what_is_no_name_of_a_config_is_a_type_error():
+    with pytest.raises(TypeError, match="takes a name or a path, not a NoneType"):
+        load_config(None)

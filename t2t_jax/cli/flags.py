@@ -134,7 +134,7 @@ def _load(path: str, given: Sequence[Argument]) -> flags.FlagValues:
     try:
         values(line)
         values.config.lock()  # A file that could not be loaded raises only when used.
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise config_files.explained(path, error) from error
     return values
 

@@ -31,6 +31,11 @@ def run(options: Options) -> int:
             f"--workdir={workdir.path} is a model and no run, and has read no text "
             "itself. Name the run that it comes from."
         )
+    if step > config.steps:
+        raise UserError(
+            f"--step={step:,} is after the last step of this run, {config.steps:,}. "
+            "Pass a step that it makes."
+        )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     text = open_text(config, workdir=workdir, say=console.say)
     require_same(workdir.read_fingerprints(), text.fingerprints)

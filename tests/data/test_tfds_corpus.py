@@ -205,7 +205,9 @@ def test_the_home_of_nobody_is_no_place_for_sets(monkeypatch):
 
 def test_a_set_that_is_not_there_is_not_prepared_unasked(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
-    with pytest.raises(InputMissingError, match=r"no prepared set.*--mode=prepare"):
+    with pytest.raises(
+        InputMissingError, match=r"no prepared set.*Training and preparing download"
+    ):
         open_corpus(f"{NAME}:train")
     found = count_pairs(f"{NAME}:train", key="data.train")
     assert found.pairs is None

@@ -81,7 +81,7 @@ def test_processes_that_come_later_read_the_examples_that_one_would(alone, count
     whole = following(Share())
     shares = [following(Share(index=k, count=count)) for k in range(count)]
     assert whole[0][0] == (0, 6)
-    assert whole[-1][0].epoch == 1
+    assert whole[-1][0].epoch >= 1
     for k, (position, batch) in enumerate(whole):
         assert {share[k][0] for share in shares} == {position}
         for name, array in batch._asdict().items():

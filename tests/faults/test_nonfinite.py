@@ -185,6 +185,8 @@ def test_what_shows_no_batch_says_why(once, tmp_path):
         64,
         True,
     )
+    code, said = show(f"--workdir={once[0]}", "--step=1000000")
+    assert (code, "is after the last step of this run" in said) == (64, True)
     code, said = show(f"--workdir={tmp_path}/none", "--step=3")
     assert (code, "is not a run or a model" in said) == (66, True)
     other = "--config.data.train=phrasebook:train:299"

@@ -58,7 +58,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
         )
         before = stop
     assert stood[13]["window"] != []
-    assert stood[20]["position"] in ([0, 20], [1, 0])
+    assert stood[20]["position"][0] >= 1  # in a later epoch
     assert "Going on from step 20" in running.finish(parts, **how)
     assert standing(parts, 40) == standing(whole, 40)
     running.require_bit_equal(

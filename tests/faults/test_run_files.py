@@ -248,7 +248,7 @@ def test_a_first_start_that_is_killed_after_any_file_is_continued(
     whole = tmp_path / "whole"
     count = _writes_of_a_first_start(whole, monkeypatch, **own)
     expected = hashes(whole)
-    assert count == len(expected) == 9
+    assert count == len(expected) == 10
     # After data.json, each vocabulary, overrides.json and config.json.
     for number in (2, 3, 5, 7, 8):
         part = tmp_path / f"killed-{number}"

@@ -63,6 +63,7 @@ class Trained:
         console = Console(options.config.steps, every_seconds=0)
         console.say = self.said.append
         text = prepare_text(options.config, workdir=options.workdir, say=console.say)
+        options.workdir.write_config(options.config, options.overrides)
         self.config, self.text = options.config, text
         run = Run(
             options.config,

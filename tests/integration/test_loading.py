@@ -67,7 +67,7 @@ def test_training_and_searching_in_the_readme_run_as_printed(
     (tmp_path / "runs" / "phrasebook").symlink_to(workdir)
     monkeypatch.chdir(tmp_path)
     config = ConfigDict(json.loads((workdir / "config.json").read_text("utf-8")))
-    assert t2t_jax.load_config("phrasebook").steps == 500
+    assert t2t_jax.load_config("phrasebook").steps > 200
     monkeypatch.setattr(t2t_jax, "load_config", lambda name: config, raising=False)
     variables: dict = {}
     exec(train.replace("200", "6"), variables)
@@ -119,12 +119,29 @@ def test_models_together_translate_and_do_not_score(workdir):
         ({"beam_size": 0}, "^beam_size=0 must be .* Change beam_size"),
         ({"n_best": 9}, "^n_best=9 must be at most beam_size=2"),
         ({"temperature": 0, "sample": True}, "^temperature=0 .* set beam_size=1"),
+        ({"temperature": 0.5}, "^temperature only changes samples. Pass sample=True"),
         ({"attention": True, "attention_layer": 7}, "attention_layer=7 must name one"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(workdir, settings, message):
     with pytest.raises(UserError, match=message):
         t2t_jax.load(workdir).translator(**settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"decoding": {"beam_size": 2}},
+            "a DecodingConfig as decoding, not a dict",
+        ),
+        ({"devices": []}, r"takes a sequence of devices, not \[\]"),
+        ({"devices": "cpu"}, "takes a sequence of devices, not 'cpu'"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_at_once(workdir, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        t2t_jax.load(workdir, **arguments)
 
 
 def test_models_of_other_vocabularies_do_not_go_together(workdir, tmp_path):
@@ -296,7 +313,7 @@ def test_training_from_python_is_interrupted_and_resumed_as_on_the_command_line(
         ({"stpes": 3}, UserError, r"config\.stpes\. Did you mean steps\?"),
         ({"model": {"d_k": 0}}, UserError, r"d_k=0 .*\. Change config\.model\.d_k"),
         ({}, UserError, "holds another experiment: .* leave the config out"),
-        ("phrasebok", InputMissingError, r"Did you mean phrasebook\? Pass the path"),
+        ("phrasebok", InputMissingError, r"Did you mean phrasebook\? Shipped"),
         ("table3:A_h3", UserError, "no row 'A_h3'.*Known are base, A_h1"),
         ("phrasebook:big", UserError, "has no rows"),
     ],
