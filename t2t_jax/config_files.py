@@ -117,14 +117,14 @@ def _loaded(path: str) -> config_dict.ConfigDict:
 
 
 def is_file(path: str) -> bool:
-    """Tells whether a path that a user has typed is a file, whatever it contains."""
+    """Returns whether a path that a user has typed is a file, whatever it contains."""
     with suppress(OSError, ValueError):  # too long; a null byte
         return Path(path).is_file()
     return False
 
 
 def is_directory(path: str) -> bool:
-    """Tells whether a path that a user has typed is a directory."""
+    """Returns whether a path that a user has typed is a directory."""
     with suppress(OSError, ValueError):
         return Path(path).is_dir()
     return False
