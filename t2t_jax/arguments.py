@@ -68,7 +68,7 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
             f"{caller} takes the path of a directory, not "
-            f"{_article(type(path).__name__)}. Pass a str or a Path."
+            f"{with_article(type(path).__name__)}. Pass a str or a Path."
         )
     if not os.fspath(path):
         raise UserError(
@@ -103,7 +103,7 @@ def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") 
         )
     if isinstance(lines, Mapping | Set) or not _is_iterable(lines):
         kind = type(lines).__name__
-        raise TypeError(f"{takes}, not {_article(kind)}. Pass a list of str.")
+        raise TypeError(f"{takes}, not {with_article(kind)}. Pass a list of str.")
 
 
 def _is_iterable(value: Any) -> bool:
@@ -120,8 +120,16 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _article(kind: str) -> str:
-    """Puts an article before the name of a type, None excepted."""
+def with_article(kind: str) -> str:
+    """Puts an article before the name of a type, None excepted.
+
+    Args:
+      kind: the name.
+
+    Example:
+      >>> with_article("int"), with_article("dict"), with_article("NoneType")
+      ('an int', 'a dict', 'None')
+    """
     if kind == "NoneType":
         return "None"
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
@@ -129,7 +137,7 @@ def _article(kind: str) -> str:
 
 def _described(value: Any) -> str:
     kind = type(value).__name__
-    return f"{value} ({kind})" if isinstance(value, int | float) else _article(kind)
+    return f"{value} ({kind})" if isinstance(value, int | float) else with_article(kind)
 
 
 def _remedy(value: Any) -> str:

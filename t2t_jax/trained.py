@@ -133,18 +133,18 @@ class Model:
           B lines of text.
 
         Raises:
-          ValueError: `tokens_BxT` is not a matrix of integers that are tokens of the
+          UserError: `tokens_BxT` is not a matrix of integers that are tokens of the
             target vocabulary.
         """
         tokens_BxT, size = np.asarray(tokens_BxT), self.vocabularies.target.size
         if tokens_BxT.ndim != 2 or not np.issubdtype(tokens_BxT.dtype, np.integer):
-            raise ValueError(
+            raise UserError(
                 f"tokens of shape {tokens_BxT.shape} and type {tokens_BxT.dtype} must "
                 "be integers of shape [B, T]. Pass one output of each sentence, such "
                 "as tokens_BxWxT[:, 0]."
             )
         if tokens_BxT.size and not 0 <= tokens_BxT.min() <= tokens_BxT.max() < size:
-            raise ValueError(
+            raise UserError(
                 f"tokens from {tokens_BxT.min()} to {tokens_BxT.max()} must lie in "
                 f"[0, {size}), the target vocabulary. Pass tokens of this model."
             )

@@ -84,7 +84,9 @@ def beam_search(  # noqa: PLR0913
       The `n_best` outputs of every sentence.
 
     Raises:
-      UserError: an argument is out of range or the source is not [B, S].
+      UserError: an argument is out of range, the source is not [B, S], or its tokens
+        are none of the model's.
+      TypeError: the model is no `StepModel`, or the source is text.
 
     Example:
       A model of another kind: the next token depends on the last one alone.
@@ -115,6 +117,8 @@ def beam_search(  # noqa: PLR0913
     room = checked_room(
         source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=ids
     )
+    if not source_BxS.shape[0]:
+        return no_outputs(n_best, room)
     memory = model.encode(source_BxS)
     limits_B = output_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=ids
@@ -130,6 +134,27 @@ def beam_search(  # noqa: PLR0913
     )
     state = advance(model, state, memory=memory, until=room, rules=rules)
     return collect(state, rules=rules)
+
+
+def no_outputs(count: int, length: int) -> BeamResult:
+    """Makes the result for a batch of no sentences.
+
+    Args:
+      count: W, outputs asked for per sentence.
+      length: T.
+
+    Example:
+      >>> no_outputs(2, 5).tokens_BxWxT.shape
+      (0, 2, 5)
+    """
+    numbers_BxW = jnp.zeros((0, count), jnp.float32)
+    return BeamResult(
+        tokens_BxWxT=jnp.zeros((0, count, length), jnp.int32),
+        scores_BxW=numbers_BxW,
+        log_probabilities_BxW=numbers_BxW,
+        lengths_BxW=jnp.zeros((0, count), jnp.int32),
+        finished_BxW=jnp.zeros((0, count), bool),
+    )
 
 
 def collect(state: BeamState, *, rules: BeamRules) -> BeamResult:

@@ -6,9 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t_jax.arguments import with_article
 from t2t_jax.decoding.lengths import SpecialIds, output_room
 from t2t_jax.errors import Problems, UserError
 from t2t_jax.types import Array
+
+_METHODS = ("encode", "init_cache", "step", "reorder", "grow")
 
 
 def forced_tokens(prefixes_BxP: Array, position: Array, *, pad: int) -> jax.Array:
@@ -94,16 +97,26 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
       caller: the public function, for the message.
 
     Raises:
-      TypeError: the model is a loaded `Model`, or the source is text.
-
-    Example:
-      >>> source_array(None, np.array([[7, 2]]), caller="beam_search").shape
-      (1, 2)
+      TypeError: the model is a loaded `Model`, or no `StepModel`, or the source is
+        text or None.
+      UserError: the source holds tokens that the model does not have, which is looked
+        for where the values are known and the model has a `source_size`.
     """
+    kind = with_article(type(model).__name__)
     if hasattr(model, "step_model"):
         raise TypeError(
-            f"{caller} takes a StepModel, not a {type(model).__name__}. Pass "
-            "model.step_model."
+            f"{caller} takes a StepModel, not {kind}. Pass model.step_model."
+        )
+    missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
+    if missing:
+        raise TypeError(
+            f"{caller} takes a StepModel, not {kind}, which has no "
+            f"{' and no '.join(missing)}. Pass the step_model of a loaded model."
+        )
+    if source_BxS is None:
+        raise TypeError(
+            f"{caller} takes integer tokens of shape [B, S], not None. Pass "
+            "model.encode(lines)."
         )
     leaves = jax.tree.leaves(source_BxS)
     if any(isinstance(leaf, str | bytes) or _is_text(leaf) for leaf in leaves):
@@ -111,7 +124,24 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
             f"{caller} takes integer tokens of shape [B, S], not text. Pass "
             "model.encode(lines)."
         )
+    if (size := getattr(model, "source_size", None)) is not None:
+        _check_tokens(source_BxS, size)
     return jnp.asarray(source_BxS)
+
+
+def _check_tokens(source_BxS: Array, size: int) -> None:
+    """Checks the range of tokens whose values are known; JAX would clamp them."""
+    if isinstance(source_BxS, jax.core.Tracer):
+        return
+    tokens = np.asarray(source_BxS)
+    if not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
+        return
+    least, most = tokens.min(), tokens.max()
+    if least < 0 or most >= size:
+        raise UserError(
+            f"source_BxS with tokens from {least} to {most} must lie in [0, {size}), "
+            "the source vocabulary. Pass model.encode(lines)."
+        )
 
 
 def _is_text(leaf: object) -> bool:

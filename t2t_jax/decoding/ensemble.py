@@ -33,6 +33,12 @@ class EnsembleStepModel:
 
     members: tuple[StepModel, ...]
 
+    @property
+    def source_size(self) -> int | None:
+        """The number of tokens that a source may hold; None: no member says it."""
+        sizes = (getattr(member, "source_size", None) for member in self.members)
+        return min((size for size in sizes if size is not None), default=None)
+
     def encode(self, source_BxS: Array) -> _Trees:
         """Lets every member read the source.
 

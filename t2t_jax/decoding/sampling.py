@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.decoding.beam_search import BeamResult
+from t2t_jax.arguments import with_article
+from t2t_jax.decoding.beam_search import BeamResult, no_outputs
 from t2t_jax.decoding.constraints import checked_room, source_array
 from t2t_jax.decoding.lengths import output_limits
 from t2t_jax.decoding.rules import SampleRules
@@ -50,7 +51,10 @@ def sample(
       log-probabilities are the model's own, whatever the temperature.
 
     Raises:
-      UserError: an argument is out of range or the source is not [B, S].
+      UserError: an argument is out of range, the source is not [B, S], or its tokens
+        are none of the model's.
+      TypeError: the model is no `StepModel`, the rules no `SampleRules`, the source is
+        text, or there is no key.
 
     Example:
       >>> from typing import NamedTuple
@@ -71,11 +75,19 @@ def sample(
       [4, 5]
     """
     source_BxS = source_array(model, source_BxS, caller="sample")
+    if not isinstance(rules, SampleRules):
+        kind = with_article(type(rules).__name__)
+        raise TypeError(
+            f"sample takes SampleRules as rules, not {kind}. Pass "
+            "t2t_jax.SampleRules(temperature=…)."
+        )
     room = checked_room(
         source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=rules.ids
     )
     rows = source_BxS.shape[0]
     _check_key(key, rows)
+    if not rows:
+        return no_outputs(rules.num_samples, room)
     memory = model.encode(source_BxS)
     limits_B = output_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=rules.ids
@@ -118,6 +130,8 @@ def row_keys(key: Array, numbers: Array | int) -> jax.Array:
 
 
 def _check_key(key: Array, rows: int) -> None:
+    if key is None:
+        raise TypeError("sample takes a key, not None. Pass jax.random.key(seed).")
     is_key = jax.dtypes.issubdtype(jnp.asarray(key).dtype, jax.dtypes.prng_key)
     default = jax.random.key_impl(jax.random.key(0))
     kind = jax.random.key_impl(key) if is_key else jnp.asarray(key).dtype

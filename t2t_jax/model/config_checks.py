@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from t2t_jax.arguments import with_article
 from t2t_jax.errors import Problems
 
 CHOICES = {
@@ -22,6 +23,20 @@ _LARGEST = 1_000_000
 
 MOST_LAYERS = 1_000
 """Of each stack: the compiler takes minutes for far fewer."""
+
+
+def require_config(config: object, wanted: type, *, caller: str) -> None:
+    """Checks that a module was given its configuration, and not its values alone.
+
+    Raises:
+      TypeError: it is of another type.
+    """
+    if not isinstance(config, wanted):
+        name = wanted.__name__
+        raise TypeError(
+            f"{caller} takes {with_article(name)} as config, not "
+            f"{with_article(type(config).__name__)}. Pass {name}(vocab_size=…)."
+        )
 
 
 def check_sizes(

@@ -10,6 +10,7 @@ from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.additive_attention import AttendedMemory
 from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.config_checks import require_config
 from t2t_jax.model.embedding import Embedding, Head, declare_matrices
 from t2t_jax.model.rnn_decoder import RNNDecoder, States
 from t2t_jax.model.rnn_layers import RNNEncoder, empty_state
@@ -52,6 +53,15 @@ class RNN(nn.Module):
 
     config: RNNConfig
     head: Head = Embedding.logits
+
+    def __post_init__(self) -> None:
+        """Checks the configuration.
+
+        Raises:
+          TypeError: it is none.
+        """
+        require_config(self.config, RNNConfig, caller="RNN")
+        super().__post_init__()
 
     def setup(self) -> None:
         """Declares encoder, decoder and the vocabulary's matrices."""

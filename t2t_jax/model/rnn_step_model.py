@@ -35,6 +35,12 @@ class RNNStepModel:
     model: RNN
     params: Params = dataclasses.field(repr=False)
 
+    @property
+    def source_size(self) -> int:
+        """The number of tokens that a source may hold."""
+        config = self.model.config
+        return config.source_vocab_size or config.vocab_size
+
     def encode(self, source_BxS: Array) -> AttendedMemory:
         """Reads source tokens once, in both directions, up to the attention's keys.
 

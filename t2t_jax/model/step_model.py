@@ -52,6 +52,12 @@ class TransformerStepModel:
     model: Transformer
     params: Params = dataclasses.field(repr=False)
 
+    @property
+    def source_size(self) -> int:
+        """The number of tokens that a source may hold."""
+        config = self.model.config
+        return config.source_vocab_size or config.vocab_size
+
     def encode(self, source_BxS: Array) -> CrossMemory:
         """Reads source tokens once, up to each layer's keys and values.
 

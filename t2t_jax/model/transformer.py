@@ -10,6 +10,7 @@ from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.cache import Cache, empty_past
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config_checks import require_config
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.embedding import Embedding, Head, declare_matrices
 from t2t_jax.model.encoder import Encoder
@@ -45,6 +46,15 @@ class Transformer(nn.Module):
 
     config: TransformerConfig
     head: Head = Embedding.logits
+
+    def __post_init__(self) -> None:
+        """Checks the configuration.
+
+        Raises:
+          TypeError: it is none.
+        """
+        require_config(self.config, TransformerConfig, caller="Transformer")
+        super().__post_init__()
 
     def setup(self) -> None:
         """Declares both stacks and one, two or three matrices of the vocabulary."""

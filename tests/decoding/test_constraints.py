@@ -5,9 +5,17 @@ import pytest
 
 from t2t_jax.decoding.beam_search import beam_search
 from t2t_jax.decoding.chunked_search import chunked_search
+from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.rules import BeamRules
+from t2t_jax.decoding.sampling import sample
 from t2t_jax.errors import UserError
+from t2t_jax.model.rnn import RNN
+from t2t_jax.model.rnn_step_model import RNNStepModel
+from t2t_jax.model.step_model import TransformerStepModel
+from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import BOS, EOS, PAD, lattice, recurrent
+from tests.model.tiny import TINY
+from tests.model.tiny_rnn import TINY_RNN
 
 A, B, C = 4, 5, 6
 V = 11
@@ -111,3 +119,58 @@ def test_the_limit_is_stronger_than_the_least_length():
 def test_a_prefix_that_cannot_be_said_is_refused(prefix, message):
     with pytest.raises(UserError, match=message):
         beam_search(recurrent(0, V), SOURCE, max_length=9, prefixes_BxP=prefix)
+
+
+SEARCHES = {
+    "beam_search": beam_search,
+    "sample": lambda model, source: sample(model, source, jax.random.key(0)),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_an_empty_batch_has_empty_outputs(name):
+    model = TransformerStepModel(Transformer(TINY), params={})
+    result = SEARCHES[name](model, np.zeros((0, 3), np.int32))
+    full = jax.eval_shape(SEARCHES[name], TREE, SOURCE[:, :3])
+    for none, some in zip(result, full, strict=True):
+        assert (none.shape, none.dtype) == ((0, *some.shape[1:]), some.dtype)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        TransformerStepModel(Transformer(TINY), params={}),
+        RNNStepModel(RNN(TINY_RNN), params={}),
+        EnsembleStepModel((TREE, TransformerStepModel(Transformer(TINY), params={}))),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize(
+    ("tokens", "said"), [([5, 29], "5 to 29"), ([-1, 2], "-1 to 2")]
+)
+def test_tokens_that_the_model_does_not_have_are_refused(name, model, tokens, said):
+    with pytest.raises(UserError, match=rf"from {said} must lie in \[0, 29\)"):
+        SEARCHES[name](model, np.array([tokens]))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_is_no_step_model_is_named(name):
+    with pytest.raises(TypeError, match=f"^{name} takes a StepModel, not a Transf"):
+        SEARCHES[name](Transformer(TINY), SOURCE)
+    with pytest.raises(TypeError, match=r"not None\. Pass model\.encode"):
+        SEARCHES[name](TREE, None)
+
+
+def test_rules_and_a_key_are_what_sampling_takes():
+    with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.SampleRules\("):
+        sample(TREE, SOURCE, jax.random.key(0), rules={"temperature": 0.5})
+    with pytest.raises(TypeError, match=r"takes a key, not None\. Pass jax\.random"):
+        sample(TREE, SOURCE, None)
+
+
+@pytest.mark.parametrize("module", [Transformer, RNN])
+def test_a_module_takes_a_configuration_of_its_own(module):
+    name = module.__name__
+    with pytest.raises(TypeError, match=rf"{name} takes an? {name}\w* as .* a dict\."):
+        module({"vocab_size": 11})

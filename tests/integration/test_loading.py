@@ -244,11 +244,11 @@ def test_encoding_and_decoding_are_inverse_and_check_their_arguments(workdir):
     ]
     assert model.encode([]).shape == (0, 0)
     assert model.encode(["", "\ud800"]).shape[0] == 2
-    with pytest.raises(ValueError, match=r"shape \(1, 1, 2\) .* tokens_BxWxT\[:, 0\]"):
+    with pytest.raises(UserError, match=r"shape \(1, 1, 2\) .* tokens_BxWxT\[:, 0\]"):
         model.decode(np.ones((1, 1, 2), int))
-    with pytest.raises(ValueError, match="integers"):
+    with pytest.raises(UserError, match="integers"):
         model.decode(np.ones((1, 2)))
-    with pytest.raises(ValueError, match=r"from 3 to 150 must lie in \[0, 150\)"):
+    with pytest.raises(UserError, match=r"from 3 to 150 must lie in \[0, 150\)"):
         model.decode(np.array([[3, 150]]))
 
 
