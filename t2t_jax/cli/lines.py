@@ -21,6 +21,7 @@ from t2t_jax.data.lines import (
     BYTE_ORDER_MARK,
     conversion,
     foreign_format,
+    marked_format,
     open_bytes,
 )
 from t2t_jax.errors import DataError, InputMissingError, OutputError
@@ -255,7 +256,7 @@ def decoded(
     """Decodes the lines of a file from its beginning, whatever they hold.
 
     A byte order mark is dropped. A file in another encoding that can be recognized is
-    reported on stderr.
+    reported on stderr, unless it is refused.
 
     Args:
       lines: of the file, from the first one on.
@@ -264,13 +265,14 @@ def decoded(
       strict: whether a line that is not UTF-8 is an error.
 
     Raises:
-      DataError: `strict` is set, and a line is not UTF-8.
+      DataError: the mark of another encoding, or of gzip, stands at the beginning; or
+        `strict` is set, and a line is not UTF-8.
     """
     for number, line in enumerate(lines, start=1):
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
             if not strict:
-                warn_of_format(line, name, flag)
+                check_format(line, name, flag)
         if strict:
             require_utf8(line, name, flag, number)
         yield text_of(line)
@@ -284,18 +286,28 @@ def text_of(line: bytes) -> str:
     return line.removesuffix(b"\n").decode("utf-8", errors="surrogateescape")
 
 
-def warn_of_format(head: bytes, name: str, flag: str) -> None:
-    """Warns on stderr, once for all processes, of a file that is not UTF-8.
+def check_format(head: bytes, name: str, flag: str) -> None:
+    """Refuses a file that is marked as another format than UTF-8.
+
+    One that only looks as if it were is warned of on stderr, once for all processes.
 
     Args:
       head: its first line.
       name: of the file, or `-`.
       flag: where the name was given.
+
+    Raises:
+      DataError: it begins with the mark of another encoding, or of gzip.
     """
     encoding = foreign_format(head)
-    if encoding and joined().is_first:
-        advice = conversion(encoding, name.removeprefix("-"))
-        say(f"warning: --{flag}={name} is {encoding} and not UTF-8. {advice}")
+    if not encoding:
+        return
+    advice = conversion(encoding, name.removeprefix("-"))
+    said = f"--{flag}={name} is {encoding} and not UTF-8. {advice}"
+    if marked_format(head):
+        raise DataError(said)
+    if joined().is_first:
+        say(f"warning: {said}")
 
 
 def require_utf8(line: bytes, name: str, flag: str, number: int) -> None:

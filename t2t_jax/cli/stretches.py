@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import IO
 
-from t2t_jax.cli.lines import explained, require_utf8, text_of, warn_of_format
+from t2t_jax.cli.lines import check_format, explained, require_utf8, text_of
 from t2t_jax.data.lines import BYTE_ORDER_MARK, open_bytes
 from t2t_jax.errors import DataError
 
@@ -33,8 +33,8 @@ class NumberedLines:
 
     Raises:
       InputMissingError: the file is not there or cannot be read.
-      DataError: it ends in .gz and is not gzip, or changes while it is read; or a line
-        is not what `strict` demands.
+      DataError: it ends in .gz and is not gzip, is marked as another format than UTF-8,
+        or changes while it is read; or a line is not what `strict` demands.
     """
 
     def __init__(self, name: str, *, flag: str = "input", strict: bool = False):
@@ -60,7 +60,7 @@ class NumberedLines:
         if strict:
             require_utf8(line, self._name, self._flag, self.count)
         elif self.count == 1:
-            warn_of_format(line, self._name, self._flag)
+            check_format(line, self._name, self._flag)
 
     def stretch(self, first: int, end: int) -> Iterator[str]:
         """Reads lines that follow one another.

@@ -144,14 +144,25 @@ def foreign_format(head: bytes) -> str:
       >>> foreign_format("ab".encode("utf-16")), foreign_format(b"a\0b\0c\0d\0\n")
       ('UTF-16', 'UTF-16LE')
     """
-    for mark, name in _FORMATS.items():
-        if head.startswith(mark):
-            return name
+    if name := marked_format(head):
+        return name
     # Latin letters have a zero byte each in UTF-16; text in UTF-8 has none.
     zeros = [head[start::2].count(0) for start in (0, 1)]
     if sum(zeros) * 4 > len(head) > 3 and min(zeros) == 0:
         return "UTF-16BE" if zeros[0] else "UTF-16LE"
     return ""
+
+
+def marked_format(head: bytes) -> str:
+    """Recognizes what is certainly not UTF-8: a mark stands where the file begins.
+
+    Args:
+      head: as for `foreign_format`.
+
+    Returns:
+      UTF-16, UTF-32, gzip; "" for everything else.
+    """
+    return next((name for mark, name in _FORMATS.items() if head.startswith(mark)), "")
 
 
 def conversion(encoding: str, name: str) -> str:

@@ -77,8 +77,8 @@ def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(job, capsys, way, encoding):
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_named(job, capsys, way, encoding):
     content = "das Haus\nder Hund\n\n".encode(encoding)
     argv = ("--output=-",) if "--stream" in way else ()
     assert job(content, "--format=tsv", *way, *argv) == 0
@@ -91,6 +91,22 @@ def test_utf_16_is_named(job, capsys, way, encoding):
     assert f"iconv -f {name} -t UTF-8 in > NEW\n" in said.err
     lines = said.out.splitlines() if argv else lines_of("out")
     assert {line.split("\t")[2] for line in lines} == {"invalid_utf8"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding):
+    content = "das Haus\nder Hund\n".encode(encoding)
+    output = ("--output=-",) if "--stream" in way else ()
+    with pytest.raises(DataError) as raised:
+        job(content, *way, *output)
+    assert endings.report(raised.value) == 65
+    name = encoding.upper()
+    assert str(raised.value) == (
+        f"--input=in is {name} and not UTF-8. Convert it to UTF-8: "
+        f"iconv -f {name} -t UTF-8 in > NEW"
+    )
+    assert not (place / "out").exists()
 
 
 @pytest.mark.parametrize("way", WAYS)
