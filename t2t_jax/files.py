@@ -29,6 +29,9 @@ def write_whole(path: Path, content: bytes | str) -> None:
     Args:
       path: the file to make or to replace; its directory exists.
       content: bytes, or text to be written as UTF-8.
+
+    Raises:
+      OSError: it cannot be written; `path` is its file name.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -37,6 +40,10 @@ def write_whole(path: Path, content: bytes | str) -> None:
             content = content.encode(errors="backslashreplace")
         beside.write_bytes(content)
         os.replace(beside, path)
+    except OSError as error:
+        if error.errno:
+            error.filename = str(path)  # Nobody has named the other one.
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

@@ -116,7 +116,7 @@ def _explained(to: Path, flag: str) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"--{flag}={to} must be a directory that can be made: {error.strerror}. "
-            "Name another."
+            "Choose another."
         ) from error
 
 
@@ -132,11 +132,10 @@ def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
       OutputError: it holds something already, or lies among the run's checkpoints, or
         nothing can be made there.
     """
-    inside = workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]
-    if inside or (to.exists() and (not to.is_dir() or any(to.iterdir()))):
+    if problem := _occupied(workdir, to):
         raise OutputError(
-            f"--{flag}={to} must be a new or empty directory outside the checkpoints, "
-            "and is not. Name another."
+            f"--{flag}={to} cannot be written: it {problem}. Choose a new or empty "
+            "directory."
         )
     require_outside_runs(to, flag=flag)
     try:
@@ -147,5 +146,14 @@ def require_new(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
     except OSError as error:
         raise OutputError(
             f"--{flag}={to} must be a directory that can be made, and cannot: "
-            f"{error.strerror}. Name another."
+            f"{error.strerror}. Choose another."
         ) from error
+
+
+def _occupied(workdir: Workdir, to: Path) -> str:
+    """Says what is in the way of a model directory, or "" for nothing."""
+    if workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]:
+        return "lies among the checkpoints of the run"
+    if to.exists() and not to.is_dir():
+        return "exists and is not a directory"
+    return "exists and is not empty" if to.exists() and any(to.iterdir()) else ""

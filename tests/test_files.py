@@ -34,6 +34,12 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
+def test_who_cannot_write_a_file_names_it_and_not_the_one_beside_it():
+    with pytest.raises(OSError, match=r"'/proc/none'") as raised:
+        write_whole(Path("/proc/none"), "new")
+    assert raised.value.filename == "/proc/none"
+
+
 def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"seven b")

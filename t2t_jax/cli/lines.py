@@ -142,12 +142,17 @@ def opened_output(
             out = (place if special else beside).open("wb")
         except OSError as error:
             raise OutputError(
-                f"--{flag}={name} must be a file that can be written: {error.strerror}."
+                f"--{flag}={name} must be a file that can be written: "
+                f"{error.strerror}. Choose another."
             ) from error
         with _named(name), out:
             yield out
         if not special:
-            os.replace(beside, place)
+            try:
+                os.replace(beside, place)
+            except OSError as error:
+                error.filename = name  # Nobody has named the other one.
+                raise
     finally:
         beside.unlink(missing_ok=True)
         _unfinished.discard(beside)

@@ -95,8 +95,9 @@ class OutputShards:
                 self.require(made_of, resume=resume)
             elif not (resume and self.is_joined(made_of)):  # Not just now, by another.
                 raise OutputError(
-                    f"{self.place} must be a directory that can be made: "
-                    f"{error.strerror}. Name another --output."
+                    f"--output={self._output} cannot be written: {self.place.name}, "
+                    f"which holds the shards, cannot be made ({error.strerror}). "
+                    "Choose another."
                 ) from error
 
     def is_joined(self, made_of: Mapping[str, Any]) -> bool:

@@ -64,14 +64,21 @@ def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
 
 def test_what_is_there_already_is_not_written_over(tmp_path):
     (tmp_path / "mine").touch()
-    with pytest.raises(OutputError, match=r"--output=.* must be a new or empty"):
+    with pytest.raises(OutputError, match=r"it exists and is not empty\. Choose a new"):
         run(tmp_path, "--to=model_dir", f"--output={tmp_path}")
 
 
-@pytest.mark.parametrize("place", ["run/checkpoints/x", "run/checkpoints", "a file"])
-def test_what_is_no_place_for_a_model_is_none_for_an_export(tmp_path, place):
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("run/checkpoints/x", "lies among the checkpoints of the run"),
+        ("run/checkpoints", "lies among the checkpoints of the run"),
+        ("a file", "exists and is not a directory"),
+    ],
+)
+def test_what_is_no_place_for_a_model_is_none_for_an_export(tmp_path, place, why):
     (tmp_path / "a file").touch()
-    with pytest.raises(OutputError, match=r"a new or empty directory outside the che"):
+    with pytest.raises(OutputError, match=rf"--output=.*{place} cannot .*: it {why}"):
         run(tmp_path, "--to=model_dir", f"--output={tmp_path / place}")
     assert not list((tmp_path / "run").rglob("x"))
 

@@ -91,6 +91,18 @@ def _write(path, lines):
         write_lines(out, lines)
 
 
+def test_a_file_that_cannot_be_put_in_its_place_is_named(tmp_path, monkeypatch):
+    def fail(beside, place):
+        raise PermissionError(13, "Permission denied", str(beside), None, str(place))
+
+    monkeypatch.setattr("t2t_jax.cli.lines.os.replace", fail)
+    with pytest.raises(PermissionError) as raised:
+        _write(tmp_path / "out.txt", ["new"])
+    assert raised.value.filename == str(tmp_path / "out.txt")
+    with pytest.raises(OutputError, match=r"/proc/out must .* directory\. Choose an"):
+        _write("/proc/out", ["new"])
+
+
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old\n")

@@ -55,6 +55,15 @@ def test_what_an_earlier_job_has_left_is_not_taken_unasked(speak):
         speak("--output=out", "--shards=3")
 
 
+def test_where_shards_cannot_be_made_the_output_is_named(speak):
+    with pytest.raises(OutputError) as raised:
+        speak("--output=/proc/out", "--shards=3")
+    assert str(raised.value) == (
+        "--output=/proc/out cannot be written: out.shards, which holds the shards, "
+        "cannot be made (No such file or directory). Choose another."
+    )
+
+
 def test_what_is_there_is_looked_at_before_a_model_is_loaded(speak, monkeypatch):
     killed_in(4, speak, "--shards=3")
     monkeypatch.delattr(sharded_translation, "load_translating")

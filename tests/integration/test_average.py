@@ -142,7 +142,7 @@ def test_the_command_at_the_end_writes_the_model_that_scored_best(slid, workdir,
 
 
 def test_a_place_that_will_not_do_is_refused_before_the_work(workdir, capsys):
-    with pytest.raises(OutputError, match="new or empty"):
+    with pytest.raises(OutputError, match="exists and is not empty"):
         run(workdir, "--sliding", "--last=2", f"--to={workdir}")
     assert capsys.readouterr().out == ""
 
