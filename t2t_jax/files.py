@@ -192,10 +192,42 @@ def read_object(path: Path, *, mend: str) -> dict[str, Any]:
     except RecursionError as error:
         raise DataError(f"{path} is damaged: nested too deeply\n{mend}") from error
     except ValueError as error:
-        raise DataError(f"{path} is damaged: {error}\n{mend}") from error
+        reason = json_fault(content, error)
+        raise DataError(f"{path} is damaged: {reason}\n{mend}") from error
     if not isinstance(values, dict):
         raise DataError(f"{path} is damaged: it is no JSON object\n{mend}")
     return values
+
+
+def json_fault(content: bytes, error: ValueError) -> str:
+    """Says what is wrong with JSON, in no words of Python's.
+
+    Args:
+      content: what was read.
+      error: what decoding or parsing it has raised.
+
+    Example:
+      >>> json_fault(b"{,}", json.JSONDecodeError("…", "{,}", 1))
+      'not valid JSON at line 1, column 2'
+    """
+    if not content.strip():
+        return "it is empty"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON at line {error.lineno}, column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        return (
+            f"invalid UTF-8 (byte {content[error.start]:#04x}) at line {line}, column "
+            f"{column}"
+        )
+    if isinstance(error, _NoNumberError):
+        return str(error)
+    return "a number has too many digits"  # The only other one that Python raises.
+
+
+class _NoNumberError(ValueError):
+    """A constant that Python's reader takes, and JSON does not know."""
 
 
 def inside(directory: Path, name: str) -> Path:
@@ -223,4 +255,4 @@ def inside(directory: Path, name: str) -> Path:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
+    raise _NoNumberError(f"{constant} is no number")

@@ -114,13 +114,15 @@ def test_an_object_comes_back_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "Expecting value"),
-        (b'{"a": 1', "Expecting ',' delimiter"),
-        (b"\xff{}", "can't decode byte 0xff"),
+        (b"", "it is empty"),
+        (b'{"a": 1', "not valid JSON at line 1, column 8"),
+        (b'{"a": 1,\n "b" 2}', "not valid JSON at line 2, column 6"),
+        (b"\xff{}", "invalid UTF-8 (byte 0xff) at line 1, column 1"),
+        (b'{"a":\n "\xff"}', "invalid UTF-8 (byte 0xff) at line 2, column 3"),
         (b"[1]", "it is no JSON object"),
         (b'{"a": NaN}', "NaN is no number"),
         (b'{"a": [-Infinity]}', "-Infinity is no number"),
-        (b'{"a": ' + b"9" * 9_999 + b"}", "integer string conversion"),
+        (b'{"a": ' + b"9" * 9_999 + b"}", "a number has too many digits"),
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
 )

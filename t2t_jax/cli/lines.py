@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import io
 import os
 import socket
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -19,8 +17,10 @@ from typing import IO, Any, BinaryIO, cast
 from t2t_jax.cli.listeners import BYTES, is_utf8, say
 from t2t_jax.data.lines import (
     BYTE_ORDER_MARK,
+    GZIP_ERRORS,
     conversion,
     foreign_format,
+    gzip_fault,
     marked_format,
     open_bytes,
 )
@@ -223,8 +223,9 @@ def explained(name: str, flag: str = "input") -> Iterator[None]:
     """
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"--{flag}={name} is broken gzip: {error}.") from error
+    except GZIP_ERRORS as error:
+        fault = gzip_fault(error)
+        raise DataError(f"--{flag}={name} is broken gzip: {fault}.") from error
     except OSError as error:
         raise InputMissingError(
             f"--{flag}={name} must be a file that can be read: "

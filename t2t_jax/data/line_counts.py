@@ -6,13 +6,12 @@ import contextlib
 import gzip
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.file_facts import recall
-from t2t_jax.data.lines import open_bytes
+from t2t_jax.data.lines import GZIP_ERRORS, gzip_fault, open_bytes
 from t2t_jax.errors import DataError, InputMissingError
 
 _BLOCK = 1 << 22
@@ -71,8 +70,8 @@ def _told(path: Path) -> Iterator[None]:
     """Turns what goes wrong with a file into an error that names it."""
     try:
         yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: broken gzip ({error}).") from error
+    except GZIP_ERRORS as error:
+        raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
     except OSError as error:
         raise InputMissingError(
             f"{path}: cannot be read ({error.strerror})."

@@ -257,13 +257,36 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
                         problems.cut_short = True
                         return
                 yield _decode(line, name, number, problems)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        problems.add(f"{name}:{number + 1}: broken gzip ({error}).")
+    except GZIP_ERRORS as error:
+        problems.add(f"{name}:{number + 1}: broken gzip: {gzip_fault(error)}.")
         problems.cut_short = True
     except OSError as error:
         raise InputMissingError(
             f"{name}:{number + 1}: cannot be read ({error.strerror})."
         ) from error
+
+
+GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading a .gz file raises where it is not what gzip has written."""
+
+
+def gzip_fault(error: Exception) -> str:
+    """Says what is wrong with a .gz file, and what to do, in no words of Python's.
+
+    Args:
+      error: one of `GZIP_ERRORS`.
+
+    Example:
+      >>> gzip_fault(EOFError("Compressed file ended before the end-of-stream marker"))
+      'it ends too early. Copy it again'
+    """
+    if isinstance(error, EOFError):
+        return "it ends too early. Copy it again"
+    if str(error).startswith("Not a gzipped file"):
+        return "not a gzip file. Rename it without .gz, or copy it again"
+    if str(error).startswith("CRC check failed"):
+        return "its checksum is wrong. Copy it again"
+    return "its content is damaged. Copy it again"
 
 
 def open_bytes(path: str | Path) -> IO[bytes]:

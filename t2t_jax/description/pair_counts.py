@@ -41,7 +41,9 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
                 if part == "train" or part in read
             }
         except (KeyError, TypeError) as error:
-            raise DataError(f"{path} is damaged: {error!r}\nRemove it.") from error
+            raise DataError(
+                f"{path} is damaged: it does not say what the text is\nRemove it."
+            ) from error
     specs = dict(zip(_PARTS, train_and_dev(config.data), strict=True))
     if not config.evaluation.every_steps:
         del specs["dev"]

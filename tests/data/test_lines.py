@@ -99,12 +99,20 @@ def test_gzip_of_another_name_is_recognized(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda whole: whole[:-20], lambda whole: b"plain text\n"]
+    ("damage", "fault"),
+    [
+        (lambda whole: whole[:-20], "it ends too early"),
+        (lambda whole: b"plain text\n", "not a gzip file"),
+        (lambda whole: whole[:-8] + bytes(8), "its checksum is wrong"),
+        (lambda whole: whole[:2] + b"\7" + whole[3:], "its content is damaged"),
+        (lambda whole: whole[:10] + b"\xff" * 99, "its content is damaged"),
+    ],
+    ids=["cut", "plain", "checksum", "method", "content"],
 )
-def test_broken_gzip_is_told(tmp_path, damage):
+def test_broken_gzip_is_told(tmp_path, damage, fault):
     whole = gzip.compress(bytes(range(32, 127)) * 100)
     (tmp_path / "news.gz").write_bytes(damage(whole))
-    with pytest.raises(DataError, match=r"news\.gz:\d+: broken gzip"):
+    with pytest.raises(DataError, match=rf"news\.gz:\d+: broken gzip: {fault}\."):
         list(read_lines(tmp_path / "news.gz"))
 
 
