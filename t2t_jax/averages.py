@@ -26,6 +26,7 @@ from t2t_jax.data.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.example_sentences import example_sentences
+from t2t_jax.exporting.facts import run_facts
 from t2t_jax.loading import abstract_params
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model_directory import made_beside, require_new, write_model
@@ -197,8 +198,8 @@ def average_checkpoints(
 ) -> tuple[int, ...]:
     """Writes the mean of several checkpoints as a model directory.
 
-    Its model.json says which they were, how far apart, and whether `force` has
-    overruled a fault.
+    Its model.json says which they were, how far apart, whether `force` has overruled a
+    fault, and of which run and text the model is.
 
     Args:
       workdir: the run.
@@ -223,6 +224,7 @@ def average_checkpoints(
         "step": model.step,
         "kinds": ["average"],
         **_described(selection),
+        **run_facts(workdir),
     }
     if examples := example_sentences(workdir):
         origin["examples"] = list(examples)

@@ -19,6 +19,7 @@ from t2t_jax.data.known_words import KnownWords, distinct_hashes
 from t2t_jax.data.vocabularies import Vocabularies
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
+from t2t_jax.exporting.facts import origin_of
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.workdir import Workdir
@@ -163,7 +164,11 @@ def test_windows_slide_over_the_periodic_checkpoints(workdir):
 
 
 def test_what_is_written_loads_again_and_says_what_it_was_made_of(workdir, tmp_path):
+    corpus = {"spec": "phrasebook:train:200", "fingerprint": "f"}
+    data = {"train": {**corpus, "counts": {"kept": 199}}}
+    (workdir.path / "data.json").write_text(json.dumps(data))
     steps = average_checkpoints(workdir, to=tmp_path / "model", steps=[10, 20, 30])
+    (workdir.path / "data.json").unlink()
     assert steps == (10, 20, 30)
     model = load(tmp_path / "model")
     assert (model.step, model.averaged_steps) == (30, steps)
@@ -176,7 +181,11 @@ def test_what_is_written_loads_again_and_says_what_it_was_made_of(workdir, tmp_p
         "unit": "steps",
         "gaps": [10, 10],
         "forced": False,
+        "run": "run",
+        "data": {"train": {**corpus, "pairs": 199}},
     }
+    origin = origin_of(Workdir(tmp_path / "model"), 30)
+    assert (origin["run"], origin["data"]["train"]["pairs"]) == ("run", 199)
 
 
 def test_a_mean_has_the_words_of_its_run(workdir, tmp_path):

@@ -51,12 +51,26 @@ def origin_of(workdir: Workdir, step: int) -> dict[str, Any]:
         origin["examples"] = list(examples)
     if workdir.is_model:
         return origin
-    origin["run"] = workdir.path.resolve().name
-    if data := _data(workdir.path / "data.json"):
-        origin["data"] = data
+    origin |= run_facts(workdir)
     if scores := _development(workdir.path / "metrics.jsonl", step):
         origin["development"] = scores
     return origin
+
+
+def run_facts(workdir: Workdir) -> dict[str, Any]:
+    """Collects what all models of a run have alike, however they are made of it.
+
+    Args:
+      workdir: the run.
+
+    Returns:
+      JSON values: `run`, its name, and `data`, where the run has written that down.
+
+    Raises:
+      DataError: `data.json` is damaged.
+    """
+    data = _data(workdir.path / "data.json")
+    return {"run": workdir.path.resolve().name, **({"data": data} if data else {})}
 
 
 def versions() -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.config import Config
+from t2t_jax.data.corpora import train_and_dev
 from t2t_jax.exporting.comparison import TIE, Comparison
 from t2t_jax.exporting.facts import SUMS, languages_of
 from t2t_jax.model.architectures import count_parameters
@@ -176,7 +177,7 @@ def _training(facts: Facts) -> Iterable[tuple[str, object]]:
         yield f"{name} text", f"`{corpus.get('spec')}`, {told}"
         yield f"{name} text, fingerprint", f"`{corpus.get('fingerprint')}`"
     if "data" not in origin:
-        yield "train text", f"`{config.data.train}`"
+        yield "train text", f"`{train_and_dev(config.data)[0]}`"
     yield "tokens of a batch, each side", f"{config.data.tokens_per_batch:,}"
     yield "label smoothing", config.training.label_smoothing
     yield "dropout", config.network.dropout

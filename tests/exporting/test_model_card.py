@@ -81,6 +81,12 @@ def test_what_is_known_stands_in_it_and_nothing_else():
     assert "None" not in text
 
 
+def test_text_that_was_held_out_is_not_called_training_text():
+    data = DataConfig(train="text:a.en,a.fr", dev_pairs=1000)
+    text = card(config=dataclasses.replace(FACTS.config, data=data))
+    assert "| train text | `text:a.en,a.fr[1000:]` |" in text
+
+
 def test_scores_of_the_development_text_come_with_their_signatures():
     scores = {
         "bleu": 31.256,
