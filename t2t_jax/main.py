@@ -115,9 +115,18 @@ def _leaving(options: Options) -> AbstractContextManager[None]:
 
     if options.mode not in READERS:
         return nullcontext()
-    # Without it a job by shards refuses to go on.
-    kept = ", with --resume" if options.shards and not options.resume else ""
-    return leaving_at_once(put_down, advice=f"Give the same command again{kept}.")
+    advice = "Give the same command again."
+    if options.shards and not options.resume:
+        # Without it a job by shards refuses to go on.
+        advice = "Give the same command again, with --resume."
+    elif options.mode == "translate" and not (
+        options.shards or options.stream or options.output == "-"
+    ):
+        advice += (
+            " So that a long file is continued, pass --shards=N, and --resume from the "
+            "second time on."
+        )
+    return leaving_at_once(put_down, advice=advice)
 
 
 class _Stop(KeyboardInterrupt):

@@ -416,6 +416,10 @@ def runs_near(path: Path) -> list[Path]:
 
 def _suggested(path: Path) -> str:
     """Names the run that a wrong path may mean, or the runs that are near it."""
+    for folder, step in ((path, ""), (path.parent, path.name)):
+        if folder.name == "checkpoints" and Workdir(folder.parent).has_config:
+            which = f" with checkpoint={step}" if step.isdecimal() else ""
+            return f" Did you mean {folder.parent}{which}?"
     runs = {run.name: str(run) for run in runs_near(path)}
     if near := get_close_matches(path.name, runs, n=1):
         return f" Did you mean {runs[near[0]]}?"

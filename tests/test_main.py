@@ -165,14 +165,21 @@ def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, num
 
 
 @pytest.mark.parametrize(
-    ("shards", "resume", "advice"),
+    ("flags", "advice"),
     [
-        (0, False, "Give the same command again."),
-        (3, False, "Give the same command again, with --resume."),
-        (3, True, "Give the same command again."),
+        ({"output": "-"}, "Give the same command again."),
+        ({"stream": True}, "Give the same command again."),
+        ({"mode": "score", "output": "out"}, "Give the same command again."),
+        (
+            {"output": "out"},
+            "Give the same command again. So that a long file is continued, pass "
+            "--shards=N, and --resume from the second time on.",
+        ),
+        ({"shards": 3}, "Give the same command again, with --resume."),
+        ({"shards": 3, "resume": True}, "Give the same command again."),
     ],
 )
-def test_a_stop_names_the_command_that_goes_on(monkeypatch, shards, resume, advice):
+def test_a_stop_names_the_command_that_goes_on(monkeypatch, flags, advice):
     told = []
 
     def leaving(clear_up, *, advice):
@@ -180,8 +187,9 @@ def test_a_stop_names_the_command_that_goes_on(monkeypatch, shards, resume, advi
         return nullcontext()
 
     monkeypatch.setattr(program, "leaving_at_once", leaving)
-    asked = SimpleNamespace(mode="translate", shards=shards, resume=resume)
-    with program._leaving(asked):
+    asked = {"mode": "translate", "output": "out"}
+    asked |= dict.fromkeys(("shards", "resume", "stream"), False) | flags
+    with program._leaving(SimpleNamespace(**asked)):
         assert told == [advice]
 
 

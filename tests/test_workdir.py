@@ -30,6 +30,22 @@ def test_a_new_directory_holds_no_run(workdir):
         workdir.read_config()
 
 
+@pytest.mark.parametrize(
+    ("folder", "meant"),
+    [
+        ("checkpoints", r"größe\?"),
+        ("checkpoints/400", r"größe with checkpoint=400\?"),
+        ("checkpoints/tmp", r"größe\?"),
+    ],
+)
+def test_a_folder_of_a_run_is_answered_with_the_run(workdir, folder, meant):
+    workdir.write_config(Config())
+    inside = workdir.path / folder
+    inside.mkdir(parents=True, exist_ok=True)
+    with pytest.raises(InputMissingError, match=rf"Did you mean \S+/{meant} Train"):
+        Workdir(inside).read_config()
+
+
 def test_a_configuration_comes_back_as_it_was(workdir):
     model = TransformerConfig(vocab_size=37_000, d_model=6, dropout=0.25)
     config = Config(steps=7, seed=3, model=model)

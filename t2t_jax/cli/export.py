@@ -51,7 +51,9 @@ def run(options: Options) -> int:
         longest=config.decoding.max_source_length,
         most=options.check_lines,
     )
-    say(f"Exporting step {model.step:,}; {len(text.sources):,} lines will check it …")
+    count = len(text.sources)
+    lines = f"{count:,} line{'s' * (count != 1)}"
+    say(f"Exporting step {model.step:,}; {lines} will check it …")
     found = export(
         model, to, wish=wish, workdir=options.workdir, config=config, text=text
     )

@@ -107,7 +107,8 @@ class TranslationReport:
             if self._is_stream and not self._statuses.keys() & WARNINGS.keys():
                 return
             seconds = None if self._is_stream else time.monotonic() - self._began
-            before = f" {self._done:,} lines were there before." if self._done else ""
+            lines = "line was" if self._done == 1 else "lines were"
+            before = f" {self._done:,} {lines} there before." if self._done else ""
             if self._total and 0 < self._done == self._total.number:
                 say(f"All{before}")
             else:

@@ -194,18 +194,25 @@ def progress_line(
       'encoded 150,000/about 600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
       >>> progress_line(150, 600_000, rate=20, foretells=False)
       'encoded 150/600,000 pairs (0 %)  20 pairs/s'
+      >>> progress_line(1, None, rate=20)
+      'encoded 1 pair  20 pairs/s'
     """
     pace = f"{rate:,.0f} {work.units}/s"
     if total is None:
-        return f"{work.done} {done:,} {work.units}  {pace}"
+        return f"{work.done} {done:,} {_units(work, done)}  {pace}"
     if not is_exact:
         total = max(total, done)
     left = _clock(max(total - done, 0) / max(rate, 1e-3))
     end = f"  ETA {left}" if foretells else ""
+    about = "" if is_exact else "about "
     return (
-        f"{work.done} {done:,}/{'' if is_exact else 'about '}{total:,} {work.units} "
+        f"{work.done} {done:,}/{about}{total:,} {_units(work, total)} "
         f"({100 * done / max(total, 1):.0f} %)  {pace}{end}"
     )
+
+
+def _units(work: Work, number: int) -> str:
+    return work.units.removesuffix("s") if number == 1 else work.units
 
 
 def _clock(seconds: float) -> str:

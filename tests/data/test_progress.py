@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from t2t_jax.data.progress import Progress, progress_line
+from t2t_jax.data.progress import Progress, Work, progress_line
 
 
 class Terminal(io.StringIO):
@@ -69,6 +69,9 @@ def test_without_listeners_nothing_is_said(clock):
 def test_of_an_unknown_number_there_is_no_end_to_foretell():
     assert "ETA" not in progress_line(7, None, rate=3.0)
     assert "ETA 1:02:03" in progress_line(0, 3723, rate=1.0)
+    lines = Work("translated", "lines")
+    assert progress_line(1, None, rate=3, work=lines).startswith("translated 1 line  ")
+    assert "1/1 line (100 %)" in progress_line(1, 1, rate=3, work=lines)
     assert "ETA 0:00:00" in progress_line(12, 10, rate=0.0)  # more than was counted
 
 
