@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.listeners import say
+from t2t_jax.cli.modes import command_of
 from t2t_jax.cli.options import Options
 from t2t_jax.cli.together import translated
 from t2t_jax.cli.translation_report import TRANSLATING, progress_of
@@ -248,4 +249,4 @@ def _command(workdir: Workdir, window: Selection, *, to: Path) -> str:
     steps = ",".join(map(str, window.steps))
     flags = [f"--workdir={workdir.path}", f"--average_steps={steps}", f"--to={to}"]
     flags += ["--force"] if window.faults else []
-    return shlex.join(["python", "-m", "t2t_jax.main", "--mode=average", *flags])
+    return shlex.join([*command_of("average"), *flags])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
 MODES = {
     "train": "trains a model, or resumes the run in --workdir",
     "prepare": "reads, filters and encodes the text of a run, without training",
@@ -87,3 +91,20 @@ READS_RUN = (
 """The modes that use a run or model which is there: they never mean a default one."""
 WITHOUT_RUN = ("recover", "figures")
 """The modes that do not read the configuration of the run in `--workdir`."""
+
+
+def command_of(mode: str) -> list[str]:
+    """Begins a command line for a mode, in the form in which this program was started.
+
+    Args:
+      mode: one of `MODES`.
+
+    Returns:
+      Its first words.
+    """
+    started = sys.argv[0]
+    if Path(started).name == "t2t-jax":
+        is_found = shutil.which("t2t-jax") == started
+        return ["t2t-jax" if is_found else started, mode]
+    module = "t2t_jax" if Path(started).name == "__main__.py" else "t2t_jax.main"
+    return ["python", "-m", module, f"--mode={mode}"]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from t2t_jax.cli.announcement import Announcement
 from t2t_jax.cli.endings import report
 from t2t_jax.cli.listeners import open_log
+from t2t_jax.cli.modes import command_of
 from t2t_jax.cli.options import Options
 from t2t_jax.errors import StoppedError
 from t2t_jax.start_training import make_console, open_run, require_trainable
@@ -130,7 +131,7 @@ def _next_commands(workdir: Workdir) -> str:
     """Says what can be done with a trained model."""
     flags = f"--workdir={shlex.quote(str(workdir.path))}"
     return (
-        f"  translate:  python -m t2t_jax.main --mode=translate {flags} < in.txt\n"
-        f"  score:      python -m t2t_jax.main --mode=evaluate {flags} "
+        f"  translate:  {shlex.join(command_of('translate'))} {flags} < in.txt\n"
+        f"  score:      {shlex.join(command_of('evaluate'))} {flags} "
         "--source=test.src --reference=test.ref"
     )
