@@ -12,7 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from t2t_jax.errors import DataError, InputMissingError, StorageError, UnavailableError
+from t2t_jax.errors import (
+    DataError,
+    InputMissingError,
+    StorageError,
+    UnavailableError,
+    UserError,
+)
 
 # What the system says of files that are missing, cut or something else than they were.
 _ABOUT_CONTENT = {
@@ -91,11 +97,13 @@ def reason_of(error: BaseException) -> str:
         if number is not None:
             name = getattr(one, "filename", None)
             return os.strerror(number) + (f": {name}" if name else "")
-    # Orbax tells the place in its own error, and what was wrong in that one's cause.
-    while error.__cause__:
+    # Orbax tells the place in its own error, and what was wrong in that one's cause;
+    # our own errors have both.
+    while error.__cause__ and not isinstance(error, UserError):
         error = error.__cause__
     lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:300].rstrip(" :.")
+    kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+    return f"{kind}{lines[0]}"[:300].rstrip(" :.")
 
 
 def _kind(number: int | None, text: str) -> type[Exception]:

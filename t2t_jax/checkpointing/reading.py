@@ -61,7 +61,7 @@ class Reader:
                 f"Checkpoint {self._folders.path(step)} must have format {FORMAT} to "
                 f"be read here, and has {sealed.get('format')}: a newer version of "
                 "t2t_jax, or another one, has written it.\nIt is left as it is. Use "
-                "that version, or name another step or workdir."
+                "that version, or choose another step or workdir."
             )
         return sealed
 
@@ -164,14 +164,15 @@ class Reader:
     def _object(self, step: int, item: str) -> Meta:
         """Reads a JSON item of a checkpoint, which is not verified yet."""
         path = self._folders.path(step)
+        place = path / item / "metadata"  # where Orbax puts the JSON of an item
         try:
-            # Where Orbax puts the JSON of an item.
-            return read_object(path / item / "metadata", mend="Name another step.")
+            return read_object(place, mend="Choose another step.")
         except (DataError, OSError) as error:
             fault = machine_error(error, path)
             if fault:
                 raise fault from error
-            reason = f"its {item} cannot be read ({reason_of(error)})"
+            told = reason_of(error).removeprefix(f"{place} is damaged: ")
+            reason = f"its {item} cannot be read ({told})"
             raise self._damaged(step, reason) from error
 
     def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:

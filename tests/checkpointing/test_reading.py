@@ -161,13 +161,33 @@ def test_what_another_process_finds_in_its_copies_is_damage_here(checkpoints, on
         )
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": NaN}', "[" * 9000, "\0"])
-def test_json_that_is_none_is_damage(checkpoints, text):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("[]", "it is no JSON object"),
+        ("{", "not valid JSON at line 1, column 2"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[" * 9000, "nested too deeply"),
+        ("\0", "not valid JSON at line 1, column 1"),
+    ],
+)
+def test_json_that_is_none_is_damage(checkpoints, text, why):
     save(checkpoints, 3, "periodic")
     save(checkpoints, 7, "final")
     (checkpoints.directory / "7" / "meta" / "metadata").write_text(text)
-    reason = r"(?s)7 is damaged: its meta cannot be read.*Other steps there: 3\."
+    reason = rf"7 is damaged: its meta cannot be read \({why}\)\.\nOther steps th"
     with pytest.raises(DamagedError, match=reason):
+        checkpoints.meta(7)
+
+
+def test_a_directory_in_the_place_of_json_is_damage(checkpoints):
+    save(checkpoints, 3, "periodic")
+    save(checkpoints, 7, "final")
+    place = checkpoints.directory / "7" / "meta" / "metadata"
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(DamagedError, match=r"is a directory\. Choose another step\)"):
         checkpoints.meta(7)
 
 
