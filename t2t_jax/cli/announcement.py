@@ -119,7 +119,7 @@ class Announcement:
                 raise InputMissingError(
                     f"--workdir={workdir.path} must be on a file system that all "
                     f"processes share, and process {index} does not see there what "
-                    "process 0 has written. Name another --workdir."
+                    "process 0 has written. Choose another --workdir."
                 )
             time.sleep(0.2)
 

@@ -203,7 +203,7 @@ def output_place(
     if any(place == Path(os.path.realpath(file)) for file in inputs):
         raise OutputError(
             f"--{flag}={name} must be another file than those that are read, and is "
-            "one of them. Name another."
+            "one of them. Choose another."
         )
     require_outside_runs(place, flag=flag)
     return place

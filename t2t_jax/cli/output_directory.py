@@ -33,12 +33,12 @@ class OutputDirectory:
         except OSError as error:
             raise OutputError(
                 f"--to={name} must be a directory that can be written: "
-                f"{error.strerror}. Name another."
+                f"{error.strerror}. Choose another."
             ) from error
         if not os.access(self.path, os.W_OK):
             raise OutputError(
                 f"--to={name} must be writable, and is not. Change its permissions or "
-                "name another."
+                "choose another."
             )
 
     def write(self, name: str, content: bytes | str) -> None:

@@ -24,7 +24,7 @@ def run(options: Options) -> int:
     if workdir.is_model:
         raise UserError(
             f"--workdir={workdir.path} is a model and no run, and is not trained any "
-            "further. Name another --workdir."
+            "further. Choose another --workdir."
         )
     workdir.create()
     console = Console(config.steps, every_seconds=config.logging.every_seconds)

@@ -174,6 +174,6 @@ def require_visible(
             raise InputMissingError(
                 f"Process 0 uses step {missing[0]}, and process {processes.index} does "
                 f"not see {workdir.checkpoints / str(missing[0])}. --workdir must be "
-                "on a file system that all processes share. Name another."
+                "on a file system that all processes share. Choose another."
             )
         time.sleep(0.2)

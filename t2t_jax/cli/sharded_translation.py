@@ -97,7 +97,7 @@ def _opened(options: Options) -> _Opened:
     if output.exists() and not output.is_file():
         raise OutputError(
             f"--output={options.output} must be a file, since shards become one, and "
-            "is none. Name another, or leave --shards out."
+            "is none. Choose another, or leave --shards out."
         )
     strict = options.strict
     text, prefixes = NumberedLines(options.input, strict=strict), None
@@ -144,7 +144,7 @@ def _require_seen(shards: OutputShards, made_of: Mapping[str, Any]) -> None:
         if time.monotonic() > deadline:
             raise OutputError(
                 f"{shards.place} must be on a file system that all processes share, "
-                "and this one does not see it. Name another --output."
+                "and this one does not see it. Choose another --output."
             )
         time.sleep(_WAIT)
     shards.require(made_of, resume=True)

@@ -119,7 +119,7 @@ def require_free_port(
             raise UnavailableError(
                 f"Process 0 of {place.count} must listen at {address} and cannot: "
                 f"{error.strerror}. Is another run there, or a second process 0? "
-                "Name another port."
+                "Choose another port."
             ) from error
 
 
