@@ -33,17 +33,15 @@ def existence(scene: Scene, kind: str, anchor: Anchor) -> Words:
     Returns:
       The English and the German sentence.
     """
-    thing, place = scene.complement, scene.place[1]
-    is_denied = kind in ("no", "not")
-    cases = thing.denied if is_denied and thing.denied else thing.german
-    finite, what = _GIBT[anchor.tense], join(anchor.german, cases[Case.ACC])
+    place, finite = scene.place[1], _GIBT[anchor.tense]
+    what = _what(scene, kind, anchor, case=Case.ACC)
     if kind == "asked":
         german = join(finite, "es", place, what)
     elif place:
         german = join(place, finite, "es", what)
     else:
         german = join("es", finite, what)
-    return sentences(_english(scene, kind, anchor), german, mark=_MARKS[kind])
+    return _both(scene, kind, anchor, german=german)
 
 
 def presence(scene: Scene, kind: str, anchor: Anchor) -> Words:
@@ -57,16 +55,27 @@ def presence(scene: Scene, kind: str, anchor: Anchor) -> Words:
     Returns:
       The English and the German sentence.
     """
-    thing, place = scene.complement, scene.place[1]
-    is_denied = kind in ("no", "not")
-    cases = thing.denied if is_denied and thing.denied else thing.german
-    finite = bracket(scene.verb.german, anchor.tense, thing.person).left
-    what = join(anchor.german, cases[Case.NOM])
+    place, person = scene.place[1], scene.complement.person
+    finite = bracket(scene.verb.german, anchor.tense, person).left
+    what = _what(scene, kind, anchor, case=Case.NOM)
     words = (finite, what, place) if kind == "asked" else (place, finite, what)
-    return sentences(_english(scene, kind, anchor), join(*words), mark=_MARKS[kind])
+    return _both(scene, kind, anchor, german=join(*words))
 
 
 _MARKS = {"told": ".", "asked": "?", "no": ".", "not": "."}
+
+
+def _what(scene: Scene, kind: str, anchor: Anchor, *, case: Case) -> str:
+    """Says in German what there is, behind the time."""
+    thing = scene.complement
+    is_denied = kind in ("no", "not")
+    cases = thing.denied if is_denied and thing.denied else thing.german
+    return join(anchor.german, cases[case])
+
+
+def _both(scene: Scene, kind: str, anchor: Anchor, *, german: str) -> Words:
+    """Makes a sentence of the German words, and the English one beside it."""
+    return sentences(_english(scene, kind, anchor), german, mark=_MARKS[kind])
 
 
 def _english(scene: Scene, kind: str, anchor: Anchor) -> str:
