@@ -5,6 +5,7 @@ cache, so that a program is compiled by the first who needs it.
 """
 
 import os
+import signal
 from pathlib import Path
 
 from t2t_jax.parallelism.compilation_cache import keep_programs
@@ -44,3 +45,20 @@ def compiled_as_for_users():
     """What the tests of a file start is compiled as users' programs are."""
     with compiling.optimized():
         yield
+
+
+@pytest.fixture
+def empty_directory(tmp_path, monkeypatch):
+    """Works in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def own_signals():
+    """Gives the signals back that a test, or `main` in it, has taken."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

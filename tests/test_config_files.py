@@ -11,17 +11,9 @@ from t2t_jax.config_files import (
 )
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from tests.integration.tiny import ROOT
+from tests.refusals import problems_of
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def problems_of(*argv, error=UserError):
-    with pytest.raises(error) as info:
-        parse_argv(argv)
-    return "\n".join(info.value.problems)
+pytestmark = pytest.mark.usefixtures("empty_directory")
 
 
 def test_every_shipped_configuration_has_a_name():

@@ -15,16 +15,7 @@ from t2t_jax.main import main
 from t2t_jax.parallelism.distributed import Processes
 from t2t_jax.workdir import Workdir
 
-
-@pytest.fixture(autouse=True)
-def _as_it_was(tmp_path, monkeypatch):
-    """Runs in an empty directory, and gives the signals back."""
-    monkeypatch.chdir(tmp_path)
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("empty_directory", "own_signals")
 
 
 @pytest.fixture

@@ -13,17 +13,9 @@ from t2t_jax.cli.flags import parse_argv
 from t2t_jax.cli.modes import MODES
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.main import main
+from tests.refusals import problems_of
 
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def problems_of(*argv, error=UserError):
-    with pytest.raises(error) as info:
-        parse_argv(argv)
-    return "\n".join(info.value.problems)
+pytestmark = pytest.mark.usefixtures("empty_directory")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from t2t_jax.errors import UserError
 from t2t_jax.main import main
 from t2t_jax.workdir import Workdir
 
+pytestmark = pytest.mark.usefixtures("empty_directory")
+
 REQUIRED = {
     "evaluate": ["--source=a", "--reference=b"],
     "score": ["--source=a", "--reference=b"],
@@ -23,11 +25,6 @@ REQUIRED = {
     "attention": ["--to=x", "--text=a"],
     "show_batch": ["--step=1"],
 }
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def make_runs(number):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from t2t_jax.cli import train
 from tests.faults import running
 
 
@@ -13,3 +14,9 @@ def one_step(tmp_path_factory):
         workdir, steps=1, checkpoint__every_steps=1, evaluation__every_steps=1
     )
     return workdir
+
+
+@pytest.fixture
+def nothing_trained(empty_directory, own_signals, monkeypatch):
+    """Lets `main` come to the first step in this process, and end there."""
+    monkeypatch.setattr(train, "_train", lambda *_: 0)

@@ -9,7 +9,6 @@ tests/parallelism/test_compilation_cache.py.
 
 import datetime
 import os
-import signal
 
 import pytest
 
@@ -20,13 +19,8 @@ from tests.integration import tiny
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was(monkeypatch, tmp_path):
+def _own_cache(own_signals, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def set_clock(monkeypatch, year):

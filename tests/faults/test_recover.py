@@ -7,7 +7,6 @@ Seen to fail: without the files in `Checkpoints.save`, without each check of
 import json
 import os
 import shutil
-import signal
 
 import numpy as np
 import pytest
@@ -18,21 +17,14 @@ from t2t_jax.main import main
 from tests.faults.test_run_files import hashes
 from tests.integration import tiny
 
+pytestmark = pytest.mark.usefixtures("own_signals")
+
 NEEDED = ("config.json", "fingerprints.json", "vocab.model", "vocab.json")
 
 
 @pytest.fixture
 def copy(one_step, tmp_path):
     return shutil.copytree(one_step, tmp_path / "run")
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was():
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def recover(workdir, capsys, *flags, code=0):

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,8 @@ from t2t_jax.main import main
 from t2t_jax.workdir import Workdir, require_outside_runs
 from tests.integration import tiny
 
+pytestmark = pytest.mark.usefixtures("nothing_trained")
+
 IRREPLACEABLE = {"vocab.model", "vocab_source.model", "config.json"}
 OTHER = {"vocabulary__size": 140, "model__d_ff": 48}
 
@@ -31,18 +32,6 @@ OTHER = {"vocabulary__size": 140, "model__d_ff": 48}
 @pytest.fixture
 def copy(one_step, tmp_path):
     return shutil.copytree(one_step, tmp_path / "run")
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was(tmp_path, monkeypatch):
-    """Gives the signals back, and trains nothing unless a test says so."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(train, "_train", lambda *_: 0)
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def hashes(workdir):

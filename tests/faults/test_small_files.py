@@ -6,14 +6,14 @@ Seen to fail: without `require_file` in files.py and in records.py, without
 
 import os
 import shutil
-import signal
 import time
 from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli import train
 from t2t_jax.main import main
+
+pytestmark = pytest.mark.usefixtures("nothing_trained")
 
 KINDS = {
     "directory": Path.mkdir,
@@ -56,17 +56,6 @@ CASES = [
         if (name, kind) != ("checkpoints", "directory")
     ),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(train, "_train", lambda *_: 0)
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def refused(capsys, argv, codes=(65, 66)):
