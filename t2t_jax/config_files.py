@@ -123,6 +123,14 @@ def is_file(path: str) -> bool:
     return False
 
 
+def _is_endless(path: str) -> bool:
+    """Returns whether a path that a user has typed is a pipe or a device."""
+    with suppress(OSError, ValueError):
+        found = Path(path)
+        return found.exists() and not (found.is_file() or found.is_dir())
+    return False
+
+
 def is_directory(path: str) -> bool:
     """Returns whether a path that a user has typed is a directory."""
     with suppress(OSError, ValueError):
@@ -140,10 +148,15 @@ def resolve(given: str) -> str:
       given: the value of `--config`.
 
     Raises:
-      InputMissingError: No configuration has that name.
+      InputMissingError: No configuration has that name, or the path is that of a pipe
+        or a device, whose reading may never end.
     """
     name, colon, row = given.partition(":")
     if not name or "/" in name or name.endswith(".py"):
+        if _is_endless(name):
+            raise InputMissingError(
+                f"--config={name} is a pipe or a device. Pass a Python file."
+            )
         return given
     known = shipped_names()
     if name in known:

@@ -168,6 +168,7 @@ class Workdir:
           DataError: only its configuration is missing.
           InputMissingError: there is none, or none that can be read in this locale.
         """
+        self.require_name()
         self._require_utf8(InputMissingError)
         self.require_whole()
         if not self.has_config:

@@ -34,6 +34,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
     workdir = Workdir(
         Path(combinations.value("workdir", values) or _default_workdir(config))
     )
+    workdir.require_name()
     overrides = _overrides(values)
     config_given = bool(line.last("config"))
     from_file = values.config.to_dict() if config_given else None

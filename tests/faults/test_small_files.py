@@ -116,12 +116,20 @@ def test_a_directory_to_translate_is_told_in_one_line(one_step, capsys):
     refused(capsys, ["--mode=translate", f"--workdir={one_step}", "--input=odd"])
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "a/" * 2_100, "loop"])
+@pytest.mark.parametrize(
+    ("name", "code", "why"),
+    [
+        ("x" * 300, 64, "must be a path with valid names"),
+        ("a/" * 2_100, 66, "cannot be read: File name too long"),
+        ("loop", 66, "cannot be read: Too many levels of symbolic links"),
+    ],
+    ids=["long", "deep", "loop"],
+)
 @pytest.mark.parametrize("mode", ["train", "translate", "recover"])
-def test_a_workdir_that_cannot_be_looked_for_is_told(capsys, name, mode):
+def test_a_workdir_that_cannot_be_looked_for_is_told(capsys, mode, name, code, why):
     Path("loop").symlink_to("loop")
-    errors = refused(capsys, [f"--mode={mode}", f"--workdir={name}"], (66,))
-    assert "cannot be read: " in errors
+    errors = refused(capsys, [f"--mode={mode}", f"--workdir={name}"], (code,))
+    assert why in errors
 
 
 @pytest.mark.parametrize("name", ["config.json", "overrides.json", "fingerprints.json"])
