@@ -189,9 +189,7 @@ def read_object(path: Path, *, mend: str) -> dict[str, Any]:
     try:
         # JSON knows no NaN and no infinity; Python's reader takes them.
         values = json.loads(content.decode(), parse_constant=_refuse)
-    except RecursionError as error:
-        raise DataError(f"{path} is damaged: nested too deeply\n{mend}") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         reason = json_fault(content, error)
         raise DataError(f"{path} is damaged: {reason}\n{mend}") from error
     if not isinstance(values, dict):
@@ -199,7 +197,7 @@ def read_object(path: Path, *, mend: str) -> dict[str, Any]:
     return values
 
 
-def json_fault(content: bytes, error: ValueError) -> str:
+def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
     """Says what is wrong with JSON, in no words of Python's.
 
     Args:
@@ -210,6 +208,8 @@ def json_fault(content: bytes, error: ValueError) -> str:
       >>> json_fault(b"{,}", json.JSONDecodeError("…", "{,}", 1))
       'not valid JSON at line 1, column 2'
     """
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
     if not content.strip():
         return "it is empty"
     if isinstance(error, json.JSONDecodeError):

@@ -120,6 +120,9 @@ class StepModel(Protocol):
 
     Implementations are pytrees (their arrays are leaves), so that a search can be
     jitted with the model as an argument. Nothing here is tiled by beam but the cache.
+
+    A model may have a `source_size` besides, the number of tokens of its source: then
+    the search functions refuse others.
     """
 
     def encode(self, source_BxS: Array) -> PyTree:

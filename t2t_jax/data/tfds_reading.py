@@ -15,7 +15,7 @@ from typing import Any
 from t2t_jax.data.lines import LineProblems
 from t2t_jax.data.tfds_preparation import import_tfds
 from t2t_jax.errors import DataError
-from t2t_jax.files import MOST_JSON_BYTES, read_bounded
+from t2t_jax.files import MOST_JSON_BYTES, json_fault, read_bounded
 
 _FEATURES = "features.json"
 # The keys under which TFDS writes the classes of features, in its forms old and new.
@@ -50,7 +50,11 @@ def open_set(directory: Path) -> Any:
 def _require_classes_of_tfds(path: Path) -> None:
     """Refuses a set that names other classes, whose modules TFDS would import."""
     content = read_bounded(path, most=MOST_JSON_BYTES, mend="No set needs so much.")
-    for name in _classes(json.loads(content)):
+    try:
+        names = list(_classes(json.loads(content)))
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path.name}: {json_fault(content, error)}") from error
+    for name in names:
         if not name.startswith(_TFDS):
             raise ValueError(f"{path.name} names {name}, whose code would be run")
 

@@ -5,6 +5,7 @@ of the proto and of the legacy form.
 """
 
 import json
+import re
 
 import pytest
 
@@ -48,10 +49,18 @@ def test_a_set_that_names_code_of_others_is_refused_and_none_of_it_runs(
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[" * 100_000, '{"a":' * 900 + "{}", "\udcff"]
+    ("content", "why"),
+    [
+        ("{", "not valid JSON at line 1, column 2"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a":' * 900 + "{}", "not valid JSON at line 1, column 4503"),
+        ("\udcff", "invalid UTF-8 (byte 0xff) at line 1, column 1"),
+    ],
+    ids=["cut", "deep", "open", "bytes"],
 )
-def test_a_description_that_is_none_is_damage(tmp_path, content):
+def test_a_description_that_is_none_is_damage(tmp_path, content, why):
     path = tmp_path / "features.json"
     path.write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(DataError, match="is not what TFDS has written"):
+    why = re.escape(f"is not what TFDS has written (features.json: {why})")
+    with pytest.raises(DataError, match=why):
         open_set(tmp_path)
