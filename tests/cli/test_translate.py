@@ -181,8 +181,10 @@ def test_several_processes_share_each_window(place, monkeypatch):
         translate, "load_translating", lambda o: loader(parts[o.processes.index])(o)
     )
 
+    # Parsed once: absl loads a configuration file into one module of the process.
+    chosen = options_of("--output=out")
+
     def job(processes):
-        chosen = options_of("--output=out")
         return translate.run(dataclasses.replace(chosen, processes=processes))
 
     assert on_all(job, count=2) == [0, 0]
