@@ -309,8 +309,10 @@ def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
         lambda options: loader(parts[options.processes.index])(options),
     )
 
+    chosen = options_of(*JOB)
+
     def job(processes):
-        return translate.run(dataclasses.replace(options_of(*JOB), processes=processes))
+        return translate.run(dataclasses.replace(chosen, processes=processes))
 
     assert on_all(job, count=2) == [0, 0]
     assert calls == ["begin", "join"]
