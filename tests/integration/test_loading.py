@@ -186,7 +186,7 @@ def test_what_is_no_model_is_named(tmp_path):
     [
         ("rum", r"no such directory\. Did you mean .*/run\? Train first"),
         ("quite-another", r"no such directory\. Runs near it: .*/run\. Train"),
-        ("", r"config.json is missing\. Runs near it: .*/run\. Train"),
+        ("", r"config.json is missing\. Runs near it: .*/run\b.*\. Train"),
     ],
 )
 def test_a_misspelt_run_is_answered_with_the_runs_near_it(workdir, name, message):
