@@ -22,7 +22,13 @@ from t2t_jax.data import known_words
 from t2t_jax.data.batching import PLAN, batch_shapes
 from t2t_jax.data.cache_places import require_cache_place
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora import Corpus, open_corpus, train_and_dev
+from t2t_jax.data.corpora import (
+    Corpus,
+    names_tfds,
+    open_corpus,
+    require_files,
+    train_and_dev,
+)
 from t2t_jax.data.data_page import report_text
 from t2t_jax.data.data_report import describe_data, summary
 from t2t_jax.data.leaks import (
@@ -176,11 +182,14 @@ def _read(
 ) -> Text:
     """Reads and encodes both corpora; what was attempted before fails here too."""
     specs = attempts.attempt(train_and_dev, config.data) or (None, None)
-    train = attempts.attempt(open_corpus, specs[0], key="data.train", say=say)
     evaluates = config.evaluation.every_steps > 0
-    dev = attempts.attempt(
-        partial(_open_dev, config, say=say), specs[1] if evaluates else None
-    )
+    dev_spec = specs[1] if evaluates else None
+    if any(spec and names_tfds(spec) for spec in specs):
+        _check_before_downloads(config, specs[0], dev_spec, attempts=attempts)
+    train = attempts.attempt(open_corpus, specs[0], key="data.train", say=say)
+    if dev_spec and names_tfds(dev_spec) and attempts.have_failed:
+        attempts.raise_if_any_failed()  # It would be downloaded for nothing.
+    dev = attempts.attempt(partial(_open_dev, config, say=say), dev_spec)
     attempts.attempt(require_cache_place, config.data)
     dev_lines = attempts.attempt(list, dev) if evaluates else ()
     if attempts.have_failed:  # Nothing is learnt for a run that cannot begin.
@@ -207,11 +216,38 @@ def _read(
     return Text(config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines)
 
 
+def _check_before_downloads(
+    config: Config, train: str, dev: str | None, *, attempts: Attempts
+) -> None:
+    """Checks what is on this machine before sets of TFDS are downloaded.
+
+    Raises:
+      UserError: a file is missing, or something attempted before has failed.
+    """
+    attempts.attempt(require_files, train, key="data.train")
+    attempts.attempt(partial(_require_dev_files, config), dev)
+    attempts.attempt(require_cache_place, config.data)
+    attempts.raise_if_any_failed()
+
+
+def _require_dev_files(config: Config, spec: str) -> None:
+    require_files(spec, key=_dev_key(config, spec))
+
+
 def _open_dev(config: Config, spec: str, *, say: Say) -> Corpus:
     """Opens the development corpus of a run that evaluates.
 
     Raises:
       UserError: there is none, or it cannot be read.
+    """
+    return open_corpus(spec, key=_dev_key(config, spec), say=say)
+
+
+def _dev_key(config: Config, spec: str) -> str:
+    """Names the key that a development corpus comes from.
+
+    Raises:
+      ConfigError: there is none.
     """
     if not spec:
         raise ConfigError(
@@ -221,8 +257,7 @@ def _open_dev(config: Config, spec: str, *, say: Say) -> Corpus:
             "config.evaluation.every_steps=0 to train without evaluation."
         )
     # What is cut from the training corpus is the training corpus's fault.
-    key = "data.dev" if config.data.dev else "data.train"
-    return open_corpus(spec, key=key, say=say)
+    return "data.dev" if config.data.dev else "data.train"
 
 
 def _read_through(corpus: Corpus) -> None:

@@ -8,7 +8,7 @@ from t2t_jax.data import known_words
 from t2t_jax.data.batching import PLAN
 from t2t_jax.data.known_words import KnownWords
 from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
 from t2t_jax.text import open_text, prepare_text
 from t2t_jax.types import Share
 from tests.integration import tiny
@@ -361,3 +361,39 @@ def test_what_is_wrong_with_both_corpora_comes_together(tmp_path):
     with pytest.raises(ConfigError) as info:
         _prepare(tmp_path / "run", data__train="cvs:x", data__dev="cvs:y")
     assert len(info.value.problems) == 2
+
+
+def test_files_are_looked_for_before_a_set_is_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
+    asked = []
+    monkeypatch.setattr(
+        "t2t_jax.data.tfds_corpus.prepare_set",
+        lambda name, *_, **__: asked.append(name),
+    )
+    sets = "tfds:wmt14_translate/de-en:train"
+    with pytest.raises(UserError, match=r"no\.en.*\n.*no\.de"):
+        _prepare(tmp_path / "run", data__train=sets, data__dev="text:no.en,no.de")
+    with pytest.raises(UserError, match=r"gone\.tsv"):
+        _prepare(tmp_path / "run", data__train=f"{sets}++tsv:gone.tsv")
+    with pytest.raises(ConfigError, match=r"data\.dev is empty"):
+        _prepare(tmp_path / "run", data__train=sets, data__dev="")
+    assert asked == []
+
+
+def test_a_download_that_fails_is_tried_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
+    asked = []
+
+    def fail(name, *_, **__):
+        asked.append(name)
+        raise InputMissingError("No network.")
+
+    monkeypatch.setattr("t2t_jax.data.tfds_corpus.prepare_set", fail)
+    name = "wmt14_translate/de-en"
+    with pytest.raises(InputMissingError, match=r"^No network\.$"):
+        _prepare(
+            tmp_path / "run",
+            data__train=f"tfds:{name}:train++tfds:wmt14_translate/fr-en:train",
+            data__dev=f"tfds:{name}:validation",
+        )
+    assert asked == [name]

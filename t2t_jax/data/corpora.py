@@ -120,13 +120,43 @@ def open_corpus(
     """
     attempts = Attempts()
     names = split_spec(spec) or [spec]
-    parts: list[Part] = [
-        attempts.attempt(_open_part, name, key=key, say=say) for name in names
-    ]
+    parts: list[Part] = []
+    for name in names:
+        if say and attempts.have_failed and names_tfds(name):
+            continue  # Nothing is downloaded for what cannot be opened anyway.
+        parts.append(attempts.attempt(_open_part, name, key=key, say=say))
     attempts.raise_if_any_failed()
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
     return MixtureCorpus(spec, _flat(parts))
+
+
+def names_tfds(spec: str) -> bool:
+    """Tells whether a set of TFDS is among the corpora that a spec names.
+
+    Example:
+      >>> names_tfds("text:a.en,a.de++2*tfds:wmt14_translate/de-en:train")
+      True
+    """
+    return any(_without_weight(name).startswith("tfds:") for name in split_spec(spec))
+
+
+def require_files(spec: str, *, key: str) -> None:
+    """Checks all of a spec that can be checked without a download.
+
+    Args:
+      spec: as for `open_corpus`.
+      key: the configuration key it comes from, for the messages.
+
+    Raises:
+      ConfigError: the spec cannot be understood.
+      InputMissingError: a file is not there or cannot be read.
+    """
+    attempts = Attempts()
+    for name in split_spec(spec) or [spec]:
+        if not names_tfds(name):
+            attempts.attempt(_open_part, name, key=key, say=None)
+    attempts.raise_if_any_failed()
 
 
 def split_spec(spec: str) -> list[str]:
@@ -159,13 +189,18 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     if config.dev or not pairs:
         return config.train, config.dev
     first, *others = split_spec(config.train) or [""]
-    name = part["name"] if (part := _WEIGHTED.fullmatch(first)) else first
+    name = _without_weight(first)
     if _SLICE.fullmatch(name) or name.startswith("tfds:"):
         raise ConfigError(
             f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
             "set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
         )
     return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
+
+
+def _without_weight(name: str) -> str:
+    part = _WEIGHTED.fullmatch(name)
+    return part["name"] if part else name
 
 
 def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import logging
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,8 +24,13 @@ from t2t_jax.data.refusals import refusal
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+_DOWNLOAD = "tensorflow_datasets.core.download"
 _EXTRA = "pip install -e '.[tfds-prepare]'"
 _FORMAT = "array_record"
+# TFDS tries 11 times, with pauses of three minutes in all and no timeout.
+_RETRIES = 2
+_TIMEOUTS = (5.0, 60.0)  # seconds to connect, and between two bytes
+_THREADS = 16
 
 
 def import_tfds() -> ModuleType:
@@ -46,7 +55,7 @@ def prepare_set(name: str, home: Path, *, key: str, say: Callable[[str], None]) 
       UserError: TensorFlow is needed and not installed.
     """
     tfds = import_tfds()
-    with _told(name, home):
+    with _told(name, home), _patient():
         # The translation sets register when they are imported. Those of TFDS's other
         # subjects need TensorFlow for it, and its own search ends at the first.
         importlib.import_module("tensorflow_datasets.translate")
@@ -70,6 +79,77 @@ def _find_builder(tfds: ModuleType, name: str, home: Path, *, key: str) -> Any:
             f"{key}: TFDS has no translation set {name}{known}. Change config.{key}, "
             f"or prepare the set yourself under {home}."
         ) from error
+
+
+class _Threads:
+    """Stands for an executor, in threads that end with the process.
+
+    Python waits for those of an executor before it exits: after a signal a download of
+    hours would go on.
+    """
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        for _ in range(_THREADS):
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def submit(self, act: Callable[..., Any], /, *args: Any, **kw: Any) -> Future[Any]:
+        """Has a thread do something."""
+        future: Future[Any] = Future()
+        self._work.put((future, lambda: act(*args, **kw)))
+        return future
+
+    def _run(self) -> None:
+        while True:
+            future, act = self._work.get()
+            try:
+                future.set_result(act())
+            except BaseException as error:  # Whoever waits for the future gets it.
+                future.set_exception(error)
+
+
+@contextlib.contextmanager
+def _patient() -> Iterator[None]:
+    """Bounds how long TFDS tries to reach a host, and lets signals end it.
+
+    TFDS has settings for none of this.
+    """
+    downloader: Any = importlib.import_module(f"{_DOWNLOAD}.downloader")
+    extractor: Any = importlib.import_module(f"{_DOWNLOAD}.extractor")
+    open_url = downloader._open_with_requests
+    get_downloader, get_extractor = downloader.get_downloader, extractor.get_extractor
+
+    def with_threads(made: Any) -> Any:
+        if not isinstance(made._executor, _Threads):  # TFDS has one for all sets.
+            made._executor = _Threads()
+        return made
+
+    logger = logging.getLogger("urllib3")
+    level = logger.level
+    changes = [
+        (downloader, "MAX_RETRIES", _RETRIES),
+        (
+            downloader,
+            "_open_with_requests",
+            lambda url, **kw: open_url(url, **{"timeout": _TIMEOUTS, **kw}),
+        ),
+        (
+            downloader,
+            "get_downloader",
+            lambda *args, **kw: with_threads(get_downloader(*args, **kw)),
+        ),
+        (extractor, "get_extractor", lambda: with_threads(get_extractor())),
+    ]
+    before = [(module, name, getattr(module, name)) for module, name, _ in changes]
+    logger.setLevel(logging.ERROR)  # Each attempt is a warning of its own.
+    try:
+        for module, name, value in changes:
+            setattr(module, name, value)
+        yield
+    finally:
+        logger.setLevel(level)
+        for module, name, value in before:
+            setattr(module, name, value)
 
 
 @contextlib.contextmanager
@@ -97,11 +177,27 @@ def _told(name: str, home: Path) -> Iterator[None]:
                     told=f"TFDS cannot write {name} there",
                     change="set TFDS_DATA_DIR to another directory",
                 ) from error
+        if host := _unreachable(causes):
+            raise InputMissingError(
+                f"TFDS cannot download {name}: {host} cannot be reached.\nRerun with "
+                "a network, or prepare the set on another machine and copy it to "
+                f"{home / name.split('/')[0]}."
+            ) from error
         raise InputMissingError(
             f"TFDS cannot prepare {name} ({type(error).__name__}: {reason}).\nRerun "
             f"to resume with what is in {home / 'downloads'}, or prepare "
             f"the set on another machine and copy {home / name.split('/')[0]}."
         ) from error
+
+
+def _unreachable(causes: Iterable[BaseException]) -> str:
+    """Names the host to which no connection could be made, if that is the cause."""
+    requests: Any = importlib.import_module("requests")
+    for cause in causes:
+        if isinstance(cause, requests.ConnectionError | requests.Timeout):
+            url = getattr(cause.request, "url", None) or ""
+            return urlsplit(url).hostname or "its host"
+    return ""
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

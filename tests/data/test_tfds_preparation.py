@@ -1,5 +1,11 @@
 import errno
 import importlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
 from unittest import mock
 
 import pytest
@@ -105,3 +111,45 @@ def test_an_unknown_set_or_config_is_told(name, home):
     with pytest.raises(ConfigError, match="configs are cs-en, de-en, fr-en"):
         open_corpus("tfds:wmt14_translate/xx:train", say=lambda text: None)
     assert not home.exists()
+
+
+def _refuse_connections(monkeypatch):
+    """Lets nobody be reached: the proxy is a port that is closed."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed.getsockname()[1]}")
+
+
+def test_without_a_network_few_attempts_end_in_one_message(monkeypatch, caplog, capsys):
+    _refuse_connections(monkeypatch)
+    waits = []
+    retry = importlib.import_module("urllib3.util.retry")
+    monkeypatch.setattr(retry.time, "sleep", waits.append)
+    message = r"^TFDS cannot download .*: www\.statmt\.org cannot be reached\.\nRerun "
+    with pytest.raises(InputMissingError, match=message):
+        open_corpus(NAME, say=lambda text: None)
+    assert sum(waits) < 5
+    assert "Retrying" not in caplog.text + capsys.readouterr().err
+    assert logging.getLogger("urllib3").level == logging.NOTSET
+
+
+def test_a_signal_ends_a_download(home):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        proxy = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, "-m", "t2t_jax.main", "--mode=prepare"]
+        command += ["--config=wmt_en_de", f"--workdir={home.parent / 'run'}"]
+        process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "http_proxy": proxy},
+            text=True,
+        )
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=20)
+    assert process.returncode == 75
+    assert errors.endswith(
+        "error: Stopped by SIGTERM. Give the same command again.\n"
+    ), errors
