@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +137,19 @@ def require_own_checkpoint(
         )
 
 
-def require_same(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+def require_same(
+    before: Mapping[str, str],
+    now: Mapping[str, str],
+    *,
+    configs: tuple[Config, Config] | None = None,
+) -> None:
     """Checks that a run goes on with the text that it began with.
 
     Args:
       before: the fingerprints when it began; what is not there is not compared.
       now: those of the text that is there; without "dev" if evaluation is off.
+      configs: the configuration of the run and the one of this start, for the message;
+        None where they are not known.
 
     Raises:
       DataError: they differ.
@@ -150,14 +157,37 @@ def require_same(before: Mapping[str, str], now: Mapping[str, str]) -> None:
     Example:
       >>> require_same({"train": "ab"}, {"train": "ab", "dev": "cd"})
     """
-    changed = [
-        f"{name} ({was}, now {now.get(name)})" if name.startswith("weights") else name
+    changed = {
+        name: f"{name} ({was}, now {now.get(name)})"
+        if name.startswith("weights")
+        else name
         for name, was in before.items()
         # Without evaluation there is no development text to compare.
         if was != now.get(name, was if name == "dev" else None)
-    ]
+    }
     if changed:
         raise DataError(
-            f"This run began with other content of: {', '.join(changed)}.\n"
-            "Restore it, or begin again in a new workdir."
+            f"This run began with other content of: {', '.join(changed.values())}.\n"
+            f"{_specs_compared(changed, configs)}Restore it, or begin again in a new "
+            "workdir."
         )
+
+
+def _specs_compared(
+    changed: Collection[str], configs: tuple[Config, Config] | None
+) -> str:
+    """Says of each corpus that has changed whether its name has, too; in one line."""
+    if configs is None:
+        return ""
+    old, new = configs
+    told = []
+    # Development pairs may be held out of the training text.
+    keys = {"train": "train", "weights of train": "train"}
+    keys["dev"] = "dev" if old.data.dev or new.data.dev else "train"
+    for name in dict.fromkeys(keys[name] for name in changed if name in keys):
+        was, now = getattr(old.data, name), getattr(new.data, name)
+        if was == now:
+            told.append(f"data.{name}={now!r} is as it was, but its content is not.")
+        else:
+            told.append(f"data.{name} was {was!r} and is {now!r} now.")
+    return f"{' '.join(told)}\n" if told else ""

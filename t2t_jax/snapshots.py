@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -13,9 +14,9 @@ from jax.sharding import Mesh
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.folders import Meta
 from t2t_jax.checkpointing.recovery import newest_good
-from t2t_jax.config import Config, to_dict
+from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.differences import require_same
-from t2t_jax.errors import StorageError
+from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.parallelism.agreement import least
 from t2t_jax.parallelism.distributed import ALONE, Processes
 from t2t_jax.training.progress import Progress
@@ -103,7 +104,10 @@ class Snapshots:
             optimizer=target.optimizer,
             all_could=self._all_could,
         )
-        require_same(meta["fingerprints"], self._fingerprints)
+        configs = None
+        with suppress(ConfigError, KeyError):  # Of another version.
+            configs = (parse(meta["config"]), self._config)
+        require_same(meta["fingerprints"], self._fingerprints, configs=configs)
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])

@@ -137,7 +137,11 @@ def prepare_text(
     find = partial(_vocabularies, config=config, workdir=workdir, say=say)
     text = _read(config, attempts, find=find, say=say, stream=stream)
     if workdir.has_config:  # Nothing of a run may be written over by another text.
-        require_same(workdir.read_fingerprints(), text.fingerprints)
+        require_same(
+            workdir.read_fingerprints(),
+            text.fingerprints,
+            configs=(workdir.read_config(), config),
+        )
     _save_known_words(text, workdir)
     _report(text, held_out, config=config, workdir=workdir, say=say)
     if not workdir.has_config:

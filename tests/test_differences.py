@@ -10,6 +10,7 @@ from t2t_jax.differences import (
     refused_on_resume,
     require_same,
 )
+from t2t_jax.data.config import DataConfig
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import TransformerConfig
@@ -92,6 +93,24 @@ def test_a_run_goes_on_with_its_own_text_only():
         require_same(before, {**before, "train": "ac"})
     with pytest.raises(DataError, match=r"weights of train \(1, 2, now 1, 1\)"):
         require_same(before, {**before, "weights of train": "1, 1"})
+
+
+def test_changed_text_is_told_with_the_old_and_the_new_name():
+    old = Config(data=DataConfig(train="tsv:a", dev="tsv:b"))
+    new = Config(data=DataConfig(train="tsv:c", dev="tsv:b"))
+    before = {"train": "ab", "weights of train": "1, 2", "dev": "cd"}
+    now = {"train": "xy", "weights of train": "1", "dev": "zz"}
+    with pytest.raises(DataError) as caught:
+        require_same(before, now, configs=(old, new))
+    assert caught.value.problems[0].splitlines()[1] == (
+        "data.train was 'tsv:a' and is 'tsv:c' now. data.dev='tsv:b' is as it was, but "
+        "its content is not."
+    )
+    held = Config(data=DataConfig(train="tsv:a", dev_pairs=7))
+    with pytest.raises(DataError, match=r"dev\.\ndata\.train='tsv:a' is as it was"):
+        require_same({"dev": "cd"}, {"dev": "ef"}, configs=(held, held))
+    with pytest.raises(DataError, match=r"vocabulary\.\nRestore it"):
+        require_same({"vocabulary": "a"}, {"vocabulary": "b"}, configs=(old, new))
 
 
 def test_development_text_is_compared_only_where_it_is_read():

@@ -38,7 +38,11 @@ def run(options: Options) -> int:
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     text = open_text(config, workdir=workdir, say=console.say)
-    require_same(workdir.read_fingerprints(), text.fingerprints)
+    require_same(
+        workdir.read_fingerprints(),
+        text.fingerprints,
+        configs=(workdir.read_config(), config),
+    )
     batch = read_batch(text, step, records=read_metrics(workdir.path / "metrics.jsonl"))
     console.say(
         f"Step {step:,} reads batch {batch.place.batch} of epoch {batch.place.epoch}: "

@@ -24,7 +24,6 @@ from t2t_jax.data.refusals import refusal
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-_DOWNLOAD = "tensorflow_datasets.core.download"
 _EXTRA = "pip install -e '.[tfds-prepare]'"
 _FORMAT = "array_record"
 # TFDS tries 11 times, with pauses of three minutes in all and no timeout.
@@ -114,8 +113,12 @@ def _patient() -> Iterator[None]:
 
     TFDS has settings for none of this.
     """
-    downloader: Any = importlib.import_module(f"{_DOWNLOAD}.downloader")
-    extractor: Any = importlib.import_module(f"{_DOWNLOAD}.extractor")
+    downloader: Any = importlib.import_module(
+        "tensorflow_datasets.core.download.downloader"
+    )
+    extractor: Any = importlib.import_module(
+        "tensorflow_datasets.core.download.extractor"
+    )
     open_url = downloader._open_with_requests
     get_downloader, get_extractor = downloader.get_downloader, extractor.get_extractor
 
