@@ -180,10 +180,10 @@ def _told(name: str, home: Path) -> Iterator[None]:
                     told=f"TFDS cannot write {name} there",
                     change="set TFDS_DATA_DIR to another directory",
                 ) from error
-        if host := _unreachable(causes):
+        if unreachable := _unreachable(causes):
             raise InputMissingError(
-                f"TFDS cannot download {name}: {host} cannot be reached.\nRerun with "
-                "a network, or prepare the set on another machine and copy it to "
+                f"TFDS cannot download {name}: {unreachable}.\nRerun with a network, "
+                "or prepare the set on another machine and copy it to "
                 f"{home / name.split('/')[0]}."
             ) from error
         raise InputMissingError(
@@ -194,12 +194,14 @@ def _told(name: str, home: Path) -> Iterator[None]:
 
 
 def _unreachable(causes: Iterable[BaseException]) -> str:
-    """Names the host to which no connection could be made, if that is the cause."""
-    requests: Any = importlib.import_module("requests")
+    """Names the host from which no answer came, and the error, if that is the cause."""
     for cause in causes:
-        if isinstance(cause, requests.ConnectionError | requests.Timeout):
-            url = getattr(cause.request, "url", None) or ""
-            return urlsplit(url).hostname or "its host"
+        # Those of requests, which only TFDS imports.
+        url = getattr(getattr(cause, "request", None), "url", None)
+        unanswered = getattr(cause, "response", None) is None
+        if isinstance(cause, OSError) and url and unanswered:
+            host = urlsplit(url).hostname or url
+            return f"{host} cannot be reached ({type(cause).__name__})"
     return ""
 
 
