@@ -192,8 +192,7 @@ def open_run(
 
         # Before text is prepared for long.
         make_mesh(config=config.mesh)
-    workdir.create()
-    with workdir.locked() as owner:
+    with workdir.begun() as owner:
         require_unchanged(workdir, config)
         newest = _newest_step(workdir, config)
         text = None

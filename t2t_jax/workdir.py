@@ -172,13 +172,29 @@ class Workdir:
         self._require_utf8(InputMissingError)
         self.require_whole()
         if not self.has_config:
-            what = (
-                "config.json is missing" if self.path.is_dir() else "no such directory"
-            )
             raise InputMissingError(
-                f"{self.path} is not a run or a model: {what}."
+                f"{self.path} is not a run or a model: {self._what_is_missing()}."
                 f"{_suggested(self.path)} Train first, or pass another directory."
             )
+
+    def require_directory(self) -> None:
+        """Checks that there is a directory, whatever is in it.
+
+        Raises:
+          InputMissingError: there is none.
+        """
+        if not self.path.is_dir():
+            raise InputMissingError(
+                f"{self.path} is not a run: {self._what_is_missing()}."
+                f"{_suggested(self.path)} Pass the directory of a run."
+            )
+
+    def _what_is_missing(self) -> str:
+        if self.path.is_dir():
+            return "config.json is missing"
+        if self.path.exists():
+            return "it is a file and not a directory"
+        return "no such directory"
 
     def _require_utf8(self, error: type[UserError]) -> None:
         """Checks that Orbax, which wants Unicode, can use the directory's name."""
@@ -202,9 +218,11 @@ class Workdir:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
+            files = [p for p in (self.path, *self.path.parents) if p.is_file()]
+            reason = f"{files[0]} is a file" if files else error.strerror
             raise OutputError(
-                f"{self.path} must be a directory that can be written: "
-                f"{error.strerror}. Choose another workdir."
+                f"{self.path} must be a directory that can be written: {reason}. "
+                "Choose another workdir."
             ) from error
         problems, denied = Problems(), Problems()
         for place in (self.path, *map(self.path.joinpath, _FOLDERS)):
@@ -228,6 +246,34 @@ class Workdir:
             )
         problems.raise_if_any(DataError)
         denied.raise_if_any(OutputError)
+
+    @contextmanager
+    def begun(self) -> Iterator[str]:
+        """Makes the directory and locks it, for a start that may be refused.
+
+        If that is so, and has written nothing yet, what this has made is removed again.
+
+        Yields:
+          As `locked`.
+
+        Raises:
+          DataError: as `create`.
+          OutputError: as `create` and `locked`.
+        """
+        places = [self.path, *self.path.parents]
+        made = [place for place in places if not os.path.lexists(place)]
+        had_lock = self._has(_LOCK)
+        self.create()
+        with self.locked() as owner:
+            try:
+                yield owner
+            except BaseException:
+                with suppress(OSError):
+                    if not had_lock and os.listdir(self.path) == [_LOCK]:
+                        (self.path / _LOCK).unlink()  # Others see that: `_open_lock`.
+                        for place in made:
+                            place.rmdir()
+                raise
 
     @contextmanager
     def locked(self) -> Iterator[str]:
@@ -259,6 +305,9 @@ class Workdir:
                 number = os.open(self.path / _LOCK, flags, 0o666)
                 lock = opened.enter_context(os.fdopen(number, "a"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held, there = os.fstat(number), os.stat(self.path / _LOCK)
+                if held.st_ino != there.st_ino:  # Its owner has removed it meanwhile.
+                    raise BlockingIOError
             except BlockingIOError as error:
                 raise OutputError(
                     f"{self.path} is being trained in, or its text prepared, "

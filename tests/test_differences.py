@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from t2t_jax.config import Config, keys, to_dict
+from t2t_jax.data.config import DataConfig
 from t2t_jax.differences import (
     CHANGEABLE_ON_RESUME,
     FIXED_ON_RESUME,
@@ -10,7 +11,6 @@ from t2t_jax.differences import (
     refused_on_resume,
     require_same,
 )
-from t2t_jax.data.config import DataConfig
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import TransformerConfig

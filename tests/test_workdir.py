@@ -1,3 +1,4 @@
+import fcntl
 import json
 import re
 from pathlib import Path
@@ -96,8 +97,11 @@ def test_a_damaged_configuration_is_named_as_such(workdir, text):
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputError, match=rf"^{path} must be a directory"):
+        message = rf"^{path} must be a directory .*: {tmp_path / 'file'} is a file\."
+        with pytest.raises(OutputError, match=message):
             Workdir(path).create()
+    with pytest.raises(InputMissingError, match="it is a file and not a directory"):
+        Workdir(tmp_path / "file").require()
 
 
 def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
@@ -167,3 +171,39 @@ def test_a_directory_whose_name_is_not_utf_8_is_refused_before_the_work(tmp_path
         workdir.create()
     with pytest.raises(InputMissingError, match="Set PYTHONUTF8=1, or choose another"):
         workdir.require()
+
+
+def _refuse(workdir, *, after=lambda: None):
+    with workdir.begun():
+        assert workdir.owner()
+        after()
+        raise DataError("The text is missing.")
+
+
+def test_a_refused_start_leaves_nothing_that_it_has_made(tmp_path):
+    refused = Workdir(tmp_path / "runs" / "one")
+    with pytest.raises(DataError, match="The text"):
+        _refuse(refused)
+    assert list(tmp_path.iterdir()) == []
+    # What was there before, or has been written, stays.
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "lock").touch()
+    with pytest.raises(DataError, match="The text"):
+        _refuse(Workdir(tmp_path / "runs"))
+    assert (tmp_path / "runs" / "lock").exists()
+    with pytest.raises(DataError, match="The text"):
+        _refuse(refused, after=lambda: refused.write_json("data.json", {}))
+    assert sorted(path.name for path in refused.path.iterdir()) == ["data.json", "lock"]
+
+
+def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out(workdir, monkeypatch):
+    flock = fcntl.flock
+
+    def lose_the_race(lock, operation):
+        (workdir.path / "lock").unlink()
+        (workdir.path / "lock").touch()
+        flock(lock, operation)
+
+    monkeypatch.setattr("t2t_jax.workdir.fcntl.flock", lose_the_race)
+    with pytest.raises(OutputError, match="another process"), workdir.locked():
+        pass

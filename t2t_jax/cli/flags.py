@@ -41,6 +41,8 @@ def parse_argv(argv: Sequence[str]) -> Options:
     reads_run = values.mode not in WITHOUT_RUN
     if reads_run:
         workdir.require_whole()
+    if values.mode == "describe" and line.last("workdir") and not config_given:
+        workdir.require()  # Else it would be the configuration of no run.
     if reads_run and workdir.has_config:
         overrides = {**workdir.read_overrides(), **overrides}
         parsed = _resumed(workdir, from_file, overrides)

@@ -26,9 +26,8 @@ def run(options: Options) -> int:
             f"--workdir={workdir.path} is a model and no run, and is not trained any "
             "further. Choose another --workdir."
         )
-    workdir.create()
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
-    with workdir.locked():
+    with workdir.begun():
         require_unchanged(workdir, config)
         text = prepare_text(config, workdir=workdir, say=console.say)
     console.say("\n" + (workdir.path / REPORT).read_text(encoding="utf-8"))

@@ -55,8 +55,12 @@ def run(options: Options) -> int:
       UserError: there is nothing to restore them from, or what is there contradicts it.
     """
     workdir = options.workdir
-    if not workdir.path.is_dir():
-        raise InputMissingError(f"--workdir={workdir.path} is not a directory.")
+    workdir.require_directory()
+    if not workdir.is_used:
+        raise InputMissingError(
+            f"{workdir.path} is not a run: there is no checkpoint and no config.json. "
+            "Pass the directory of a run."
+        )
     if options.overrides and not options.config_given:
         keys = ", ".join(f"--config.{key}" for key in options.overrides)
         raise UserError(f"{keys} requires --config with --mode=recover.")
@@ -91,11 +95,11 @@ def _read(options: Options) -> _Saved:
             say(f"WARNING: {problems[-1]}")
             continue
         return _Saved(step, config, dict(meta.get("fingerprints", {})), files)
+    found = "no undamaged checkpoint" if problems else "no checkpoint"
     raise DataError(
         [
             *problems,
-            f"{checkpoints.directory} holds no undamaged checkpoint to restore from. "
-            "Restore config.json and vocab.model from a copy.",
+            f"{checkpoints.directory} holds {found} to restore from. Restore config.json and vocab.model from a copy.",
         ]
     )
 

@@ -11,7 +11,7 @@ import pytest
 from t2t_jax.cli.flags import parse_argv
 from t2t_jax.cli.modes import MODES, READS_RUN
 from t2t_jax.config import parse
-from t2t_jax.errors import UserError
+from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.main import main
 from t2t_jax.workdir import Workdir
 
@@ -79,3 +79,12 @@ def test_other_modes_keep_their_default(mode):
 def test_a_named_configuration_names_its_run():
     options = parse_argv(["translate", "--config=table3:C_N2"])
     assert options.workdir.path == Path("runs/table3_C_N2")
+
+
+def test_a_run_to_describe_must_be_there():
+    make_runs(1)
+    with pytest.raises(InputMissingError, match=r"no such .* Did you mean runs/run0\?"):
+        parse_argv(["describe", "--workdir=runs/rum0"])
+    assert parse_argv(["describe", "--workdir=runs/run0"]).workdir.has_config
+    # What a configuration would make there.
+    parse_argv(["describe", "--workdir=runs/new", "--config=phrasebook"])

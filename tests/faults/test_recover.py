@@ -203,15 +203,16 @@ def test_flags_that_would_change_nothing_are_refused(copy, capsys):
     assert "holds another experiment" in recover(copy, capsys, file, code=78)
 
 
-@pytest.mark.parametrize(("there", "code"), [(True, 65), (False, 66)])
-def test_where_there_is_no_run_there_is_nothing_to_restore(
-    tmp_path, capsys, there, code
-):
+@pytest.mark.parametrize("there", [True, False])
+def test_where_there_is_no_run_there_is_nothing_to_restore(tmp_path, capsys, there):
     workdir = tmp_path / "nothing"
     if there:
         workdir.mkdir()
-    recover(workdir, capsys, code=code)
+    said = recover(workdir, capsys, code=66)
+    assert f"--workdir={workdir} is not a run: " in said
+    assert ("there is no checkpoint" in said) == there
     assert there == workdir.exists()
+    assert not (workdir / "lock").exists()
 
 
 def test_a_run_with_two_vocabularies_gets_both_back(tmp_path, capsys):
