@@ -141,7 +141,7 @@ class Snapshots:
         meta: Meta = {
             "step": progress.step,
             "kinds": list(kinds),
-            "progress": progress._asdict(),
+            "progress": progress.to_dict(),
             "config": to_dict(self._config),
             "fingerprints": self._fingerprints,
             "versions": {name: metadata.version(name) for name in _VERSIONS_OF},

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.damage import DamagedError
 from t2t_jax.config import Config
 from t2t_jax.errors import StorageError
@@ -74,6 +75,18 @@ def test_what_is_saved_comes_back_and_every_question_has_its_own_name(tmp_path, 
         assert (int(restored.step), progress.step) == (step, step)
         np.testing.assert_array_equal(restored.params["bias"], [0, 1, 2])
     assert said == []
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_without_an_evaluation_no_best_bleu_is_saved(tmp_path, monkeypatch, older):
+    if older:
+        monkeypatch.setattr(Progress, "to_dict", Progress._asdict)
+    opened = snapshots(tmp_path, OneOfTwo(0), [])
+    save(opened, 5)
+    opened.wait()
+    saved = Checkpoints(tmp_path / "checkpoints").meta(5)["progress"]
+    assert ("best_bleu" in saved) == older
+    assert opened.restore(5)[1].best_bleu == -1.0
 
 
 def test_each_process_looks_for_room_and_tells_the_others(tmp_path):

@@ -35,7 +35,7 @@ DESCRIPTIONS = {
     "unfinished": "translations that reached their length limit",
     "seconds": "duration of the evaluation",
     "in_a_row": "consecutive steps without an update",
-    "best_bleu": "highest development BLEU of the run; -1 if there is none",
+    "best_bleu": "highest development BLEU of the run",
     "minutes": "of training, without evaluation and checkpoints",
 }
 """What TensorBoard says of each metric."""

@@ -41,6 +41,18 @@ class Progress(NamedTuple):
     skipped_in_a_row: int = 0
     pending: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields by name, as they are saved; without a BLEU there is none.
+
+        Example:
+          >>> "best_bleu" in Progress(7).to_dict()
+          False
+        """
+        values = self._asdict()
+        if self.best_bleu < 0:
+            del values["best_bleu"]
+        return values
+
     def completes(self, steps: int) -> bool:
         """Tells whether a run of so many steps is over.
 

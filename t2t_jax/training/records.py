@@ -151,13 +151,14 @@ class Reporter:
 
     def write_final(self, progress: Progress) -> None:
         """Records the end of a complete run."""
+        fields = progress.to_dict()
+        kept = ("best_bleu", "minutes")
         self.write(
             {
                 "step": progress.step,
                 "kind": "final",
                 "epoch": progress.position.epoch,
-                "best_bleu": progress.best_bleu,
-                "minutes": progress.minutes,
+                **{name: fields[name] for name in kept if name in fields},
             }
         )
 

@@ -46,7 +46,7 @@ def records(tmp_path, monkeypatch):
     reporter = Reporter(tmp_path, step=0, say=print)
     for record in written:
         reporter.write(record)
-    reporter.write_final(Progress(3))
+    reporter.write_final(Progress(3, best_bleu=7.0))
     reporter.close()
     return list(read_metrics(tmp_path / "metrics.jsonl"))
 

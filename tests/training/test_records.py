@@ -143,6 +143,16 @@ def test_every_record_has_its_time_and_the_names_that_scripts_rely_on(tmp_path):
     ]
 
 
+def test_a_run_without_evaluation_has_no_best_bleu(tmp_path):
+    reporter = Reporter(tmp_path, step=0, say=print)
+    reporter.write_final(Progress(7))
+    reporter.write_final(Progress(7, best_bleu=0.0))
+    reporter.close()
+    none, zero = read_metrics(tmp_path / "metrics.jsonl")
+    assert "best_bleu" not in none
+    assert zero["best_bleu"] == 0.0
+
+
 def test_tensorboard_is_told_what_is_smoothed_and_what_is_not(tmp_path):
     reporter = Reporter(tmp_path, step=0, say=print)
     for step in (1, 2):
