@@ -197,6 +197,7 @@ def open_run(
         newest = _newest_step(workdir, config)
         text = None
         if newest >= config.steps:
+            workdir.read_vocabularies(config.vocabulary)  # A model is of no use alone.
             console.say(
                 f"This run is complete: {workdir.path} holds step {newest:,}. "
                 "Set config.steps above that to train further."

@@ -99,7 +99,8 @@ def _read(options: Options) -> _Saved:
     raise DataError(
         [
             *problems,
-            f"{checkpoints.directory} holds {found} to restore from. Restore config.json and vocab.model from a copy.",
+            f"{checkpoints.directory} holds {found} to restore from. Restore "
+            "config.json and vocab.model from a copy.",
         ]
     )
 

@@ -18,6 +18,7 @@ from t2t_jax import files, model_directory
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.damage import DamagedError
 from t2t_jax.cli import prepare, train
+from t2t_jax.cli.flags import parse_argv
 from t2t_jax.errors import OutputError
 from t2t_jax.main import main
 from t2t_jax.workdir import Workdir, require_outside_runs
@@ -384,3 +385,15 @@ def test_a_disk_of_checkpoints_that_is_not_mounted_is_missed(copy, capsys):
     before = hashes(copy)
     refused(capsys, started(copy), 65, "left: checkpoints, fingerprints.json")
     assert hashes(copy) == before
+
+
+def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("t2t_jax.start_training._newest_step", lambda *_: 3)
+    argv = started(tmp_path / "run")
+    options = parse_argv(argv)
+    options.workdir.create()
+    options.workdir.write_config(options.config, options.overrides)
+    said = refused(capsys, argv, 66, "run/vocab.model: no such file", "--mode=recover")
+    assert "is complete" not in said
