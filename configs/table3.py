@@ -50,7 +50,7 @@ ROWS = {
 }
 
 
-def get_config(row="base"):
+def get_config(row=""):
     """Returns the configuration of one row."""
     config = default()
     config.data.train = "tfds:wmt14_translate/de-en:train:en-de"

@@ -293,12 +293,18 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
       The changes, for `ConfigDict.update_from_flattened_dict`.
 
     Raises:
-      ConfigError: there is no such row; it lists those that there are.
+      ConfigError: there is no such row, or none was chosen; it lists those that there
+        are.
 
     Example:
       >>> choose_row({"small": {"steps": 3}}, "small")
       {'steps': 3}
     """
+    if not row:
+        raise ConfigError(
+            "This config holds several experiments, and none was chosen. Pass one of "
+            f"its rows behind a colon, such as :{next(iter(rows))}: {', '.join(rows)}."
+        )
     if row not in rows:
         raise ConfigError(
             f"There is no row {row!r} in this config.{nearest(row, list(rows))} "

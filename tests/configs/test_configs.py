@@ -13,7 +13,7 @@ from t2t_jax.data.corpora import train_and_dev
 from t2t_jax.description import summary
 from t2t_jax.description.costs import Compiled, Memory
 from t2t_jax.differences import differences
-from t2t_jax.errors import UserError
+from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.parallelism.mesh import make_mesh
 from t2t_jax.training.optimizer import learning_rate
@@ -60,7 +60,7 @@ def _config(name: str, *row: str) -> Config:
 
 
 def test_every_config_parses(path):
-    config = parse(_load(path).to_dict())
+    config = _config(path.stem, *(["base"] if path.stem == "table3" else []))
     assert isinstance(config, Config)
     assert config.data.train
     assert config.data.dev or config.data.dev_pairs
@@ -96,7 +96,7 @@ def test_a_row_of_table_3_has_the_printed_number_of_parameters(row):
 
 @pytest.mark.parametrize("row", ["A_h1", "A_h4", "A_h16", "A_h32"])
 def test_rows_a_change_heads_and_no_number_of_parameters(row):
-    base, varied = _config("table3").model, _config("table3", row).model
+    base, varied = _config("table3", "base").model, _config("table3", row).model
     assert varied.num_heads == int(row.removeprefix("A_h"))
     assert varied.num_heads * varied.d_k == varied.num_heads * varied.d_v == 512
     assert count_parameters(varied) == count_parameters(base)
@@ -137,7 +137,7 @@ def test_table_3_has_every_printed_row_and_each_is_another_experiment():
     ],
 )
 def test_a_row_changes_what_it_names_and_no_more(row, changed):
-    assert differences(_config("table3"), _config("table3", row)) == changed
+    assert differences(_config("table3", "base"), _config("table3", row)) == changed
 
 
 def test_own_text_has_a_row_for_each_size_and_its_table_says_what_is_in_them():
@@ -201,6 +201,13 @@ def test_the_learning_rate_peaks_where_equation_3_does(name, peak):
     assert max(rates) == rates[1] == pytest.approx(peak, rel=1e-4)
 
 
+@pytest.mark.parametrize("given", ["table3", "table3:"])
+def test_table_3_without_a_row_lists_the_rows(given):
+    message = r"none was chosen\. Pass .* such as :base: base, A_h1, .*, big\.$"
+    with pytest.raises(ConfigError, match=message):
+        parse_argv([f"--config={given}"])
+
+
 def test_an_unknown_row_lists_the_known_ones():
     with pytest.raises(UserError, match=r"no row 'A_h3'.*Known are base, A_h1, A_h4"):
         parse_argv([f"--config={ROOT / 'configs' / 'table3.py'}:A_h3"])
@@ -209,7 +216,7 @@ def test_an_unknown_row_lists_the_known_ones():
 @pytest.mark.parametrize(
     ("name", "row"),
     [
-        *((path.stem, ()) for path in FILES),
+        *((path.stem, ()) for path in FILES if path.stem != "table3"),
         *(("table3", (row,)) for row in (*PRINTED, *UNPRINTED)),
         *(("own_text", (row,)) for row in ("small", "medium", "large")),
     ],
@@ -223,7 +230,7 @@ def test_every_config_and_row_is_described(name, row, monkeypatch):
     config = _config(name, *row)
     told = summary.describe(config, mesh=make_mesh(jax.devices()[:1]))
     if name == "table3":
-        assert told["row"] == (row[0] if row else "base")
+        assert told["row"] == row[0]
         assert told["paper_results"] is not None
     kinds = told["parameters_by_kind"]
     counted = sum(sum(part.values()) for part in kinds.values())
