@@ -164,6 +164,8 @@ def resolve(given: str) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --config={near[0]}?" if near else ""
     if is_file(name):
+        if _is_other_kind(name):
+            raise _no_configuration(name)
         hint = f" Pass a path as --config=./{name}."
     raise InputMissingError(
         f"--config={name}: no shipped configuration has this name.{hint} "
@@ -187,6 +189,8 @@ def explained(path: str, error: BaseException) -> UserError:
     raised = [cause for cause in causes if isinstance(cause, ConfigError)]
     if raised:  # The first one: ml_collections wraps what a configuration raises.
         return raised[-1]
+    if _is_other_kind(name):
+        return _no_configuration(name)
     text = str(causes[-1])  # the innermost; the others quote its traceback
     if "positional argument" in text and "get_config()" in text:
         wrong = f"{name} has no rows. Leave :{row} out, or pass a file with rows"
@@ -197,6 +201,19 @@ def explained(path: str, error: BaseException) -> UserError:
     where = f"{name}, line {frame.lineno}" if frame else name
     line = (frame.line or "") if frame else ""
     return ConfigError(_reason(causes, where=where, line=line, path=path))
+
+
+def _is_other_kind(name: str) -> bool:
+    """Tells from the name of a file that it is hardly meant to be Python."""
+    return Path(name).suffix not in ("", ".py")
+
+
+def _no_configuration(name: str) -> ConfigError:
+    return ConfigError(
+        f"--config={name}: this file is not a configuration, which is Python code in a "
+        "file FILE.py. Pass a shipped name, such as --config=own_text:small, or such a "
+        "file. Text to train on is config.data.train, such as text:SOURCE,TARGET."
+    )
 
 
 def _missing(path: str) -> InputMissingError:
@@ -234,12 +251,12 @@ def _reason(causes: list[BaseException], *, where: str, line: str, path: str) ->
     if "object has no attribute 'lock'" in texts[0]:
         return (
             f"{name}: get_config() did not return a configuration. Start it with "
-            "config = t2t_jax.config.default(), and end it with return config."
+            "config = t2t_jax.default_config(), and end it with return config."
         )
     if "has no attribute 'get_config'" in "".join(texts):
         return (
             f"{name} does not define get_config(). Define it, and return a "
-            "configuration that starts from t2t_jax.config.default()."
+            "configuration that starts from t2t_jax.default_config()."
         )
     for text in texts:
         if wrong_key := _LOCKED.search(text):

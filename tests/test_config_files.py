@@ -153,3 +153,20 @@ def test_python_reads_of_names_and_not_of_flags(name):
 def test_what_is_no_name_of_a_config_is_a_type_error():
     with pytest.raises(TypeError, match="takes a name or a path, not a NoneType"):
         load_config(None)
+
+
+@pytest.mark.parametrize("given", ["corpus.txt", "./corpus.txt", "./config.json"])
+def test_a_file_that_is_not_python_is_named_as_such(tmp_path, given):
+    (tmp_path / "corpus.txt").write_text("A dog barks.\n")
+    (tmp_path / "config.json").write_text('{"steps": 7, "a": true}')
+    problem = problems_of(f"--config={given}", error=ConfigError)
+    assert problem.startswith(f"--config={given}: this file is not a configuration")
+    assert "--config=own_text:small" in problem
+    with pytest.raises(ConfigError) as info:
+        load_config(given)
+    assert "--" not in str(info.value)
+
+
+def test_the_hints_of_a_config_file_name_public_functions(tmp_path):
+    (tmp_path / "mine.py").write_text("def get_config():\n    return {}\n")
+    assert "t2t_jax.default_config()" in problems_of("--config=mine.py")
