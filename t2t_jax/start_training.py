@@ -94,6 +94,7 @@ def train(
       `model = t2t_jax.train(config, "runs/mine")`, `model.translate(["A dog barks."])`.
     """
     directory = Workdir(as_directory(workdir, caller="train"))
+    _require_stream(log)
     require_trainable(directory)
     _require_single_process()
     settings, overrides = _configured(config, directory)
@@ -252,6 +253,16 @@ def _parsed(config: ConfigLike) -> Config:
             't2t_jax.load_config("phrasebook").'
         )
     return parse(config)
+
+
+def _require_stream(log: Any) -> None:
+    if log is not None and not all(
+        callable(getattr(log, name, None)) for name in ("write", "flush", "isatty")
+    ):
+        raise TypeError(
+            "train takes a log that is None or an open text file, not a "
+            f'{type(log).__name__}. Pass sys.stderr, or open("train.log", "w").'
+        )
 
 
 def _require_single_process() -> None:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,17 @@ from t2t_jax.decoding.translator import Translator
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
 from t2t_jax.loading import load, translate
+from t2t_jax.start_training import train
 from t2t_jax.trained import Model
+
+
+@pytest.mark.parametrize("log", ["train.log", 7, Path("train.log")])
+def test_a_log_that_is_no_stream_is_a_type_error_that_says_what_is_taken(tmp_path, log):
+    with pytest.raises(
+        TypeError, match=r"takes a log that is None or an open text .*\("
+    ):
+        train({}, tmp_path / "run", log=log)
+    assert not (tmp_path / "run").exists()
 
 
 class Column:
