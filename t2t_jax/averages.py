@@ -105,11 +105,14 @@ class Averager:
         marks = [self._mark(step) for step in self._checkpoints.steps()]
         found = windows(marks, self._units, last=last or self.last)
         if not found:
+            held = sum(mark.is_periodic for mark in marks)
+            advice = f"Set --last to a number from 1 to {held}"
+            if not held:
+                advice = "Train with periodic checkpoints, or set --average_steps"
             raise DataError(
                 f"{asked} periodic checkpoints are to be averaged, and "
-                f"{self._checkpoints.directory} holds "
-                f"{sum(mark.is_periodic for mark in marks)}. Give --last no more than "
-                "that; config.checkpoint.* says how many a run keeps, and how often."
+                f"{self._checkpoints.directory} holds {held}. {advice}; "
+                "config.checkpoint.* says how many a run keeps, and how often."
             )
         return found
 

@@ -153,8 +153,18 @@ def test_a_step_that_is_not_there_is_refused_with_those_that_are(workdir, force)
 
 @pytest.mark.parametrize("force", [False, True])
 def test_more_checkpoints_than_there_are_is_an_error(workdir, force):
-    with pytest.raises(DataError, match=r"last=5 .* holds 4\. Give --last no more"):
+    with pytest.raises(
+        DataError, match=r"last=5 .* holds 4\. Set --last to a num.* 1 to 4;"
+    ):
         load_average(workdir, last=5, force=force)
+
+
+def test_without_periodic_checkpoints_no_number_of_them_is_advised(
+    workdir, monkeypatch
+):
+    monkeypatch.setattr(Checkpoints, "steps", lambda _: [33, 55])
+    with pytest.raises(DataError, match=r"holds 0\. Train with periodic .*_steps;"):
+        load_average(workdir)
 
 
 def test_windows_slide_over_the_periodic_checkpoints(workdir):

@@ -65,7 +65,9 @@ def read(rule: str, value: str, *, flag: str) -> Any:
     try:
         return make(value)
     except ValueError as error:
-        raise ValueError(f"--{flag}={shown(value)} must be {must}.") from error
+        raise ValueError(
+            f"--{flag}={shown(value)} must be {must}. Change --{flag}."
+        ) from error
 
 
 def _count(value: str) -> int:

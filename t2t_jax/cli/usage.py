@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import shutil
 import textwrap
@@ -14,6 +15,7 @@ from t2t_jax.cli.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.modes import EXAMPLES, MODES, READS_RUN
 from t2t_jax.cli.options import FLAGS, FORMATS, meaning, metavar
 from t2t_jax.config import defaults, sections
+from t2t_jax.config_files import shipped_folder, shipped_names
 from t2t_jax.errors import UserError
 from t2t_jax.parsing import alternatives
 
@@ -33,6 +35,7 @@ _MORE = {
     "MODE --help": "Flags of a mode, with defaults and examples.",
     "--help=SECTION": "Keys of one section of the configuration, and what they mean:",
     "--help=KEY": "One key or flag: --help=optimizer.warmup_steps, --help=beam_size.",
+    "--help=NAME": "A shipped configuration: --help=own_text.",
     "--help=flags": "All flags.",
     "--help=all": "All modes, flags and keys.",
 }
@@ -64,7 +67,7 @@ def requested(line: CommandLine) -> str | None:
 
 
 def about(topic: str) -> str:
-    """Returns the help on a topic: a mode, a section, a flag, a key, or "".
+    """Returns the help on a topic: a mode, section, flag, key, configuration, or "".
 
     Raises:
       UserError: There is none; the message names the nearest.
@@ -87,9 +90,30 @@ def about(topic: str) -> str:
         tails = [name]
     found = tails if not parts or tails == [name] else []
     parts += [_about_key(docs[key]) for key in found]
+    if not parts and name.partition(":")[0] in shipped_names():
+        parts.append(_about_config(name))
     if not parts:
         raise UserError(_unknown(topic, name))
     return "\n".join(parts)
+
+
+def _about_config(name: str) -> str:
+    """Shows what a shipped configuration says of itself, and how to see its values."""
+    stem, _, row = name.partition(":")
+    path = shipped_folder() / f"{stem}.py"
+    page = ast.parse(path.read_text(encoding="utf-8"))
+    row = row or ("ROW" if "choose_row" in ast.unparse(page) else "")
+    given = f"--config={stem}:{row}" if row else f"--config={stem}"
+    return "\n".join(
+        [
+            _paragraph(f"{stem} is a configuration, in {path}:"),
+            "",
+            ast.get_docstring(page) or "",
+            "",
+            *_examples([f"describe {given}", f"train {given}"]),
+            "",
+        ]
+    )
 
 
 def _unknown(topic: str, name: str) -> str:

@@ -236,7 +236,10 @@ def test_average_steps_are_whole_numbers():
             ["--mode=evaluate", "--source=x", "--reference=y", "--protocol=x"],
             r"--protocol=x must be one of vaswani2017",
         ),
-        (["--mode=average", "--to=x", "--last=0"], r"--last=0 must be an integer"),
+        (
+            ["--mode=average", "--to=x", "--last=0"],
+            r"--last=0 must be an integer from 1\. Change --last\.",
+        ),
         (["--mode=average", "--to=x", "--last=²"], r"--last=² must be"),
         (["--mode=average", "--to=x", "--average_steps=1,b"], r"--average_steps=1,b"),
         (["--workdir"], r"--workdir needs a value"),

@@ -109,6 +109,10 @@ def test_every_example_is_a_valid_command_line(mode, line, tmp_path, monkeypatch
         ("decoding.seed", "Short form in some modes: --sampling_seed."),
         ("config", "--config.architecture=transformer  (one of transformer, rnn)"),
         ("mode=translate", "t2t-jax translate: "),
+        ("own_text", "t2t-jax describe --config=own_text:ROW"),
+        ("own_text", "own_text is a configuration, in "),
+        ("wmt_en_de", "t2t-jax describe --config=wmt_en_de\n"),
+        ("table3:C_N2", "t2t-jax train --config=table3:C_N2"),
         ("", "Common flags:"),
     ],
 )

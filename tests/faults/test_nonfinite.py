@@ -175,7 +175,7 @@ def show(*flags):
 def test_a_step_must_be_a_whole_number_from_1(once, step):
     assert show(f"--workdir={once[0]}", f"--step={step}") == (
         64,
-        f"error: --step={step} must be an integer from 1.\n",
+        f"error: --step={step} must be an integer from 1. Change --step.\n",
     )
 
 
