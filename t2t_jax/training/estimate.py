@@ -90,7 +90,9 @@ def estimate(
     if evaluations:
         one = EVALUATION_COST * size.dev_tokens / tokens_per_second
         noun = "evaluation" if evaluations == 1 else "evaluations"
-        what += f" and {evaluations:,} {noun} of roughly {duration(one)}"
+        # Those of an untrained model run to their limit, nobody knows for how long.
+        what += f" and {evaluations:,} {noun} of at least {duration(one)}, more as long"
+        what += " as translations reach their length limit"
     told = f"Estimated time left: {duration(left)} ({what})."
     if not size.on_cpu or left <= _TOO_LONG:
         return told

@@ -20,7 +20,7 @@ def test_the_time_left_is_that_of_steps_and_evaluations():
     assert left == pytest.approx(18_980 * 0.5 + 19 * evaluation)
     assert estimate(size, 1_020, **pace) == (
         "Estimated time left: 2 h 40 min (18,980 steps of 0.5 s and 19 evaluations of "
-        "roughly 3 s)."
+        "at least 3 s, more as long as translations reach their length limit)."
     )
 
 
