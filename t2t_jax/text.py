@@ -221,7 +221,7 @@ def _read(
 
 
 def _check_before_downloads(
-    config: Config, train: str, dev: str | None, *, attempts: Attempts
+    config: Config, train: str | None, dev: str | None, *, attempts: Attempts
 ) -> None:
     """Checks what is on this machine before sets of TFDS are downloaded.
 
