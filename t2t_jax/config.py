@@ -303,7 +303,8 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
     if not row:
         raise ConfigError(
             "This config holds several experiments, and none was chosen. Pass one of "
-            f"its rows behind a colon, such as :{next(iter(rows))}: {', '.join(rows)}."
+            f"its rows behind a colon, such as :{next(iter(rows))}. Rows: "
+            f"{', '.join(rows)}."
         )
     if row not in rows:
         raise ConfigError(

@@ -133,7 +133,8 @@ def require_own_checkpoint(
             f"{path / 'config.json'} and checkpoint {place} are of different "
             f"experiments: {len(refused)} keys differ, such as "
             f"{refused[0].split(' ')[0]}. Nothing was changed.\nRestore the run's own "
-            "config.json from a copy; or move it away, and rerun with --mode=recover."
+            "config.json from a copy; or move it away, and run python -m "
+            "t2t_jax.main --mode=recover."
         )
 
 

@@ -53,8 +53,8 @@ _OF_A_RUN = (
     *("samples/*", "averages/*", "profile/*", "model.json", "model.safetensors"),
 )
 _RECOVER = (
-    "Rerun with --mode=recover, which restores it from a checkpoint, or pass another "
-    "workdir."
+    "Run python -m t2t_jax.main --mode=recover, which restores it from a checkpoint, "
+    "or pass another workdir."
 )
 _COPY = "Restore it from a copy, or pass another workdir."
 

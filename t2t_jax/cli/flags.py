@@ -41,8 +41,8 @@ def parse_argv(argv: Sequence[str]) -> Options:
     reads_run = values.mode not in WITHOUT_RUN
     if reads_run:
         workdir.require_whole()
-    if values.mode == "describe" and line.last("workdir") and not config_given:
-        workdir.require()  # Else it would be the configuration of no run.
+    if values.mode == "describe" and line.last("workdir"):
+        _require_described(workdir, config_given=config_given)
     if reads_run and workdir.has_config:
         overrides = {**workdir.read_overrides(), **overrides}
         parsed = _resumed(workdir, from_file, overrides)
@@ -193,6 +193,16 @@ def _resumed(
     config = parse(values)
     require_resumable(saved, config, workdir=workdir.path)
     return config
+
+
+def _require_described(workdir: Workdir, *, config_given: bool) -> None:
+    """Refuses to describe a run that is not there; a configuration needs none."""
+    if config_given and not (workdir.path.exists() and not workdir.path.is_dir()):
+        return
+    try:
+        workdir.require()
+    except UserError as error:
+        raise type(error)([f"--workdir={p}" for p in error.problems]) from error
 
 
 def _require_built(config: Config, overrides: dict[str, Any]) -> None:

@@ -23,12 +23,12 @@ FILES = ("vocab.model", "vocab_source.model")
 
 _SOURCE = "vocab_source"
 _RECOVER = (
-    "Rerun with --mode=recover, which restores it from a checkpoint, or restore it "
-    "from a copy."
+    "Run python -m t2t_jax.main --mode=recover, which restores it from a checkpoint, "
+    "or restore it from a copy."
 )
 _RESTORE = (
-    "Restore it from a copy; or move it away, and rerun with --mode=recover, which "
-    "restores it from a checkpoint."
+    "Restore it from a copy; or move it away, and run python -m t2t_jax.main "
+    "--mode=recover, which restores it from a checkpoint."
 )
 
 

@@ -83,8 +83,13 @@ def test_a_named_configuration_names_its_run():
 
 def test_a_run_to_describe_must_be_there():
     make_runs(1)
-    with pytest.raises(InputMissingError, match=r"no such .* Did you mean runs/run0\?"):
+    with pytest.raises(
+        InputMissingError, match=r"^--workdir=.* no such .* Did you mean runs/run0\?"
+    ):
         parse_argv(["describe", "--workdir=runs/rum0"])
     assert parse_argv(["describe", "--workdir=runs/run0"]).workdir.has_config
+    Path("runs/file").touch()
+    with pytest.raises(InputMissingError, match="it is a file and not a directory"):
+        parse_argv(["describe", "--workdir=runs/file", "--config=phrasebook"])
     # What a configuration would make there.
     parse_argv(["describe", "--workdir=runs/new", "--config=phrasebook"])

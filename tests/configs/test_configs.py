@@ -203,7 +203,7 @@ def test_the_learning_rate_peaks_where_equation_3_does(name, peak):
 
 @pytest.mark.parametrize("given", ["table3", "table3:"])
 def test_table_3_without_a_row_lists_the_rows(given):
-    message = r"none was chosen\. Pass .* such as :base: base, A_h1, .*, big\.$"
+    message = r"none was chosen\. Pass .* such as :base\. Rows: base, A_h1, .*, big\.$"
     with pytest.raises(ConfigError, match=message):
         parse_argv([f"--config={given}"])
 

@@ -397,3 +397,4 @@ def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
     options.workdir.write_config(options.config, options.overrides)
     said = refused(capsys, argv, 66, "run/vocab.model: no such file", "--mode=recover")
     assert "is complete" not in said
+    assert "Run python -m t2t_jax.main --mode=recover" in said  # As Python needs it.
