@@ -25,7 +25,7 @@ from typing import Any
 
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
-from t2t_jax.parallelism.large_pages import ask_for_large_pages
+from t2t_jax.runtime.huge_pages import request_huge_pages
 from t2t_jax.training.config import TrainingConfig
 
 # The threads of whoever was asked last may still look for work, for some milliseconds.
@@ -199,7 +199,7 @@ def environment_of(
     """
     environment = {**os.environ, **work.environment} if ours else {}
     if ours:  # As the command line does; the programs of peers do not.
-        ask_for_large_pages(environment)
+        request_huge_pages(environment)
     return {
         **environment,
         "JAX_PLATFORMS": "cuda"

@@ -40,13 +40,13 @@ import numpy.typing as npt
 from made_up_text import MAX_LENGTH, SPREAD, draw_lengths, learn_vocabulary, write_text
 from memory import PeakMemory
 
-from t2t_jax.data.assembling import assemble
-from t2t_jax.data.batching import PlannedBatch, plan_epoch
+from t2t_jax.data.batching.collate import collate
+from t2t_jax.data.batching.planner import PlannedBatch, plan_epoch
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.token_cache import TokenCache, build_or_open
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.workers import count_workers
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
+from t2t_jax.data.token_cache.worker_pool import num_workers
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 
 ROUND_SECONDS = 1.0
 
@@ -76,7 +76,7 @@ def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
                 max_length=options.row_length, workers=options.workers, cache_dir=name
             )
             learnt = VocabularyConfig(size=options.vocabulary_size)
-            vocabularies = Vocabularies.load(folder, config=learnt)
+            vocabularies = VocabularyPair.load(folder, config=learnt)
             began = time.perf_counter()
             cache = build_or_open(open_corpus(spec), vocabularies, config=config)
             seconds = time.perf_counter() - began
@@ -87,7 +87,7 @@ def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
             "corpus": source or f"made-up text, spread {options.spread}",
             "pairs": cache.num_pairs,
             "mean_length": round(float(np.mean(cache.target_lengths)), 2),
-            "workers": count_workers(options.workers),
+            "workers": num_workers(options.workers),
             "prepare_pairs_per_second": round(cache.counts["read"] / seconds),
             "peak_memory_mb": round(memory.megabytes),
             **figures,
@@ -188,7 +188,7 @@ def assembling_rate(
         tokens, passed, began = 0, 0.0, time.perf_counter()
         while passed < ROUND_SECONDS:
             for planned in batches:
-                batch = assemble(cache, planned)
+                batch = collate(cache, planned)
                 tokens += int(np.count_nonzero(batch.source_segments))
                 tokens += int(np.count_nonzero(batch.target_segments))
             passed = time.perf_counter() - began

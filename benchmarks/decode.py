@@ -45,9 +45,9 @@ from decode_work import DecodeWork
 from step_figures import machine, steps_for
 from step_options import SIZES
 
-from t2t_jax.data.lines import read_lines
+from t2t_jax.data.files.lines import read_lines
 from t2t_jax.errors import UserError
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 
 OURS = "ours"
 MODULES = {

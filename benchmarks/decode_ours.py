@@ -14,10 +14,10 @@ from decode_weights import random_params
 from decode_work import DecodeWork, Way
 from own_process import peak_megabytes, surroundings
 
-from t2t_jax.decoding.chunked_search import chunked_search
-from t2t_jax.decoding.overlapping import overlapped
-from t2t_jax.decoding.rules import BeamRules
-from t2t_jax.loading import load
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.engine.concurrent_batches import map_concurrently
+from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.inference.load import load
 from t2t_jax.model.architectures import make_module, make_step_model
 
 
@@ -30,7 +30,7 @@ class OwnForced(ForcedOutputs):
         self._module = make_module(work.config, platform=platform)
         self._params = random_params(work.config)
         self._model = make_step_model(self._module, self._params)
-        self._rules = BeamRules(
+        self._rules = BeamParams(
             beam_size=work.beam_size,
             length_penalty=work.length_penalty,
             min_tokens=work.length,
@@ -49,7 +49,7 @@ class OwnForced(ForcedOutputs):
             self._compiled.add(len(batch))
             return result.lengths_BxW[:, 0].tolist()
 
-        found = overlapped(
+        found = map_concurrently(
             lengths, batches, is_ready=lambda batch: len(batch) in self._compiled
         )
         return [length for _, of_batch in found for length in of_batch]

@@ -13,12 +13,12 @@ import jax
 from decode_work import DecodeWork, MadeUpWords
 
 from t2t_jax.config import Config
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.loading import load
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.inference.load import load
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
-from t2t_jax.workdir import Workdir
 
 
 class Converter:
@@ -34,7 +34,7 @@ class Converter:
         else:
             self._config = dataclasses.replace(Config(), model=work.config)
             words: Any = MadeUpWords(work.config.vocab_size)
-            self._vocabularies = Vocabularies(words, words)
+            self._vocabularies = VocabularyPair(words, words)
             self._params = random_params(work.config)
 
     def hf_marian(self, directory: str) -> None:
@@ -46,7 +46,7 @@ class Converter:
 
     def ctranslate2(self, directory: str) -> None:
         """Writes a model of CTranslate2, in float32."""
-        from t2t_jax.exporting.ctranslate2_model import write_ctranslate2
+        from t2t_jax.exporting.ctranslate2 import write_ctranslate2
 
         to = Path(directory)
         to.mkdir()

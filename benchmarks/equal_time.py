@@ -80,7 +80,12 @@ def compare_bleu(files: dict[str, Path], minutes: float) -> dict[str, Any]:
     """Trains and scores both experiments, one after the other."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        writer = [sys.executable, "-m", "t2t_jax.data.write_corpus", TEST_CORPUS]
+        writer = [
+            sys.executable,
+            "-m",
+            "t2t_jax.data.corpora.write_corpus",
+            TEST_CORPUS,
+        ]
         sides = [str(folder / "test.en"), str(folder / "test.de")]
         subprocess.run([*writer, *sides], cwd=ROOT, check=True)
         return {

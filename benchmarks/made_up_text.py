@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 
 MEAN_LENGTH = 28
 
@@ -85,5 +85,7 @@ def learn_vocabulary(spec: str, size: int, folder: Path) -> None:
     def say(text: str) -> None:
         print(text, file=sys.stderr)
 
-    vocabularies = Vocabularies.find(open_corpus(spec), config=config, seed=0, say=say)
+    vocabularies = VocabularyPair.load_or_train(
+        open_corpus(spec), config=config, seed=0, say=say
+    )
     vocabularies.save(folder)

@@ -12,19 +12,19 @@ from contest import Work
 from own_process import peak_megabytes, surroundings
 from scaled_step import Trainee
 
-from t2t_jax.data.batching import batch_shapes
-from t2t_jax.data.pipeline import stream
+from t2t_jax.data.batching.pipeline import train_stream
+from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.model.architectures import make_module
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.accumulation import Split
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout
-from t2t_jax.training.compiled_steps import CompiledSteps
+from t2t_jax.training.compiled_step import StepCompiler
 from t2t_jax.training.config import OptimizerConfig
-from t2t_jax.training.meter import Meter
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.progress import Progress
+from t2t_jax.training.progress import RunProgress
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import guarded, train_step
+from t2t_jax.training.step import skip_bad_updates, train_step
+from t2t_jax.training.step_meter import StepMeter
 
 
 class OwnStep:
@@ -37,7 +37,7 @@ class OwnStep:
             devices=jax.devices()[:1],
             mesh="data",
             batch=(work.rows, work.length),
-            split=Split.of(work.training, work.training.micro_batches),
+            split=MicroBatching.of(work.training, work.training.micro_batches),
             full=True,
             label_smoothing=work.training.label_smoothing,
         )
@@ -76,16 +76,16 @@ class OwnLoop:
         optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)
         init = partial(init_state, module, optimizer, jax.random.key(0))
         layout = BatchLayout(planned=batch_shapes(work.text.data, lengths), mesh=mesh)
-        self._steps = CompiledSteps(
+        self._steps = StepCompiler(
             partial(
-                guarded(train_step),
+                skip_bad_updates(train_step),
                 module=module,
                 optimizer=optimizer,
                 label_smoothing=work.training.label_smoothing,
             ),
             jax.eval_shape(init),
             layout=layout,
-            split=Split.of(work.training, work.training.micro_batches),
+            split=MicroBatching.of(work.training, work.training.micro_batches),
             shard_optimizer=False,
             key=jax.random.key(1),
             say=lambda _: None,
@@ -96,8 +96,8 @@ class OwnLoop:
             self._steps.compile_for(shape)
         self._compile_seconds = time.perf_counter() - began
         self._state = jax.jit(init)()
-        self._meter = Meter(Progress(), skip=lambda _: None)
-        self._batches = stream(
+        self._meter = StepMeter(RunProgress(), skip=lambda _: None)
+        self._batches = train_stream(
             cache, work.text.data, seed=0, row_multiple=layout.row_multiple
         )
         self._made = 0
@@ -118,7 +118,7 @@ class OwnLoop:
             self._made += 1
             self._meter.add(output, step=self._made, place=place)
             tokens += int(np.count_nonzero(batch.target_segments))
-        self._meter.settle()
+        self._meter.drain()
         return time.perf_counter() - began, tokens
 
     def facts(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from t2t_jax.data.vocabulary import BOS, EOS, PAD
+from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
 from t2t_jax.model.config import TransformerConfig
 
 MAX_POSITIONS = 512

@@ -18,7 +18,7 @@ from real_text import padded, shifted_right, sorted_batches
 from step_figures import peak_resident_megabytes, versions
 from torch import nn
 
-from t2t_jax.data.vocabulary import EOS, PAD
+from t2t_jax.data.vocabulary.vocabulary import EOS, PAD
 
 
 class _Trainer:
@@ -57,7 +57,7 @@ class _Trainer:
         loss.backward()
         self._optimizer.step()
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Waits for the device."""
         if self._device == "cuda":
             torch.cuda.synchronize()
@@ -108,11 +108,11 @@ class PeerStep:
 
     def seconds(self, steps: int) -> float:
         """Times so many steps."""
-        self._trainer.settle()
+        self._trainer.drain()
         began = time.perf_counter()
         for _ in range(steps):
             self._trainer.step(*self._batch)
-        self._trainer.settle()
+        self._trainer.drain()
         return time.perf_counter() - began
 
 
@@ -142,7 +142,7 @@ class PeerLoop:
             self._trainer.step(*map(self._trainer.tensor, sides))
             tokens += int(np.count_nonzero(outputs))
             self._made += 1
-        self._trainer.settle()
+        self._trainer.drain()
         return time.perf_counter() - began, tokens
 
     def facts(self) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.data.batching.packing import Integers
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.packing import Integers
-from t2t_jax.data.token_cache import TokenCache, build_or_open
-from t2t_jax.data.token_side import TokenSide
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.vocabulary import BOS, PAD
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide, build_or_open
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class RealText:
 
     def prepare(self) -> TokenCache:
         """Learns the vocabulary and encodes the corpus."""
-        found = Vocabularies.find(
+        found = VocabularyPair.load_or_train(
             open_corpus(self.source),
             config=self.vocabulary,
             seed=0,
@@ -47,7 +46,7 @@ class RealText:
 
     def open(self) -> TokenCache:
         """Opens the encoded corpus; of all processes, whoever comes first encodes."""
-        vocabularies = Vocabularies.load(self.folder, config=self.vocabulary)
+        vocabularies = VocabularyPair.load(self.folder, config=self.vocabulary)
         return build_or_open(open_corpus(self.source), vocabularies, config=self.data)
 
 

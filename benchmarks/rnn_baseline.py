@@ -33,11 +33,11 @@ from made_up_batches import made_up_batch
 
 from t2t_jax.config import Config, parse
 from t2t_jax.model.architectures import make_module
-from t2t_jax.parallelism.arrays import to_devices
-from t2t_jax.parallelism.mesh import make_mesh, rows_for
+from t2t_jax.sharding.mesh import make_mesh, round_up_rows
+from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import compile_step, guarded, train_step
+from t2t_jax.training.step import compile_step, skip_bad_updates, train_step
 
 MODELS = ("transformer", "rnn")
 
@@ -63,7 +63,7 @@ class Trainee:
         began = time.perf_counter()
         self.compiled = compile_step(
             partial(
-                guarded(train_step),
+                skip_bad_updates(train_step),
                 module=module,
                 optimizer=optimizer,
                 label_smoothing=config.training.label_smoothing,
@@ -75,7 +75,7 @@ class Trainee:
         )
         self.compile_seconds = time.perf_counter() - began
         vocab_size = config.vocabulary.size
-        self.batch = to_devices(made_up_batch(rows, length, vocab_size), mesh)
+        self.batch = make_global_batch(made_up_batch(rows, length, vocab_size), mesh)
 
     def seconds(self, steps: int) -> float:
         """Times so many steps."""
@@ -91,7 +91,7 @@ def measure_length(
 ) -> dict[str, Any]:
     """Trains both models at one length, in turns."""
     mesh = make_mesh()
-    rows = rows_for(mesh, max(1, tokens // length))
+    rows = round_up_rows(mesh, max(1, tokens // length))
     trainees = {
         name: Trainee(config, rows=rows, length=length, mesh=mesh)
         for name, config in configs.items()

@@ -14,14 +14,14 @@ from made_up_batches import made_up_batch
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
-from t2t_jax.parallelism.arrays import to_devices
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.accumulation import WHOLE, Split
+from t2t_jax.sharding.config import MeshConfig
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.rules import make_global_batch
+from t2t_jax.training.accumulation import NO_MICRO_BATCHING, MicroBatching
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import compile_step, guarded, train_step
+from t2t_jax.training.step import compile_step, skip_bad_updates, train_step
 from t2t_jax.types import Batch
 
 SIZES = {
@@ -66,7 +66,7 @@ class Trainee:
         devices: Sequence[jax.Device],
         mesh: str,
         batch: tuple[int, int],
-        split: Split = WHOLE,
+        split: MicroBatching = NO_MICRO_BATCHING,
         full: bool = False,
         label_smoothing: float = 0.1,
     ):
@@ -84,7 +84,7 @@ class Trainee:
         self._places = state_shardings(self._shapes, self.mesh, shard_optimizer=sharded)
         self.compiled = compile_step(
             partial(
-                guarded(train_step),
+                skip_bad_updates(train_step),
                 module=module,
                 optimizer=optimizer,
                 label_smoothing=label_smoothing,
@@ -104,13 +104,13 @@ class Trainee:
 
     def step(self, number: int) -> Any:
         """Makes a step on a batch that is the same on any number of devices."""
-        batch = to_devices(self._drawn(number), self.mesh)
+        batch = make_global_batch(self._drawn(number), self.mesh)
         self._state, output = self.compiled(self._state, batch, self._key)
         return output
 
     def seconds(self, steps: int) -> float:
         """Times so many steps, batches ready."""
-        batch = to_devices(self._drawn(0), self.mesh)
+        batch = make_global_batch(self._drawn(0), self.mesh)
         jax.block_until_ready(batch)
         began = time.perf_counter()
         for _ in range(steps):

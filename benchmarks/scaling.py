@@ -30,8 +30,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     import jax
     from scaled_step import SIZES, Trainee
 
-    from t2t_jax.description.communication import exchanged_bytes
-    from t2t_jax.training.accumulation import Split
+    from t2t_jax.description.communication import collective_bytes
+    from t2t_jax.training.accumulation import MicroBatching
 
     devices = _devices(options.topology)
     trainees = [
@@ -40,7 +40,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             devices=devices[:count],
             mesh=options.mesh,
             batch=(options.rows, options.row_length),
-            split=Split(options.micro_batches, options.gradient_dtype),
+            split=MicroBatching(options.micro_batches, options.gradient_dtype),
         )
         # A topology that is not there is compiled for as a whole.
         for count in ([len(devices)] if options.topology else options.devices)
@@ -49,7 +49,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     found: list[dict[str, Any]] = [
         {
             "devices": trainee.devices,
-            "exchanged_bytes": exchanged_bytes(trainee.compiled.as_text()),
+            "collective_bytes": collective_bytes(trainee.compiled.as_text()),
             "state_bytes": trainee.bytes_of_state(),
         }
         for trainee in trainees
@@ -140,7 +140,7 @@ def show(report: dict[str, Any]) -> None:
     for run in report["runs"]:
         rate = run.get("target_tokens_per_second")
         exchanged = ", ".join(
-            f"{kind} {size / 1e6:.1f}" for kind, size in run["exchanged_bytes"].items()
+            f"{kind} {size / 1e6:.1f}" for kind, size in run["collective_bytes"].items()
         )
         print(
             f"{run['devices']:>7} {f'{rate:,.0f}' if rate else '-':>10} "

@@ -33,7 +33,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
     from t2t_jax.config import default, parse
     from t2t_jax.description.costs import compile_costs, state_shapes, step_flops
-    from t2t_jax.parallelism.mesh import make_mesh
+    from t2t_jax.sharding.mesh import make_mesh
 
     devices = _devices(options.topology)
     runs = []

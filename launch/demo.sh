@@ -20,13 +20,13 @@ python=$PWD/.venv/bin/python
 
 held_out=$(mktemp -d)
 trap 'rm -rf "$held_out"' EXIT
-"$python" -m t2t_jax.data.write_corpus phrasebook:test:500 \
+"$python" -m t2t_jax.data.corpora.write_corpus phrasebook:test:500 \
   "$held_out/en" "$held_out/de"
 "$python" - "$held_out" <<'EOF'
 import sys
 from pathlib import Path
 
-from t2t_jax.data.phrasebook_examples import EXAMPLES
+from t2t_jax.data.phrasebook.examples import EXAMPLES
 
 for side in (0, 1):
     lines = "".join(f"{example[side]}\n" for example in EXAMPLES)
@@ -59,7 +59,7 @@ cat <<EOF
 It knows some 200 nouns, 60 adjectives and 100 verbs, and these kinds of sentences:
 statements, denials and questions, in the present, past and future, with can, must,
 want to and should; "is" and "there is"; orders; and after that, because, if and who.
-All its words:        $python -m t2t_jax.data.phrasebook_words
+All its words:        $python -m t2t_jax.data.phrasebook.word_list
 Translate your own:   $python -m t2t_jax.main --mode=translate --workdir=$workdir
 Or from a pipe:       echo "The old teacher reads a book." |
                         $python -m t2t_jax.main --mode=translate --workdir=$workdir

@@ -26,6 +26,8 @@ costs nothing.
 
 from __future__ import annotations
 
+from t2t_jax.version import __version__
+
 TYPE_CHECKING = False  # as in typing, whose import takes longer than all else here
 if TYPE_CHECKING:
     from typing import Any
@@ -33,56 +35,54 @@ if TYPE_CHECKING:
     from t2t_jax.config import Config as Config
     from t2t_jax.config_files import default_config as default_config
     from t2t_jax.config_files import load_config as load_config
-    from t2t_jax.decoding.beam_search import BeamResult as BeamResult
-    from t2t_jax.decoding.beam_search import beam_search as beam_search
     from t2t_jax.decoding.config import DecodingConfig as DecodingConfig
-    from t2t_jax.decoding.rules import SampleRules as SampleRules
-    from t2t_jax.decoding.sampling import sample as sample
-    from t2t_jax.decoding.scoring import PairScore as PairScore
-    from t2t_jax.decoding.translation import Hypothesis as Hypothesis
-    from t2t_jax.decoding.translation import Translation as Translation
+    from t2t_jax.decoding.scoring.scorer import PairScore as PairScore
+    from t2t_jax.decoding.search.beam_search import BeamResult as BeamResult
+    from t2t_jax.decoding.search.beam_search import beam_search as beam_search
+    from t2t_jax.decoding.search.sampling import sample as sample
+    from t2t_jax.decoding.search.static_params import SamplingParams as SamplingParams
+    from t2t_jax.decoding.text.translation import Hypothesis as Hypothesis
+    from t2t_jax.decoding.text.translation import Translation as Translation
     from t2t_jax.errors import UserError as UserError
-    from t2t_jax.loading import load as load
-    from t2t_jax.loading import translate as translate
+    from t2t_jax.inference.load import load as load
+    from t2t_jax.inference.load import translate as translate
+    from t2t_jax.inference.model import TranslationModel as TranslationModel
+    from t2t_jax.inference.train import train as train
     from t2t_jax.model.config import TransformerConfig as TransformerConfig
     from t2t_jax.model.transformer import Transformer as Transformer
-    from t2t_jax.start_training import train as train
-    from t2t_jax.trained import Model as Model
     from t2t_jax.types import StepModel as StepModel
 
-__version__ = "0.1.0"
-
-_HOME = {
-    "BeamResult": "t2t_jax.decoding.beam_search",
+LAZY_EXPORTS = {
+    "BeamResult": "t2t_jax.decoding.search.beam_search",
     "Config": "t2t_jax.config",
     "DecodingConfig": "t2t_jax.decoding.config",
-    "Hypothesis": "t2t_jax.decoding.translation",
-    "Model": "t2t_jax.trained",
-    "PairScore": "t2t_jax.decoding.scoring",
-    "SampleRules": "t2t_jax.decoding.rules",
+    "Hypothesis": "t2t_jax.decoding.text.translation",
+    "TranslationModel": "t2t_jax.inference.model",
+    "PairScore": "t2t_jax.decoding.scoring.scorer",
+    "SamplingParams": "t2t_jax.decoding.search.static_params",
     "StepModel": "t2t_jax.types",
     "Transformer": "t2t_jax.model.transformer",
     "TransformerConfig": "t2t_jax.model.config",
-    "Translation": "t2t_jax.decoding.translation",
+    "Translation": "t2t_jax.decoding.text.translation",
     "UserError": "t2t_jax.errors",
-    "beam_search": "t2t_jax.decoding.beam_search",
+    "beam_search": "t2t_jax.decoding.search.beam_search",
     "default_config": "t2t_jax.config_files",
-    "load": "t2t_jax.loading",
+    "load": "t2t_jax.inference.load",
     "load_config": "t2t_jax.config_files",
-    "sample": "t2t_jax.decoding.sampling",
-    "train": "t2t_jax.start_training",
-    "translate": "t2t_jax.loading",
+    "sample": "t2t_jax.decoding.search.sampling",
+    "train": "t2t_jax.inference.train",
+    "translate": "t2t_jax.inference.load",
 }
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *LAZY_EXPORTS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in LAZY_EXPORTS:
         raise AttributeError(f"module 't2t_jax' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(LAZY_EXPORTS[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from t2t_jax.main import console
+from t2t_jax.main import cli_entry_point
 
 if __name__ == "__main__":
-    console()
+    cli_entry_point()

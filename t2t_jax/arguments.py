@@ -54,7 +54,6 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
     """Returns the path of a directory that a public function was given.
 
     Args:
-      path: of the directory.
       caller: the public function, for the message.
 
     Raises:
@@ -80,11 +79,6 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
 
 def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") -> None:
     """Checks that an argument is an ordered iterable, without reading it.
-
-    Args:
-      lines: as for `as_lines`.
-      caller: as for `as_lines`.
-      noun: as for `as_lines`.
 
     Raises:
       TypeError: `lines` is a single string, or not an ordered iterable.
@@ -122,9 +116,6 @@ def _quoted(text: str) -> str:
 
 def with_article(kind: str) -> str:
     """Puts an article before the name of a type, None excepted.
-
-    Args:
-      kind: the name.
 
     Example:
       >>> with_article("int"), with_article("dict"), with_article("NoneType")

@@ -7,7 +7,8 @@ mistake is reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, get_type_hints
 
@@ -16,19 +17,11 @@ from ml_collections import config_dict
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import ConfigError, Problems
+from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.model.config import CHOICES as MODEL_CHOICES
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
-from t2t_jax.model.config_checks import CHOICES as MODEL_CHOICES
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parsing import (
-    alternatives,
-    check,
-    construct,
-    flatten,
-    nearest,
-    similar,
-)
+from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.training.config import (
     GRADIENT_DTYPES,
     ON_NONFINITE,
@@ -37,6 +30,141 @@ from t2t_jax.training.config import (
     ProfileConfig,
     TrainingConfig,
 )
+
+KINDS: dict[type, str] = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+}
+"""What a value of each type is called in messages and in the help."""
+
+
+def alternatives(words: Sequence[str], *, word: str = "or") -> str:
+    """Joins words to a list in prose.
+
+    Example:
+      >>> alternatives(["a", "b", "c"])
+      'a, b or c'
+    """
+    return f" {word} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def similar(name: str, known: Sequence[str]) -> list[str]:
+    """Finds the known names that a wrong one may have been meant to be.
+
+    Args:
+      name: the wrong name, `section.name` or `name`.
+      known: the right ones.
+
+    Returns:
+      Those with the same last word, of the nearest section if that is near to one of
+      theirs; if there are none, the one with the nearest spelling; or nothing.
+
+    Example:
+      >>> similar("data.d_model", ["model.d_model", "seed"])
+      ['model.d_model']
+    """
+    section, _, last = name.rpartition(".")
+    same = [key for key in known if key.rpartition(".")[2] == last]
+    if same:
+        near = difflib.get_close_matches(
+            section, [key.rpartition(".")[0] for key in same], n=1
+        )
+        of_section = [key for key in same if key.rpartition(".")[0] in near]
+        return of_section or same
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return near
+    tails = {key.rpartition(".")[2]: key for key in reversed(known)}
+    # Words are short: below this cutoff "file" is near to "flagfile".
+    return [
+        tails[tail] for tail in difflib.get_close_matches(last, tails, n=1, cutoff=0.75)
+    ]
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Returns " Did you mean …?" for the known names nearest to `name`, or "".
+
+    Example:
+      >>> did_you_mean("stps", ["steps", "seed"])
+      ' Did you mean steps?'
+    """
+    near = similar(name, known)
+    return f" Did you mean {alternatives(near)}?" if near else ""
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields nested values as (`section.name`, value).
+
+    Example:
+      >>> list(flatten({"steps": 3, "model": {"d_ff": 8}}))
+      [('steps', 3), ('model.d_ff', 8)]
+    """
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def check_types(
+    given: Mapping[str, Any],
+    hints: Mapping[str, Any],
+    *,
+    prefix: str,
+    problems: list[str],
+    hint: Callable[[str], str],
+) -> dict[str, Any]:
+    """Keeps the values that have a known key and the right type; notes the others.
+
+    Args:
+      given: names and values.
+      hints: the names that there are, and the type of each.
+      prefix: what stands before a name in a message.
+      problems: gets a message for each value that is left out.
+      hint: says what an unknown key may have been meant to be.
+    """
+    checked = {}
+    for name, value in given.items():
+        key = f"{prefix}{name}"
+        if name not in hints:
+            problems.append(f"There is no key config.{key}.{hint(key)}")
+            continue
+        wanted = hints[name]
+        if wanted is float and type(value) is int:
+            value = float(value)
+        if type(value) is wanted:  # isinstance would take True for 1
+            checked[name] = value
+        else:
+            problems.append(
+                f"{key}={value!r} must be {KINDS[wanted]}. Change config.{key}."
+            )
+    return checked
+
+
+def construct(
+    cls: Any,
+    arguments: dict[str, Any],
+    *,
+    into: dict[str, Any],
+    name: str,
+    problems: list[str],
+) -> None:
+    """Builds a dataclass into `into[name]`, or notes what it says is wrong.
+
+    Args:
+      cls: the dataclass.
+      arguments: its fields.
+      into: where it goes.
+      name: under which name.
+      problems: gets the messages.
+    """
+    try:
+        into[name] = cls(**arguments)
+    except ConfigError as error:
+        problems.extend(error.problems)
+
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
 """What `architecture` may be, and the section that configures each."""
@@ -95,18 +223,18 @@ class Config:
     profile: ProfileConfig = field(default_factory=ProfileConfig)
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
+        problems = ErrorCollector()
+        problems.check(
             self.steps >= 1,
             f"steps={self.steps} must be at least 1. Change config.steps.",
         )
         why = "12 days at 1,000 steps per second"
         problems.limit("steps", self.steps, _MOST_STEPS, why=why)
-        problems.require(
+        problems.check(
             0 <= self.seed < 2**32,
             f"seed={self.seed} must lie in [0, 2^32). Change config.seed.",
         )
-        problems.require(
+        problems.check(
             self.architecture in ARCHITECTURES,
             f"architecture={self.architecture!r} is not known; known are "
             f"{', '.join(map(repr, ARCHITECTURES))}. Change config.architecture.",
@@ -118,17 +246,17 @@ class Config:
             self._check_positions(problems)
         problems.raise_if_any()
 
-    def _check_positions(self, problems: Problems) -> None:
+    def _check_positions(self, problems: ErrorCollector) -> None:
         """Checks that nothing is longer than a learned table of positions."""
         most, decoding = self.model.max_positions, self.decoding
-        problems.require(
+        problems.check(
             self.data.max_length <= most,
             f"data.max_length={self.data.max_length} must not exceed "
             f"model.max_positions={most} with learned positions. "
             "Change config.model.max_positions.",
         )
         longest = decoding.max_source_length + decoding.max_extra_tokens
-        problems.require(
+        problems.check(
             longest <= most,
             "decoding.max_source_length + decoding.max_extra_tokens="
             f"{longest} must not exceed model.max_positions={most} with learned "
@@ -177,7 +305,7 @@ def parse(values: Mapping[str, Any]) -> Config:
     sections = {name for name, hint in known.items() if is_dataclass(hint)}
     top = {name: value for name, value in values.items() if name not in sections}
     plain = {name: hint for name, hint in known.items() if name not in sections}
-    arguments = check(top, plain, prefix="", problems=problems, hint=suggestion)
+    arguments = check_types(top, plain, prefix="", problems=problems, hint=suggestion)
     for name in filter(sections.__contains__, known):  # in their order
         given = values.get(name, {})
         if isinstance(given, Mapping | config_dict.ConfigDict):
@@ -203,7 +331,9 @@ def _parse_section(
         if f"{name}.{field}" not in _DERIVED
     }
     found: list[str] = []
-    checked = check(given, hints, prefix=f"{name}.", problems=found, hint=suggestion)
+    checked = check_types(
+        given, hints, prefix=f"{name}.", problems=found, hint=suggestion
+    )
     if name in ARCHITECTURES.values():
         vocabulary = into.get("vocabulary", VocabularyConfig())
         checked["vocab_size"] = vocabulary.size
@@ -308,7 +438,7 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
         )
     if row not in rows:
         raise ConfigError(
-            f"There is no row {row!r} in this config.{nearest(row, list(rows))} "
+            f"There is no row {row!r} in this config.{did_you_mean(row, list(rows))} "
             f"Known are {', '.join(rows)}."
         )
     return dict(rows[row])

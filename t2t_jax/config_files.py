@@ -13,9 +13,8 @@ from pathlib import Path
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from t2t_jax.config import default, defaults, keys, sections, suggestion
+from t2t_jax.config import KINDS, default, defaults, keys, sections, suggestion
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
-from t2t_jax.parsing import KINDS
 
 # ml_collections loads a file as this module, into what the file before it has left.
 _MODULE = "config_config"
@@ -274,7 +273,6 @@ def _wrong_type(name: str, value: str, kind: str, *, line: str) -> str:
 
     Args:
       name: of the key, without its section.
-      value: what it was given.
       kind: the type of that, as Python names it.
       line: of the file; it tells the section if several have such a key.
     """

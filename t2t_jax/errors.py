@@ -7,8 +7,42 @@ traceback and exits with the class's code (the numbers are those of sysexits.h).
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def write_error(
+    place: str | Path, error: OSError, *, told: str, change: str
+) -> OSError | OutputError:
+    """Makes the error that says what cannot be written, and whose fault it is.
+
+    Args:
+      place: where it was to be written.
+      told: what is not done, such as "the token cache cannot be written".
+      change: what the user may do, such as "change config.data.cache_dir".
+
+    Returns:
+      An OSError of the same number where the disk is full or fails, for which the
+      process has an exit code of its own; an OutputError otherwise.
+
+    Example:
+      >>> words = {"told": "the model cannot be written", "change": "name another"}
+      >>> write_error("runs/a", PermissionError(errno.EACCES, "not yours"), **words)
+      OutputError('runs/a: the model cannot be written (not yours). Name another.')
+      >>> write_error("runs/a", OSError(errno.ENOSPC, "disk full"), **words).strerror
+      'disk full. Make room, or name another: the model cannot be written'
+    """
+    if error.errno in _DISK_ERRORS:
+        # Whoever shows an OSError puts its place behind it.
+        message = f"{error.strerror}. Make room, or {change}: {told}"
+        return OSError(error.errno, message, str(place))
+    return OutputError(
+        f"{place}: {told} ({error.strerror}). {change[:1].upper()}{change[1:]}."
+    )
 
 
 class UserError(ValueError):
@@ -81,11 +115,11 @@ class ConfigError(UserError):
     exit_code = 78
 
 
-class Problems:
+class ErrorCollector:
     """Collects broken rules, so that they are reported together.
 
     Example:
-      >>> problems = Problems()
+      >>> problems = ErrorCollector()
       >>> problems.require(7 % 2 == 0, "rows=7 must be even. Change config.rows.")
       >>> problems.found
       ['rows=7 must be even. Change config.rows.']
@@ -94,7 +128,7 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[str] = []
 
-    def require(self, holds: bool, message: str) -> None:
+    def check(self, holds: bool, message: str) -> None:
         """Notes `message` unless `holds`."""
         if not holds:
             self.found.append(message)
@@ -109,13 +143,13 @@ class Problems:
           why: a clause for the message; "" for none.
 
         Example:
-          >>> problems = Problems()
+          >>> problems = ErrorCollector()
           >>> problems.limit("data.workers", 5_000, 1_024)
           >>> problems.found
           ['data.workers=5,000 must be at most 1,024. Change config.data.workers.']
         """
         reason = f": {why}" if why else ""
-        self.require(
+        self.check(
             value <= most,
             f"{key}={value:,} must be at most {most:,}{reason}. Change config.{key}.",
         )
@@ -138,7 +172,7 @@ class Attempts:
     def __init__(self) -> None:
         self._errors: list[UserError] = []
 
-    def attempt(self, act: Callable[..., Any], subject: Any, **options: Any) -> Any:
+    def try_call(self, act: Callable[..., Any], subject: Any, **options: Any) -> Any:
         """Returns `act(subject, …)`, or None if that or what it needs went wrong."""
         if subject is None:
             return None

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from t2t_jax.errors import DataError
 
-VISIBLE_SECONDS = 60.0
+SHARED_FS_TIMEOUT = 60.0
 """How long a network file system may go on showing a directory as it was."""
 
 MOST_JSON_BYTES = 64 << 20
@@ -21,7 +21,7 @@ MOST_VOCABULARY_BYTES = 256 << 20
 """How large a SentencePiece model may be that is read; 37,000 subwords have 0.9 MB."""
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
+def atomic_write(path: Path, content: bytes | str) -> None:
     """Writes a file beside its place and renames it there.
 
     Whoever reads `path` meanwhile, or after a crash, finds the old content or the new.
@@ -106,31 +106,28 @@ def _sync_directory(path: Path) -> None:
         os.close(opened)
 
 
-def read_bounded(path: Path, *, most: int, mend: str) -> bytes:
+def read_limited(path: Path, *, most: int, mend: str) -> bytes:
     """Reads a file, unless it is larger than what belongs there can be.
 
     Args:
-      path: the file.
       most: bytes that it may have.
       mend: what the user may do, a sentence.
 
     Raises:
-      DataError: as for `require_bounded`.
+      DataError: as for `check_size`.
       OSError: it is not there or cannot be read.
     """
-    require_bounded(path, most=most, mend=mend)
+    check_size(path, most=most, mend=mend)
     # What has become a pipe since would block without O_NONBLOCK.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         return file.read(most)
 
 
-def require_bounded(path: Path, *, most: int, mend: str) -> None:
+def check_size(path: Path, *, most: int, mend: str) -> None:
     """Checks how large a file is, before anybody reads it whole.
 
     Args:
-      path: the file.
       most: bytes that it may have.
-      mend: as for `read_bounded`.
 
     Raises:
       DataError: it has more, or is a directory, or a pipe or a device, which may never
@@ -146,10 +143,6 @@ def require_bounded(path: Path, *, most: int, mend: str) -> None:
 
 def require_file(path: Path, *, mend: str) -> int:
     """Checks that a path is a regular file, before anything opens it.
-
-    Args:
-      path: the file.
-      mend: as for `read_bounded`.
 
     Returns:
       Its size in bytes.
@@ -173,11 +166,10 @@ def require_file(path: Path, *, mend: str) -> int:
     return found.st_size
 
 
-def read_object(path: Path, *, mend: str) -> dict[str, Any]:
+def read_json_object(path: Path, *, mend: str) -> dict[str, Any]:
     """Reads a file that holds one JSON object, whoever has written it.
 
     Args:
-      path: the file.
       mend: what the user may do, a sentence.
 
     Raises:
@@ -185,7 +177,7 @@ def read_object(path: Path, *, mend: str) -> dict[str, Any]:
         object in UTF-8, or nested so deeply that nobody has meant it.
       OSError: it is not there or cannot be read.
     """
-    content = read_bounded(path, most=MOST_JSON_BYTES, mend=mend)
+    content = read_limited(path, most=MOST_JSON_BYTES, mend=mend)
     try:
         # JSON knows no NaN and no infinity; Python's reader takes them.
         values = json.loads(content.decode(), parse_constant=_refuse)
@@ -201,7 +193,6 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
     """Says what is wrong with JSON, in no words of Python's.
 
     Args:
-      content: what was read.
       error: what decoding or parsing it has raised.
 
     Example:
@@ -230,11 +221,10 @@ class _NoNumberError(ValueError):
     """A constant that Python's reader takes, and JSON does not know."""
 
 
-def inside(directory: Path, name: str) -> Path:
+def safe_child_path(directory: Path, name: str) -> Path:
     """Names a file of a directory by what another file says, and never one elsewhere.
 
     Args:
-      directory: where the file lies.
       name: its name there, which is not believed.
 
     Raises:
@@ -242,7 +232,7 @@ def inside(directory: Path, name: str) -> Path:
         that name is there.
 
     Example:
-      >>> inside(Path("cache"), "source.tokens").as_posix()
+      >>> safe_child_path(Path("cache"), "source.tokens").as_posix()
       'cache/source.tokens'
     """
     path = directory / name

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from t2t_jax.interrupts import SIGNALS, hold_signals, leave_on_signals
+from t2t_jax.runtime.interrupts import SIGNALS, hold_signals, leave_on_signals
 
 # First, for what follows takes a while; and not in a program that imports this.
 if __name__ == "__main__" or os.path.basename(sys.argv[0]) == "t2t-jax":
@@ -27,19 +27,19 @@ from importlib import import_module
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from t2t_jax.cli.endings import name_flags, report
-from t2t_jax.cli.listeners import guard_stderr, guard_stdout
-from t2t_jax.parallelism.clusters import require_single_task
-from t2t_jax.parallelism.compilation_cache import (
-    keep_for_all_or_none,
-    keep_programs,
+from t2t_jax.cli.console.error_report import name_flags, report_error
+from t2t_jax.cli.console.stderr import guard_stdout, make_stderr_robust
+from t2t_jax.distributed.cluster_env import require_single_task
+from t2t_jax.distributed.processes import current_processes, initialize
+from t2t_jax.runtime.compilation_cache import (
+    disable_cache_on_multiprocess_cpu,
+    enable_compilation_cache,
 )
-from t2t_jax.parallelism.distributed import join, joined
-from t2t_jax.parallelism.large_pages import begin_with_large_pages
-from t2t_jax.training.guard import leaving_at_once
+from t2t_jax.runtime.huge_pages import reexec_with_huge_pages
+from t2t_jax.training.health.stop_signals import exit_on_signals
 
 if TYPE_CHECKING:
-    from t2t_jax.cli.options import Options
+    from t2t_jax.cli.flags.options import Options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -66,54 +66,54 @@ def main(argv: Sequence[str]) -> int:
     try:
         code = _run(argv)
         # All processes have come to this code, so they end together.
-        joined().leave(code)
+        current_processes().shutdown(code)
     except (Exception, KeyboardInterrupt) as raised:
         error = _signal_behind(raised)
-        code = report(error)
-        if joined().count > 1:
+        code = report_error(error)
+        if current_processes().count > 1:
             # The others may be waiting for this one, and JAX would wait for them.
-            joined().fail(code, f"{type(error).__name__}: {error}")
+            current_processes().abort_all(code, f"{type(error).__name__}: {error}")
     return code
 
 
 def _run(argv: Sequence[str]) -> int:
-    from t2t_jax.cli import flags
-    from t2t_jax.cli.modes import TOGETHER
-    from t2t_jax.cli.usage import requested
-    from t2t_jax.cli.version import version_text
+    from t2t_jax.cli.console.version import version_text
+    from t2t_jax.cli.flags import parser
+    from t2t_jax.cli.flags.modes import DISTRIBUTED_MODES
+    from t2t_jax.cli.flags.usage import requested
 
-    line = flags.read_line(argv)
+    line = parser.read_line(argv)
     text = requested(line)
     if text is None and line.last("version") is not None:
         text = f"{version_text()}\n"
     if text is not None:
         print(text, end="")
         return 0
-    options = flags.parse_argv(argv)
+    options = parser.parse_argv(argv)
     name_flags(vars(options))
-    keep_programs()  # before a mode imports JAX
-    mode = import_module(f"t2t_jax.cli.{options.mode}")
-    if options.mode in TOGETHER:
-        processes = join(
+    enable_compilation_cache()  # before a mode imports JAX
+    mode = import_module(f"t2t_jax.cli.modes.{options.mode}")
+    if options.mode in DISTRIBUTED_MODES:
+        processes = initialize(
             coordinator_address=options.coordinator_address,
             num_processes=options.num_processes,
             process_id=options.process_id,
         )
-        keep_for_all_or_none(processes.count)
+        disable_cache_on_multiprocess_cpu(processes.count)
         options = dataclasses.replace(options, processes=processes)
     else:
         require_single_task(options.mode)
-    with _leaving(options):
+    with exit_on_signal(options):
         code: int = mode.run(options)
     return code
 
 
-def _leaving(options: Options) -> AbstractContextManager[None]:
+def exit_on_signal(options: Options) -> AbstractContextManager[None]:
     """Lets a signal end a mode at once that leaves a run as it is."""
-    from t2t_jax.cli.lines import put_down
-    from t2t_jax.cli.modes import READERS
+    from t2t_jax.cli.console.text_io import flush_before_exit
+    from t2t_jax.cli.flags.modes import READ_ONLY_MODES
 
-    if options.mode not in READERS:
+    if options.mode not in READ_ONLY_MODES:
         return nullcontext()
     advice = "Give the same command again."
     if options.shards and not options.resume:
@@ -126,7 +126,7 @@ def _leaving(options: Options) -> AbstractContextManager[None]:
             " So that a long file is continued, pass --shards=N, and --resume from the "
             "second time on."
         )
-    return leaving_at_once(put_down, advice=advice)
+    return exit_on_signals(flush_before_exit, advice=advice)
 
 
 class _Stop(KeyboardInterrupt):
@@ -153,8 +153,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise _Stop(_Stop.came)
 
 
-def _show(unraisable: Any) -> None:
-    # Threads of TensorStore's speak on when a save has failed, which has been told.
+def handle_unraisable(unraisable: Any) -> None:
+    """Hides what TensorStore's threads print after a failed save, reported already."""
     if threading.current_thread() is not threading.main_thread():
         return
     signalled = unraisable.exc_value
@@ -181,16 +181,16 @@ def _show_uncaught(
         sys.__excepthook__(kind, error, trace)
 
 
-def console() -> None:
+def cli_entry_point() -> None:
     """Runs the command line of this process, as the script `t2t-jax` does."""
     leave_on_signals()
-    begin_with_large_pages(before=hold_signals, otherwise=leave_on_signals)
-    guard_stderr()
+    reexec_with_huge_pages(before=hold_signals, otherwise=leave_on_signals)
+    make_stderr_robust()
     guard_stdout()
-    sys.unraisablehook = _show
+    sys.unraisablehook = handle_unraisable
     sys.excepthook = _show_uncaught
     sys.exit(main(sys.argv[1:]))
 
 
 if __name__ == "__main__":
-    console()
+    cli_entry_point()

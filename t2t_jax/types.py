@@ -85,7 +85,7 @@ class DataPosition(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class BatchShard:
     """One of several equal parts of every batch, whose rows stand side by side.
 
     Attributes:
@@ -103,7 +103,7 @@ class Share:
           ValueError: the parts would not be equal.
 
         Example:
-          >>> Share(index=1, count=2).rows_of(8)
+          >>> BatchShard(index=1, count=2).rows_of(8)
           slice(4, 8, None)
         """
         if rows % self.count:

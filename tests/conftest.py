@@ -8,7 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from t2t_jax.parallelism.compilation_cache import keep_programs
+from t2t_jax.runtime.compilation_cache import enable_compilation_cache
 from tests import compiling
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -17,7 +17,7 @@ if "--xla_force_host_platform_device_count=8" not in os.environ.get("XLA_FLAGS",
     os.environ["XLA_FLAGS"] = f"{_before} {compiling.xla_flags(8)}".strip()
 _HOME = Path(__file__).parents[1] / ".pytest_cache"
 _kept = {**os.environ, "XDG_CACHE_HOME": str(_HOME)}
-keep_programs(_kept)
+enable_compilation_cache(_kept)
 os.environ.update({key: _kept[key] for key in _kept if key.startswith("JAX_")})
 
 import jax  # noqa: E402

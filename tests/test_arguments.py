@@ -5,15 +5,15 @@ import pytest
 
 from t2t_jax.arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.scoring import Scorer
-from t2t_jax.decoding.translator import Translator
+from t2t_jax.decoding.scoring.scorer import Scorer
+from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
-from t2t_jax.loading import load, translate
-from t2t_jax.start_training import train
-from t2t_jax.trained import Model
+from t2t_jax.inference.load import load, translate
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.inference.train import train
 
 
 @pytest.mark.parametrize("log", ["train.log", 7, Path("train.log")])
@@ -104,7 +104,7 @@ def vocabulary():
 def takers(vocabulary):
     """Calls every public function of lines; none of them gets as far as its model."""
     nothing = dict.fromkeys(("module", "params", "vocabularies", "decoding"))
-    model = Model(**nothing, step=1)
+    model = TranslationModel(**nothing, step=1)
     translator = Translator(None, None, DecodingConfig())
     scorer = Scorer(None, None, None, DecodingConfig())
     a = ["a"]
@@ -120,10 +120,12 @@ def takers(vocabulary):
         "load, ensemble": lambda x: load("nowhere", ensemble=x),
         "translator.translate": translator.translate,
         "translator.translations": translator.translations,
-        "translator.iterate": translator.iterate,
-        "translator.iterate, prefixes": lambda x: translator.iterate(a, prefixes=x),
+        "translator.iter_translations": translator.iter_translations,
+        "translator.iter_translations, prefixes": lambda x: (
+            translator.iter_translations(a, prefixes=x)
+        ),
         "scorer.scores": lambda x: scorer.scores(x, a),
-        "scorer.iterate": lambda x: scorer.iterate(a, x),
+        "scorer.iter_translations": lambda x: scorer.iter_scores(a, x),
         "vocabulary.encode": vocabulary.encode,
         "Vocabulary.train": lambda x: Vocabulary.train(
             x, config=VocabularyConfig(size=8), seed=0
@@ -131,7 +133,7 @@ def takers(vocabulary):
         "corpus_scores": lambda x: bleu.corpus_scores(x, a),
         "corpus_scores, references": lambda x: bleu.corpus_scores(a, x),
         "corpus_scores, metrics": lambda x: bleu.corpus_scores(a, a, metrics=x),
-        "intervals": lambda x: significance.intervals(x, a),
+        "intervals": lambda x: significance.bootstrap_intervals(x, a),
         "paired_test": lambda x: significance.paired_test(a, a, baseline=x),
         "paper_bleu": lambda x: paper_bleu.paper_bleu(a, x, tokenize=str),
         "protocol_scores": lambda x: protocol.protocol_scores(x, a, tokenize=str),

@@ -2,14 +2,7 @@ import json
 
 import pytest
 
-from t2t_jax.config import (
-    Config,
-    default,
-    keys,
-    parse,
-    suggestion,
-    to_dict,
-)
+from t2t_jax.config import Config, default, keys, parse, suggestion, to_dict
 from t2t_jax.errors import ConfigError
 from t2t_jax.training.config import LoggingConfig
 

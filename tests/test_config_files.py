@@ -2,13 +2,8 @@
 
 import pytest
 
-from t2t_jax.cli.flags import parse_argv
-from t2t_jax.config_files import (
-    load_config,
-    resolve,
-    shipped_folder,
-    shipped_names,
-)
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.config_files import load_config, resolve, shipped_folder, shipped_names
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from tests.integration.tiny import ROOT
 from tests.refusals import problems_of

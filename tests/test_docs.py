@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import t2t_jax
-from t2t_jax.differences import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
 from tests.integration.tiny import ROOT
 
 PAGES = [
@@ -112,8 +112,8 @@ def test_every_message_is_one_that_the_program_prints(message):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_and_key_exists(page):
-    from t2t_jax.cli.modes import MODES
-    from t2t_jax.cli.options import FLAGS
+    from t2t_jax.cli.flags.modes import MODES
+    from t2t_jax.cli.flags.options import FLAGS
     from t2t_jax.config import keys
 
     for mode in re.findall(r"--mode=([a-z_]+)", TEXT[page]):

@@ -1,7 +1,7 @@
 import pytest
 
 from t2t_jax import errors
-from t2t_jax.errors import ConfigError, DataError, Problems, UserError
+from t2t_jax.errors import ConfigError, DataError, ErrorCollector, UserError
 
 
 @pytest.mark.parametrize(
@@ -34,23 +34,23 @@ def test_all_the_messages_are_in_the_error_and_in_its_text():
 
 
 def test_problems_are_collected_in_order_and_raised_together():
-    problems = Problems()
-    problems.require(False, "first")
-    problems.require(True, "not this one")
-    problems.require(False, "second")
+    problems = ErrorCollector()
+    problems.check(False, "first")
+    problems.check(True, "not this one")
+    problems.check(False, "second")
     with pytest.raises(ConfigError) as info:
         problems.raise_if_any()
     assert info.value.problems == ("first", "second")
 
 
 def test_no_problem_is_no_error():
-    problems = Problems()
-    problems.require(True, "all is well")
+    problems = ErrorCollector()
+    problems.check(True, "all is well")
     problems.raise_if_any()
 
 
 def test_problems_can_be_raised_as_another_kind():
-    problems = Problems()
-    problems.require(False, "line 3 is no pair")
+    problems = ErrorCollector()
+    problems.check(False, "line 3 is no pair")
     with pytest.raises(DataError, match="line 3"):
         problems.raise_if_any(DataError)

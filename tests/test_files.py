@@ -1,4 +1,4 @@
-"""Seen to fail: without each check of `read_bounded`, `read_object` and `inside`."""
+"""Seen to fail: without each check of the readers and of `safe_child_path`."""
 
 import errno
 import json
@@ -9,43 +9,49 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.errors import DataError
-from t2t_jax.files import inside, read_bounded, read_object, write_once, write_whole
+from t2t_jax.files import (
+    atomic_write,
+    read_json_object,
+    read_limited,
+    safe_child_path,
+    write_once,
+)
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path):
     path = tmp_path / "größe.txt"
-    write_whole(path, "eins")
-    write_whole(path, b"zwei")
+    atomic_write(path, "eins")
+    atomic_write(path, b"zwei")
     assert path.read_bytes() == b"zwei"
     assert [p.name for p in tmp_path.iterdir()] == ["größe.txt"]
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a"
-    write_whole(path, "old")
+    atomic_write(path, "old")
 
     def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_whole(path, "new")
+        atomic_write(path, "new")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
 def test_who_cannot_write_a_file_names_it_and_not_the_one_beside_it():
     with pytest.raises(OSError, match=r"'/proc/none'") as raised:
-        write_whole(Path("/proc/none"), "new")
+        atomic_write(Path("/proc/none"), "new")
     assert raised.value.filename == "/proc/none"
 
 
 def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"seven b")
-    assert read_bounded(path, most=7, mend="Leave it.") == b"seven b"
+    assert read_limited(path, most=7, mend="Leave it.") == b"seven b"
     with pytest.raises(DataError, match=r"at most 6 bytes, and has 7\. Leave it\."):
-        read_bounded(path, most=6, mend="Leave it.")
+        read_limited(path, most=6, mend="Leave it.")
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
@@ -53,12 +59,12 @@ def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a terabyte of holes
     with pytest.raises(DataError, match=r"at most 67,108,864 bytes, and has 1,099,"):
-        read_object(path, mend="Remove it.")
+        read_json_object(path, mend="Remove it.")
 
 
 def test_a_directory_is_refused_by_name(tmp_path):
     with pytest.raises(DataError, match=r"must be a file, and is a directory\. Leave"):
-        read_bounded(tmp_path, most=7, mend="Leave it.")
+        read_limited(tmp_path, most=7, mend="Leave it.")
 
 
 def test_a_file_written_once_is_never_replaced(tmp_path):
@@ -97,18 +103,18 @@ def test_what_never_ends_is_not_waited_for(tmp_path, kind):
     else:
         path.symlink_to("/dev/zero")
     with pytest.raises(DataError, match=r"must be a file, and is a pipe or a device"):
-        read_bounded(path, most=7, mend="Remove it.")
+        read_limited(path, most=7, mend="Remove it.")
 
 
 def test_the_system_says_itself_what_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        read_object(tmp_path / "none", mend="")
+        read_json_object(tmp_path / "none", mend="")
 
 
 def test_an_object_comes_back_as_it_was_written(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"größe": [1, 2.5, null, {"b": true}]}', encoding="utf-8")
-    assert read_object(path, mend="") == {"größe": [1, 2.5, None, {"b": True}]}
+    assert read_json_object(path, mend="") == {"größe": [1, 2.5, None, {"b": True}]}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_what_is_no_json_object_is_damage(tmp_path, content, why):
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(DataError, match=rf"a\.json is damaged: .*{re.escape(why)}"):
-        read_object(path, mend="Remove it.")
+        read_json_object(path, mend="Remove it.")
 
 
 @pytest.mark.parametrize(
@@ -139,14 +145,14 @@ def test_what_is_no_json_object_is_damage(tmp_path, content, why):
 def test_a_name_from_a_file_never_leads_out_of_the_directory(tmp_path, name):
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(DataError, match=re.escape(repr(name))):
-        inside(tmp_path, name)
+        safe_child_path(tmp_path, name)
 
 
 def test_a_name_of_the_directory_itself_is_a_name_of_it(tmp_path):
-    assert inside(tmp_path, "..a") == tmp_path / "..a"
+    assert safe_child_path(tmp_path, "..a") == tmp_path / "..a"
 
 
 def test_names_of_files_that_are_not_utf_8_are_written_and_read_again(tmp_path):
     names = {"path": "gr\udcf6\udcdfe/\udcff", "text": "größe"}
-    write_whole(tmp_path / "a.json", json.dumps(names, ensure_ascii=False))
-    assert read_object(tmp_path / "a.json", mend="") == names
+    atomic_write(tmp_path / "a.json", json.dumps(names, ensure_ascii=False))
+    assert read_json_object(tmp_path / "a.json", mend="") == names

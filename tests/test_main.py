@@ -10,10 +10,11 @@ import pytest
 
 from t2t_jax import errors
 from t2t_jax import main as program
-from t2t_jax.cli import endings, flags
+from t2t_jax.cli.console import error_report
+from t2t_jax.cli.flags import parser as flags
+from t2t_jax.distributed.processes import Processes
 from t2t_jax.main import main
-from t2t_jax.parallelism.distributed import Processes
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 
 pytestmark = pytest.mark.usefixtures("empty_directory", "own_signals")
 
@@ -177,10 +178,10 @@ def test_a_stop_names_the_command_that_goes_on(monkeypatch, flags, advice):
         told.append(advice)
         return nullcontext()
 
-    monkeypatch.setattr(program, "leaving_at_once", leaving)
+    monkeypatch.setattr(program, "exit_on_signals", leaving)
     asked = {"mode": "translate", "output": "out"}
     asked |= dict.fromkeys(("shards", "resume", "stream"), False) | flags
-    with program._leaving(SimpleNamespace(**asked)):
+    with program.exit_on_signal(SimpleNamespace(**asked)):
         assert told == [advice]
 
 
@@ -190,15 +191,15 @@ def of_two(monkeypatch):
     ends = []
 
     class Second(Processes):
-        def leave(self, code):
+        def shutdown(self, code):
             ends.append(("left", code))
 
-        def fail(self, code, reason):
+        def abort_all(self, code, reason):
             ends.append(("failed", code, reason))
 
     second = Second(index=1, count=2)
-    for module in (program, endings):
-        monkeypatch.setattr(module, "joined", lambda: second)
+    for module in (program, error_report):
+        monkeypatch.setattr(module, "current_processes", lambda: second)
     return ends
 
 
@@ -251,7 +252,7 @@ def test_a_reader_who_has_had_enough_is_no_error():
         "import os, sys\n"
         "from types import SimpleNamespace\n"
         "from t2t_jax import main as program\n"
-        "from t2t_jax.cli import flags\n"
+        "from t2t_jax.cli.flags.parser import parser as flags\n"
         "reader, writer = os.pipe()\n"
         "os.dup2(writer, 1), os.close(writer), os.close(reader)\n"
         "flags.parse_argv = lambda argv: SimpleNamespace(mode='m')\n"
@@ -319,7 +320,7 @@ def run(argv):
     return 0
 
 main._run = run
-main.console()
+main.cli_entry_point()
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, timeout=30, check=False

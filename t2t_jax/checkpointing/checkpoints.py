@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from t2t_jax.checkpointing.folders import Meta, StepFolders
-from t2t_jax.checkpointing.integrity import SEAL, packed
-from t2t_jax.checkpointing.reading import Reader
-from t2t_jax.checkpointing.retention import bleu
-from t2t_jax.checkpointing.saving import Saving
+from t2t_jax.checkpointing.checksums import CHECKSUM_KEYS, packed
+from t2t_jax.checkpointing.reader import CheckpointReader
+from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
+from t2t_jax.checkpointing.writer import CheckpointWriter, bleu
 from t2t_jax.errors import DataError
 from t2t_jax.types import Params, PyTree
 
@@ -34,11 +33,13 @@ class Checkpoints:
 
     def __init__(self, directory: Path, *, keep: int | None = None):
         self.directory = directory.absolute()
-        self._folders = StepFolders(self.directory)
-        self._reader = Reader(self._folders)
-        self._saving: Saving | None = None
+        self._folders = StepDirs(self.directory)
+        self._reader = CheckpointReader(self._folders)
+        self._saving: CheckpointWriter | None = None
         if keep is not None:
-            self._saving = Saving(self._folders, reader=self._reader, keep=keep)
+            self._saving = CheckpointWriter(
+                self._folders, reader=self._reader, keep=keep
+            )
 
     def save(
         self,
@@ -53,8 +54,6 @@ class Checkpoints:
         """Begins to write a checkpoint and returns once the arrays are copied.
 
         Args:
-          step: its number.
-          params: nested dict of arrays.
           optimizer: any pytree of arrays; None for a model to be used, not trained.
           meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
             what is kept.
@@ -86,12 +85,12 @@ class Checkpoints:
         """Lists the steps that are completely written, oldest first."""
         return self._folders.steps()
 
-    def others(self) -> list[str]:
+    def stray_dirs(self) -> list[str]:
         """Lists what is called like a checkpoint and is none, or was set aside."""
-        return self._folders.others()
+        return self._folders.stray_dirs()
 
     def quarantine(self, step: int) -> Path:
-        """Sets a damaged checkpoint aside, as `StepFolders.quarantine` does."""
+        """Sets a damaged checkpoint aside, as `StepDirs.quarantine` does."""
         return self._folders.quarantine(step)
 
     def meta(self, step: int) -> Meta:
@@ -100,7 +99,7 @@ class Checkpoints:
         Raises:
           DamagedError: it is not what was saved.
         """
-        return _without_seal(self._reader.sealed(step))
+        return _without_seal(self._reader.read_verified_meta(step))
 
     def files(self, step: int) -> dict[str, bytes]:
         """Reads the small files that were kept with a checkpoint.
@@ -140,7 +139,7 @@ class Checkpoints:
         _, restored = self._reader.arrays(step, {"params": like})
         return restored["params"]
 
-    def training(
+    def restore_training(
         self,
         step: int,
         *,
@@ -153,7 +152,6 @@ class Checkpoints:
         Args:
           step: one of `steps()`.
           params: tree of `jax.ShapeDtypeStruct` with shardings.
-          optimizer: the same.
           all_could: told whether this process could read its part, it tells whether
             all could; asked again when each has verified what it holds. What several
             processes hold they can only verify together.
@@ -174,7 +172,7 @@ class Checkpoints:
         """
         self._reader.verify(step)
 
-    def choose(self, which: str | int) -> int:
+    def resolve_step(self, which: str | int) -> int:
         """Finds the checkpoint that a user named.
 
         Args:
@@ -221,15 +219,15 @@ class Checkpoints:
         if self._saving is not None:
             self._saving.wait()
 
-    def require_room(self, step: int) -> None:
+    def check_writable(self, step: int) -> None:
         """Checks, before a step is saved, that something can be written here at all.
 
         Raises:
           StorageError: nothing can.
         """
         if self._saving is not None:
-            self._saving.require_room(step)
+            self._saving.check_writable(step)
 
 
 def _without_seal(sealed: Meta) -> Meta:
-    return {name: value for name, value in sealed.items() if name not in SEAL}
+    return {name: value for name, value in sealed.items() if name not in CHECKSUM_KEYS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from t2t_jax.errors import Problems
+from t2t_jax.errors import ErrorCollector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +32,15 @@ class CheckpointConfig:
     keep: int = 5
 
     def __post_init__(self) -> None:
-        problems = Problems()
+        problems = ErrorCollector()
         for name in ("every_steps", "every_minutes", "every_epochs"):
             value = getattr(self, name)
-            problems.require(
+            problems.check(
                 0 <= value < math.inf,
                 f"checkpoint.{name}={value} must be 0 (off) or more. "
                 f"Change config.checkpoint.{name}.",
             )
-        problems.require(
+        problems.check(
             self.keep >= 1,
             f"checkpoint.keep={self.keep} must be at least 1. "
             "Change config.checkpoint.keep.",

@@ -13,29 +13,29 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.damage import DamagedError
+from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.distributed.consensus import broadcast_from_first
+from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.files import VISIBLE_SECONDS
-from t2t_jax.parallelism.agreement import of_first
-from t2t_jax.parallelism.distributed import ALONE, Processes
+from t2t_jax.files import SHARED_FS_TIMEOUT
 
 State = TypeVar("State")
 
 
-def newest_good(
+def restore_latest_valid(
     checkpoints: Checkpoints,
     restore: Callable[[int], State],
     *,
     say: Callable[[str], None],
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
 ) -> State | None:
     """Loads the newest good checkpoint, and sets aside the damaged ones above it.
 
     Args:
       checkpoints: opened for saving, on each process.
-      restore: loads a step; it raises `DamagedError` on all processes or on none.
+      restore: loads a step; it raises `CorruptCheckpointError` on all processes or on
+      none.
       say: told what was set aside, and from where the run goes on.
-      processes: that go on together.
 
     Returns:
       What `restore` has returned; None if nothing was ever saved here.
@@ -44,19 +44,19 @@ def newest_good(
       DataError: there are checkpoints, and none of them is good.
       UserError: the machine cannot read them, or another process sees others.
     """
-    newest = newest_step(checkpoints, processes)
+    newest = agreed_latest_step(checkpoints, processes)
     where = checkpoints.directory
     if not newest:
         _require_no_traces(checkpoints)
         return None
-    for name in checkpoints.others():
+    for name in checkpoints.stray_dirs():
         if name.isdecimal() and int(name) > newest:
             say(f"WARNING: {where / name} is no checkpoint, and is passed over.")
-    bad: list[DamagedError] = []
+    bad: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         try:
             state = restore(step)
-        except DamagedError as error:
+        except CorruptCheckpointError as error:
             bad.append(error)
             continue
         _set_aside(checkpoints, bad, say=say, processes=processes)
@@ -72,13 +72,15 @@ def newest_good(
     )
 
 
-def newest_step(
-    checkpoints: Checkpoints, processes: Processes = ALONE, *, when: str = "begin"
+def agreed_latest_step(
+    checkpoints: Checkpoints,
+    processes: Processes = SINGLE_PROCESS,
+    *,
+    when: str = "begin",
 ) -> int:
     """Finds the last step that is saved, the same for all processes; 0 if none is.
 
     Args:
-      checkpoints: of the run.
       processes: that go on together, and so from the step that the first one sees.
       when: at which point of the run this is asked; another one each time.
 
@@ -86,8 +88,8 @@ def newest_step(
       InputMissingError: this one sees another last step, and goes on doing so.
     """
     found = max(checkpoints.steps(), default=0)
-    newest = int(of_first(processes, f"newest step, {when}", str(found)))
-    deadline = time.monotonic() + VISIBLE_SECONDS
+    newest = int(broadcast_from_first(processes, f"newest step, {when}", str(found)))
+    deadline = time.monotonic() + SHARED_FS_TIMEOUT
     while found != newest:
         if time.monotonic() > deadline:
             raise InputMissingError(
@@ -102,7 +104,7 @@ def newest_step(
 
 def _require_no_traces(checkpoints: Checkpoints) -> None:
     """Refuses to begin where a run has been, whatever is left of its checkpoints."""
-    traces = checkpoints.others()
+    traces = checkpoints.stray_dirs()
     if traces:
         raise DataError(
             f"{checkpoints.directory} must hold no checkpoint for a run to begin, or a "
@@ -113,7 +115,7 @@ def _require_no_traces(checkpoints: Checkpoints) -> None:
 
 def _set_aside(
     checkpoints: Checkpoints,
-    bad: Sequence[DamagedError],
+    bad: Sequence[CorruptCheckpointError],
     *,
     say: Callable[[str], None],
     processes: Processes,
@@ -128,4 +130,4 @@ def _set_aside(
                 f"called {name} now."
             )
     if bad:
-        newest_step(checkpoints, processes, when="without the damaged ones")
+        agreed_latest_step(checkpoints, processes, when="without the damaged ones")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from t2t_jax.errors import Problems
+from t2t_jax.errors import ErrorCollector
 
 _MOST_TOKENS = 100_000_000  # of a batch: no memory holds more
 _LONGEST = 1_000_000
@@ -72,13 +72,13 @@ class DataConfig:
     cache_dir: str = ""
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
+        problems = ErrorCollector()
+        problems.check(
             self.max_length >= 2,
             f"data.max_length={self.max_length} must be at least 2: a subword and eos. "
             "Change config.data.max_length.",
         )
-        problems.require(
+        problems.check(
             self.max_length <= self.row_length,
             f"data.max_length={self.max_length} must be at most data.row_length="
             f"{self.row_length}: a pair never spans two rows. "
@@ -86,32 +86,32 @@ class DataConfig:
         )
         self._check_rows(problems)
         self._check_numbers(problems)
-        problems.require(
+        problems.check(
             self.tokens_per_batch >= self.row_length,
             f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
             f"data.row_length={self.row_length}: a batch has one row or more. "
             "Change config.data.tokens_per_batch.",
         )
-        problems.require(
+        problems.check(
             self.layout in LAYOUTS,
             f"data.layout={self.layout!r} is not known; known are "
             f"{', '.join(map(repr, LAYOUTS))}. Change config.data.layout.",
         )
         ratio = self.max_length_ratio
-        problems.require(
+        problems.check(
             ratio == 0 or 1 <= ratio < math.inf,
             f"data.max_length_ratio={ratio} must be at least 1, or 0 to keep every "
             "pair. Change config.data.max_length_ratio.",
         )
         problems.raise_if_any()
 
-    def _check_numbers(self, problems: Problems) -> None:
-        problems.require(
+    def _check_numbers(self, problems: ErrorCollector) -> None:
+        problems.check(
             self.dev_pairs >= 0,
             f"data.dev_pairs={self.dev_pairs} must be at least 1, or 0 to hold no "
             "pairs out. Change config.data.dev_pairs.",
         )
-        problems.require(
+        problems.check(
             self.workers >= 0,
             f"data.workers={self.workers} must be at least 1, or 0 for one a core. "
             "Change config.data.workers.",
@@ -120,21 +120,21 @@ class DataConfig:
         problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MOST_TOKENS)
         problems.limit("data.row_length", self.row_length, _LONGEST)
 
-    def _check_rows(self, problems: Problems) -> None:
+    def _check_rows(self, problems: ErrorCollector) -> None:
         length, halvings = self.row_length, self.row_halvings
-        problems.require(
+        problems.check(
             length >= 2,
             f"data.row_length={length} must be at least 2. "
             "Change config.data.row_length.",
         )
-        problems.require(
+        problems.check(
             halvings == 0 or self.layout == "packed",
             f"data.row_halvings={halvings} is of packed rows, and data.layout="
             f"{self.layout!r} has none. Set config.data.row_halvings=0.",
         )
         twos = (length & -length).bit_length() - 1
         most = max(0, twos - (length >> twos < 2)) if length > 0 else 0
-        problems.require(
+        problems.check(
             0 <= halvings <= most,
             f"data.row_halvings={halvings} must be at least 0 and, for data.row_length="
             f"{length}, at most {most}: half a row is a whole number of slots, and at "
@@ -188,29 +188,29 @@ class VocabularyConfig:
     sample_sentences: int = 1_000_000
 
     def __post_init__(self) -> None:
-        problems = Problems()
+        problems = ErrorCollector()
         smallest = 261 if self.byte_fallback else 5
         for name in ("size", "source_size"):
             size = getattr(self, name)
-            problems.require(
+            problems.check(
                 size >= smallest or (name == "source_size" and size == 0),
                 f"vocabulary.{name}={size} must be at least {smallest}: four special "
                 f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
                 f"Change config.vocabulary.{name}.",
             )
             problems.limit(f"vocabulary.{name}", size, _MOST_SUBWORDS)
-        problems.require(
+        problems.check(
             not self.source_file or self.source_size > 0,
             f"vocabulary.source_file={self.source_file!r} is the source's own "
             "vocabulary, and vocabulary.source_size=0 says that it has none. "
             "Change config.vocabulary.source_size.",
         )
-        problems.require(
+        problems.check(
             0 < self.character_coverage <= 1,
             f"vocabulary.character_coverage={self.character_coverage} must be above 0 "
             "and at most 1. Change config.vocabulary.character_coverage.",
         )
-        problems.require(
+        problems.check(
             self.sample_sentences >= 1,
             f"vocabulary.sample_sentences={self.sample_sentences} must be at least 1. "
             "Change config.vocabulary.sample_sentences.",

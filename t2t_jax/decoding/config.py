@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from t2t_jax.errors import Problems
+from t2t_jax.errors import ErrorCollector
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,10 +65,10 @@ class DecodingConfig:
     attention_layer: int = -1
 
     def __post_init__(self) -> None:
-        problems = Problems()
+        problems = ErrorCollector()
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            problems.require(
+            problems.check(
                 isinstance(value, int)
                 and not isinstance(value, bool)
                 # written so that NaN, which compares as false, is refused as well
@@ -78,7 +78,7 @@ class DecodingConfig:
             )
             if name in _MOST and isinstance(value, int):
                 problems.limit(f"decoding.{name}", value, _MOST[name])
-        problems.require(
+        problems.check(
             _is_number(self.length_penalty) and 0 <= self.length_penalty < _INFINITY,
             f"decoding.length_penalty={self.length_penalty!r} must be a finite number "
             "of at least 0 (0.6 in the paper). Change config.decoding.length_penalty.",
@@ -88,45 +88,45 @@ class DecodingConfig:
             self._check_together(problems)
         problems.raise_if_any()
 
-    def _check_sampling(self, problems: Problems) -> None:
-        problems.require(
+    def _check_sampling(self, problems: ErrorCollector) -> None:
+        problems.check(
             isinstance(self.sample, bool),
             f"decoding.sample={self.sample!r} must be true or false. Change "
             "config.decoding.sample.",
         )
-        problems.require(
+        problems.check(
             _is_number(self.temperature) and 0 < self.temperature < _INFINITY,
             f"decoding.temperature={self.temperature!r} must be a finite number above "
             "0. For the most probable token each time, leave decoding.sample off and "
             "set decoding.beam_size=1.",
         )
-        problems.require(
+        problems.check(
             _is_number(self.top_p) and 0 < self.top_p <= 1,
             f"decoding.top_p={self.top_p!r} must be above 0 and at most 1. Change "
             "config.decoding.top_p.",
         )
-        problems.require(
+        problems.check(
             not isinstance(self.seed, int) or self.seed < 2**32,
             f"decoding.seed={self.seed!r} must be below 2^32. Change "
             "config.decoding.seed.",
         )
         layer = self.attention_layer
-        problems.require(
+        problems.check(
             isinstance(layer, int) and not isinstance(layer, bool),
             f"decoding.attention_layer={layer!r} must be a whole number. Change "
             "config.decoding.attention_layer.",
         )
 
-    def _check_together(self, problems: Problems) -> None:
+    def _check_together(self, problems: ErrorCollector) -> None:
         longest = self.max_source_length + self.max_extra_tokens
-        problems.require(
+        problems.check(
             self.tokens_per_batch >= longest,
             f"decoding.tokens_per_batch={self.tokens_per_batch} must hold one "
             f"longest output, max_source_length + max_extra_tokens = {longest}. "
             "Raise config.decoding.tokens_per_batch or lower "
             "config.decoding.max_source_length.",
         )
-        problems.require(
+        problems.check(
             self.sample or self.n_best <= self.beam_size,
             f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
             f"{self.beam_size}, for a search keeps no more. Lower one or raise the "

@@ -55,7 +55,6 @@ class EnsembleStepModel:
 
         Args:
           memory: from `encode`.
-          num_beams: W.
           length: target positions to make room for.
 
         Returns:
@@ -74,8 +73,6 @@ class EnsembleStepModel:
         Args:
           tokens_BxW: [B, W] the tokens at `position`.
           memory: from `encode`.
-          cache: of each member.
-          position: scalar integer.
 
         Returns:
           logits: [B, W, V] float32, logarithms of the mean probabilities.
@@ -92,7 +89,6 @@ class EnsembleStepModel:
         """Moves the beams of every member alike.
 
         Args:
-          cache: of each member.
           parents_BxW: [B, W] beam numbers.
 
         Returns:
@@ -105,10 +101,6 @@ class EnsembleStepModel:
 
     def grow(self, cache: _Trees, length: int) -> _Trees:
         """Makes room in every member's cache.
-
-        Args:
-          cache: of each member.
-          length: positions in all.
 
         Returns:
           The caches with that room.

@@ -28,7 +28,7 @@ _CALLED = re.compile(
 )
 
 
-def exchanged_bytes(program: str) -> dict[str, int]:
+def collective_bytes(program: str) -> dict[str, int]:
     """Adds up the arrays that a compiled program exchanges, on one device.
 
     Args:
@@ -46,7 +46,7 @@ def exchanged_bytes(program: str) -> dict[str, int]:
       ...   ROOT %y = f32[2,3]{1,0} all-reduce(%x), to_apply=%add
       ... }
       ... '''
-      >>> exchanged_bytes(program)
+      >>> collective_bytes(program)
       {'all-reduce': 24}
     """
     computations = dict(_computations(program))

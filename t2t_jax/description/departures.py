@@ -1,19 +1,154 @@
 """What is exactly the paper's and what is not, by default or by configuration.
 
 This is the one list of it: README.md and WORKSPACE.md quote its words. What the paper
-itself varies is not a departure; see `t2t_jax.description.variations`.
+itself varies is not a departure; see `t2t_jax.description.table3`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from t2t_jax.config import ARCHITECTURES, Config, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.config import DataConfig
-from t2t_jax.description.choices import CHOICES
-from t2t_jax.parsing import flatten
+
+
+class PaperDefault(NamedTuple):
+    """A key that departs wherever its value is not `faithful`.
+
+    Attributes:
+      key: of the configuration; `network.` stands for the section of the architecture.
+      faithful: the value that does as the paper says, or as is usual where it is
+        silent.
+      name: what departs.
+      paper: how the paper has it.
+      here: how it is with another value; a format, the value being {0}.
+    """
+
+    key: str
+    faithful: Any
+    name: str
+    paper: str
+    here: str
+
+
+PAPER_DEFAULTS = (
+    PaperDefault(
+        "architecture",
+        "transformer",
+        "recurrent baseline",
+        "attention alone (§3); LSTMs are what it is compared with (Table 1)",
+        "bidirectional LSTM encoder, LSTM decoder, additive attention",
+    ),
+    PaperDefault(
+        "network.norm_position",
+        "post",
+        "pre-norm",
+        "LayerNorm(x + Sublayer(x)) (§3.1)",
+        "x + Sublayer(LayerNorm(x)), and one more norm after each stack",
+    ),
+    PaperDefault(
+        "network.attention_dropout",
+        0.0,
+        "attention dropout",
+        "none on attention weights (§5.4)",
+        "{0:g}",
+    ),
+    PaperDefault(
+        "network.relu_dropout",
+        0.0,
+        "ReLU dropout",
+        "none inside the feed-forward networks (§5.4)",
+        "{0:g}",
+    ),
+    PaperDefault(
+        "network.positions",
+        "sinusoidal",
+        "scale of learned positions",
+        "not said how they are initialised and scaled (Table 3 (E))",
+        "as tokens are, one table for each stack",
+    ),
+    PaperDefault(
+        "network.tying",
+        "all",
+        "tying",
+        "one matrix for source, target and pre-softmax (§3.4)",
+        "model.tying={0}",
+    ),
+    PaperDefault(
+        "network.layer_norm_epsilon",
+        1e-6,
+        "epsilon of the norms",
+        "not said; 1e-6 in its authors' program",
+        "{0:g}",
+    ),
+    PaperDefault(
+        "network.compute_dtype",
+        "auto",
+        "precision",
+        "not said; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
+        "activations in {0}; parameters, softmax and norms in float32",
+    ),
+    PaperDefault(
+        "vocabulary.source_size",
+        0,
+        "separate vocabularies",
+        "one of both languages (§5.1)",
+        "{0:,} pieces of the source's own",
+    ),
+    PaperDefault(
+        "vocabulary.byte_fallback",
+        False,
+        "byte fallback",
+        "not said (§5.1)",
+        "characters without a piece are spelt in bytes",
+    ),
+    PaperDefault(
+        "data.max_length_ratio",
+        0.0,
+        "pairs of unlike length",
+        "not said",
+        "a pair with a side over {0:g} times the other is left out",
+    ),
+    PaperDefault("data.drop_copies", False, "copies", "not said", "left out"),
+    PaperDefault("data.drop_duplicates", False, "duplicates", "not said", "left out"),
+    PaperDefault(
+        "training.gradient_dtype",
+        "float32",
+        "gradients between devices",
+        "not said (§5.2)",
+        "rounded to {0} before they are added up",
+    ),
+    PaperDefault(
+        "training.skip_gradient_norm",
+        0.0,
+        "large gradients",
+        "every step makes its update (§5.3)",
+        "no update where the gradient's norm is above {0:g}",
+    ),
+    PaperDefault(
+        "optimizer.warmup_steps", 4000, "warm-up", "4,000 steps (§5.3)", "{0:,}"
+    ),
+    PaperDefault("optimizer.beta1", 0.9, "Adam's beta1", "0.9 (§5.3)", "{0:g}"),
+    PaperDefault("optimizer.beta2", 0.98, "Adam's beta2", "0.98 (§5.3)", "{0:g}"),
+    PaperDefault("optimizer.epsilon", 1e-9, "Adam's epsilon", "1e-9 (§5.3)", "{0:g}"),
+    PaperDefault("decoding.beam_size", 4, "beam", "4 (§6.1)", "{0}"),
+    PaperDefault("decoding.length_penalty", 0.6, "alpha", "0.6 (§6.1)", "{0:g}"),
+    PaperDefault(
+        "decoding.max_extra_tokens",
+        50,
+        "longest output",
+        "source + 50 (§6.1)",
+        "source + {0}",
+    ),
+    PaperDefault("decoding.min_tokens", 0, "shortest output", "no bound (§6.1)", "{0}"),
+    PaperDefault(
+        "decoding.sample", False, "search", "beam search (§6.1)", "tokens drawn"
+    ),
+)
+"""By section of the configuration, and the architecture first."""
+
 
 _TOKENS_PER_BATCH = 25_000
 _NEAR = 0.2
@@ -158,9 +293,6 @@ _ALWAYS = (
 def matches(config: Config) -> list[Match]:
     """Lists what is exactly as in the paper.
 
-    Args:
-      config: of the experiment.
-
     Returns:
       What the configuration does not depart in.
 
@@ -179,9 +311,6 @@ def matches(config: Config) -> list[Match]:
 
 def departures(config: Config) -> list[Departure]:
     """Lists all that is not as in the paper.
-
-    Args:
-      config: of the experiment.
 
     Returns:
       What departs whatever is configured, then what this configuration chooses.
@@ -208,7 +337,7 @@ def _lengths(config: Config) -> Departure:
 def _chosen(config: Config) -> Iterator[Departure]:
     values = dict(flatten(to_dict(config)))
     section = ARCHITECTURES[config.architecture]
-    for choice in CHOICES:
+    for choice in PAPER_DEFAULTS:
         key = choice.key.replace("network", section)
         # The baseline has not all the keys of the Transformer.
         value = values.get(key, choice.faithful)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora import train_and_dev
-from t2t_jax.data.counting import count_pairs
+from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.data.corpora.pair_counts import count_pairs
 from t2t_jax.errors import DataError
-from t2t_jax.files import read_object
-from t2t_jax.workdir import Workdir
+from t2t_jax.files import read_json_object
+from t2t_jax.run.workdir import Workdir
 
 _PARTS = ("train", "dev")
 
@@ -18,7 +18,6 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     """Finds out how many pairs there are to train and to evaluate on.
 
     Args:
-      config: names the corpora.
       workdir: of the run; it need not exist. Its data.json is believed.
 
     Returns:
@@ -32,7 +31,7 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     """
     path = workdir.path / "data.json"
     if path.is_file():
-        read = read_object(path, mend="Remove it.")
+        read = read_json_object(path, mend="Remove it.")
         try:
             # Evaluation may have been off when data.json was written.
             return {

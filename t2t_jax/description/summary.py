@@ -9,7 +9,7 @@ from typing import Any
 from jax.sharding import Mesh
 
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
-from t2t_jax.data.batching import batch_shapes
+from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.description.costs import (
     Compiled,
     bytes_of,
@@ -17,18 +17,18 @@ from t2t_jax.description.costs import (
     longest_shape,
     micro_batches,
     parameter_table,
+    per_device_state,
     rows_of_a_batch,
-    share_of_a_device,
     state_shapes,
     step_flops,
 )
 from t2t_jax.description.departures import departures, matches
-from t2t_jax.description.printed import printed_of
-from t2t_jax.description.variations import ROWS, row_of, variations
-from t2t_jax.differences import differences
+from t2t_jax.description.published import printed_of
+from t2t_jax.description.table3 import ROWS, table3_row, variations
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
-from t2t_jax.parallelism.mesh import row_shards, rows_for
+from t2t_jax.run.resume_rules import differences
+from t2t_jax.sharding.mesh import round_up_rows, row_shards
 from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
@@ -58,7 +58,6 @@ def describe(
     """Puts into figures what a configuration is and costs.
 
     Args:
-      config: of the experiment.
       mesh: the devices that it would be trained on, real or simulated.
       data: how many pairs there are, from `pair_counts.count_pairs_of`; None where
         nobody has looked.
@@ -94,7 +93,7 @@ def describe(
         "batch": _batch(config, rows=rows, mesh=mesh),
         "memory": _memory(
             config,
-            share_of_a_device(config, state=state, mesh=mesh),
+            per_device_state(config, state=state, mesh=mesh),
             compiled=compiled,
             rows=rows // row_shards(mesh),
         ),
@@ -118,8 +117,6 @@ def estimate(
 
     Args:
       flops_per_step: operations of a step, on all devices together.
-      steps: optimizer steps.
-      devices: how many.
       peak_tflops: of one device, in 10^12 operations a second.
       mfu: share of the peak that training reaches ("model FLOPs utilisation").
 
@@ -147,7 +144,7 @@ def _beside_the_paper(config: Config) -> dict[str, Any]:
     )
     return {
         "config": to_dict(config),
-        "row": row_of(config),
+        "row": table3_row(config),
         "differences": [
             {"key": key, "base": base, "here": here}
             for key, base, here in differences(Config(), config)
@@ -195,7 +192,7 @@ def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
         "empty_rows": rows - filled,
         "layout": config.data.layout,
         "shorter_rows": [
-            [rows_for(mesh, more, micro_batches=micro_batches(config)), shorter]
+            [round_up_rows(mesh, more, micro_batches=micro_batches(config)), shorter]
             for more, shorter in batch_shapes(config.data)[-2::-1]
         ],
         "micro_batches": config.training.micro_batches,  # 0 is for auto
@@ -238,12 +235,12 @@ def _in_the_paper(config: Config) -> dict[str, Any]:
 def _paper_costs(config: Config) -> dict[str, float] | None:
     """Looks up what the paper says, of a configuration that is as the paper's."""
     chosen = any(departure.key for departure in departures(config))
-    return None if chosen else _PAPER_COSTS.get(row_of(config))
+    return None if chosen else _PAPER_COSTS.get(table3_row(config))
 
 
 def _paper_results(config: Config) -> dict[str, Any] | None:
     """Looks up the results that the paper prints of this row, and what departs here."""
-    row = row_of(config)
+    row = table3_row(config)
     printed, varied = printed_of(row), ROWS.get(row, {})
     departs = [d.key for d in departures(config) if d.key and d.key not in varied]
     return printed and {**printed, "departs_here": departs}

@@ -36,7 +36,6 @@ def attention_maps(
 
     Args:
       module: a Transformer; its layers are numbered as in its parameters, from 0.
-      params: its parameters.
       source: [S] integer tokens of one sentence, as the encoder reads them: eos last.
       target_inputs: [T] integer tokens, as the decoder reads them: bos first.
 

@@ -25,7 +25,6 @@ def corpus_scores(
 
     Args:
       hypotheses: one line a sentence, as people would read them (detokenised).
-      references: the raw references, aligned.
       metrics: names out of `METRICS`.
 
     Returns:

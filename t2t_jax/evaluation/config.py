@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_jax.errors import Problems
+from t2t_jax.errors import ErrorCollector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +30,15 @@ class EvaluationConfig:
     max_unfinished: float = 0.25
 
     def __post_init__(self) -> None:
-        problems = Problems()
+        problems = ErrorCollector()
         for name in ("every_steps", "bleu_sentences", "num_samples"):
             value = getattr(self, name)
-            problems.require(
+            problems.check(
                 value >= 0,
                 f"evaluation.{name}={value} must be 0 or more. "
                 f"Change config.evaluation.{name}.",
             )
-        problems.require(
+        problems.check(
             0 <= self.max_unfinished <= 1,
             f"evaluation.max_unfinished={self.max_unfinished} must be between 0 and 1. "
             "Set config.evaluation.max_unfinished=1 to translate all sentences always.",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from t2t_jax.decoding.shared_translation import Output, Translate
+from t2t_jax.decoding.text.distributed_translate import Output, Translate
 from t2t_jax.evaluation.bleu import corpus_scores, make_metric
-from t2t_jax.parallelism.in_flight import fetched
+from t2t_jax.runtime.async_fetch import fetch_pipelined
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
@@ -23,9 +23,7 @@ class Evaluator:
     Args:
       sums: compiled `(params, batch) -> Sums`, without dropout.
       batches: yields every pair of the set once, on the devices.
-      translate: translates lines.
       sources: raw source lines to translate.
-      references: their raw references.
       max_unfinished: share of the first sentences whose translations may reach their
         length limit; above it the others are not translated.
       progress: called with a line of text that says how far an evaluation is.
@@ -50,7 +48,9 @@ class Evaluator:
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
-        sums = fetched(self._sums(params, batch) for batch in self._counted_batches())
+        sums = fetch_pipelined(
+            self._sums(params, batch) for batch in self._counted_batches()
+        )
         figures = summarise(total([*sums]))
         del figures["padding_fraction"]  # of these batches, not of the training's
         return figures
@@ -61,7 +61,6 @@ class Evaluator:
         """Scores `params`.
 
         Args:
-          params: parameters, on the devices.
           step: the optimizer steps behind them.
 
         Returns:

@@ -86,7 +86,6 @@ def paper_bleu(
 
     Args:
       hypotheses: raw translations, one line a sentence.
-      references: the raw references, aligned.
       tokenize: from a raw line to tokens with spaces between, for both sides.
 
     Returns:

@@ -19,7 +19,7 @@ from t2t_jax.arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.evaluation.bleu import METRICS, aligned, corpus_scores
 from t2t_jax.evaluation.paper_bleu import paper_bleu
-from t2t_jax.evaluation.significance import intervals, paired_test
+from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.types import Params
 
 _PAPER: dict[str, Any] = {
@@ -55,7 +55,7 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
     )
 
 
-def overruled(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
+def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
     """Lists the settings of the search that the protocol does not follow.
 
     Args:
@@ -67,7 +67,7 @@ def overruled(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
 
     Example:
       >>> asked = DecodingConfig(beam_size=8)
-      >>> overruled(asked, protocol_decoding(asked))
+      >>> overridden(asked, protocol_decoding(asked))
       {'beam_size': {'asked': 8, 'used': 4}}
     """
     return {
@@ -88,7 +88,6 @@ def protocol_scores(
 
     Args:
       hypotheses: raw translations, one line a sentence.
-      references: the raw references, aligned.
       tokenize: Moses' tokenisation, for the paper-style figure.
       baseline: another system's raw translations, or None.
 
@@ -105,7 +104,7 @@ def protocol_scores(
     hypotheses, references = aligned(hypotheses, references, caller="protocol_scores")
     found = {
         **corpus_scores(hypotheses, references, metrics=METRICS),
-        "intervals": intervals(hypotheses, references, metrics=METRICS),
+        "intervals": bootstrap_intervals(hypotheses, references, metrics=METRICS),
         "paper_bleu": paper_bleu(hypotheses, references, tokenize=tokenize),
     }
     if baseline is not None:
@@ -149,9 +148,6 @@ def fingerprint_lines(lines: Iterable[str]) -> str:
 
     A compressed copy has the same fingerprint, and so has one with a byte order mark
     or with CR LF.
-
-    Args:
-      lines: text without line ends.
 
     Returns:
       SHA-256 as hexadecimal digits.

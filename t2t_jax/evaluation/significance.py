@@ -21,7 +21,7 @@ SEED = 12345
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
 
-def intervals(
+def bootstrap_intervals(
     hypotheses: Iterable[str],
     references: Iterable[str],
     *,
@@ -31,7 +31,6 @@ def intervals(
 
     Args:
       hypotheses: translations, one line a sentence.
-      references: the raw references, aligned.
       metrics: names out of `t2t_jax.evaluation.bleu.METRICS`.
 
     Returns:
@@ -71,7 +70,6 @@ def paired_test(
 
     Args:
       hypotheses: translations of the system in question.
-      references: the raw references, aligned.
       baseline: translations of the system it is compared with.
       metrics: names out of `t2t_jax.evaluation.bleu.METRICS`.
 

@@ -13,38 +13,38 @@ import jax
 import numpy as np
 from flax import linen as nn
 
-from t2t_jax.checkpointing.safetensors_file import require_safetensors
+from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
-from t2t_jax.data.vocabulary import BOS, PAD
+from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.protocol import fingerprint_params
-from t2t_jax.exporting import comparison, facts, model_card
-from t2t_jax.exporting.check_text import CheckText
-from t2t_jax.exporting.comparison import Comparison, Tolerance
-from t2t_jax.exporting.ctranslate2_model import (
+from t2t_jax.exporting import model_card, verification
+from t2t_jax.exporting.backends import Backend, CTranslate2Engine, JaxBackend
+from t2t_jax.exporting.ctranslate2 import (
     require_ctranslate2,
     require_transformer,
     write_ctranslate2,
     written_positions,
 )
-from t2t_jax.exporting.engines import CTranslate2Engine, Engine, JaxEngine
-from t2t_jax.loading import load
+from t2t_jax.exporting.verification import Comparison, Tolerance, VerificationText
+from t2t_jax.inference import provenance
+from t2t_jax.inference.load import load
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.inference.model_dir import made_beside, save_model_dir
 from t2t_jax.model.architectures import make_module
-from t2t_jax.model_directory import made_beside, write_model
-from t2t_jax.trained import Model
+from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
-from t2t_jax.workdir import Workdir
 
 _TOLERANCES = {
-    "float32": comparison.FLOAT32,
-    "float16": comparison.FLOAT16,
-    "int8": comparison.INT8,
-    "int8_float32": comparison.INT8,
-    "int8_float16": comparison.INT8,
+    "float32": verification.FLOAT32,
+    "float16": verification.FLOAT16,
+    "int8": verification.INT8,
+    "int8_float32": verification.INT8,
+    "int8_float16": verification.INT8,
 }
 
 
-class Wish(NamedTuple):
+class ExportSpec(NamedTuple):
     """What is to be made.
 
     Attributes:
@@ -62,13 +62,13 @@ class Wish(NamedTuple):
     def tolerance(self) -> Tolerance:
         """How far the export may be from the model."""
         if self.form != "ctranslate2":
-            return comparison.EXACT
+            return verification.EXACT
         usual = _TOLERANCES[self.quantization]
         if self.max_bleu_loss is None:
             return usual
         return usual._replace(bleu=self.max_bleu_loss)
 
-    def require_possible(self, config: Config) -> None:
+    def check_supported(self, config: Config) -> None:
         """Checks that there is what writes it, before there is anything to write.
 
         Raises:
@@ -81,13 +81,14 @@ class Wish(NamedTuple):
             require_ctranslate2()
 
 
-def load_for_export(workdir: Workdir, *, checkpoint: str, config: Config) -> Model:
+def load_for_export(
+    workdir: Workdir, *, checkpoint: str, config: Config
+) -> TranslationModel:
     """Loads the model that is exported, to compute in float32 on one device.
 
     Args:
       workdir: a run or a model.
       checkpoint: `best`, `last` or a step.
-      config: how it will translate.
 
     Raises:
       UserError: as for `loading.load`.
@@ -102,13 +103,13 @@ def load_for_export(workdir: Workdir, *, checkpoint: str, config: Config) -> Mod
 
 
 def export(
-    model: Model,
+    model: TranslationModel,
     to: Path,
     *,
-    wish: Wish,
+    wish: ExportSpec,
     workdir: Workdir,
     config: Config,
-    text: CheckText,
+    text: VerificationText,
 ) -> Comparison:
     """Writes a model and checks that it is the same.
 
@@ -116,7 +117,6 @@ def export(
       model: from `load_for_export`.
       to: the directory, which must not exist or be empty.
       wish: what is to be made of it.
-      workdir: where it comes from.
       config: what it is and how it translates.
       text: lines to compare it on.
 
@@ -128,16 +128,16 @@ def export(
       OutputError: the directory cannot be made.
       UserError: a package is missing, or cannot express the model.
     """
-    wish.require_possible(config)
-    origin = facts.origin_of(workdir, model.step)
+    wish.check_supported(config)
+    origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))
     with (
         made_beside(to, flag="output") as beside,
         jax.default_matmul_precision("highest"),
     ):
         _write(beside, model, wish=wish, config=config, origin=origin)
-        found = comparison.compare(
-            JaxEngine(model, config.decoding),
+        found = verification.compare(
+            JaxBackend(model, config.decoding),
             _reader(beside, model, wish=wish, config=config),
             text,
             vocabulary=model.vocabularies.source,
@@ -156,11 +156,11 @@ def export(
                 unsaid=model.vocabularies.target.pieces((PAD, BOS)),
                 params_sha256=fingerprint_params(model.params),
                 vocabulary_sha256=model.vocabularies.fingerprint,
-                versions=facts.versions(),
+                versions=provenance.versions(),
             )
         )
         (beside / "README.md").write_bytes(card.encode(errors="backslashreplace"))
-        facts.write_sums(beside)
+        provenance.write_sha256sums(beside)
     return found
 
 
@@ -169,12 +169,17 @@ def _in_float32(config: Config) -> nn.Module:
     return make_module(network)
 
 
-def _positions(wish: Wish, config: Config) -> int:
+def _positions(wish: ExportSpec, config: Config) -> int:
     return written_positions(config) if wish.form == "ctranslate2" else 0
 
 
 def _write(
-    to: Path, model: Model, *, wish: Wish, config: Config, origin: dict[str, object]
+    to: Path,
+    model: TranslationModel,
+    *,
+    wish: ExportSpec,
+    config: Config,
+    origin: dict[str, object],
 ) -> None:
     if wish.form == "ctranslate2":
         write_ctranslate2(
@@ -185,7 +190,7 @@ def _write(
             quantization=wish.quantization,
         )
         return
-    write_model(
+    save_model_dir(
         to,
         model.params,
         vocabularies=model.vocabularies,
@@ -196,7 +201,9 @@ def _write(
     )
 
 
-def _reader(directory: Path, model: Model, *, wish: Wish, config: Config) -> Engine:
+def _reader(
+    directory: Path, model: TranslationModel, *, wish: ExportSpec, config: Config
+) -> Backend:
     """Loads what was written, as others will."""
     if wish.form == "ctranslate2":
         return CTranslate2Engine(
@@ -207,7 +214,7 @@ def _reader(directory: Path, model: Model, *, wish: Wish, config: Config) -> Eng
         )
     written = load_for_export(Workdir(directory), checkpoint="last", config=config)
     _require_same(model.params, written.params)
-    return JaxEngine(written, config.decoding)
+    return JaxBackend(written, config.decoding)
 
 
 def _require_same(params: Params, written: Params) -> None:
@@ -222,7 +229,7 @@ def _require_same(params: Params, written: Params) -> None:
         )
 
 
-def _change(wish: Wish) -> str:
+def _change(wish: ExportSpec) -> str:
     if wish.quantization != "float32":
         return (
             "Use --quantization=float32, or a model that was trained for longer; if "

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora import train_and_dev
-from t2t_jax.exporting.comparison import TIE, Comparison
-from t2t_jax.exporting.facts import SUMS, languages_of
+from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.exporting.verification import TIE, Comparison
+from t2t_jax.inference.provenance import SHA256SUMS, languages_of
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 
@@ -70,7 +70,7 @@ class Facts:
       name: of the directory.
       form: model_dir, safetensors or ctranslate2.
       config: of the model.
-      origin: from `facts.origin_of`.
+      origin: from `facts.provenance_of`.
       comparison: what the check of the export has shown.
       quantization: what the numbers are written as.
       max_bleu_loss: by how much the export's BLEU was allowed to be lower.
@@ -98,9 +98,6 @@ class Facts:
 def model_card(facts: Facts) -> str:
     """Writes the card.
 
-    Args:
-      facts: all that it says.
-
     Returns:
       Markdown.
     """
@@ -111,7 +108,7 @@ def model_card(facts: Facts) -> str:
         f"## Training\n\n{_table(_training(facts))}",
         f"## Scores\n\n{_scores(facts.origin)}",
         f"## Checked\n\n{_checked(facts)}",
-        f"## Files\n\n`sha256sum --check {SUMS}` says whether they are whole.\n",
+        f"## Files\n\n`sha256sum --check {SHA256SUMS}` says whether they are whole.\n",
     ]
     return "\n".join(sections)
 

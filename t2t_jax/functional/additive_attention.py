@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.functional.products import product
+from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
@@ -50,7 +50,7 @@ def additive_attention_weights(
     queries_xQx1xDk = jnp.asarray(q_xQxDk)[..., :, None, :]
     keys_x1xKxDk = jnp.asarray(k_xKxDk)[..., None, :, :]
     # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
-    scores_xQxK = product(
+    scores_xQxK = einsum_f32(
         "...d,d->...",
         jnp.tanh(queries_xQx1xDk + keys_x1xKxDk),
         score_Dk,

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.functional.products import product
+from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
@@ -93,7 +93,7 @@ def attention_weights(
     sizes = check_axes(q=(q_xQxDk, "...xQxDk"), k=(k_xKxDk, "...xKxDk"))
     leading = jnp.broadcast_shapes(q_xQxDk.shape[:-2], k_xKxDk.shape[:-2])
     # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
-    scores_xQxK = product(
+    scores_xQxK = einsum_f32(
         "...qd,...kd->...qk",
         jnp.broadcast_to(q_xQxDk, (*leading, *q_xQxDk.shape[-2:])),
         jnp.broadcast_to(k_xKxDk, (*leading, *k_xKxDk.shape[-2:])),

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from t2t_jax.functional.embedding import logits
 from t2t_jax.functional.losses import LossSums, loss_sums
-from t2t_jax.functional.scans import sum_of_parts
+from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
@@ -108,7 +108,7 @@ def _summed(
         y_BxCxD, words_of_chunk = part
         return _of_chunk(y_BxCxD, table_VxD, words_of_chunk, label_smoothing)[1], None
 
-    added: LossSums = sum_of_parts(sums, (y_NxBxCxD, words))[0]
+    added: LossSums = scan_sum(sums, (y_NxBxCxD, words))[0]
     return added
 
 
@@ -126,9 +126,7 @@ def _forward(
         )
         return (sums, of_table_VxD), of_y_BxCxD
 
-    (sums, of_table_VxD), of_y_NxBxCxD = sum_of_parts(
-        sums_and_gradient, (y_NxBxCxD, words)
-    )
+    (sums, of_table_VxD), of_y_NxBxCxD = scan_sum(sums_and_gradient, (y_NxBxCxD, words))
     return sums, (of_y_NxBxCxD, of_table_VxD)
 
 

@@ -7,7 +7,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.functional.products import product
+from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.types import Array
 
 
@@ -54,5 +54,5 @@ def logits(y_xD: Array, table_VxD: Array) -> jax.Array:
     # of all tokens: with several leading axes XLA:CPU takes twice as long for the
     # gradients.
     y_LxD = jnp.asarray(y_xD).reshape(-1, y_xD.shape[-1])
-    logits_LxV = product("ld,vd->lv", y_LxD, table_VxD, dtype=jnp.float32)
+    logits_LxV = einsum_f32("ld,vd->lv", y_LxD, table_VxD, dtype=jnp.float32)
     return logits_LxV.reshape(*y_xD.shape[:-1], -1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.functional.products import product
+from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.types import Array
 
 
@@ -56,7 +56,7 @@ def _affine(x_xD: Array, w_DxE: Array, b_E: Array) -> jax.Array:
     # One product of all tokens: with several leading axes XLA:CPU copies more for the
     # gradients, and the network takes a fifth longer.
     x_LxD = jnp.asarray(x_xD).reshape(-1, x_xD.shape[-1])
-    y_LxE = product("ld,de->le", x_LxD, w_DxE)
+    y_LxE = einsum_f32("ld,de->le", x_LxD, w_DxE)
     y_xE = y_LxE.reshape(*x_xD.shape[:-1], w_DxE.shape[-1])
     # Cast after it is spread out: its gradient sums over all tokens, in its own dtype.
     return y_xE + jnp.broadcast_to(b_E, y_xE.shape).astype(y_xE.dtype)

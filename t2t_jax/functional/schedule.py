@@ -15,7 +15,6 @@ def inverse_square_root(
 
     Args:
       step: optimizer step, counted from 1.
-      d_model: width of the model.
       warmup_steps: optimizer steps until the peak; at least 1.
       peak: the learning rate at `warmup_steps`, the highest of all. None: that of
         equation 3, (d_model * warmup_steps)^-0.5.

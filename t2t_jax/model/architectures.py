@@ -10,15 +10,16 @@ import dataclasses
 
 from flax import linen as nn
 
-from t2t_jax.model import counting, rnn_counting
+from t2t_jax.model import counting
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
     resolve_attention,
     resolve_compute_dtype,
 )
-from t2t_jax.model.rnn import RNN
-from t2t_jax.model.rnn_step_model import RNNStepModel
+from t2t_jax.model.rnn import counting as rnn_counting
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Params, StepModel
@@ -55,7 +56,6 @@ def make_step_model(module: nn.Module, params: Params) -> StepModel:
     """Binds a module from `make_module` to its parameters, for decoding.
 
     Args:
-      module: the model.
       params: nested dict of float32 arrays.
 
     Raises:
@@ -93,8 +93,6 @@ def training_flops(
 
     Args:
       config: of the Transformer or of the recurrent baseline.
-      source_length: subwords of the source.
-      target_length: subwords of the target.
 
     Returns:
       The numbers, by part, and their `total`.

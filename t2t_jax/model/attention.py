@@ -14,10 +14,10 @@ from t2t_jax.functional.attention import (
     can_be_fused,
     fused_attention,
 )
-from t2t_jax.functional.products import product
-from t2t_jax.model.cache import KeysValues
+from t2t_jax.functional.einsum import einsum_f32
+from t2t_jax.model.cache import KVPair
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.precision import attention_kernel
+from t2t_jax.model.platform import attention_kernel
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -46,7 +46,7 @@ class Projection(nn.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Multiplies by the kernel, in the dtype of `x`."""
-        return product(self.equation, x, self.kernel)
+        return einsum_f32(self.equation, x, self.kernel)
 
 
 class MultiHeadAttention(nn.Module):
@@ -76,7 +76,7 @@ class MultiHeadAttention(nn.Module):
         self.output = Projection((heads, d_v, d_model), 2, "bhlk,hkd->bld")
         self.dropout = Dropout(config.attention_dropout)
 
-    def keys_values(self, x_BxKxD: jax.Array) -> KeysValues:
+    def keys_values(self, x_BxKxD: jax.Array) -> KVPair:
         """Projects what is to be looked at.
 
         Args:
@@ -85,12 +85,12 @@ class MultiHeadAttention(nn.Module):
         Returns:
           Keys [B, H, K, Dk] and values [B, H, K, Dv].
         """
-        return KeysValues(self.key(x_BxKxD), self.value(x_BxKxD))
+        return KVPair(self.key(x_BxKxD), self.value(x_BxKxD))
 
     def __call__(
         self,
         x_BxQxD: jax.Array,
-        keys_values: KeysValues,
+        keys_values: KVPair,
         *,
         mask_Bx1xQxK: jax.Array,
         rows_B: Array | None,
@@ -131,20 +131,19 @@ class MultiHeadAttention(nn.Module):
             )
         return self.output(context_BxHxQxDv)
 
-    def append(
+    def append_to_cache(
         self,
-        past: KeysValues,
+        past: KVPair,
         x_BxWxD: jax.Array,
         position: Array,
         *,
         parents_BxW: Array | None = None,
-    ) -> KeysValues:
+    ) -> KVPair:
         """Adds the keys and values of one position to those of each beam's past.
 
         Args:
           past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv]; K is the room.
           x_BxWxD: [B, W, D] the layer's input at `position`.
-          position: scalar integer below K.
           parents_BxW: [B, W] the beam of the past that each beam continues; None: its
             own.
 
@@ -153,10 +152,10 @@ class MultiHeadAttention(nn.Module):
         """
         new = self.keys_values(x_BxWxD)
         write = functools.partial(_write, position=position, parents_BxW=parents_BxW)
-        return KeysValues(write(past.keys, new.keys), write(past.values, new.values))
+        return KVPair(write(past.keys, new.keys), write(past.values, new.values))
 
-    def look_back(
-        self, x_BxWxD: jax.Array, past: KeysValues, position: Array
+    def attend_to_cache(
+        self, x_BxWxD: jax.Array, past: KVPair, position: Array
     ) -> jax.Array:
         """Looks from each beam's newest position at its own past.
 
@@ -164,7 +163,6 @@ class MultiHeadAttention(nn.Module):
           x_BxWxD: [B, W, D] the layer's input at `position`.
           past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], filled up to and
             with `position`.
-          position: scalar integer below K.
 
         Returns:
           [B, W, D]

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.precision import compute_dtype
-from t2t_jax.model.rows import check_length
+from t2t_jax.model.input_defaults import check_positions
+from t2t_jax.model.platform import compute_dtype
 from t2t_jax.types import Array
 
 
-class KeysValues(NamedTuple):
+class KVPair(NamedTuple):
     """What attention looks at: projected once, looked at as often as needed.
 
     Attributes:
@@ -25,7 +25,7 @@ class KeysValues(NamedTuple):
     values: jax.Array
 
 
-class CrossMemory(NamedTuple):
+class CrossKV(NamedTuple):
     """The memory as the decoder reads it: projected once for each sentence.
 
     Attributes:
@@ -33,7 +33,7 @@ class CrossMemory(NamedTuple):
       segments: [B, S] the source's segment numbers.
     """
 
-    layers: tuple[KeysValues, ...]
+    layers: tuple[KVPair, ...]
     segments: jax.Array
 
 
@@ -48,21 +48,18 @@ class Cache(NamedTuple):
         None: its own.
     """
 
-    memory: CrossMemory
-    past: tuple[KeysValues, ...]
+    memory: CrossKV
+    past: tuple[KVPair, ...]
     parents: Array | None = None
 
 
-def empty_past(
+def empty_cache(
     config: TransformerConfig, batch: int, *, num_beams: int, length: int
-) -> tuple[KeysValues, ...]:
+) -> tuple[KVPair, ...]:
     """Makes room for `length` target positions of every beam.
 
     Args:
-      config: of the model.
-      batch: B, number of sentences.
       num_beams: W, number of beams a sentence.
-      length: number of positions.
 
     Returns:
       For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv] in the
@@ -71,11 +68,11 @@ def empty_past(
     Raises:
       ValueError: there are not so many learned positions.
     """
-    check_length(config, length)
+    check_positions(config, length)
     room = (batch, config.num_heads, num_beams, length)
     dtype = compute_dtype(config)
     return tuple(
-        KeysValues(
+        KVPair(
             jnp.zeros((*room, config.d_k), dtype),
             jnp.zeros((*room, config.d_v), dtype),
         )
@@ -83,7 +80,7 @@ def empty_past(
     )
 
 
-def same_beams(parents_BxW: Array) -> jax.Array:
+def identity_parents(parents_BxW: Array) -> jax.Array:
     """Names each beam as its own parent.
 
     Args:
@@ -93,7 +90,7 @@ def same_beams(parents_BxW: Array) -> jax.Array:
       [B, W] int32.
 
     Example:
-      >>> same_beams(jnp.array([[1, 1, 0]])).tolist()
+      >>> identity_parents(jnp.array([[1, 1, 0]])).tolist()
       [[0, 1, 2]]
     """
     beams_W = jnp.arange(parents_BxW.shape[1], dtype=jnp.int32)

@@ -54,9 +54,6 @@ class FlopCount(NamedTuple):
 def count_parameters(config: TransformerConfig) -> ParameterCount:
     """Counts the parameters of a model, each matrix once however often it is used.
 
-    Args:
-      config: of the model.
-
     Returns:
       The numbers, by part.
 
@@ -97,9 +94,7 @@ def training_flops(
     are computed; causality would halve a third of 1 %.
 
     Args:
-      config: of the model.
       source_length: subwords of the source, or their average.
-      target_length: subwords of the target.
 
     Returns:
       The numbers, by part. Divided by the length, they are those of a pair of tokens.

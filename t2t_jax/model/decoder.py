@@ -10,7 +10,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
 from t2t_jax.model.attention import MultiHeadAttention
-from t2t_jax.model.cache import Cache, CrossMemory, KeysValues, same_beams
+from t2t_jax.model.cache import Cache, CrossKV, KVPair, identity_parents
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
@@ -39,7 +39,7 @@ class DecoderLayer(nn.Module):
     def __call__(
         self,
         x_BxTxD: jax.Array,
-        memory: KeysValues,
+        memory: KVPair,
         *,
         self_mask_Bx1xTxT: jax.Array,
         cross_mask_Bx1xTxS: jax.Array,
@@ -75,13 +75,13 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x_BxWxD: jax.Array,
-        memory: KeysValues,
+        memory: KVPair,
         *,
         mask_Bx1x1xS: jax.Array,
-        past: KeysValues,
+        past: KVPair,
         position: Array,
         parents_BxW: Array | None = None,
-    ) -> tuple[jax.Array, KeysValues]:
+    ) -> tuple[jax.Array, KVPair]:
         """Computes one layer at one position of every beam.
 
         The beams of a sentence are so many queries to its memory, which need not be
@@ -92,7 +92,6 @@ class DecoderLayer(nn.Module):
           memory: this layer's keys and values of the memory.
           mask_Bx1x1xS: [B, 1, 1, S] True = may look.
           past: this layer's keys and values of earlier positions.
-          position: scalar integer.
           parents_BxW: [B, W] the beam of `past` that each beam continues; None: its
             own.
 
@@ -103,10 +102,10 @@ class DecoderLayer(nn.Module):
 
         def self_attention(x: jax.Array) -> jax.Array:
             nonlocal past
-            past = self.self_attention.append(
+            past = self.self_attention.append_to_cache(
                 past, x, position, parents_BxW=parents_BxW
             )
-            return self.self_attention.look_back(x, past, position)
+            return self.self_attention.attend_to_cache(x, past, position)
 
         y_BxWxD = self._sublayers(
             x_BxWxD,
@@ -122,7 +121,7 @@ class DecoderLayer(nn.Module):
         x_BxTxD: jax.Array,
         self_attention: Callable[[jax.Array], jax.Array],
         *,
-        memory: KeysValues,
+        memory: KVPair,
         cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
     ) -> jax.Array:
@@ -160,17 +159,17 @@ class Decoder(nn.Module):
         if config.norm_position == "pre":
             self.final_norm = LayerNorm(config)
 
-    def read(self, memory_BxSxD: jax.Array, segments_BxS: Array) -> CrossMemory:
+    def project_memory(self, memory_BxSxD: jax.Array, segments_BxS: Array) -> CrossKV:
         """Projects the memory for every layer's cross-attention."""
         layers = tuple(
             layer.cross_attention.keys_values(memory_BxSxD) for layer in self.layer
         )
-        return CrossMemory(layers, jnp.asarray(segments_BxS))
+        return CrossKV(layers, jnp.asarray(segments_BxS))
 
     def __call__(
         self,
         x_BxTxD: jax.Array,
-        memory: CrossMemory,
+        memory: CrossKV,
         *,
         segments_BxT: Array,
         positions_BxT: Array,
@@ -208,7 +207,6 @@ class Decoder(nn.Module):
 
         Args:
           x_BxWxD: [B, W, D] embedded tokens, one for each beam.
-          cache: everything read before.
           position: scalar integer below the cache's length.
 
         Returns:
@@ -231,7 +229,7 @@ class Decoder(nn.Module):
                 parents_BxW=cache.parents,
             )
             new_past.append(past)
-        parents = None if cache.parents is None else same_beams(cache.parents)
+        parents = None if cache.parents is None else identity_parents(cache.parents)
         return self._finish(x_BxWxD), Cache(cache.memory, tuple(new_past), parents)
 
     def _finish(self, x_BxTxD: jax.Array) -> jax.Array:

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
-from t2t_jax.model.cache import Cache, CrossMemory, KeysValues, empty_past
-from t2t_jax.model.rows import check_length
+from t2t_jax.model.cache import Cache, CrossKV, KVPair, empty_cache
+from t2t_jax.model.input_defaults import check_positions
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree
 
@@ -27,7 +27,7 @@ class Past(NamedTuple):
         were never reordered.
     """
 
-    layers: tuple[KeysValues, ...]
+    layers: tuple[KVPair, ...]
     parents: jax.Array | None = None
 
 
@@ -58,7 +58,7 @@ class TransformerStepModel:
         config = self.model.config
         return config.source_vocab_size or config.vocab_size
 
-    def encode(self, source_BxS: Array) -> CrossMemory:
+    def encode(self, source_BxS: Array) -> CrossKV:
         """Reads source tokens once, up to each layer's keys and values.
 
         Args:
@@ -67,27 +67,25 @@ class TransformerStepModel:
         Returns:
           Arrays that start with axis B, none repeated for beams.
         """
-        memory: CrossMemory = self._apply(_read, source_BxS)
+        memory: CrossKV = self._apply(_read, source_BxS)
         return memory
 
-    def init_cache(self, memory: CrossMemory, num_beams: int, length: int) -> Past:
+    def init_cache(self, memory: CrossKV, num_beams: int, length: int) -> Past:
         """Makes room for the past of every beam.
 
         Args:
           memory: from `encode`.
-          num_beams: W.
-          length: number of target positions.
 
         Returns:
           Zeros.
         """
         batch = memory.segments.shape[0]
         return Past(
-            empty_past(self.model.config, batch, num_beams=num_beams, length=length)
+            empty_cache(self.model.config, batch, num_beams=num_beams, length=length)
         )
 
     def step(
-        self, tokens_BxW: Array, memory: CrossMemory, cache: Past, position: Array
+        self, tokens_BxW: Array, memory: CrossKV, cache: Past, position: Array
     ) -> tuple[jax.Array, Past]:
         """Reads one token of every beam at `position`.
 
@@ -135,7 +133,7 @@ class TransformerStepModel:
         Raises:
           ValueError: `length` would cut the past off.
         """
-        check_length(self.model.config, length)
+        check_positions(self.model.config, length)
         more = length - cache.layers[0].keys.shape[3]
         if more < 0:
             raise ValueError(
@@ -143,7 +141,7 @@ class TransformerStepModel:
                 "the cache has room for. Pass a greater length."
             )
         widths = ((0, 0), (0, 0), (0, 0), (0, more), (0, 0))
-        grown: tuple[KeysValues, ...] = jax.tree.map(
+        grown: tuple[KVPair, ...] = jax.tree.map(
             lambda x: jnp.pad(x, widths), cache.layers
         )
         return cache._replace(layers=grown)
@@ -152,8 +150,8 @@ class TransformerStepModel:
         return self.model.apply({"params": self.params}, *args, method=method)
 
 
-def _read(model: Transformer, source_BxS: Array) -> CrossMemory:
+def _read(model: Transformer, source_BxS: Array) -> CrossKV:
     """Encodes, and projects the memory for the decoder, in one pass."""
     segments_BxS = segments_of(source_BxS)
     memory_BxSxD = model.encode(source_BxS, source_segments=segments_BxS)
-    return model.decoder.read(memory_BxSxD, segments_BxS)
+    return model.decoder.project_memory(memory_BxSxD, segments_BxS)

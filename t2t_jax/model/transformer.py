@@ -8,13 +8,12 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
-from t2t_jax.model.cache import Cache, empty_past
-from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.config_checks import require_config
+from t2t_jax.model.cache import Cache, empty_cache
+from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.embedding import Embedding, Head, declare_matrices
 from t2t_jax.model.encoder import Encoder
-from t2t_jax.model.rows import dropout_rows, fill_in
+from t2t_jax.model.input_defaults import default_segments_and_positions, dropout_rows
 from t2t_jax.types import Array
 
 
@@ -128,7 +127,6 @@ class Transformer(nn.Module):
           source_segments: [B, S]
           source_positions: [B, S]
           rows: [B]
-          deterministic: False drops out.
 
         Returns:
           memory: [B, S, D] in the compute dtype.
@@ -142,7 +140,7 @@ class Transformer(nn.Module):
             source_positions=(source_positions, "BxS"),
             rows=(rows, "B"),
         )
-        segments, positions = fill_in(
+        segments, positions = default_segments_and_positions(
             self.config, source, source_segments, positions_BxL=source_positions
         )
         return self.encoder(
@@ -173,7 +171,6 @@ class Transformer(nn.Module):
           target_segments: [B, T] as in `__call__`, like all that follows.
           target_positions: [B, T]
           rows: [B]
-          deterministic: False drops out.
 
         Returns:
           logits: [B, T, V] float32.
@@ -189,12 +186,12 @@ class Transformer(nn.Module):
             target_positions=(target_positions, "BxT"),
             rows=(rows, "B"),
         )
-        segments, positions = fill_in(
+        segments, positions = default_segments_and_positions(
             self.config, target_inputs, target_segments, positions_BxL=target_positions
         )
         y_BxTxD = self.decoder(
             self.target_embedding(target_inputs),
-            self.decoder.read(jnp.asarray(memory), source_segments),
+            self.decoder.project_memory(jnp.asarray(memory), source_segments),
             segments_BxT=segments,
             positions_BxT=positions,
             rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
@@ -224,8 +221,10 @@ class Transformer(nn.Module):
             source_segments=(source_segments, "BxS"),
         )
         batch = memory.shape[0]
-        past = empty_past(self.config, batch, num_beams=num_beams, length=length)
-        return Cache(self.decoder.read(jnp.asarray(memory), source_segments), past)
+        past = empty_cache(self.config, batch, num_beams=num_beams, length=length)
+        return Cache(
+            self.decoder.project_memory(jnp.asarray(memory), source_segments), past
+        )
 
     def step(
         self, tokens: Array, cache: Cache, position: Array | int

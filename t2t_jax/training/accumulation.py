@@ -14,14 +14,14 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_jax.functional.scans import sum_of_parts
+from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.types import Array, Batch, Params, PyTree
 
 Aux = TypeVar("Aux")
 
 
-class Split(NamedTuple):
+class MicroBatching(NamedTuple):
     """How a step takes its batch apart.
 
     Attributes:
@@ -37,31 +37,29 @@ class Split(NamedTuple):
     loss_chunks: int = 1
 
     @classmethod
-    def of(cls, config: TrainingConfig, micro_batches: int) -> Split:
+    def of(cls, config: TrainingConfig, micro_batches: int) -> MicroBatching:
         """Takes what the configuration says, but for the number of micro-batches."""
         return cls(micro_batches, config.gradient_dtype, config.loss_chunks)
 
 
-WHOLE = Split()
+NO_MICRO_BATCHING = MicroBatching()
 
 
-def gradient_of_sums(
+def accumulate_gradients(
     sums: Callable[[Params, Batch], tuple[jax.Array, Aux]],
     params: Params,
     batch: Batch,
     *,
     mesh: Mesh,
-    split: Split = WHOLE,
+    split: MicroBatching = NO_MICRO_BATCHING,
 ) -> tuple[Params, Aux]:
     """Differentiates a sum over the rows of a batch; to be called under `jax.jit`.
 
     Args:
       sums: (params, rows) -> (what is differentiated, other sums); both are sums over
         the rows, so that those of a batch are those of its parts added up.
-      params: nested dict of arrays.
       batch: B rows, divisible by the row shards of `mesh` times the micro-batches.
       mesh: the devices over which the rows are split.
-      split: how.
 
     Returns:
       The gradient by `params`, and the other sums.
@@ -106,7 +104,7 @@ def _added_up(
         inside, part = jax.lax.optimization_barrier((params, part))
         return found(inside, part), None
 
-    return sum_of_parts(of_part, parts)[0]
+    return scan_sum(of_part, parts)[0]
 
 
 def _sum_of_shards(gradients: jax.Array, exchange: Any) -> jax.Array:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import jax
 from jax.sharding import Mesh
 
-from t2t_jax.parallelism.mesh import row_shards, row_share, rows_for
-from t2t_jax.types import Share
+from t2t_jax.sharding.mesh import local_batch_shard, round_up_rows, row_shards
+from t2t_jax.types import BatchShard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +27,20 @@ class BatchLayout:
     micro_batches: int = 1
 
     @property
-    def share(self) -> Share:
+    def share(self) -> BatchShard:
         """The part of every batch that this process holds."""
-        return row_share(self.mesh, process=jax.process_index())
+        return local_batch_shard(self.mesh, process=jax.process_index())
 
     @property
     def row_multiple(self) -> int:
         """What the rows of every batch are a multiple of."""
-        return rows_for(self.mesh, 1, micro_batches=self.micro_batches)
+        return round_up_rows(self.mesh, 1, micro_batches=self.micro_batches)
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
         """The shapes of the batches, with the empty rows that make them divide."""
         return [
-            (rows_for(self.mesh, rows, micro_batches=self.micro_batches), length)
+            (round_up_rows(self.mesh, rows, micro_batches=self.micro_batches), length)
             for rows, length in self.planned
         ]
 
@@ -49,7 +49,7 @@ class BatchLayout:
 
         Example:
           >>> import jax
-          >>> from t2t_jax.parallelism.mesh import make_mesh
+          >>> from t2t_jax.sharding.mesh import make_mesh
           >>> mesh = make_mesh(jax.devices()[:1])
           >>> print(BatchLayout(planned=[(9, 8)], mesh=mesh, micro_batches=2).text())
           1 device x 2 micro-batches x 40 = 80 tokens a side
@@ -59,7 +59,7 @@ class BatchLayout:
         rows, length = max(self.shapes, key=lambda shape: shape[0] * shape[1])
         most = "at most " * (len(self.planned) > 1)
         parts = row_shards(self.mesh)
-        micro = counted(self.micro_batches, "micro-batch")
+        micro = pluralize(self.micro_batches, "micro-batch")
         lines = [
             f"{_devices(self.mesh)} x {micro} x "
             f"{rows * length // (parts * self.micro_batches):,} = "
@@ -79,7 +79,7 @@ class BatchLayout:
         return "\n".join(lines)
 
 
-def counted(number: int, thing: str) -> str:
+def pluralize(number: int, thing: str) -> str:
     """Counts things, in words.
 
     Example:
@@ -92,8 +92,8 @@ def counted(number: int, thing: str) -> str:
 
 def _devices(mesh: Mesh) -> str:
     """Names the parts of the devices that read rows of their own."""
-    named = counted(mesh.size, "device")
+    named = pluralize(mesh.size, "device")
     if row_shards(mesh) == mesh.shape["data"] == mesh.size:
         return named
     sizes = ", ".join(f"{axis} {size}" for axis, size in mesh.shape.items())
-    return f"{named} ({sizes}): {counted(row_shards(mesh), 'part')}"
+    return f"{named} ({sizes}): {pluralize(row_shards(mesh), 'part')}"

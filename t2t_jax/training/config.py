@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from t2t_jax.errors import Problems
+from t2t_jax.errors import ErrorCollector
 
 GRADIENT_DTYPES = ("float32", "bfloat16")
 ON_NONFINITE = ("skip", "stop")
@@ -41,14 +41,14 @@ class OptimizerConfig:
     epsilon: float = 1e-9
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
+        problems = ErrorCollector()
+        problems.check(
             self.warmup_steps >= 1,
             f"optimizer.warmup_steps={self.warmup_steps} must be at least 1. "
             "Change config.optimizer.warmup_steps.",
         )
         problems.limit("optimizer.warmup_steps", self.warmup_steps, _MOST_WARMUP)
-        problems.require(
+        problems.check(
             0 <= self.peak_learning_rate < math.inf,
             f"optimizer.peak_learning_rate={self.peak_learning_rate} must be a "
             "positive number, or 0 for the paper's. "
@@ -56,12 +56,12 @@ class OptimizerConfig:
         )
         for name in ("beta1", "beta2"):
             value = getattr(self, name)
-            problems.require(
+            problems.check(
                 0 <= value < 1,
                 f"optimizer.{name}={value} must lie in [0, 1). "
                 f"Change config.optimizer.{name}.",
             )
-        problems.require(
+        problems.check(
             0 < self.epsilon < math.inf,
             f"optimizer.epsilon={self.epsilon} must be a positive number. "
             "Change config.optimizer.epsilon.",
@@ -109,33 +109,33 @@ class TrainingConfig:
     pause_timeout: float = 3600.0
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
+        problems = ErrorCollector()
+        problems.check(
             0 <= self.label_smoothing < 1,
             f"training.label_smoothing={self.label_smoothing} must lie in [0, 1) "
             "(§5.4). Change config.training.label_smoothing.",
         )
-        problems.require(
+        problems.check(
             self.micro_batches >= 0,
             f"training.micro_batches={self.micro_batches} must be at least 1, or 0 "
             "for as many as memory asks for. Change config.training.micro_batches.",
         )
-        problems.require(
+        problems.check(
             self.gradient_dtype in GRADIENT_DTYPES,
             f"training.gradient_dtype={self.gradient_dtype!r} must be one of "
             f"{', '.join(GRADIENT_DTYPES)}. Change config.training.gradient_dtype.",
         )
-        problems.require(
+        problems.check(
             self.loss_chunks >= 1,
             f"training.loss_chunks={self.loss_chunks} must be at least 1: parts of "
             "each row. Change config.training.loss_chunks.",
         )
-        problems.require(
+        problems.check(
             self.on_nonfinite in ON_NONFINITE,
             f"training.on_nonfinite={self.on_nonfinite!r} must be one of "
             f"{', '.join(ON_NONFINITE)}. Change config.training.on_nonfinite.",
         )
-        problems.require(
+        problems.check(
             self.max_bad_steps >= 1,
             f"training.max_bad_steps={self.max_bad_steps} must be at least 1. "
             "Change config.training.max_bad_steps.",
@@ -143,14 +143,14 @@ class TrainingConfig:
         self._check_limits(problems)
         for name in ("skip_gradient_norm", "step_timeout", "pause_timeout"):
             value = getattr(self, name)
-            problems.require(
+            problems.check(
                 0 <= value < math.inf,
                 f"training.{name}={value} must be 0 (off) or more. "
                 f"Change config.training.{name}.",
             )
         problems.raise_if_any()
 
-    def _check_limits(self, problems: Problems) -> None:
+    def _check_limits(self, problems: ErrorCollector) -> None:
         """Checks that nothing is absurdly large."""
         problems.limit("training.micro_batches", self.micro_batches, _MOST_PARTS)
         problems.limit("training.loss_chunks", self.loss_chunks, _MOST_PARTS)
@@ -176,13 +176,13 @@ class LoggingConfig:
     every_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
+        problems = ErrorCollector()
+        problems.check(
             self.every_steps >= 1,
             f"logging.every_steps={self.every_steps} must be at least 1. "
             "Change config.logging.every_steps.",
         )
-        problems.require(
+        problems.check(
             0 <= self.every_seconds < math.inf,
             f"logging.every_seconds={self.every_seconds} must be 0 or more. "
             "Change config.logging.every_seconds.",
@@ -202,8 +202,8 @@ class ProfileConfig:
     steps: str = ""
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.require(
+        problems = ErrorCollector()
+        problems.check(
             not self.steps or 1 <= len(self.span) <= _MOST_PROFILED,
             f'profile.steps={self.steps!r} must be "first:last" with '
             f"1 <= first <= last, at most {_MOST_PROFILED} steps in all, or empty for "

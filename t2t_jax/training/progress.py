@@ -11,7 +11,7 @@ Record = dict[str, Any]
 """What a run says of itself: JSON values, with `step` and `kind` among them."""
 
 
-class Progress(NamedTuple):
+class RunProgress(NamedTuple):
     """Where a run stands; saved with every checkpoint.
 
     Attributes:
@@ -24,7 +24,8 @@ class Progress(NamedTuple):
         resumed run writes the record that it would have written; () for none.
         (A record's gradient norm is that of its last update.)
       gradient_norm: of the last update.
-      skipped: steps of the run that made no update; see `training.step.guarded`.
+      skipped: steps of the run that made no update; see
+      `training.step.skip_bad_updates`.
       skipped_in_a_row: how many of them are the last steps made.
       pending: the kinds of the checkpoint of this very step, if the evaluation after
         it was given up for a signal and has to be made up for; () as a rule.

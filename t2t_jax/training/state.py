@@ -10,7 +10,7 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh
 
-from t2t_jax.parallelism.sharding import shardings_for
+from t2t_jax.sharding.rules import shardings_for
 from t2t_jax.types import Params, PyTree
 
 
@@ -36,8 +36,6 @@ def init_state(
     """Draws the parameters and starts the optimizer; to be called under `jax.jit`.
 
     Args:
-      module: takes (source_BxS, target_inputs_BxT).
-      optimizer: the Optax transformation.
       key: PRNG key of the parameters.
     """
     token = jnp.ones((1, 1), jnp.int32)
@@ -51,8 +49,6 @@ def state_shardings(
     """Says on which devices each array of a state lives.
 
     Args:
-      state: arrays, or their shapes.
-      mesh: the devices.
       shard_optimizer: whether the moments are split over the axis `data` too, while
         the parameters are not ("ZeRO-1").
 

@@ -12,10 +12,14 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh
 
-from t2t_jax.parallelism.faults import poison
-from t2t_jax.parallelism.sharding import batch_sharding, replicated
-from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
-from t2t_jax.training.batch_sums import batch_sums
+from t2t_jax.runtime.fault_injection import maybe_inject_nan
+from t2t_jax.sharding.rules import batch_sharding, replicated
+from t2t_jax.training.accumulation import (
+    NO_MICRO_BATCHING,
+    MicroBatching,
+    accumulate_gradients,
+)
+from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import Batch, Params
@@ -27,7 +31,7 @@ class StepOutput(NamedTuple):
     Attributes:
       sums: of the batch, before the update.
       gradient_norm: global L2 norm of the gradient of the mean loss.
-      applied: bool scalar, whether there was an update; see `guarded`.
+      applied: bool scalar, whether there was an update; see `skip_bad_updates`.
     """
 
     sums: Sums
@@ -48,18 +52,14 @@ def train_step(
     optimizer: optax.GradientTransformation,
     label_smoothing: float,
     mesh: Mesh,
-    split: Split = WHOLE,
+    split: MicroBatching = NO_MICRO_BATCHING,
 ) -> tuple[TrainState, StepOutput]:
     """Updates the parameters once.
 
     Args:
-      state: before the update.
-      batch: the global batch.
       key: the run's dropout key; the step's own is folded from it and `state.step`.
-      module: the model.
       optimizer: the Optax transformation whose state `state.optimizer` is.
       label_smoothing: mass spread over the vocabulary.
-      mesh: the devices.
       split: how the batch is taken apart; it changes nothing but the order of sums.
 
     Returns:
@@ -71,7 +71,7 @@ def train_step(
     dropout_key = jax.random.fold_in(key, state.step)
 
     def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
-        sums = batch_sums(
+        sums = forward_loss(
             module,
             params,
             rows,
@@ -79,10 +79,10 @@ def train_step(
             dropout_key=dropout_key,
             loss_chunks=split.loss_chunks,
         )
-        loss = poison(jnp.asarray(sums.loss), state.step)
+        loss = maybe_inject_nan(jnp.asarray(sums.loss), state.step)
         return loss, sums._replace(loss=loss)
 
-    gradient, sums = gradient_of_sums(
+    gradient, sums = accumulate_gradients(
         loss_and_sums, state.params, batch, mesh=mesh, split=split
     )
     # A batch of nothing but padding must not divide by zero.
@@ -94,7 +94,7 @@ def train_step(
     return TrainState(state.step + 1, params, moments), output
 
 
-def guarded(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
+def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
     """Keeps of a step's updates those that are worth having.
 
     Args:
@@ -141,7 +141,6 @@ def compile_step(
       state: the shapes of the state.
       batch_shape: (B, L) of the global batch, alike on both sides.
       mesh: the devices; the batch is split over its row axes.
-      shard_optimizer: as in `state_shardings`.
 
     Returns:
       The compiled function; its state argument is donated.
@@ -171,8 +170,6 @@ def lower_step(
       step: as in `compile_step`, like all the others.
       state: the shapes of the state.
       batch_shape: (B, L) of the global batch.
-      mesh: the devices.
-      shard_optimizer: as in `state_shardings`.
     """
     places = state_shardings(state, mesh, shard_optimizer=shard_optimizer)
     everywhere = replicated(mesh)

@@ -27,11 +27,19 @@ METHODS = [
 
 # What only the command line calls, so that its errors may name flags.
 OF_THE_COMMAND_LINE = (
-    *("cli/", "main.py", "averages.py", "checkpointing/averaging.py"),
-    *("checkpointing/spacing.py", "exporting/", "evaluation/paper_bleu.py"),
-    *("parallelism/clusters.py", "parallelism/meeting.py", "training/guard.py"),
+    *("cli/", "main.py", "inference/average.py", "checkpointing/averaging.py"),
+    *("checkpointing/averaging.py", "exporting/", "evaluation/paper_bleu.py"),
+    *(
+        "distributed/cluster_env.py",
+        "distributed/rendezvous.py",
+        "training/health/stop_signals.py",
+    ),
     # These name commands to run in a shell.
-    *("training/bad_steps.py", "training/profile.py", "data/tfds_corpus.py"),
+    *(
+        "training/skipped_steps.py",
+        "training/profiling/profiler.py",
+        "data/corpora/tfds.py",
+    ),
 )
 
 
@@ -47,7 +55,10 @@ def mentions_any(hint):
 
 
 def returned(function):
-    names = {**vars(sys.modules[function.__module__]), "Model": t2t_jax.Model}
+    names = {
+        **vars(sys.modules[function.__module__]),
+        "Model": t2t_jax.TranslationModel,
+    }
     wanted = {"return": function.__annotations__["return"]}
     carrier = type("Carrier", (), {"__annotations__": wanted})
     return typing.get_type_hints(carrier, globalns=names)["return"]
@@ -92,7 +103,7 @@ def test_messages_that_python_users_meet_name_arguments_and_no_flags():
     # Advice to run the command line, and what only the command line shows, may name
     # them.
     flags = re.compile(r"--(?!mode=recover)[a-z]{2}|same command\b")
-    shown = ("description/size_advice.py", "training/estimate.py", "interrupts.py")
+    shown = ("run/size_advice.py", "run/time_estimate.py", "runtime/interrupts.py")
     wrong = {
         str(path): names
         for path in FILES

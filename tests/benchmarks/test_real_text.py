@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from real_text import padded, shifted_right, sorted_batches
 
-from t2t_jax.data.token_side import TokenSide
+from t2t_jax.data.token_cache.token_cache import TokenSide
 
 TOKENS = 97
 

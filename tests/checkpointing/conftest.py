@@ -4,7 +4,7 @@ import jax
 import pytest
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.sharding.mesh import make_mesh
 from tests.checkpointing.small_states import save
 
 

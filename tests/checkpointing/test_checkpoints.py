@@ -13,9 +13,9 @@ from jax.sharding import PartitionSpec as P
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.errors import DataError
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.parallelism.sharding import shardings_for
+from t2t_jax.sharding.config import MeshConfig
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.rules import shardings_for
 from tests.checkpointing.small_states import like, params_of, save, trained
 
 RULES = (("kernel", ("d_model", "")), (".*", ()))
@@ -31,7 +31,7 @@ def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
         3, params=scattered[0], optimizer=scattered[1], meta={"kinds": ["final"]}
     )
     checkpoints.wait()
-    *restored, meta = checkpoints.training(
+    *restored, meta = checkpoints.restore_training(
         3, params=like(params, one), optimizer=like(state, one)
     )
     restored = tuple(restored)
@@ -40,7 +40,7 @@ def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
     jax.tree.map(np.testing.assert_array_equal, restored, (params, state))
     for leaf in jax.tree.leaves(restored):
         assert leaf.sharding.device_set == {jax.devices()[0]}
-    scattered_again, *_ = checkpoints.training(
+    scattered_again, *_ = checkpoints.restore_training(
         3, params=like(params, seven, rules=RULES), optimizer=like(state, seven)
     )
     assert scattered_again["encoder"]["layer_0"]["kernel"].sharding.spec == P("fsdp")
@@ -120,11 +120,11 @@ def test_a_probe_for_room_leaves_nothing_and_is_no_other_process_s(
     monkeypatch.setattr("shutil.rmtree", lambda path, **_: seen.append(path.name))
     for index in (0, 1):
         monkeypatch.setattr("jax.process_index", lambda index=index: index)
-        checkpoints.require_room(5)
+        checkpoints.check_writable(5)
     assert len(set(seen)) == 2
     monkeypatch.undo()
     checkpoints.save(5, params=params_of(5), optimizer=None, meta={"kinds": []})
-    checkpoints.require_room(6)
+    checkpoints.check_writable(6)
     checkpoints.wait()
     assert checkpoints.steps() == [5]
 
@@ -142,26 +142,26 @@ def test_retention_is_remembered_by_another_process(tmp_path):
 
 @pytest.mark.parametrize(("which", "step"), [("best", 2), ("last", 7), ("3", 3)])
 def test_a_checkpoint_is_chosen_by_name_or_number(chosen, which, step):
-    assert chosen.choose(which) == step
+    assert chosen.resolve_step(which) == step
 
 
 def test_without_a_score_the_best_is_the_last(checkpoints):
     save(checkpoints, 2, "periodic")
     save(checkpoints, 3, "periodic")
-    assert checkpoints.choose("best") == 3
+    assert checkpoints.resolve_step("best") == 3
 
 
 @pytest.mark.parametrize("which", ["5", "-1", "bset", "²", ""])
 def test_an_unknown_checkpoint_is_refused_with_the_steps_there_are(chosen, which):
     with pytest.raises(DataError, match=r"best, last, or .*: 2, 3, 7\."):
-        chosen.choose(which)
+        chosen.resolve_step(which)
 
 
 def test_a_directory_without_checkpoints_says_so_and_is_not_made(tmp_path):
     empty = Checkpoints(tmp_path / "checkpoints")
     assert empty.steps() == []
     with pytest.raises(DataError, match="holds no checkpoint"):
-        empty.choose("best")
+        empty.resolve_step("best")
     assert not (tmp_path / "checkpoints").exists()
 
 
@@ -169,7 +169,7 @@ def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
     save(checkpoints, 5, "final")
     left = checkpoints.directory / "7.orbax-checkpoint-tmp-1700000000"
     shutil.copytree(checkpoints.directory / "5", left)
-    assert Checkpoints(checkpoints.directory).choose("last") == 5
+    assert Checkpoints(checkpoints.directory).resolve_step("last") == 5
     assert left.exists()  # a reader sweeps nothing
     resumed = Checkpoints(checkpoints.directory, keep=2)
     save(resumed, 7, "final")

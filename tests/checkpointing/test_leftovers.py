@@ -1,7 +1,7 @@
 """What Orbax leaves is not heard, and all else is.
 
 Seen to fail: without each of the two conditions of the hook, and with a hook that lets
-nothing through; without `silence` in `reading.py`, tests/faults/ sees the pages.
+nothing through; without `silence_orbax` in `reading.py`, tests/faults/ sees the pages.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from pathlib import Path
 import orbax.checkpoint as ocp
 import pytest
 
-from t2t_jax.checkpointing import leftovers
+from t2t_jax.checkpointing import reader
 
 
 @pytest.fixture
 def heard(monkeypatch):
-    """What reaches the hook that was there before, after two calls of `silence`."""
+    """What reaches the hook from before, after two calls of `silence_orbax`."""
     heard = []
     monkeypatch.setattr(sys, "unraisablehook", heard.append)
-    leftovers.silence()
-    leftovers.silence()
+    reader.silence_orbax()
+    reader.silence_orbax()
     return heard
 
 
@@ -89,7 +89,7 @@ def test_another_error_is_heard(heard):
 def test_python_itself_comes_to_the_hook():
     script = (
         "import sys\n"
-        "from t2t_jax.checkpointing import leftovers\n"
+        "from t2t_jax.checkpointing import reader as leftovers\n"
         "leftovers.silence()\n"
         "class Left:\n"
         "    def __del__(self): raise ValueError('seven')\n"

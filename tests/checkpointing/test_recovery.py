@@ -1,7 +1,7 @@
 """From which checkpoint a run goes on, and what all of its processes do alike.
 
 Seen to fail: without `_set_aside`, without `_require_no_traces`, and where
-`newest_step` waits for nobody.
+`agreed_latest_step` waits for nobody.
 """
 
 from pathlib import Path
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.checkpointing import recovery
-from t2t_jax.checkpointing.damage import DamagedError
-from t2t_jax.checkpointing.recovery import newest_good, newest_step
+from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.checkpointing.recovery import agreed_latest_step, restore_latest_valid
 from t2t_jax.errors import DataError, InputMissingError, UnavailableError
 
 
@@ -26,7 +26,7 @@ class Folder:
     def steps(self):
         return list(self._steps)
 
-    def others(self):
+    def stray_dirs(self):
         return self._others
 
     def quarantine(self, step):
@@ -36,13 +36,13 @@ class Folder:
 
     def restore(self, step):
         if step in self.bad:
-            raise DamagedError(self.directory / str(step), f"reason {step}")
+            raise CorruptCheckpointError(self.directory / str(step), f"reason {step}")
         return f"state {step}"
 
 
 def resume(folder):
     said = []
-    return newest_good(folder, folder.restore, say=said.append), said
+    return restore_latest_valid(folder, folder.restore, say=said.append), said
 
 
 def test_the_newest_is_used_where_it_is_good():
@@ -87,7 +87,7 @@ def test_where_the_machine_fails_nothing_is_set_aside():
         return folder.restore(step)
 
     with pytest.raises(UnavailableError):
-        newest_good(folder, restore, say=print)
+        restore_latest_valid(folder, restore, say=print)
     assert folder.aside == []
 
 
@@ -123,7 +123,7 @@ class Second:
 
     index, count, is_first = 1, 2, False
 
-    def hear(self, name):
+    def receive(self, name):
         return "12"
 
 
@@ -137,17 +137,17 @@ def clock(monkeypatch):
 
 
 def test_the_last_step_is_the_newest_and_without_any_it_is_none():
-    assert newest_step(Lagging([5, 10])) == 10
-    assert newest_step(Lagging([])) == 0
+    assert agreed_latest_step(Lagging([5, 10])) == 10
+    assert agreed_latest_step(Lagging([])) == 0
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_process_waits_until_it_sees_the_step_that_the_first_one_sees():
-    assert newest_step(Lagging([5], [5], [5, 12]), Second()) == 12
+    assert agreed_latest_step(Lagging([5], [5], [5, 12]), Second()) == 12
 
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("seen", [[], [5], [5, 12, 20]])
 def test_one_that_goes_on_seeing_another_is_refused(seen):
     with pytest.raises(InputMissingError, match=r"1 sees .* process 0 sees 12"):
-        newest_step(Lagging(seen), Second())
+        agreed_latest_step(Lagging(seen), Second())

@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.checkpointing.retention import NO_BLEU, bleu, steps_kept
+from t2t_jax.checkpointing.writer import NO_BLEU, bleu, steps_to_keep
 
 
 def periodic(**more):
@@ -16,21 +16,21 @@ def test_a_best_or_stopped_one_is_not_counted_among_the_periodic_ones():
         11: periodic(),
         13: {"kinds": ["stopped"]},
     }
-    assert steps_kept(metas, keep=2) == {3, 5, 11, 13}
+    assert steps_to_keep(metas, keep=2) == {3, 5, 11, 13}
 
 
 def test_of_equal_scores_the_newest_is_the_best():
     metas = {n: periodic(bleu=20.0) for n in (5, 3, 7)}
-    assert steps_kept({**metas, 9: periodic()}, keep=1) == {7, 9}
+    assert steps_to_keep({**metas, 9: periodic()}, keep=1) == {7, 9}
 
 
 def test_what_nobody_can_read_is_kept_and_counts_for_nothing_else():
     metas = {2: None, 3: periodic(), 5: periodic(), 7: None}
-    assert steps_kept(metas, keep=1) == {2, 5, 7}
+    assert steps_to_keep(metas, keep=1) == {2, 5, 7}
 
 
 def test_there_may_be_nothing_to_keep():
-    assert steps_kept({}, keep=3) == set()
+    assert steps_to_keep({}, keep=3) == set()
 
 
 @pytest.mark.parametrize(("meta", "score"), [({"bleu": 0.0}, 0.0), ({}, NO_BLEU)])

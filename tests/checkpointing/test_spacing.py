@@ -1,7 +1,13 @@
 import pytest
 
+from t2t_jax.checkpointing.averaging import (
+    CheckpointInfo,
+    info_from_meta,
+    select,
+    sliding_windows,
+    spacing_units,
+)
 from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.checkpointing.spacing import Mark, mark_of, select, units_of, windows
 from t2t_jax.errors import DataError
 
 
@@ -10,7 +16,7 @@ def marks(*steps, minutes=None, epochs=None, kinds=("periodic",)):
     minutes = minutes or [step**2 for step in steps]
     epochs = epochs or [0] * len(steps)
     places = zip(steps, minutes, epochs, strict=True)
-    return [Mark(*place, kinds=kinds) for place in places]
+    return [CheckpointInfo(*place, kinds=kinds) for place in places]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,7 @@ def test_only_periodic_checkpoints_are_averaged(kinds):
 def test_what_is_refused_is_shown_with_its_gaps_the_rule_and_the_way_out():
     mixed = [*marks(10, 20, 40), *marks(41, kinds=("best", "final"))]
     with pytest.raises(DataError) as caught:
-        select(mixed, ["steps"]).require_faultless()
+        select(mixed, ["steps"]).check_even()
     rule, came, change = caught.value.problems[0].split("\n")
     assert "periodic" in rule
     assert "within 20 % of the median gap" in rule
@@ -113,7 +119,7 @@ def test_what_is_refused_is_shown_with_its_gaps_the_rule_and_the_way_out():
 
 
 def test_what_has_no_fault_is_not_refused():
-    assert select(marks(10, 20, 30), ["steps"]).require_faultless() is None
+    assert select(marks(10, 20, 30), ["steps"]).check_even() is None
 
 
 @pytest.mark.parametrize(
@@ -130,19 +136,19 @@ def test_what_has_no_fault_is_not_refused():
     ],
 )
 def test_the_units_are_those_of_the_intervals_that_are_on(every, units):
-    assert units_of(CheckpointConfig(**every)) == units
+    assert spacing_units(CheckpointConfig(**every)) == units
 
 
 def test_windows_pass_over_what_is_not_periodic():
     run = [*marks(10, 20, 30, 50), *marks(33, 60, kinds=("best",))]
-    found = windows(run, ["steps"], last=3)
+    found = sliding_windows(run, ["steps"], last=3)
     assert [window.steps for window in found] == [(10, 20, 30), (20, 30, 50)]
     assert [bool(window.faults) for window in found] == [False, True]
 
 
 @pytest.mark.parametrize(("last", "count"), [(1, 4), (3, 2), (4, 1), (5, 0)])
 def test_there_are_as_many_windows_as_fit(last, count):
-    assert len(windows(marks(10, 20, 30, 40), ["steps"], last=last)) == count
+    assert len(sliding_windows(marks(10, 20, 30, 40), ["steps"], last=last)) == count
 
 
 def test_a_mark_is_read_from_what_a_run_saves():
@@ -151,4 +157,4 @@ def test_a_mark_is_read_from_what_a_run_saves():
         "kinds": ["periodic", "best"],
         "progress": {"step": 70, "minutes": 1.5, "position": [2, 13], "window": []},
     }
-    assert mark_of(meta) == Mark(70, 1.5, 2, ("periodic", "best"))
+    assert info_from_meta(meta) == CheckpointInfo(70, 1.5, 2, ("periodic", "best"))

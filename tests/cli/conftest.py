@@ -4,9 +4,11 @@ import threading
 
 import pytest
 
-from t2t_jax.cli import lines, sharded_translation, translate, windows
+from t2t_jax.cli.console import text_io
+from t2t_jax.cli.modes import translate
+from t2t_jax.cli.translation import sharded_job, windows
 from t2t_jax.config import Config
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 from tests.cli.translations import TEXT, Loud, loader, options_of
 
 
@@ -19,8 +21,8 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(windows, "_MOST_LINES", 3)
-    monkeypatch.setattr(sharded_translation, "_WAIT", 0.02)
-    monkeypatch.setattr(lines, "_writing", threading.Lock())
+    monkeypatch.setattr(sharded_job, "_WAIT", 0.02)
+    monkeypatch.setattr(text_io, "_writing", threading.Lock())
     return tmp_path
 
 
@@ -30,7 +32,7 @@ def speak(place, monkeypatch):
 
     def run(*argv, loud=None):
         loud = loud or Loud()
-        for module in (translate, sharded_translation):
+        for module in (translate, sharded_job):
             monkeypatch.setattr(module, "load_translating", loader(loud))
         assert translate.run(options_of(*argv)) == 0
         return loud

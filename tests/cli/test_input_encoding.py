@@ -9,10 +9,12 @@ import json
 
 import pytest
 
-from t2t_jax.cli import endings, sharded_translation, translate
-from t2t_jax.cli.rendering import make_render
-from t2t_jax.cli.translating import Translating
-from t2t_jax.data.known_words import KnownWords, distinct_hashes
+from t2t_jax.cli.console import error_report
+from t2t_jax.cli.modes import translate
+from t2t_jax.cli.translation import sharded_job
+from t2t_jax.cli.translation.formats import make_formatter
+from t2t_jax.cli.translation.job import TranslationJob
+from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.errors import DataError
 from tests.cli.translations import Loud, lines_of, options_of
 from tests.decoding import words
@@ -32,9 +34,9 @@ def job(place, monkeypatch):
         translator = dataclasses.replace(plain, known_words=known_words)
 
         def load(options):
-            return Translating(Loud(), translator, make_render(options))
+            return TranslationJob(Loud(), translator, make_formatter(options))
 
-        for module in (translate, sharded_translation):
+        for module in (translate, sharded_job):
             monkeypatch.setattr(module, "load_translating", load)
         return translate.run(options_of("--output=out", *argv))
 
@@ -100,7 +102,7 @@ def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding
     output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError) as raised:
         job(content, *way, *output)
-    assert endings.report(raised.value) == 65
+    assert error_report.report_error(raised.value) == 65
     name = encoding.upper()
     assert str(raised.value) == (
         f"--input=in is {name} and not UTF-8. Convert it to UTF-8: "
@@ -122,7 +124,7 @@ def test_strict_refuses_them(job, place, content, reason, way):
     output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError, match=f"--input=in,? {reason}") as raised:
         job(content, "--strict", *way, *output)
-    assert endings.report(raised.value) == 65
+    assert error_report.report_error(raised.value) == 65
     assert not (place / "out").exists()
     (place / "begin").write_bytes(content)
     if not output:
@@ -138,12 +140,12 @@ def test_strict_lets_utf_8_pass(job, way):
 
 
 def test_a_mark_inside_the_text_is_text(place):
-    from t2t_jax.cli.stretches import NumberedLines
+    from t2t_jax.cli.translation.line_index import LineIndex
 
     (place / "in").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
-    lines = NumberedLines("in")
-    assert list(lines.stretch(0, 2)) == ["a", "\ufeffb"]
-    assert list(lines.stretch(1, 2)) == ["\ufeffb"]
+    lines = LineIndex("in")
+    assert list(lines.read_range(0, 2)) == ["a", "\ufeffb"]
+    assert list(lines.read_range(1, 2)) == ["\ufeffb"]
 
 
 @pytest.mark.parametrize("way", WAYS[:2])

@@ -1,7 +1,7 @@
 """Jobs that come, or look, when the shards of another have just become the output.
 
-Seen to fail: without each look at what is joined or gone (in `begin`, `is_joined`,
-`require`, `unfinished`, `taken`, `join` and `_require_seen`), without either half of
+Seen to fail: without each look at what is joined or gone (in `begin`, `is_merged`,
+`require`, `pending`, `try_lock`, `join` and `_require_seen`), without either half of
 the record or where it comes after the shards have gone, without the lock of joining or
 where it is not waited for, where shards go one by one, where every process begins or
 joins, and with what others have made left uncounted, or counted twice.
@@ -16,11 +16,16 @@ import threading
 
 import pytest
 
-from t2t_jax.cli import output_shards, sharded_translation, translate
-from t2t_jax.cli.output_record import is_recorded, keep_record
-from t2t_jax.cli.output_shards import OutputShards
+from t2t_jax.cli.modes import translate
+from t2t_jax.cli.translation import sharded_job
+from t2t_jax.cli.translation import shards as output_shards
+from t2t_jax.cli.translation.shards import (
+    OutputShards,
+    is_complete,
+    write_completion_record,
+)
+from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import ConfigError, DataError, OutputError
-from t2t_jax.parallelism.distributed import Processes
 from tests.cli.threads import on_all
 from tests.cli.translations import (
     SPOKEN,
@@ -70,7 +75,7 @@ def test_a_finished_output_of_other_settings_is_refused(
     speak(*JOB)
     was = os.stat("out")
     # Before a model is loaded.
-    monkeypatch.delattr(sharded_translation, "load_translating")
+    monkeypatch.delattr(sharded_job, "load_translating")
     message = rf"out is complete and was made otherwise: .*{reason}"
     with pytest.raises(ConfigError, match=message):
         translate.run(options_of(*JOB, *argv, "--resume"))
@@ -106,9 +111,9 @@ def test_without_resume_a_job_begins_again(speak):
 
 
 def test_what_is_written_down_is_compared_as_json(place):
-    keep_record(place / "in", {"steps": (7, 8)})
-    assert is_recorded(place / "in", {"steps": (7, 8)})
-    assert not is_recorded(place / "in", {"steps": (7,)})
+    write_completion_record(place / "in", {"steps": (7, 8)})
+    assert is_complete(place / "in", {"steps": (7, 8)})
+    assert not is_complete(place / "in", {"steps": (7,)})
 
 
 def test_a_damaged_record_is_named(place, speak):
@@ -139,7 +144,7 @@ def test_a_job_whose_shards_another_joins_as_it_begins_is_done(speak, monkeypatc
 
 
 def test_a_job_whose_shards_another_joins_once_it_has_begun_is_done(speak, monkeypatch):
-    monkeypatch.setattr(sharded_translation, "VISIBLE_SECONDS", 0.1)
+    monkeypatch.setattr(sharded_job, "SHARED_FS_TIMEOUT", 0.1)
     begin, others = OutputShards.begin, []
 
     def begun(shards, made_of, *, resume):
@@ -156,7 +161,7 @@ def test_a_job_whose_shards_another_joins_once_it_has_begun_is_done(speak, monke
 
 
 def test_a_directory_that_does_not_come_to_be_seen_is_named(speak, monkeypatch):
-    monkeypatch.setattr(sharded_translation, "VISIBLE_SECONDS", 0.1)
+    monkeypatch.setattr(sharded_job, "SHARED_FS_TIMEOUT", 0.1)
     monkeypatch.setattr(OutputShards, "begin", lambda shards, made_of, *, resume: None)
     with pytest.raises(OutputError, match="a file system that all processes share"):
         speak(*JOB)
@@ -176,7 +181,7 @@ def test_a_directory_that_is_not_the_one_that_was_begun_is_refused(speak, monkey
 def test_shards_that_go_while_they_are_listed_are_done(place, monkeypatch):
     shards = OutputShards(place / "out", count=3, lines=7)
     shards.begin({}, resume=False)
-    assert shards.unfinished() == [0, 1, 2]
+    assert shards.pending() == [0, 1, 2]
     listed = os.listdir
 
     def gone(path):
@@ -184,19 +189,19 @@ def test_shards_that_go_while_they_are_listed_are_done(place, monkeypatch):
         return listed(path)
 
     monkeypatch.setattr(output_shards.os, "listdir", gone)
-    assert shards.unfinished() == []
+    assert shards.pending() == []
 
 
 def test_shards_that_go_while_they_are_compared_are_no_fault(place, monkeypatch):
     shards = OutputShards(place / "out", count=3, lines=7)
     shards.begin({}, resume=False)
-    read = output_shards.read_object
+    read = output_shards.read_json_object
 
     def gone(path, *, mend):
         shutil.rmtree(path.parent)
         return read(path, mend=mend)
 
-    monkeypatch.setattr(output_shards, "read_object", gone)
+    monkeypatch.setattr(output_shards, "read_json_object", gone)
     shards.require({"the step": 7}, resume=True)
 
 
@@ -209,11 +214,11 @@ def begun(place):
 
 
 def test_what_is_under_way_is_not_joined_whatever_was_before(place):
-    keep_record(place / "in", {})
+    write_completion_record(place / "in", {})
     shards = OutputShards(place / "in", count=2, lines=2)
-    assert shards.is_joined({})
+    assert shards.is_merged({})
     shards.begin({}, resume=False)
-    assert not shards.is_joined({})
+    assert not shards.is_merged({})
 
 
 def test_of_two_that_begin_at_once_the_second_is_refused(place):
@@ -226,12 +231,12 @@ def test_of_two_that_begin_at_once_the_second_is_refused(place):
 
 
 def test_a_shard_that_another_has_made_meanwhile_is_not_made_again(place):
-    with begun(place).taken(1) as is_mine:
+    with begun(place).try_lock(1) as is_mine:
         assert not is_mine
 
 
 def test_a_shard_that_another_has_joined_meanwhile_is_not_made_again(place):
-    with OutputShards(place / "out", count=2, lines=2).taken(1) as is_mine:
+    with OutputShards(place / "out", count=2, lines=2).try_lock(1) as is_mine:
         assert not is_mine
 
 
@@ -239,19 +244,19 @@ def test_of_two_that_are_done_at_once_one_joins_while_the_other_waits(
     place, monkeypatch
 ):
     shards, joined, others = begun(place), [], []
-    keep = output_shards.keep_record
+    keep = output_shards.write_completion_record
 
     def kept(output, made_of):
         joined.append(output)
         if not others:
-            others.append(threading.Thread(target=shards.join))
+            others.append(threading.Thread(target=shards.merge))
             others[0].start()
             others[0].join(timeout=0.2)
             assert others[0].is_alive()
         keep(output, made_of)
 
-    monkeypatch.setattr(output_shards, "keep_record", kept)
-    shards.join()
+    monkeypatch.setattr(output_shards, "write_completion_record", kept)
+    shards.merge()
     others[0].join(timeout=20)
     assert joined == [place / "out"]
     assert lines_of("out") == ["0", "1"]
@@ -262,7 +267,7 @@ def test_shards_go_all_at_once_and_when_the_file_is_on_record(place, monkeypatch
     rename, remove = os.rename, shutil.rmtree
 
     def renamed(source, to):
-        assert is_recorded(place / "out", {})
+        assert is_complete(place / "out", {})
         rename(source, to)
 
     def removed(path, **how):
@@ -272,7 +277,7 @@ def test_shards_go_all_at_once_and_when_the_file_is_on_record(place, monkeypatch
 
     monkeypatch.setattr(output_shards.os, "rename", renamed)
     monkeypatch.setattr(output_shards.shutil, "rmtree", removed)
-    shards.join()
+    shards.merge()
     assert len(gone) == 1
     assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
 
@@ -281,7 +286,7 @@ def test_what_another_makes_is_counted_once_and_not_made(place):
     shards = OutputShards(place / "out", count=4, lines=8)
     shards.begin({}, resume=False)
     turns = []
-    for shard, is_mine in sharded_translation._shards_in_turn(shards, Processes()):
+    for shard, is_mine in sharded_job._shards_in_turn(shards, Processes()):
         turns.append((shard, is_mine))
         for made in {0: (0, 2), 1: (1, 3)}.get(shard, ()):
             shards.write(made, ["a", "b"])
@@ -289,7 +294,7 @@ def test_what_another_makes_is_counted_once_and_not_made(place):
 
 
 def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
-    calls, begin, join = [], OutputShards.begin, OutputShards.join
+    calls, begin, join = [], OutputShards.begin, OutputShards.merge
 
     def begun(shards, made_of, *, resume):
         calls.append("begin")
@@ -300,11 +305,11 @@ def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
         join(shards)
 
     monkeypatch.setattr(OutputShards, "begin", begun)
-    monkeypatch.setattr(OutputShards, "join", joined)
-    monkeypatch.setattr(translate, "reserve_stdout", lambda processes: None)
+    monkeypatch.setattr(OutputShards, "merge", joined)
+    monkeypatch.setattr(translate, "redirect_native_stdout", lambda processes: None)
     parts = [Loud(), Loud()]
     monkeypatch.setattr(
-        sharded_translation,
+        sharded_job,
         "load_translating",
         lambda options: loader(parts[options.processes.index])(options),
     )

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags import parse_argv
-from t2t_jax.cli.modes import MODES, READS_RUN
+from t2t_jax.cli.flags.modes import MODES, READS_RUN
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import parse
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.main import main
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags import parse_argv
-from t2t_jax.cli.options import FLAGS
+from t2t_jax.cli.flags.options import FLAGS
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, UserError
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 
 TRANSLATE = ["--mode=translate", "--workdir=w"]
 

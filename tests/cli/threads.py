@@ -2,7 +2,7 @@
 
 import threading
 
-from t2t_jax.parallelism.distributed import Processes
+from t2t_jax.distributed.processes import Processes
 
 TOLD = {}
 CHANGED = threading.Condition()
@@ -11,20 +11,20 @@ CHANGED = threading.Condition()
 class Threads(Processes):
     """Processes that are threads, and tell one another through a dict."""
 
-    def tell(self, name, text):
+    def publish(self, name, text):
         with CHANGED:
             assert name not in TOLD, f"{name} is told twice, which JAX refuses"
             TOLD[name] = text
             CHANGED.notify_all()
 
-    def hear(self, name, *, seconds=None):
+    def receive(self, name, *, seconds=None):
         with CHANGED:
             assert CHANGED.wait_for(lambda: name in TOLD, timeout=20)
             return TOLD[name]
 
-    def agree(self, name, code):
-        self.tell(f"{name}/{self.index}", str(code))
-        codes = [int(self.hear(f"{name}/{index}")) for index in range(self.count)]
+    def sync_exit_codes(self, name, code):
+        self.publish(f"{name}/{self.index}", str(code))
+        codes = [int(self.receive(f"{name}/{index}")) for index in range(self.count)]
         return next(filter(None, codes), 0)
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_jax.cli.flags import parse_argv
-from t2t_jax.cli.rendering import make_render
-from t2t_jax.cli.translating import Translating
-from t2t_jax.decoding.translation import NOTHING, Hypothesis, Translation
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.translation.formats import make_formatter
+from t2t_jax.cli.translation.job import TranslationJob
+from t2t_jax.decoding.text.translation import NOTHING, Hypothesis, Translation
 
 TEXT = ["a", "", "bb", "c\u2028", "d", "e", "f"]
 SPOKEN = ["0:A", "", "2:BB", "3:C\u2028", "4:D", "5:E", "6:F"]
@@ -31,7 +31,7 @@ class Loud:
         self.calls = []
         self.step, self.others, self.params = 7, (), {"bias": np.full(3, bias)}
 
-    def iterate(self, lines, *, first=0, prefixes=None):
+    def iter_translations(self, lines, *, first=0, prefixes=None):
         """Answers the last line first, as batches are sorted otherwise."""
         self.calls.append((first, list(lines)))
         prefixes = prefixes or [""] * len(lines)
@@ -51,7 +51,7 @@ class Loud:
         return self
 
     def translations(self, lines, *, first=0):
-        found = dict(self.iterate(lines, first=first))
+        found = dict(self.iter_translations(lines, first=first))
         return [found[number] for number in range(len(lines))]
 
 
@@ -63,10 +63,10 @@ def killed_in(shard, speak, *argv):
     """Runs a job that ends as soon as it begins with a shard."""
 
     class Mortal(Loud):
-        def iterate(self, lines, *, first=0, prefixes=None):
+        def iter_translations(self, lines, *, first=0, prefixes=None):
             if first >= shard:
                 raise Killed
-            yield from super().iterate(lines, first=first, prefixes=prefixes)
+            yield from super().iter_translations(lines, first=first, prefixes=prefixes)
 
     with pytest.raises(Killed):
         speak("--output=out", *argv, loud=Mortal())
@@ -74,4 +74,4 @@ def killed_in(shard, speak, *argv):
 
 def loader(loud):
     """Makes what stands in for `load_translating`."""
-    return lambda options: Translating(loud, loud, make_render(options))
+    return lambda options: TranslationJob(loud, loud, make_formatter(options))

@@ -6,16 +6,16 @@ import jax
 import pytest
 from ml_collections import ConfigDict
 
-from t2t_jax.cli.description_text import sections
-from t2t_jax.cli.flags import parse_argv
+from t2t_jax.cli.console.describe_report import sections
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import Config, parse
-from t2t_jax.data.corpora import train_and_dev
+from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.description import summary
 from t2t_jax.description.costs import Compiled, Memory
-from t2t_jax.differences import differences
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.model.counting import count_parameters
-from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.run.resume_rules import differences
+from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.optimizer import learning_rate
 from tests.integration.tiny import ROOT
 

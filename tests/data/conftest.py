@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora import Corpus, open_corpus
-from t2t_jax.data.token_cache import TokenCache, build_or_open
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.data.corpora.open import Corpus, open_corpus
+from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
 ENGLISH = "the a cat dog bird house tree sees eats likes finds small old green".split()
 GERMAN = "der ein Kater Hund Vogel Haus Baum sieht frisst mag findet klein alt".split()
@@ -54,13 +54,13 @@ def vocabulary() -> Vocabulary:
 
 
 @pytest.fixture
-def vocabularies(vocabulary: Vocabulary) -> Vocabularies:
-    return Vocabularies(vocabulary, vocabulary)
+def vocabularies(vocabulary: Vocabulary) -> VocabularyPair:
+    return VocabularyPair(vocabulary, vocabulary)
 
 
 @pytest.fixture
 def cache(
-    text_corpus: Callable[..., Corpus], vocabularies: Vocabularies, tmp_path: Path
+    text_corpus: Callable[..., Corpus], vocabularies: VocabularyPair, tmp_path: Path
 ) -> TokenCache:
     """211 pairs of 2 to 30 tokens or so."""
     corpus = text_corpus(

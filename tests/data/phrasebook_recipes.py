@@ -1,15 +1,10 @@
 """Scenes of the phrasebook from words, for sentences that were written by hand."""
 
-from t2t_jax.data.grammar import (
-    deeds,
-    determiners,
-    frames,
-    lexicon,
-    people,
-    whereabouts,
-)
-from t2t_jax.data.grammar.nominals import adverbial, how, predicate
-from t2t_jax.data.grammar.phrases import (
+from t2t_jax.data.phrasebook.content import deeds, frames, people, whereabouts
+from t2t_jax.data.phrasebook.content.nominals import adverbial, how, predicate
+from t2t_jax.data.phrasebook.content.scenes import PRICES, THE_PRICE
+from t2t_jax.data.phrasebook.grammar import determiners, lexicon
+from t2t_jax.data.phrasebook.grammar.phrases import (
     NOTHING,
     Phrase,
     Scene,
@@ -17,8 +12,7 @@ from t2t_jax.data.grammar.phrases import (
     located,
     noun_phrase,
 )
-from t2t_jax.data.grammar.scenes import PRICES, THE_PRICE
-from t2t_jax.data.grammar.verbs import Verb
+from t2t_jax.data.phrasebook.grammar.verbs import Verb
 
 FRAMES = {f.name: f for f in vars(frames).values() if isinstance(f, frames.Frame)}
 

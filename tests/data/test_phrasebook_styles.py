@@ -1,7 +1,7 @@
 import pytest
 
-from t2t_jax.data.grammar.order import Choices
-from t2t_jax.data.grammar.styles import contracted, typed
+from t2t_jax.data.phrasebook.order import Choices
+from t2t_jax.data.phrasebook.styles import contracted, typed
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.beam_search import beam_search
-from t2t_jax.decoding.lengths import SpecialIds
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.decoding.search.length_penalty import SpecialIds
 from tests.decoding.models import (
     BOS,
     EOS,

@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.decoding.beam_search import beam_search
 from t2t_jax.decoding.ensemble import EnsembleStepModel
+from t2t_jax.decoding.search.beam_search import beam_search
 from tests.decoding.models import EOS, lattice, recurrent
 
 A, B = 4, 5

@@ -31,10 +31,10 @@ import ctranslate2
 from decode_work import MadeUpWords
 
 from t2t_jax.config import Config
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.vocabulary import BOS, EOS, PAD
-from t2t_jax.decoding.beam_search import beam_search
-from t2t_jax.exporting.ctranslate2_model import write_ctranslate2
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.exporting.ctranslate2 import write_ctranslate2
 from t2t_jax.model.architectures import make_step_model
 from tests.reference.taught_model import (
     CONFIG,
@@ -62,7 +62,7 @@ def both(tmp_path_factory):
         directory,
         params,
         config=dataclasses.replace(Config(), model=CONFIG),
-        vocabularies=Vocabularies(WORDS, WORDS),
+        vocabularies=VocabularyPair(WORDS, WORDS),
     )
     engine = ctranslate2.Translator(str(directory), device="cpu", intra_threads=1)
     return params, engine, drawn_sources(9_999, ROWS)

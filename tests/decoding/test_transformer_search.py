@@ -5,21 +5,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.beam_search import beam_search
-from t2t_jax.decoding.chunked_search import chunked_search
-from t2t_jax.decoding.rules import BeamRules, SampleRules
-from t2t_jax.decoding.sampling import row_keys, sample
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.decoding.search.sampling import row_keys, sample
+from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
+from t2t_jax.distributed.gather import replicate
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.parallelism.gathering import replicate
 
 V = 23
 CONFIG = TransformerConfig(
     vocab_size=V, num_layers=1, d_model=6, d_ff=10, num_heads=3, d_k=2, d_v=2
 )
 KEYS = row_keys(jax.random.key(3), 64)
-DRAWING = SampleRules(num_samples=2, top_p=0.9, min_tokens=2)
-SEARCH = BeamRules(beam_size=3, n_best=2, min_tokens=2)
+DRAWING = SamplingParams(num_samples=2, top_p=0.9, min_tokens=2)
+SEARCH = BeamParams(beam_size=3, n_best=2, min_tokens=2)
 
 
 @pytest.fixture(scope="module")

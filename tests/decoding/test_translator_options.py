@@ -6,7 +6,7 @@ import logging
 import jax
 import pytest
 
-from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError, UserError
 from tests.decoding.models import recurrent
 from tests.decoding.words import (
@@ -46,7 +46,7 @@ class Letters(WordVocabulary):
 
 def test_what_cannot_be_split_is_cut_and_counted_in_one_warning(caplog):
     cutting = dataclasses.replace(
-        translator(), vocabularies=Vocabularies(Letters(), WordVocabulary())
+        translator(), vocabularies=VocabularyPair(Letters(), WordVocabulary())
     )
     with caplog.at_level(logging.WARNING, logger="absl"):
         found = cutting.translations(["xy", "", "z"])

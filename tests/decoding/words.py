@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.translator import Translator
+from t2t_jax.decoding.text.translator import Translator
 from tests.decoding.models import EOS, PAD, UNK, Recurrent, recurrent
 
 WORDS = "der die das Haus Hund Katze geht schläft rot und nicht 🙂 heute".split()
@@ -61,7 +61,7 @@ ECHO = Echo(*jax.tree.leaves(recurrent(0, V)))
 
 def translator(model=ECHO, **changes):
     values = {name: getattr(CONFIG, name) for name in CONFIG.__dataclass_fields__}
-    words = Vocabularies(WordVocabulary(), WordVocabulary())
+    words = VocabularyPair(WordVocabulary(), WordVocabulary())
     return Translator(model, words, DecodingConfig(**{**values, **changes}))
 
 

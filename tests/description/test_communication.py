@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_jax.description.communication import exchanged_bytes
+from t2t_jax.description.communication import collective_bytes
 
 DEVICES = 4
 
@@ -22,17 +22,17 @@ def compiled(function, *shapes, specs, out):
 
 def test_a_sum_over_devices_exchanges_what_it_results_in():
     program = compiled(lambda x: x.sum(0), (8, 13), specs=[("x",)], out=())
-    assert exchanged_bytes(program) == {"all-reduce": 4 * 13}
+    assert collective_bytes(program) == {"all-reduce": 4 * 13}
 
 
 def test_a_gathered_array_counts_whole():
     program = compiled(lambda x: x * 2, (8, 13), specs=[("x",)], out=())
-    assert exchanged_bytes(program) == {"all-gather": 4 * 8 * 13}
+    assert collective_bytes(program) == {"all-gather": 4 * 8 * 13}
 
 
 def test_what_stays_where_it_is_is_not_exchanged():
     program = compiled(lambda x: x * 2, (8, 13), specs=[("x",)], out=("x",))
-    assert exchanged_bytes(program) == {}
+    assert collective_bytes(program) == {}
 
 
 def test_a_loop_counts_as_often_as_it_runs():
@@ -43,7 +43,7 @@ def test_a_loop_counts_as_often_as_it_runs():
         return jax.lax.scan(add, jnp.zeros(13), None, length=5)[0]
 
     program = compiled(summed, (8, 13), specs=[("x",)], out=())
-    assert exchanged_bytes(program)["all-reduce"] >= 5 * 4 * 13
+    assert collective_bytes(program)["all-reduce"] >= 5 * 4 * 13
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_loop_counts_as_often_as_it_runs():
 )
 def test_a_line_of_a_program_is_read_as_xla_writes_it(line, wanted):
     program = f"ENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n"
-    assert exchanged_bytes(program) == wanted
+    assert collective_bytes(program) == wanted
 
 
 def test_what_is_called_is_counted_once_for_each_call():
@@ -83,4 +83,4 @@ ENTRY %main (x: f32[8]) -> f32[2] {
   ROOT %d = f32[2]{0} conditional(%p, %x, %x), branch_computations={%other, %other}
 }
 """
-    assert exchanged_bytes(program) == {"all-reduce": 2 * 32, "all-gather": 2 * 12}
+    assert collective_bytes(program) == {"all-reduce": 2 * 32, "all-gather": 2 * 12}

@@ -12,15 +12,15 @@ from t2t_jax.description.costs import (
     bytes_of,
     compile_costs,
     parameter_table,
+    per_device_state,
     rows_of_a_batch,
-    share_of_a_device,
     state_shapes,
     step_flops,
 )
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import RNNConfig, TransformerConfig
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.sharding.config import MeshConfig
+from t2t_jax.sharding.mesh import make_mesh
 from tests.model.tiny import TINY
 
 # Large enough that products of matrices are nearly all there is.
@@ -153,19 +153,17 @@ def of_mesh(**config):
 
 def test_a_device_holds_its_part_of_parameters_and_moments():
     state = state_shapes(SMALL)
-    whole = share_of_a_device(SMALL, state=state, mesh=mesh(2))
+    whole = per_device_state(SMALL, state=state, mesh=mesh(2))
     assert bytes_of(whole) == bytes_of(state)
     config = of_mesh(fsdp=2)
-    share = share_of_a_device(config, state=state, mesh=mesh(2, fsdp=2))
+    share = per_device_state(config, state=state, mesh=mesh(2, fsdp=2))
     # Biases and norms are not split; of the table, whose 2,003 rows do not divide, the
     # columns are.
     vectors = 1021 * 2 + 254 * 2 + 5 * 2 * 254
     parameters = count_parameters(SMALL.model).total
     expected = vectors + (parameters - vectors) // 2
     assert bytes_of(share.params) == 4 * expected
-    moments = share_of_a_device(
-        of_mesh(shard_optimizer=True), state=state, mesh=mesh(2)
-    )
+    moments = per_device_state(of_mesh(shard_optimizer=True), state=state, mesh=mesh(2))
     assert bytes_of(moments.params) == bytes_of(state.params)
     assert bytes_of(moments.optimizer) < 0.8 * bytes_of(state.optimizer)
 

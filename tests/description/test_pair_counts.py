@@ -8,7 +8,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.description.pair_counts import count_pairs_of
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.config import EvaluationConfig
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 
 CONFIG = dataclasses.replace(
     Config(),

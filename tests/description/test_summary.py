@@ -10,7 +10,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.description.summary import describe, estimate
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import count_parameters, training_flops
-from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig
 from tests.model.tiny import TINY
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import sacrebleu
 
-from t2t_jax.decoding.shared_translation import Output
+from t2t_jax.decoding.text.distributed_translate import Output
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.evaluator import PROBE, Evaluator
 from t2t_jax.training.metrics import Sums

@@ -15,7 +15,7 @@ from t2t_jax.evaluation.paper_bleu import paper_bleu
 from t2t_jax.evaluation.protocol import (
     fingerprint_lines,
     fingerprint_params,
-    overruled,
+    overridden,
     protocol_decoding,
     protocol_scores,
     versions,
@@ -51,11 +51,11 @@ def test_the_search_is_the_paper_s_whatever_the_run_s_own_is():
 
 def test_what_the_protocol_does_not_follow_is_listed_with_both_values():
     asked = DecodingConfig(beam_size=7, length_penalty=1.3)
-    assert overruled(asked, protocol_decoding(asked)) == {
+    assert overridden(asked, protocol_decoding(asked)) == {
         "beam_size": {"asked": 7, "used": 4},
         "length_penalty": {"asked": 1.3, "used": 0.6},
     }
-    assert overruled(DecodingConfig(), protocol_decoding(DecodingConfig())) == {}
+    assert overridden(DecodingConfig(), protocol_decoding(DecodingConfig())) == {}
 
 
 def test_all_the_scores_are_there_and_as_they_are_alone():
@@ -132,7 +132,7 @@ def test_the_fingerprint_of_lines_is_that_of_the_plain_file(tmp_path):
     assert fingerprint_lines(lines) == wanted
     with gzip.open(tmp_path / "file.gz", "wb") as file:
         file.write((tmp_path / "plain").read_bytes())
-    from t2t_jax.data.lines import read_lines
+    from t2t_jax.data.files.lines import read_lines
 
     assert fingerprint_lines(read_lines(tmp_path / "file.gz")) == wanted
 

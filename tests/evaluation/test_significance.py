@@ -11,7 +11,7 @@ import pytest
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation import significance
 from t2t_jax.evaluation.bleu import METRICS, corpus_scores
-from t2t_jax.evaluation.significance import intervals, paired_test
+from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 
 WORDS = "der die das Hund Katze Haus bellt schläft steht nie immer dort . , ?".split()
 
@@ -58,7 +58,7 @@ def test_the_interval_is_the_command_s_to_the_last_digit(tmp_path):
         hypotheses=GOOD,
     )
     theirs = json.loads(told)
-    ours = intervals(GOOD, REFERENCES)["bleu"]
+    ours = bootstrap_intervals(GOOD, REFERENCES)["bleu"]
     assert ours["half_width"] == theirs["confidence_var"] > 0
     # The mean of 1,000 numbers, summed in another order.
     assert ours["mean"] == pytest.approx(theirs["confidence_mean"], rel=1e-12)
@@ -80,7 +80,7 @@ def test_the_p_values_are_the_command_s(tmp_path):
 
 
 def test_the_interval_holds_19_of_20_scores_of_resampled_corpora():
-    found = intervals(GOOD, REFERENCES)["bleu"]
+    found = bootstrap_intervals(GOOD, REFERENCES)["bleu"]
     draw = random.Random(5)
     inside = 0
     for _ in range(200):
@@ -115,7 +115,7 @@ def test_of_two_equal_systems_none_is_better_and_nothing_is_proven():
 def test_a_second_run_gives_the_same_figures_whatever_the_environment(monkeypatch):
     def figures():
         return (
-            intervals(GOOD, REFERENCES, metrics=METRICS),
+            bootstrap_intervals(GOOD, REFERENCES, metrics=METRICS),
             paired_test(GOOD, REFERENCES, baseline=POOR, metrics=METRICS),
         )
 
@@ -135,14 +135,14 @@ def test_the_environment_is_restored_after_a_failure(monkeypatch):
     monkeypatch.setenv("SACREBLEU_SEED", "7")
     monkeypatch.setattr("sacrebleu.significance.PairedTest", fail)
     with pytest.raises(OSError):  # noqa: PT011
-        intervals(GOOD, REFERENCES)
+        bootstrap_intervals(GOOD, REFERENCES)
     assert os.environ["SACREBLEU_SEED"] == "7"
 
 
 def test_everything_is_plain_json():
     found = paired_test(GOOD, REFERENCES, baseline=POOR, metrics=METRICS)
     assert json.loads(json.dumps(found)) == found
-    found = intervals(GOOD, REFERENCES, metrics=METRICS)
+    found = bootstrap_intervals(GOOD, REFERENCES, metrics=METRICS)
     assert json.loads(json.dumps(found)) == found
     assert {"level": 0.95, "resamples": 1000, "seed": 12345}.items() <= found.items()
     assert all(math.isfinite(found[name]["mean"]) for name in METRICS)
@@ -153,4 +153,4 @@ def test_a_baseline_of_other_lines_is_refused(baseline):
     with pytest.raises(DataError, match=f"{len(baseline)} and 43"):
         paired_test(GOOD, REFERENCES, baseline=baseline)
     with pytest.raises(DataError, match=f"{len(baseline)} and 43"):
-        significance.intervals(baseline, REFERENCES)
+        significance.bootstrap_intervals(baseline, REFERENCES)

@@ -10,17 +10,17 @@ import jax
 import numpy as np
 import pytest
 
-from t2t_jax.cli import export
-from t2t_jax.cli.flags import parse_argv
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.vocabularies import Vocabularies
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
-from t2t_jax.exporting import ctranslate2_model, exporter
+from t2t_jax.exporting import ctranslate2, exporter
+from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model_directory import write_model
 from tests.exporting.counting import write_text
 from tests.model.tiny import tiny_params
 
@@ -47,11 +47,11 @@ def model(tmp_path_factory):
         ),
         decoding=DecodingConfig(max_source_length=24, max_extra_tokens=5),
     )
-    vocabularies = Vocabularies.find(
+    vocabularies = VocabularyPair.load_or_train(
         open_corpus(corpus), config=config.vocabulary, seed=0, say=print
     )
     origin = {"step": 200, "kinds": ["final"]}
-    write_model(
+    save_model_dir(
         place / "model",
         tiny_params(config.model),
         vocabularies=vocabularies,
@@ -79,13 +79,13 @@ def one_number_changed(spec):
 )
 def test_a_converter_that_is_wrong_is_caught(model, tmp_path, monkeypatch, spoil):
     pytest.importorskip("ctranslate2")
-    fill = ctranslate2_model.fill_stacks
+    fill = ctranslate2.fill_stacks
 
     def fill_and_spoil(spec, *args, **kwargs):
         fill(spec, *args, **kwargs)
         spoil(spec)
 
-    monkeypatch.setattr(ctranslate2_model, "fill_stacks", fill_and_spoil)
+    monkeypatch.setattr(ctranslate2, "fill_stacks", fill_and_spoil)
     refused(model, "ctranslate2", tmp_path, r"must do what the model does, on 20")
 
 
@@ -106,21 +106,21 @@ def test_an_epsilon_of_another_model_is_caught(model, tmp_path, monkeypatch):
     [("int8", None, 1.0), ("int8", 2.5, 2.5), ("int8", 0.0, 0.0), ("float16", 3, 3)],
 )
 def test_the_loss_of_bleu_can_be_set(quantization, given, bleu):
-    usual = exporter.Wish("ctranslate2", quantization).tolerance
-    tolerance = exporter.Wish("ctranslate2", quantization, given).tolerance
+    usual = exporter.ExportSpec("ctranslate2", quantization).tolerance
+    tolerance = exporter.ExportSpec("ctranslate2", quantization, given).tolerance
     assert tolerance == usual._replace(bleu=bleu)
 
 
 @pytest.mark.parametrize("form", ["model_dir", "safetensors"])
 def test_a_bit_that_changes_on_its_way_is_caught(model, tmp_path, monkeypatch, form):
-    write = exporter.write_model
+    write = exporter.save_model_dir
 
     def write_other(to, params, **kwargs):
         leaves, tree = jax.tree.flatten(params)
         leaves[3] = np.nextafter(leaves[3], 9, dtype=np.float32)
         write(to, jax.tree.unflatten(tree, leaves), **kwargs)
 
-    monkeypatch.setattr(exporter, "write_model", write_other)
+    monkeypatch.setattr(exporter, "save_model_dir", write_other)
     refused(model, form, tmp_path, r"1 of \d+ arrays were written, and are others")
 
 

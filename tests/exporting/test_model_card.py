@@ -4,8 +4,8 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.exporting.comparison import Comparison
 from t2t_jax.exporting.model_card import Facts, model_card
+from t2t_jax.exporting.verification import Comparison
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 
 COMPARISON = Comparison(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_jax.cli import train
+from t2t_jax.cli.modes import train
 from tests.faults import running
 
 

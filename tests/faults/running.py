@@ -15,8 +15,8 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from t2t_jax.parallelism import faults
-from t2t_jax.training.records import TIME_FIELDS
+from t2t_jax.runtime import fault_injection
+from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
 from tests.integration import tiny
 
 LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
@@ -44,7 +44,7 @@ def launch(
         env={
             **tiny.environment(devices),
             "PYTHON": sys.executable,
-            faults.VARIABLE: fault,
+            fault_injection.VARIABLE: fault,
             **(environment or {}),
         },
         cwd=tiny.ROOT,

@@ -3,8 +3,8 @@
 Durations come from the monotonic clock. Whole runs under libfaketime, with
 FAKETIME_DONT_FAKE_MONOTONIC=1 and 1971 or 2039, ended as usual; without it any wait of
 Python that has a timeout hangs there, in a program of one line too. The clock that
-stands still: tests/training/test_meter.py. The search for unused programs:
-tests/parallelism/test_compilation_cache.py.
+stands still: tests/training/test_step_meter.py. The search for unused programs:
+tests/runtime/test_compilation_cache.py.
 """
 
 import datetime
@@ -12,8 +12,8 @@ import os
 
 import pytest
 
-from t2t_jax.cli import train
-from t2t_jax.data import file_facts
+from t2t_jax.cli.modes import train
+from t2t_jax.data.files import file_digests
 from t2t_jax.main import main
 from tests.integration import tiny
 
@@ -46,7 +46,7 @@ def test_what_was_learnt_of_a_file_is_that_of_its_content(tmp_path, monkeypatch,
     text = tmp_path / "text"
     text.write_bytes(b"a" * (2 << 20))
     set_clock(monkeypatch, year)
-    first = file_facts.digest(text)
+    first = file_digests.digest(text)
     text.write_bytes(b"b" * (2 << 20))
     os.utime(text, (0, 0))
-    assert file_facts.digest(text) != first
+    assert file_digests.digest(text) != first

@@ -11,8 +11,8 @@ import shutil
 
 import pytest
 
-from t2t_jax.checkpointing import leftovers
-from t2t_jax.checkpointing.integrity import digest
+from t2t_jax.checkpointing import reader
+from t2t_jax.checkpointing.checksums import digest
 from tests.faults import running
 from tests.integration import tiny
 
@@ -58,7 +58,7 @@ def flipped_in(item):
     """
 
     def flip(folder):
-        leftovers.silence()  # Some of what is read here is damaged.
+        reader.silence_orbax()  # Some of what is read here is damaged.
         workdir, step = folder.parents[1], int(folder.name)
         path, before = largest(folder / item), running.parameters(workdir, step)
         sound = path.read_bytes()

@@ -2,8 +2,9 @@
 
 Seen to fail: without `_LINE_ENDS` in Vocabulary.decode (a line in a line), without the
 look-up by number in Translator.translations (order), without the blank lines' share of
-Translator.iterate (lines that are missing), and without `whole_characters` (a
-TypeError). That lines end at newlines only is tests/cli/test_lines.py's.
+Translator.iter_translations (lines that are missing), and without
+`replace_lone_surrogates` (a TypeError). That lines end at newlines only is
+tests/cli/console/test_text_io.py's.
 """
 
 import dataclasses
@@ -18,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD, Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.translator import Translator
+from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import StepModel
@@ -84,7 +85,7 @@ def vocabularies():
     """Spells in bytes what it does not know, and so can say anything at all."""
     config = VocabularyConfig(size=400, byte_fallback=True)
     learnt = Vocabulary.train(PHRASES, config=config, seed=0)
-    return Vocabularies(learnt, learnt)
+    return VocabularyPair(learnt, learnt)
 
 
 @pytest.fixture(scope="module")

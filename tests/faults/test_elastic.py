@@ -11,9 +11,9 @@ meet before the first step, those that compile while another finds its program c
 import numpy as np
 import pytest
 
-from t2t_jax.text import open_text
-from t2t_jax.types import DataPosition, Share
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.prepared_data import open_prepared_data
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import BatchShard, DataPosition
 from tests.faults import running
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_a_run_goes_on_with_other_processes_and_devices(alone, tmp_path):
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_that_come_later_read_the_examples_that_one_would(alone, count):
     workdir = Workdir(alone)
-    text = open_text(workdir.read_config(), workdir=workdir, say=print)
+    text = open_prepared_data(workdir.read_config(), workdir=workdir, say=print)
 
     def following(share):
         with text.train_batches(
@@ -78,8 +78,8 @@ def test_processes_that_come_later_read_the_examples_that_one_would(alone, count
         ) as batches:
             return [next(batches) for _ in range(30)]  # into the next epoch
 
-    whole = following(Share())
-    shares = [following(Share(index=k, count=count)) for k in range(count)]
+    whole = following(BatchShard())
+    shares = [following(BatchShard(index=k, count=count)) for k in range(count)]
     assert whole[0][0] == (0, 6)
     assert whole[-1][0].epoch >= 1
     for k, (position, batch) in enumerate(whole):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.parallelism import faults
+from t2t_jax.runtime import fault_injection
 from tests.faults import running
 from tests.integration import tiny
 
@@ -128,7 +128,7 @@ def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp
             command,
             stdin=subprocess.DEVNULL,
             stderr=stderr,
-            env={**tiny.environment(), faults.VARIABLE: "stop@60"},
+            env={**tiny.environment(), fault_injection.VARIABLE: "stop@60"},
             cwd=tiny.ROOT,
         )
     try:

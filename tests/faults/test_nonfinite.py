@@ -1,9 +1,9 @@
 """A loss that is no number, at one step and at many, on the real command line.
 
 Seen to fail: with `train_step` unguarded in `Run._make_step`; without
-`require_progress` in `Journal.skip`; with `skipped` left out of the learning rate's
-count; with the counts left out of `Meter.noted`; and without `require_same` in
-`cli/show_batch.py`.
+`check_divergence` in `RunCallbacks.skip`; with `skipped` left out of the learning
+rate's count; with the counts left out of `StepMeter.store_in`; and without
+`require_same` in `cli/modes/show_batch.py`.
 """
 
 import json
@@ -11,7 +11,7 @@ import shlex
 
 import pytest
 
-from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.corpora.open import open_corpus
 from tests.faults import running
 from tests.integration import tiny
 

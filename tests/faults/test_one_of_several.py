@@ -1,8 +1,9 @@
 """One process of a run fails, hangs or is killed: all end, and say who and why.
 
-Seen to fail: without `Notices.fail` (the others hang until JAX aborts them, and say
-nothing of the cause); without `Deadlines` (a rank that sleeps is never found); without
-`silent` in `endings.report` (a traceback of Gloo, and nobody named).
+Seen to fail: without `FailureMonitor.abort_all` (the others hang until JAX aborts them,
+and say nothing of the cause); without `Watchdog` (a rank that sleeps is never found);
+without `unresponsive_ranks` in `endings.report_error` (a traceback of Gloo, and nobody
+named).
 """
 
 import re
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from t2t_jax.parallelism.meeting import HEARTBEAT_SECONDS
+from t2t_jax.distributed.rendezvous import HEARTBEAT_SECONDS
 from tests.faults.running import end, finish, saved, start
 
 pytestmark = pytest.mark.slow

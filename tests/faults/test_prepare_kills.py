@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.vocabularies import Vocabularies
-from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ PAIRS = 100_000
 PROGRAM = """
 import sys
 from t2t_jax import main
-from t2t_jax.data import shards
+from t2t_jax.data.token_cache.token_cache import shards
 
 if __name__ == "__main__":
     shards.SHARD_PAIRS = 4_000
@@ -45,7 +45,7 @@ def corpus(tmp_path_factory):
     vocabulary = Vocabulary.train(
         lines[:2000], config=VocabularyConfig(size=200), seed=0
     )
-    Vocabularies(vocabulary, vocabulary).save(place)
+    VocabularyPair(vocabulary, vocabulary).save(place)
     (place / "program.py").write_text(PROGRAM)
     return place
 

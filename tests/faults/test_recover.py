@@ -11,8 +11,8 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_jax.checkpointing import integrity
-from t2t_jax.cli import train
+from t2t_jax.checkpointing import checksums
+from t2t_jax.cli.modes import train
 from t2t_jax.main import main
 from tests.faults.test_run_files import hashes
 from tests.integration import tiny
@@ -40,7 +40,7 @@ def rewrite_meta(workdir, change):
     meta = json.loads(place.read_text())
     del meta["digest"]
     change(meta)
-    place.write_text(json.dumps({**meta, "digest": integrity.digest(meta)}))
+    place.write_text(json.dumps({**meta, "digest": checksums.digest(meta)}))
 
 
 def test_every_checkpoint_holds_what_a_run_needs(one_step):
@@ -218,16 +218,16 @@ def test_where_there_is_no_run_there_is_nothing_to_restore(tmp_path, capsys, the
 def test_a_run_with_two_vocabularies_gets_both_back(tmp_path, capsys):
     """With a checkpoint written here: what it holds is what counts, not the arrays."""
     from t2t_jax.checkpointing.checkpoints import Checkpoints
-    from t2t_jax.cli.flags import parse_argv
+    from t2t_jax.cli.flags.parser import parse_argv
     from t2t_jax.config import to_dict
-    from t2t_jax.data.vocabularies import Vocabularies
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
 
     own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
     workdir = tmp_path / "run"
     argv = tiny.arguments(workdir, **own)
     main(["--mode=prepare", *argv])
     config = parse_argv(argv).config
-    both = Vocabularies.load(workdir, config=config.vocabulary)
+    both = VocabularyPair.load(workdir, config=config.vocabulary)
     checkpoints = Checkpoints(workdir / "checkpoints", keep=1)
     meta = {
         "step": 3,
@@ -252,7 +252,7 @@ def test_a_run_with_two_vocabularies_gets_both_back(tmp_path, capsys):
 
 
 def test_recovering_waits_for_nobody_who_trains(copy, capsys):
-    from t2t_jax.workdir import Workdir
+    from t2t_jax.run.workdir import Workdir
 
     with Workdir(copy).locked():
         assert "is being trained in" in recover(copy, capsys, code=73)

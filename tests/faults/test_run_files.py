@@ -3,7 +3,7 @@
 Every refusal is compared by the hashes of all files, before and after. Seen to fail:
 with `Workdir.require_whole`, `require_unchanged`, `require_own_checkpoint`,
 `require_same_start`, `require_outside_run` or the order of a first start taken out, and
-with `write_whole` in the place of `write_once`.
+with `atomic_write` in the place of `write_once`.
 """
 
 import hashlib
@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax import files, model_directory
+from t2t_jax import files
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.damage import DamagedError
-from t2t_jax.cli import prepare, train
-from t2t_jax.cli.flags import parse_argv
+from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import prepare, train
 from t2t_jax.errors import OutputError
+from t2t_jax.inference import model_dir
 from t2t_jax.main import main
-from t2t_jax.workdir import Workdir, require_outside_runs
+from t2t_jax.run.workdir import Workdir, require_outside_runs
 from tests.integration import tiny
 
 pytestmark = pytest.mark.usefixtures("nothing_trained")
@@ -314,10 +315,10 @@ def test_no_model_and_no_picture_is_written_into_a_run(copy, capsys, mode, flag,
 
 def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypatch):
     to, processes = tmp_path / "mean", iter((7, 11))
-    monkeypatch.setattr(model_directory.os, "getpid", lambda: next(processes))
+    monkeypatch.setattr(model_dir.os, "getpid", lambda: next(processes))
 
     def make(content, during):
-        with model_directory.made_beside(to, flag="to") as beside:
+        with model_dir.made_beside(to, flag="to") as beside:
             (beside / "config.json").write_text(content)
             during()
 
@@ -374,7 +375,7 @@ def test_a_folder_with_another_name_is_not_taken_for_a_step(copy, name):
     steps = checkpoints.steps()
     assert 1 in steps
     for step in set(steps) - {1}:
-        with pytest.raises(DamagedError, match="it was saved as step 1"):
+        with pytest.raises(CorruptCheckpointError, match="it was saved as step 1"):
             checkpoints.meta(step)
 
 
@@ -390,7 +391,7 @@ def test_a_disk_of_checkpoints_that_is_not_mounted_is_missed(copy, capsys):
 def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("t2t_jax.start_training._newest_step", lambda *_: 3)
+    monkeypatch.setattr("t2t_jax.run.start._newest_step", lambda *_: 3)
     argv = started(tmp_path / "run")
     options = parse_argv(argv)
     options.workdir.create()

@@ -1,10 +1,10 @@
 """A run that is told to stop saves, ends with 75, and goes on as if nothing had been.
 
-Seen to fail: without `stop.reached` in `Turn.close`; without `pending` in `Progress`
-(the evaluation is missing, and a run given up at its end counts as complete); without
-`leaving_at_once` in `Run.train` (a checkpoint of step 0 would be the only other way);
-without the thread of `StopRequest` (the second signal waits); without `give` in
-`SharedStopRequest` (the other ranks never stop).
+Seen to fail: without `stop.should_stop` in `Turn.close`; without `pending` in
+`Progress` (the evaluation is missing, and a run given up at its end counts as
+complete); without `exit_on_signals` in `Run.train` (a checkpoint of step 0 would be the
+only other way); without the thread of `StopRequest` (the second signal waits); without
+`give` in `SharedStopRequest` (the other ranks never stop).
 """
 
 import signal

@@ -143,8 +143,8 @@ def test_a_file_that_may_not_be_read_is_told(
             raise PermissionError(13, "Permission denied", str(path))
         return read(path, **_)
 
-    read = __import__("t2t_jax.workdir", fromlist=["read_object"]).read_object
-    monkeypatch.setattr("t2t_jax.workdir.read_object", denied)
+    read = __import__("t2t_jax.run.workdir", fromlist=["read_json_object"]).read_object
+    monkeypatch.setattr("t2t_jax.run.workdir.read_json_object", denied)
     argv = ["--mode=prepare", f"--workdir={workdir}"]
     errors = refused(capsys, argv, (66,))
     assert f"{workdir / name} cannot be read: Permission denied. Fix" in errors

@@ -1,7 +1,7 @@
 """A program that nobody listens to any more does what it does, and ends with its code.
 
-Seen to fail: without `guard_stderr` in `main.console`; without `suppress` in
-`say_now`.
+Seen to fail: without `make_stderr_robust` in `main.cli_entry_point`; without `suppress`
+in `write_stderr`.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from t2t_jax.parallelism import faults
+from t2t_jax.runtime import fault_injection
 from tests.faults import running
 from tests.integration import tiny
 
@@ -38,7 +38,7 @@ def unheard(workdir, fault, **changed):
         [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **changed)],
         stdin=subprocess.DEVNULL,
         stderr=writer,
-        env={**tiny.environment(), faults.VARIABLE: fault},
+        env={**tiny.environment(), fault_injection.VARIABLE: fault},
         cwd=tiny.ROOT,
     )
     os.close(writer)

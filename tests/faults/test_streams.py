@@ -1,12 +1,13 @@
-"""Translating lines as they come, and being stopped while translating.
+"""TranslationJob lines as they come, and being stopped while translating.
 
-Seen to fail: where waiting_lines hands nothing out before the end (no answer), without
+Seen to fail: where stream_lines hands nothing out before the end (no answer), without
 the flush in write_lines (likewise), without the look for a broken pipe in
-cli/endings.py (a traceback), with `nullcontext` in place of `leaving_at_once` in main
-(half a line), without the lock in put_down (likewise), without its StringIO (no end
-while nobody reads), and without its `unlink` (a file is left over). A handler that
-raises in the main thread is not enough: JAX's hook of the garbage collector swallows
-what is raised in it, which was one signal in five.
+cli/console/error_report.py (a traceback), with `nullcontext` in place of
+`exit_on_signals` in main (half a line), without the lock in flush_before_exit
+(likewise), without its StringIO (no end while nobody reads), and without its `unlink`
+(a file is left over). A handler that raises in the main thread is not enough: JAX's
+hook of the garbage collector swallows what is raised in it, which was one signal in
+five.
 """
 
 import fcntl

@@ -1,9 +1,9 @@
 """Models of strangers: directories that would run code, or lead out of themselves.
 
 A file with a pickle in it runs a program when it is unpickled; each leaves a mark then,
-and no test finds one. Seen to fail: with `pickle.loads` tried in `read_object`, and
-without its bound. Token caches: tests/data/test_token_cache.py; sets of TFDS:
-tests/data/test_tfds_reading.py; what the package never calls:
+and no test finds one. Seen to fail: with `pickle.loads` tried in `read_json_object`,
+and without its bound. Token caches: tests/data/token_cache/test_token_cache.py; sets of
+TFDS: tests/data/corpora/test_tfds_reader.py; what the package never calls:
 tests/architecture/test_safety.py.
 """
 

@@ -1,4 +1,4 @@
-"""Vocabularies that are none, or another model's, given to the real command line.
+"""VocabularyPair that are none, or another model's, given to the real command line.
 
 A corpus that is too small for a vocabulary is in tests/faults/test_training_text.py.
 Seen to fail: without the comparison in `Workdir.read_vocabularies` another vocabulary

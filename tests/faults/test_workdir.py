@@ -1,9 +1,9 @@
 """A workdir that cannot be one, or is another run's, given to the real command line.
 
-Seen to fail: without `refused_on_resume` in cli/flags.py, without `require_same` in
-text.py, without the lock in start_training.py, without the checks of `Workdir.create`,
-without those of `read_object`, and with a file that is made in the place of a lock:
-what a killed process has left keeps everybody out then.
+Seen to fail: without `forbidden_changes` in cli/flags/parser.py, without `require_same`
+in text.py, without the lock in start_training.py, without the checks of
+`Workdir.create`, without those of `read_json_object`, and with a file that is made in
+the place of a lock: what a killed process has left keeps everybody out then.
 """
 
 import os

@@ -13,12 +13,12 @@ pytest.importorskip("matplotlib", reason="needs the extra plots")
 
 import t2t_jax
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.cli.flags import parse_argv
-from t2t_jax.data.corpora import open_corpus
-from t2t_jax.data.vocabulary import Vocabulary
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.workdir import Workdir
-from tests.evaluation.test_canvas import size_of
+from t2t_jax.run.workdir import Workdir
+from tests.evaluation.plots.test_figure import size_of
 from tests.integration import tiny
 
 TEXT = "The old teacher reads a book."

@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 
 from t2t_jax import load
-from t2t_jax.cli import average
-from t2t_jax.cli.flags import parse_argv
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import average
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
-from t2t_jax.evaluation import canvas
 from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.plots import figure
 from tests.integration import tiny
 
 WHO = (("A man", "Ein Mann"), ("A woman", "Eine Frau"), ("A child", "Ein Kind"))
@@ -175,7 +175,7 @@ def test_too_few_checkpoints_for_a_window_is_an_error(workdir, capsys):
 def test_as_many_checkpoints_as_a_window_holds_make_one_row_without_a_curve_too(
     workdir, monkeypatch, capsys
 ):
-    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
+    monkeypatch.setattr(figure, "find_spec", lambda name: None)
     assert run(workdir, "--sliding") == 0  # checkpoint.keep, as without --sliding
     printed = capsys.readouterr()
     (_, row) = printed.out.splitlines()

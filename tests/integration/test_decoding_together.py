@@ -1,4 +1,4 @@
-"""Translating and evaluating by two processes of four devices each."""
+"""TranslationJob and evaluating by two processes of four devices each."""
 
 import json
 import subprocess

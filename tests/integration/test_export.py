@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import t2t_jax
-from t2t_jax.cli import export
-from t2t_jax.cli.flags import parse_argv
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import export
 from t2t_jax.errors import DataError
-from t2t_jax.workdir import Workdir
+from t2t_jax.run.workdir import Workdir
 from tests.exporting.counting import write_text
 from tests.integration import tiny
 

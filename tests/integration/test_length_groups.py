@@ -7,18 +7,18 @@ import jax
 import numpy as np
 import pytest
 
-from t2t_jax.cli.flags import parse_argv
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import Config, parse
-from t2t_jax.differences import refused_on_resume
-from t2t_jax.experiment import Run
 from t2t_jax.model.architectures import make_module
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.text import prepare_text
-from t2t_jax.training.batch_sums import compile_evaluation
+from t2t_jax.run.prepared_data import prepare_data
+from t2t_jax.run.resume_rules import forbidden_changes
+from t2t_jax.run.trainer import Trainer
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.training.loss import compile_evaluation
 from t2t_jax.training.metrics import summarise, total
-from t2t_jax.training.records import TIME_FIELDS
-from t2t_jax.training.reporting import Console
-from t2t_jax.types import Share
+from t2t_jax.training.reporting.console import Console
+from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
+from t2t_jax.types import BatchShard
 from tests.integration import tiny
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ class StopAfter:
     def __exit__(self, *_):
         pass
 
-    def reached(self, step):
+    def should_stop(self, step):
         self._left -= 1
         return self._left == 0
 
@@ -61,11 +61,11 @@ class Trained:
         options.workdir.create()
         self.said, self.workdir = [], workdir
         console = Console(options.config.steps, every_seconds=0)
-        console.say = self.said.append
-        text = prepare_text(options.config, workdir=options.workdir, say=console.say)
+        console.log = self.said.append
+        text = prepare_data(options.config, workdir=options.workdir, say=console.log)
         options.workdir.write_config(options.config, options.overrides)
         self.config, self.text = options.config, text
-        run = Run(
+        run = Trainer(
             options.config,
             workdir=options.workdir,
             text=text,
@@ -120,7 +120,7 @@ def test_the_layout_of_the_development_set_does_not_change_its_loss(whole):
         mesh=make_mesh(jax.devices()[:1]),
     )
     batches = whole.text._replace(config=packed).dev_batches(
-        row_multiple=1, share=Share()
+        row_multiple=1, share=BatchShard()
     )
     figures = summarise(total([sums(whole.state.params, b) for b in batches]))
     (evaluation,) = (r for r in whole.records if r["kind"] == "eval")
@@ -174,6 +174,6 @@ def test_eight_devices_agree_with_one(whole, tmp_path):
 
 def test_the_layout_of_a_run_cannot_change():
     grouped = parse({"data": {"layout": "length_groups"}})
-    refused = refused_on_resume(Config(), grouped)
+    refused = forbidden_changes(Config(), grouped)
     assert len(refused) == 1
     assert refused[0].startswith("data.layout was 'packed' when this run began")

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 import t2t_jax
 from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.loading import choose
+from t2t_jax.inference.load import resolve_checkpoint
 from tests.integration import tiny
 
 
@@ -71,7 +71,7 @@ def test_training_and_searching_in_the_readme_run_as_printed(
     monkeypatch.setattr(t2t_jax, "load_config", lambda name: config, raising=False)
     variables: dict = {}
     exec(train.replace("200", "6"), variables)
-    assert isinstance(variables["model"], t2t_jax.Model)
+    assert isinstance(variables["model"], t2t_jax.TranslationModel)
     assert "This run is complete" in capsys.readouterr().err
     exec(search, variables)
     (printed,) = capsys.readouterr().out.splitlines()
@@ -164,12 +164,12 @@ def test_its_module_and_params_are_ordinary_linen(workdir):
 
 @pytest.mark.parametrize("checkpoint", ["best", "last", "5", 5])
 def test_what_is_chosen_is_what_is_loaded(workdir, checkpoint):
-    step = choose(workdir, checkpoint=checkpoint)
+    step = resolve_checkpoint(workdir, checkpoint=checkpoint)
     assert step == t2t_jax.load(workdir, checkpoint=checkpoint).step
     assert step == (5 if str(checkpoint) == "5" else 6)
 
 
-@pytest.mark.parametrize("find", [t2t_jax.load, choose])
+@pytest.mark.parametrize("find", [t2t_jax.load, resolve_checkpoint])
 @pytest.mark.parametrize("checkpoint", [7, "7", "newest"])
 def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint, find):
     with pytest.raises(DataError, match=r"best, last, or one of .*: 5, 6"):

@@ -2,7 +2,7 @@
 
 Seen to fail: without `profile` among what may change under a run; without the programs
 in `Run.train`, and without `watching` there; without the folder of each process in
-`Journal`; without the `except` of `Profile`; without the rule in `ProfileConfig`.
+`RunCallbacks`; without the `except` of `Profiler`; without the rule in `ProfileConfig`.
 """
 
 import pytest

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from t2t_jax.data.phrasebook_examples import EXAMPLES
+from t2t_jax.data.phrasebook.examples import EXAMPLES
 from tests.integration.tiny import ROOT
 
 ENGLISH = {example.english for example in EXAMPLES}

@@ -10,7 +10,7 @@ from t2t_jax.model.architectures import (
     training_flops,
 )
 from t2t_jax.model.config import RNNConfig, TransformerConfig
-from t2t_jax.model.rnn_step_model import RNNStepModel
+from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 
 SMALL = {"vocab_size": 29, "num_layers": 1, "d_model": 14, "dropout": 0.0}

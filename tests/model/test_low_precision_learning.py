@@ -6,10 +6,10 @@ import itertools
 import jax
 import numpy as np
 
-from t2t_jax.data.corpora import open_corpus
+from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 
 from t2t_jax.model.config import RNNConfig
-from t2t_jax.model.rnn import RNN
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.batch_sums import batch_sums
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.metrics import summarise
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
@@ -47,7 +47,7 @@ def test_a_reversal_is_learned_to_99_percent():
         state, _ = step(state, reversed_pairs(100 + number, 32), KEY)
     figures = summarise(
         jax.device_get(
-            jax.jit(partial(batch_sums, MODULE, label_smoothing=0.1))(
+            jax.jit(partial(forward_loss, MODULE, label_smoothing=0.1))(
                 state.params, reversed_pairs(1, 64)
             )
         )

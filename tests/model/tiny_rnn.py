@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.model.config import RNNConfig
-from t2t_jax.model.rnn import RNN
+from t2t_jax.model.rnn.rnn import RNN
 from tests.model.tiny import SOURCE, TARGET
 
 # d_hidden is twice a prime: half of it reads in each direction.

@@ -7,11 +7,10 @@ import numpy as np
 
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.parallelism.arrays import to_devices
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.parallelism.sharding import shardings_for
-from t2t_jax.training.batch_sums import batch_sums
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.rules import make_global_batch, shardings_for
 from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import lower_step, train_step
@@ -89,7 +88,7 @@ class Trainer:
         shapes = jax.eval_shape(init, KEY)
         places = shardings_for(shapes, self.mesh)
         self.state = jax.jit(init, out_shardings=places)(KEY)
-        self.sums = jax.jit(partial(batch_sums, self.module, label_smoothing=0.1))
+        self.sums = jax.jit(partial(forward_loss, self.module, label_smoothing=0.1))
         lowered = lower_step(
             partial(
                 step,
@@ -105,6 +104,6 @@ class Trainer:
         self.compiled = lowered.compile()
 
     def step(self, batch):
-        batch = to_devices(batch, self.mesh)
+        batch = make_global_batch(batch, self.mesh)
         self.state, output = self.compiled(self.state, batch, KEY)
         return jax.device_get(output)

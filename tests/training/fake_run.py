@@ -9,8 +9,8 @@ import numpy as np
 from t2t_jax.errors import DivergedError
 from t2t_jax.training import loop
 from t2t_jax.training.metrics import Sums
-from t2t_jax.training.profile import Profile
-from t2t_jax.training.progress import Intervals, Progress
+from t2t_jax.training.profiling.profiler import Profiler
+from t2t_jax.training.progress import Intervals, RunProgress
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition
 
@@ -32,13 +32,13 @@ class Run:
         self.shapes, self.ready = [], {None}
         self.asked_every = 1
         self.interrupted, self.waiting_for, self.pauses = (), "", []
-        self.profile = Profile(range(0), folder=None, say=print)
+        self.profile = Profiler(range(0), folder=None, say=print)
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
 
     def is_ready(self, batch):
         return batch in self.ready
 
-    def make_ready(self, batch):
+    def compile_for_batch(self, batch):
         self.clock += 200.0  # is not training time
         self.timeline.append(f"compile {batch}")
         self.ready.add(batch)
@@ -84,7 +84,7 @@ class Run:
         self.saved.append(progress)
 
     def train(self, progress=None, **intervals):
-        progress = progress or Progress()
+        progress = progress or RunProgress()
         every = {"log": 1_000, "evaluate": 1_000} | intervals
         return loop.train(
             progress.step,

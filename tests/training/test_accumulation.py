@@ -10,10 +10,14 @@ import pytest
 
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.parallelism.arrays import to_devices
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.accumulation import WHOLE, Split, gradient_of_sums
+from t2t_jax.sharding.config import MeshConfig
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.rules import make_global_batch
+from t2t_jax.training.accumulation import (
+    NO_MICRO_BATCHING,
+    MicroBatching,
+    accumulate_gradients,
+)
 from t2t_jax.training.state import init_state, state_shardings
 from t2t_jax.training.step import lower_step, train_step
 from tests.training.copy_task import (
@@ -47,7 +51,7 @@ class Step:
         self,
         *,
         devices=8,
-        split=WHOLE,
+        split=NO_MICRO_BATCHING,
         shard_optimizer=False,
         config=CONFIG,
         **mesh,
@@ -83,7 +87,7 @@ class Step:
 
         These are a tenth of the gradient.
         """
-        rows = to_devices(batch(), self.mesh)
+        rows = make_global_batch(batch(), self.mesh)
         state, output = self.compiled(self.init(KEY), rows, KEY)
         return jax.device_get((output, state.optimizer[0].mu))
 
@@ -110,16 +114,20 @@ def expected():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"devices": 1, "split": Split(micro_batches=4)},
-        {"devices": 1, "split": Split(loss_chunks=3)},
+        {"devices": 1, "split": MicroBatching(micro_batches=4)},
+        {"devices": 1, "split": MicroBatching(loss_chunks=3)},
         {},
-        {"split": Split(micro_batches=2)},
+        {"split": MicroBatching(micro_batches=2)},
         pytest.param({"shard_optimizer": True}, marks=pytest.mark.slow),
         pytest.param(
-            {"fsdp": 2, "split": Split(micro_batches=2)}, marks=pytest.mark.soak
+            {"fsdp": 2, "split": MicroBatching(micro_batches=2)}, marks=pytest.mark.soak
         ),
         {"fsdp": 2, "tensor": 2},
-        {"fsdp": 2, "tensor": 2, "split": Split(micro_batches=4, loss_chunks=2)},
+        {
+            "fsdp": 2,
+            "tensor": 2,
+            "split": MicroBatching(micro_batches=4, loss_chunks=2),
+        },
         pytest.param({"data": 1, "fsdp": 4, "tensor": 2}, marks=pytest.mark.soak),
     ],
     ids=str,
@@ -143,7 +151,7 @@ def test_one_gradient_from_one_state_however_it_is_split(expected, changed):
 def test_micro_batches_are_exchanged_once_and_the_embedding_once():
     shapes = jax.eval_shape(Step(devices=1).init, KEY).params
     parameters = sum(x.size for x in jax.tree.leaves(shapes))
-    for split in (WHOLE, Split(micro_batches=2)):
+    for split in (NO_MICRO_BATCHING, MicroBatching(micro_batches=2)):
         exchanged = Step(split=split).exchanged()
         # Beside the gradients there are a few scalars.
         assert 4 * parameters <= exchanged["all-reduce"] <= 4 * parameters + 64
@@ -151,7 +159,7 @@ def test_micro_batches_are_exchanged_once_and_the_embedding_once():
 
 
 def test_micro_batches_save_memory():
-    parts = Step(devices=1, split=Split(micro_batches=4)).memory
+    parts = Step(devices=1, split=MicroBatching(micro_batches=4)).memory
     assert parts.temp_size_in_bytes < 0.6 * Step(devices=1).memory.temp_size_in_bytes
 
 
@@ -186,7 +194,7 @@ def test_moments_are_split_while_parameters_are_not():
 
 def test_gradients_are_rounded_where_they_are_exchanged_in_bfloat16(expected):
     _, moments = expected
-    _, rounded = Step(split=Split(gradient_dtype="bfloat16")).first()
+    _, rounded = Step(split=MicroBatching(gradient_dtype="bfloat16")).first()
     pairs = zip(jax.tree.leaves(moments), jax.tree.leaves(rounded), strict=True)
     differences = [
         np.linalg.norm(a - b) / np.linalg.norm(a)
@@ -204,14 +212,14 @@ def test_the_sums_are_those_of_all_parts():
         total = jnp.sum(params * part.source)
         return total, jnp.sum(part.source)
 
-    rows = to_devices(batch(), mesh)
+    rows = make_global_batch(batch(), mesh)
     for micro_batches in (1, 4):
         gradient, other = jax.jit(
             partial(
-                gradient_of_sums,
+                accumulate_gradients,
                 sums,
                 mesh=mesh,
-                split=Split(micro_batches=micro_batches),
+                split=MicroBatching(micro_batches=micro_batches),
             )
         )(jnp.float32(3.0), rows)
         assert gradient == other == batch().source.sum()

@@ -1,10 +1,10 @@
 import jax
 import pytest
 
-from t2t_jax.parallelism.config import MeshConfig
-from t2t_jax.parallelism.mesh import make_mesh
+from t2t_jax.sharding.config import MeshConfig
+from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.batch_layout import BatchLayout
-from t2t_jax.types import Share
+from t2t_jax.types import BatchShard
 
 
 def layout_of(*planned, micro_batches=1, devices=8, **sizes):
@@ -16,7 +16,7 @@ def test_the_paper_s_batch_on_eight_devices_in_two_micro_batches():
     layout = layout_of((96, 256), micro_batches=2)
     assert layout.shapes == [(96, 256)]
     assert layout.row_multiple == 16
-    assert layout.share == Share()
+    assert layout.share == BatchShard()
     assert layout.text() == "8 devices x 2 micro-batches x 1,536 = 24,576 tokens a side"
 
 

@@ -1,8 +1,8 @@
 """A step's update counts where its loss and its gradient are good, and nowhere else.
 
-Seen to fail: without each of the four conditions of `guarded`; with the parameters or
-the optimizer left out of what is kept; with `state.step` kept; and without `poison` in
-`train_step`.
+Seen to fail: without each of the four conditions of `skip_bad_updates`; with the
+parameters or the optimizer left out of what is kept; with `state.step` kept; and
+without `maybe_inject_nan` in `train_step`.
 """
 
 import math
@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.parallelism import faults
-from t2t_jax.parallelism.arrays import to_devices
+from t2t_jax.runtime import fault_injection
+from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.state import TrainState
-from t2t_jax.training.step import StepOutput, guarded, train_step
+from t2t_jax.training.step import StepOutput, skip_bad_updates, train_step
 from tests.training.copy_task import KEY, Trainer, batch_of, pair_of, sentences
 
 
@@ -30,7 +30,9 @@ def outcome(*, loss=2.0, norm=0.5, tokens=3, limit=0.0):
         return after, StepOutput(sums, jnp.float32(norm))
 
     state = TrainState(jnp.int32(6), {"w": jnp.float32(10)}, (jnp.int32(5),))
-    after, output = jax.jit(guarded(step, skip_gradient_norm=limit))(state, 0, 0)
+    after, output = jax.jit(skip_bad_updates(step, skip_gradient_norm=limit))(
+        state, 0, 0
+    )
     values = (int(after.step), float(after.params["w"]), int(after.optimizer[0]))
     return values, bool(output.applied)
 
@@ -60,7 +62,7 @@ def test_an_update_is_taken_or_left_out_as_a_whole(reported, expected):
 
 @pytest.fixture(scope="module")
 def trainer():
-    return Trainer(8, step=guarded(train_step))
+    return Trainer(8, step=skip_bad_updates(train_step))
 
 
 def batches(count):
@@ -73,7 +75,9 @@ def stepped(trainer, batches, state=None):
     state = jax.tree.map(jnp.copy, trainer.state if state is None else state)
     applied = []
     for batch in batches:
-        state, output = trainer.compiled(state, to_devices(batch, trainer.mesh), KEY)
+        state, output = trainer.compiled(
+            state, make_global_batch(batch, trainer.mesh), KEY
+        )
         applied.append(bool(output.applied))
     return jax.device_get(state), applied
 
@@ -93,9 +97,9 @@ def test_the_guard_changes_no_bit_of_a_good_run(trainer):
 def test_a_step_whose_loss_is_no_number_leaves_the_last_good_state(
     trainer, monkeypatch
 ):
-    fault = faults.Fault("nan", first=3, last=3)
-    monkeypatch.setattr(faults, "requested", lambda: fault)
-    poisoned = Trainer(8, step=guarded(train_step))
+    fault = fault_injection.Fault("nan", first=3, last=3)
+    monkeypatch.setattr(fault_injection, "requested", lambda: fault)
+    poisoned = Trainer(8, step=skip_bad_updates(train_step))
     all_of_them = batches(4)
     two, _ = stepped(poisoned, all_of_them[:2])
     three, applied = stepped(poisoned, all_of_them[:3])

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from t2t_jax.training.progress import Progress
+from t2t_jax.training.progress import RunProgress
 from t2t_jax.types import DataPosition
 from tests.training.fake_run import Run
 
@@ -70,7 +70,7 @@ def test_minutes_are_counted_without_evaluating_and_saving(run):
 
 
 def test_minutes_go_on_where_a_checkpoint_left_them(run):
-    before = Progress(step=40, minutes=40 / 60, position=DataPosition(8, 0))
+    before = RunProgress(step=40, minutes=40 / 60, position=DataPosition(8, 0))
     run.train(before, steps=70, save_minutes=1.0)
     assert run.timeline[0] == "save 60: periodic"
 
@@ -83,7 +83,7 @@ def test_epochs_are_counted_by_the_position_after_the_batch(run):
 
 
 def test_a_run_goes_on_from_its_progress(run):
-    before = Progress(step=3, position=DataPosition(0, 3), best_bleu=9.0)
+    before = RunProgress(step=3, position=DataPosition(0, 3), best_bleu=9.0)
     run.bleus = {4: 8.0, 6: 9.5}
     state, progress = run.train(before, steps=6, evaluate=2, save_steps=4)
     assert run.timeline == [
@@ -131,7 +131,7 @@ def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
         def __init__(self, asked):
             self._asked = asked
 
-        def reached(self, step):
+        def should_stop(self, step):
             self._asked -= 1
             return self._asked <= 0
 
@@ -180,7 +180,7 @@ def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch)
     position = DataPosition(*saved[1])
     second = Run(monkeypatch)
     second.losses = losses
-    second.train(Progress(*saved)._replace(position=position), steps=8, log=5)
+    second.train(RunProgress(*saved)._replace(position=position), steps=8, log=5)
     for name in ("step", "loss", "nll", "accuracy", "padding_fraction"):
         records = first.records + second.records
         assert [r[name] for r in records] == [r[name] for r in whole.records]
@@ -205,7 +205,7 @@ def test_the_first_step_is_recorded_and_shown_and_enough_for_an_estimate(monkeyp
     assert run.shown == [1, 20, 50]
     assert [record["step"] for record in run.records] == [1, 50]
     resumed = Run(monkeypatch)
-    resumed.train(Progress(step=30), steps=60, log=1_000, show_seconds=1e6)
+    resumed.train(RunProgress(step=30), steps=60, log=1_000, show_seconds=1e6)
     assert resumed.shown == [31, 50, 60]
     # Records depend on the step alone: a run that was never stopped has none at 31.
     assert [record["step"] for record in resumed.records] == [60]

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.memory import bytes_needed, bytes_usable
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.training.compiled_step import bytes_needed, device_memory_limit
 
 
 def mesh_of(*statistics):
@@ -26,9 +26,9 @@ def test_what_is_needed_at_once_counts_a_donated_argument_once():
 
 def test_the_smallest_device_decides_and_some_of_it_is_kept_free():
     mesh = mesh_of({"bytes_limit": 2_000}, {"bytes_limit": 1_000})
-    assert 900 <= bytes_usable(mesh) < 1_000
+    assert 900 <= device_memory_limit(mesh) < 1_000
 
 
 def test_a_device_that_does_not_tell_has_no_limit_that_is_known():
-    assert bytes_usable(mesh_of(None, {"bytes_limit": 5})) == 0
-    assert bytes_usable(make_mesh()) == 0  # CPUs
+    assert device_memory_limit(mesh_of(None, {"bytes_limit": 5})) == 0
+    assert device_memory_limit(make_mesh()) == 0  # CPUs

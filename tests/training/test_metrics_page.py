@@ -7,10 +7,14 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.evaluation.bleu import corpus_scores
-from t2t_jax.journal import Journal
-from t2t_jax.training.event_file import DESCRIPTIONS
-from t2t_jax.training.progress import Progress
-from t2t_jax.training.records import TIME_FIELDS, Reporter, read_metrics
+from t2t_jax.run.callbacks import RunCallbacks
+from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.reporting.metrics_writer import (
+    DESCRIPTIONS,
+    TIME_FIELDS,
+    MetricsWriter,
+    read_metrics,
+)
 from tests.evaluation.test_evaluator import LongSet
 from tests.integration.tiny import ROOT
 from tests.training.fake_run import Run
@@ -38,15 +42,15 @@ def records(tmp_path, monkeypatch):
     run = Run(monkeypatch)
     run.losses = {2: float("nan")}
     run.train(steps=3, log=1)
-    journal = object.__new__(Journal)
+    journal = object.__new__(RunCallbacks)
     journal._config = dataclasses.replace(Config(), steps=3)
     written = [journal._with_rate(record) for record in run.records] + run.skipped
     for endless in (0, 64):
         written.append(LongSet(endless=endless).evaluator.evaluate(0.0, step=3)[0])
-    reporter = Reporter(tmp_path, step=0, say=print)
+    reporter = MetricsWriter(tmp_path, step=0, say=print)
     for record in written:
         reporter.write(record)
-    reporter.write_final(Progress(3, best_bleu=7.0))
+    reporter.write_final(RunProgress(3, best_bleu=7.0))
     reporter.close()
     return list(read_metrics(tmp_path / "metrics.jsonl"))
 

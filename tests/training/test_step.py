@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.parallelism.arrays import to_devices
-from t2t_jax.parallelism.mesh import make_mesh
-from t2t_jax.training.batch_sums import batch_sums, compile_evaluation
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.rules import make_global_batch
+from t2t_jax.training.loss import compile_evaluation, forward_loss
 from t2t_jax.training.metrics import total
 from t2t_jax.types import Batch
 from tests.training.copy_task import (
@@ -35,7 +35,7 @@ def fresh(trainer):
 
 
 def step_of(trainer, state, batch):
-    state, output = trainer.compiled(state, to_devices(batch, trainer.mesh), KEY)
+    state, output = trainer.compiled(state, make_global_batch(batch, trainer.mesh), KEY)
     return state, jax.device_get(output)
 
 
@@ -63,7 +63,7 @@ def test_the_gradient_is_of_a_global_mean_and_not_of_the_devices_means(start, ei
     key = jax.random.fold_in(KEY, 0)  # of the first step
 
     def loss(params):
-        sums = batch_sums(
+        sums = forward_loss(
             start.module, params, batch, label_smoothing=0.1, dropout_key=key
         )
         return sums.loss / np.sum(batch.target_segments > 0)
@@ -78,14 +78,14 @@ def test_the_gradient_is_of_a_global_mean_and_not_of_the_devices_means(start, ei
 
 def test_the_state_is_donated(start):
     state = fresh(start)
-    batch = to_devices(batch_of([pair_of([5])], rows=16), start.mesh)
+    batch = make_global_batch(batch_of([pair_of([5])], rows=16), start.mesh)
     after, _ = start.compiled(state, batch, KEY)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
     assert int(after.step) == 1
 
 
 def test_dropout_differs_between_steps_and_between_keys(start):
-    batch = to_devices(batch_of([pair_of(range(4, 13))], rows=16), start.mesh)
+    batch = make_global_batch(batch_of([pair_of(range(4, 13))], rows=16), start.mesh)
 
     def loss(step, key):
         state = fresh(start)._replace(step=jnp.asarray(step, jnp.int32))
@@ -98,7 +98,7 @@ def test_dropout_differs_between_steps_and_between_keys(start):
 
 
 def test_a_batch_of_nothing_but_padding_is_finite_and_counts_nothing(start):
-    batch = to_devices(batch_of([], rows=16), start.mesh)
+    batch = make_global_batch(batch_of([], rows=16), start.mesh)
     after, output = start.compiled(fresh(start), batch, KEY)
     sums = jax.device_get(output.sums)
     assert sums == (0.0, 0.0, 0, 0, 0, 2 * 16 * LENGTH)
@@ -174,7 +174,7 @@ def test_evaluation_is_without_dropout_and_the_same_on_several_devices(start):
         mesh = make_mesh(jax.devices()[:devices])
         evaluate = compile_evaluation(start.module, label_smoothing=0.1, mesh=mesh)
         params = jax.device_get(start.state.params)
-        results += [evaluate(params, to_devices(batch, mesh)) for _ in range(2)]
+        results += [evaluate(params, make_global_batch(batch, mesh)) for _ in range(2)]
     plain = start.sums(start.state.params, batch)
     for sums in results:
         np.testing.assert_allclose(sums.loss, plain.loss, rtol=1e-6)  # float32

@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_jax.training.progress import Progress
+from t2t_jax.training.progress import RunProgress
 from tests.training.test_loop import Run
 
 EVERY = {"steps": 9, "log": 100, "evaluate": 4}
@@ -64,7 +64,7 @@ def test_a_worse_one_is_scored_once_all_the_same(monkeypatch, run):
 @pytest.mark.parametrize("pending", [(), ("periodic", "stopped")])
 def test_a_run_that_stands_at_or_above_its_last_step_makes_no_more(run, pending):
     for step in (9, 11):
-        _, progress = run.train(Progress(step, pending=pending), **EVERY)
+        _, progress = run.train(RunProgress(step, pending=pending), **EVERY)
         assert progress.completes(9)
     assert run.steps == 0
     scored = ["evaluate 9", "save 9: periodic final"]
@@ -112,7 +112,7 @@ def test_interrupted_and_whole_runs_end_alike(monkeypatch, run):
     again = resumed(monkeypatch, parts, bleus=run.bleus)
     ends = [r.saved[-1]._replace(minutes=0, saved_minutes=0) for r in (run, again)]
     assert ends[0] == ends[1]
-    assert isinstance(ends[0], Progress)
+    assert isinstance(ends[0], RunProgress)
 
 
 def test_each_pause_says_what_it_is_for(run):

@@ -1,0 +1,86 @@
+"""The meaning of every configuration key, read from the docstring that declares it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
+
+from t2t_jax.config import KINDS, Config, choices, defaults, sections
+
+_ENTRY = re.compile(r" {2}(\w+)(?: \(([^)]*)\))?: +(.*)")
+
+
+class KeyDoc(NamedTuple):
+    """What is known of one key.
+
+    Attributes:
+      key: `section.name`, or `name` at the top level.
+      default: its default.
+      unit: of a number; "" for other values.
+      meaning: the text of the docstring, in one line.
+      choices: the words that it takes, if these are few.
+    """
+
+    key: str
+    default: Any
+    unit: str
+    meaning: str
+    choices: tuple[str, ...]
+
+    @property
+    def values(self) -> str:
+        """What values the key takes: their type and unit, or the choices."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        kind = KINDS[type(self.default)].removeprefix("an ").removeprefix("a ")
+        return f"{kind}: {self.unit}" if self.unit else kind
+
+
+@cache
+def key_docs() -> dict[str, KeyDoc]:
+    """Maps every key that can be set to its description, in their order."""
+    entries = _entries(Config)
+    for section in sections():
+        of_section = _entries(get_type_hints(Config)[section])
+        entries |= {f"{section}.{name}": entry for name, entry in of_section.items()}
+    words = choices()
+    return {
+        key: KeyDoc(key, default, *entries.get(key, ("", "")), words.get(key, ()))
+        for key, default in defaults().items()
+    }
+
+
+def section_doc(section: str) -> str:
+    """Returns what a section of the configuration is about."""
+    return _entries(Config).get(section, ("", ""))[1]
+
+
+def _entries(cls: type) -> dict[str, tuple[str, str]]:
+    """Maps each attribute that a docstring describes to its unit and meaning.
+
+    Without docstrings (`python -OO`) nothing is found.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    name = ""
+    for line in _attribute_lines(inspect.getdoc(cls) or ""):
+        entry = _ENTRY.fullmatch(line)
+        if entry:
+            name, unit, text = entry.groups()
+            found[name] = (unit or "", text)
+        elif name:
+            unit, text = found[name]
+            found[name] = (unit, f"{text} {line.strip()}".strip())
+    return found
+
+
+def _attribute_lines(doc: str) -> Iterator[str]:
+    """Yields the lines of the section `Attributes:`."""
+    inside = False
+    for line in doc.splitlines():
+        if line and not line.startswith(" "):
+            inside = line == "Attributes:"
+        elif inside:
+            yield line

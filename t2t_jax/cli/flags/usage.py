@@ -1,0 +1,348 @@
+"""The text of `--help`: an overview, and one for each mode, section, flag and key."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import shutil
+import textwrap
+from collections.abc import Iterable
+
+from t2t_jax.cli.flags.aliases import meant_by
+from t2t_jax.cli.flags.arguments import CommandLine
+from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
+from t2t_jax.cli.flags.modes import EXAMPLES, MODES, READS_RUN
+from t2t_jax.cli.flags.options import FLAGS, FORMATS, meaning, metavar
+from t2t_jax.cli.flags.values import Flag
+from t2t_jax.config import alternatives, defaults, sections
+from t2t_jax.config_files import shipped_folder, shipped_names
+from t2t_jax.errors import UserError
+
+_HELP = ("help", "h", "helpfull", "helpshort", "?")
+_TOPICS = ("flags", "config", "all")
+_NARROWEST, _WIDEST, _USUAL = 60, 100, 88
+_COMMON = {
+    "--config=NAME": "Configuration: a shipped one (wmt_en_de, table3:C_N2), or "
+    "FILE.py or FILE.py:ROW.",
+    "--workdir=DIR": "Directory of the run. Training creates or resumes it; modes that "
+    "use a run require it.",
+    "--config.KEY=VALUE": "Change one key of the configuration, such as "
+    "--config.steps=5000.",
+    "--version": "Print the versions of t2t_jax, Python and JAX.",
+}
+_MORE = {
+    "MODE --help": "Flags of a mode, with defaults and examples.",
+    "--help=SECTION": "Keys of one section of the configuration, and what they mean:",
+    "--help=KEY": "One key or flag: --help=optimizer.warmup_steps, --help=beam_size.",
+    "--help=NAME": "A shipped configuration: --help=own_text.",
+    "--help=flags": "All flags.",
+    "--help=all": "All modes, flags and keys.",
+}
+_CONFIG = (
+    "Configuration: the name of a shipped one, or a Python file; NAME:ROW and "
+    "FILE.py:ROW choose a row of a table. The embedded English-German experiment if "
+    "not given."
+)
+
+
+def requested(line: CommandLine) -> str | None:
+    """Returns the help that a command line asks for; None if it asks for none.
+
+    Raises:
+      UserError: There is no help on that topic.
+    """
+    asked = [flag for flag in line.flags if flag.name in _HELP]
+    if line.leading != "help" and not asked:
+        return None
+    topic = asked[-1].value if asked else None
+    if not topic and line.leading == "help" and line.stray:
+        topic = line.stray[0].text
+    if not topic and asked and asked[-1].name == "helpfull":
+        topic = "all"
+    if not topic:
+        topic = line.leading if line.leading in MODES else line.last("mode")
+        topic = topic if topic in MODES else ""
+    return about(topic or "")
+
+
+def about(topic: str) -> str:
+    """Returns the help on a topic: a mode, section, flag, key, configuration, or "".
+
+    Raises:
+      UserError: There is none; the message names the nearest.
+    """
+    name = topic.strip().lstrip("-").removeprefix("mode=").removeprefix("config.")
+    if not name:
+        return _overview()
+    if name in MODES:
+        return _about_mode(name)
+    if name in _TOPICS:
+        return {"flags": _all_flags, "config": _top_level, "all": _everything}[name]()
+    parts = []
+    if name in FLAGS:
+        parts.append(_about_flag(name))
+    if name in sections():
+        parts.append(_about_section(name))
+    docs = key_docs()
+    tails = [key for key in docs if key.rpartition(".")[2] == name]
+    if name in docs and ("." in name or topic.startswith("config.")):
+        tails = [name]
+    found = tails if not parts or tails == [name] else []
+    parts += [_about_key(docs[key]) for key in found]
+    if not parts and name.partition(":")[0] in shipped_names():
+        parts.append(_about_config(name))
+    if not parts:
+        raise UserError(_unknown(topic, name))
+    return "\n".join(parts)
+
+
+def _about_config(name: str) -> str:
+    """Shows what a shipped configuration says of itself, and how to see its values."""
+    stem, _, row = name.partition(":")
+    path = shipped_folder() / f"{stem}.py"
+    page = ast.parse(path.read_text(encoding="utf-8"))
+    row = row or ("ROW" if "choose_row" in ast.unparse(page) else "")
+    given = f"--config={stem}:{row}" if row else f"--config={stem}"
+    return "\n".join(
+        [
+            _paragraph(f"{stem} is a configuration, in {path}:"),
+            "",
+            ast.get_docstring(page) or "",
+            "",
+            *_examples([f"describe {given}", f"train {given}"]),
+            "",
+        ]
+    )
+
+
+def _unknown(topic: str, name: str) -> str:
+    known = [*MODES, *sections(), *FLAGS, *key_docs(), *_TOPICS]
+    tails = {key.rpartition(".")[2]: key for key in key_docs()}
+    near = difflib.get_close_matches(name, [*MODES, *sections()], n=1)
+    near = near or difflib.get_close_matches(name, [*known, *tails], n=1)
+    meant = meant_by(name, mode="")[0].lstrip("-").removeprefix("config.")
+    full = {**tails, **{name: name for name in known}}
+    nearest = meant or (full[near[0]] if near else "")
+    hint = f" Did you mean --help={nearest}?" if nearest else ""
+    return (
+        f"--help={topic}: there is no such topic.{hint} Pass a mode "
+        f"({', '.join(MODES)}), a section ({', '.join(sections())}), a flag, a key, "
+        f"or one of {', '.join(_TOPICS)}."
+    )
+
+
+def _overview() -> str:
+    return "\n".join(
+        [
+            _paragraph(
+                "t2t-jax: train, evaluate and run translation Transformers "
+                '("Attention Is All You Need").'
+            ),
+            "",
+            _paragraph(
+                "Usage: t2t-jax [MODE] [--FLAG=VALUE …] [--config.KEY=VALUE …]",
+                indent="       ",
+            ),
+            "",
+            _paragraph(
+                "MODE can also be written --mode=MODE, and t2t-jax as python -m "
+                "t2t_jax. With no arguments at all, it trains the embedded "
+                "English-German experiment in runs/phrasebook."
+            ),
+            "",
+            *_table("Modes", MODES),
+            "",
+            *_table("Common flags", _COMMON),
+            "",
+            *_table("More help", {**_MORE, "--help=SECTION": _sections_line()}),
+            "",
+            *_examples([EXAMPLES["train"][1], EXAMPLES["translate"][0]]),
+            "",
+        ]
+    )
+
+
+def _sections_line() -> str:
+    return f"{_MORE['--help=SECTION']} {', '.join(sections())}."
+
+
+def _about_mode(mode: str) -> str:
+    needs = [name for name, flag in FLAGS.items() if _is_required(name, flag, mode)]
+    usage = " ".join(f"--{name}={metavar(name, mode)}" for name in needs)
+    text = [
+        _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
+        "",
+        _paragraph(
+            f"Usage: t2t-jax {mode} {usage} [--FLAG=VALUE …]".replace("  ", " "),
+            indent="       ",
+        ),
+        "",
+        "Flags:",
+    ]
+    if mode not in READS_RUN and mode != "figures":
+        text += _entry("--config=NAME", ["default phrasebook"], _CONFIG)
+    for name, flag in FLAGS.items():
+        if mode in flag.modes and name != "mode":
+            text += _flag_entry(name, flag, mode)
+    text += ["", *_examples(EXAMPLES[mode]), "", _paragraph(_keys_note(mode)), ""]
+    return "\n".join(text)
+
+
+def _keys_note(mode: str) -> str:
+    if mode in ("translate", "evaluate"):
+        return (
+            "The run brings its configuration, which precedes these defaults. "
+            "--config.decoding.KEY=VALUE changes the search; --help=decoding lists the "
+            "keys."
+        )
+    if mode in READS_RUN:
+        return "The run brings its configuration; --config.KEY=VALUE changes a key."
+    if mode == "figures":
+        return "Nothing else is needed: no run, no configuration, no text."
+    return (
+        "--config.KEY=VALUE changes a key of the configuration. Sections: "
+        f"{', '.join(sections())}; --help=SECTION lists the keys of one."
+    )
+
+
+def _is_required(name: str, flag: Flag, mode: str) -> bool:
+    if name == "workdir":
+        return mode in READS_RUN
+    return mode in flag.needed or (mode, name) == ("export", "output")
+
+
+def _flag_entry(name: str, flag: Flag, mode: str) -> list[str]:
+    """Writes a flag; the mode "" means all of them."""
+    is_switch = flag.default == "false"
+    notes = ["required"] if _is_required(name, flag, mode) else []
+    formats = FORMATS.get(mode, ()) if name == "format" else ()
+    if words := formats or flag.choices:
+        notes.append(f"one of {', '.join(words)}")
+    default = flag.default if not is_switch else "off"
+    if flag.key and not is_switch:
+        default = str(defaults()[flag.key])
+    if formats:
+        default = formats[0]
+    if default and not notes[:1] == ["required"]:
+        notes.append(f"default {default}")
+    if flag.key:
+        notes.append(f"short for config.{flag.key}")
+    shown = f"--{name}" if is_switch else f"--{name}={metavar(name, mode)}"
+    return _entry(shown, notes, meaning(name, mode))
+
+
+def _about_flag(name: str) -> str:
+    flag = FLAGS[name]
+    if len(flag.modes) == 1:
+        text = _flag_entry(name, flag, flag.modes[0])
+    else:
+        text = _flag_entry(name, flag, "")
+    if name == "format":
+        text += [
+            _paragraph(f"{mode}: {', '.join(words)}", indent="      ", first="      ")
+            for mode, words in FORMATS.items()
+        ]
+    special = [mode for mode in flag.modes if meaning(name, mode) != flag.help]
+    if len(flag.modes) > 1:
+        text += [
+            _paragraph(f"{mode}: {meaning(name, mode)}", indent=" " * 8, first=" " * 6)
+            for mode in special
+        ]
+    modes = "all modes" if set(flag.modes) == set(MODES) else alternatives(flag.modes)
+    return "\n".join([*text, f"      Modes: {modes}.", ""])
+
+
+def _all_flags() -> str:
+    return "\n".join(
+        [
+            "Flags:",
+            *_entry("--config=NAME", ["default phrasebook"], _CONFIG),
+            *(_about_flag(name).rstrip("\n") for name in FLAGS),
+            "",
+        ]
+    )
+
+
+def _about_section(section: str) -> str:
+    docs = [doc for doc in key_docs().values() if doc.key.startswith(f"{section}.")]
+    title = f"Section {section}: {section_doc(section)}"
+    return "\n".join([_paragraph(title), "", *map(_key_entry, docs), ""])
+
+
+def _top_level() -> str:
+    docs = [doc for doc in key_docs().values() if "." not in doc.key]
+    return "\n".join(
+        [
+            "Keys of no section:",
+            "",
+            *map(_key_entry, docs),
+            "",
+            *_table("Sections", {name: section_doc(name) for name in sections()}),
+            "",
+        ]
+    )
+
+
+def _about_key(doc: KeyDoc) -> str:
+    short = [f"--{name}" for name, flag in FLAGS.items() if flag.key == doc.key]
+    text = [_key_entry(doc)]
+    if short:
+        text.append(f"      Short form in some modes: {short[0]}.")
+    return "\n".join([*text, ""])
+
+
+def _key_entry(doc: KeyDoc) -> str:
+    default = str(doc.default).lower() if isinstance(doc.default, bool) else doc.default
+    shown = f"--config.{doc.key}={'' if default == '' else default}"
+    return "\n".join(_entry(shown, [doc.values], doc.meaning))
+
+
+def _everything() -> str:
+    modes = [_about_mode(mode) for mode in MODES]
+    keys = [_top_level(), *(_about_section(name) for name in sections())]
+    return "\n".join([_overview(), *modes, *keys])
+
+
+def _width() -> int:
+    columns = shutil.get_terminal_size((_USUAL, 24)).columns
+    return min(max(columns, _NARROWEST), _WIDEST)
+
+
+def _paragraph(text: str, *, indent: str = "", first: str = "") -> str:
+    return textwrap.fill(
+        text,
+        _width(),
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _entry(name: str, notes: Iterable[str], text: str) -> list[str]:
+    """Writes a flag or key with what it takes, and its meaning below."""
+    head = f"  {name}  ({'; '.join(notes)})" if notes else f"  {name}"
+    return [
+        _paragraph(head, indent="          ", first=""),
+        _paragraph(text, indent="      ", first="      "),
+    ]
+
+
+def _table(title: str, rows: dict[str, str]) -> list[str]:
+    left = max(map(len, rows)) + 4
+    return [
+        f"{title}:",
+        *(
+            _paragraph(text, indent=" " * left, first=f"  {name}".ljust(left))
+            for name, text in rows.items()
+        ),
+    ]
+
+
+def _examples(lines: Iterable[str]) -> list[str]:
+    """Writes command lines, broken before a flag where they are long."""
+    found = ["Examples:"]
+    for line in lines:
+        broken = _paragraph(f"t2t-jax {line}", first="  ", indent="      ")
+        found.append(broken.replace("\n", " \\\n"))
+    return found

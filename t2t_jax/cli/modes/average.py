@@ -1,0 +1,258 @@
+"""`--mode=average`: the mean of several checkpoints, as a model directory.
+
+With `--sliding` every window of checkpoints is averaged and scored, so that one can see
+what averaging gains and where it gains most.
+
+Paper: §6.1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.flags.modes import command_of
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.processes.stages import translate_shared
+from t2t_jax.cli.translation.progress import TRANSLATING, progress_of
+from t2t_jax.data.corpora.open import Corpus, open_corpus, train_and_dev
+from t2t_jax.data.corpora.text_files import TextCorpus
+from t2t_jax.data.files.lines import require_files
+from t2t_jax.distributed.processes import SINGLE_PROCESS
+from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.files import atomic_write
+from t2t_jax.run.workdir import Workdir
+
+if TYPE_CHECKING:
+    from t2t_jax.checkpointing.averaging import Selection
+    from t2t_jax.inference.average import CheckpointAverager
+
+_HEADER = ("steps", "first", "newest", "average_bleu", "newest_bleu", "gaps")
+
+
+class _Text(NamedTuple):
+    """What is translated: raw pairs, and where they come from."""
+
+    spec: str
+    sources: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+class _Scored(NamedTuple):
+    """A window with the BLEU of its mean, and of its newest checkpoint alone."""
+
+    window: Selection
+    average_bleu: float
+    newest_bleu: float
+    signature: str
+
+    def columns(self) -> list[str]:
+        """Returns the row for people, in the order of `_HEADER`."""
+        steps = self.window.steps
+        bleu = [f"{score:.2f}" for score in (self.average_bleu, self.newest_bleu)]
+        ends = [str(steps[0]), str(steps[-1])]
+        return [",".join(map(str, steps)), *ends, *bleu, str(self.window.spacing)]
+
+    def record(self) -> dict[str, Any]:
+        """Returns the row for programs, unrounded."""
+        steps, spacing, faults = self.window
+        return {
+            "steps": list(steps),
+            "first": steps[0],
+            "newest": steps[-1],
+            "average_bleu": self.average_bleu,
+            "newest_bleu": self.newest_bleu,
+            "unit": spacing.unit,
+            "gaps": list(spacing.gaps),
+            "forced": bool(faults),
+        }
+
+
+def run(options: Options) -> int:
+    """Averages checkpoints of the workdir into `options.to`, or scores windows.
+
+    Raises:
+      UserError: options, workdir or text are not what they must be.
+    """
+    options.workdir.require()
+    _check(options)
+    to = Path(options.to)
+    steps = options.average_steps
+    from t2t_jax.inference.average import average_checkpoints
+    from t2t_jax.inference.model_dir import check_new_dir
+
+    if options.sliding:
+        if options.to:
+            check_new_dir(options.workdir, to)
+        steps = _slide(options)
+        if not options.to:
+            return 0
+    steps = average_checkpoints(
+        options.workdir, to=to, last=options.last, steps=steps, force=options.force
+    )
+    log(
+        f"Averaged the checkpoints {', '.join(f'{step:,}' for step in steps)} into "
+        f"{options.to}. Use it with --workdir={options.to}."
+    )
+    return 0
+
+
+def _check(options: Options) -> None:
+    """Refuses options that go together with none, or with others."""
+    problems = ErrorCollector()
+    text = [name for name in ("source", "reference") if getattr(options, name)]
+    if options.sliding:
+        problems.check(
+            not options.average_steps,
+            "--sliding chooses its steps itself, --last at a time, and --average_steps "
+            "names others. Remove one of the two.",
+        )
+        problems.check(
+            len(text) != 1,
+            "--source and --reference must be given both, or neither for the "
+            f"development set, and only --{''.join(text)} is. Add the other.",
+        )
+    else:
+        problems.check(
+            not text,
+            f"--{' and --'.join(text)} must come with --sliding: nothing else here is "
+            "scored. Add it, or remove them.",
+        )
+    problems.raise_if_any(UserError)
+
+
+def _slide(options: Options) -> tuple[int, ...]:
+    """Scores all windows, writes what comes of it, and returns the best one's steps."""
+    text = _read(options)
+    from t2t_jax.inference.average import CheckpointAverager
+
+    averager = CheckpointAverager(options.workdir)
+    windows = _windows(averager, options)
+    folder = Workdir(options.workdir.path / "averages")
+    folder.create()
+    rows: list[_Scored] = []
+    print(*_HEADER, sep="\t", flush=True)
+    for row in _scores(averager, windows, text=text, options=options):
+        print(*row.columns(), sep="\t", flush=True)
+        rows.append(row)
+    best = max(rows, key=lambda row: (row.average_bleu, row.window.steps[-1]))
+    _write(folder, rows, best=best, text=text, options=options)
+    steps = best.window.steps
+    log(
+        f"Best: {', '.join(map(str, steps))}, whose mean has BLEU "
+        f"{best.average_bleu:.2f}, and {steps[-1]} alone {best.newest_bleu:.2f}."
+    )
+    if not options.to:
+        to = folder.path / f"last={len(steps)}_step={steps[-1]}"
+        log(f"To write it: {_command(options.workdir, best.window, to=to)}")
+    return steps
+
+
+def _read(options: Options) -> _Text:
+    """Reads the given pairs, or those that the run scores while it trains."""
+    corpus: Corpus
+    if options.source:
+        paths = [Path(options.source), Path(options.reference)]
+        require_files(*paths, change="--source or --reference")
+        spec = f"text:{options.source},{options.reference}"
+        corpus, most = TextCorpus(spec, *paths), 0
+    else:
+        _, spec = train_and_dev(options.config.data)
+        corpus = open_corpus(spec, key="data.dev")
+        most = options.config.evaluation.bleu_sentences
+    sources, references = zip(*list(corpus)[: most or None], strict=True)
+    return _Text(corpus.spec, sources, references)
+
+
+def _windows(averager: CheckpointAverager, options: Options) -> list[Selection]:
+    """Lists the windows to score, and says which are left out and why."""
+    windows = averager.windows(last=options.last)
+    kept = [window for window in windows if options.force or not window.faults]
+    if not kept:
+        windows[-1].check_even()
+    for steps, _, faults in windows:
+        if faults and not options.force:
+            left_out = f"{', '.join(map(str, steps))}: {'; '.join(faults)}"
+            log(f"Left out {left_out}. --force takes it in.")
+    if len(windows) == 1:
+        log(f"All {len(windows[0].steps)} checkpoints make one window; see --last.")
+    return kept
+
+
+def _scores(
+    averager: CheckpointAverager,
+    windows: Sequence[Selection],
+    *,
+    text: _Text,
+    options: Options,
+) -> Iterator[_Scored]:
+    """Scores window after window."""
+    from t2t_jax.evaluation.bleu import corpus_scores
+
+    def score(steps: Sequence[int]) -> dict[str, Any]:
+        model = averager.model(steps, decoding=options.config.decoding)
+        with progress_of(TRANSLATING, len(text.sources)) as progress:
+            hypotheses = translate_shared(
+                SINGLE_PROCESS, model, text.sources, seen=progress.advance
+            )
+        return corpus_scores(hypotheses, text.references, metrics=("bleu",))
+
+    for number, window in enumerate(windows, start=1):
+        log(
+            f"Window {number} of {len(windows)}: {len(text.sources):,} lines by the "
+            f"mean of {', '.join(map(str, window.steps))} and by {window.steps[-1]} …"
+        )
+        mean, newest = score(window.steps), score(window.steps[-1:])
+        yield _Scored(window, mean["bleu"], newest["bleu"], mean["bleu_signature"])
+
+
+def _write(
+    folder: Workdir,
+    rows: Sequence[_Scored],
+    *,
+    best: _Scored,
+    text: _Text,
+    options: Options,
+) -> None:
+    """Writes the table for programs, and as curves if there is what draws them."""
+    from t2t_jax.evaluation.plots.figure import png, require_matplotlib
+
+    last = len(best.window.steps)
+    record = {
+        "last": last,
+        "text": text.spec,
+        "sentences": len(text.sources),
+        "bleu_signature": best.signature,
+        "decoding": dataclasses.asdict(options.config.decoding),
+        "best": list(best.window.steps),
+        "windows": [row.record() for row in rows],
+    }
+    folder.write_json(f"last={last}.json", record)
+    log(f"Wrote {folder.path / f'last={last}.json'}.")
+    try:
+        require_matplotlib()
+    except UserError as error:
+        log(f"No curve was drawn. {error}")
+        return
+    from t2t_jax.evaluation.plots.curves import draw_averages
+
+    figure = draw_averages(
+        [row.window.steps[-1] for row in rows],
+        averages=[row.average_bleu for row in rows],
+        singles=[row.newest_bleu for row in rows],
+        last=last,
+    )
+    atomic_write(folder.path / f"last={last}.png", png(figure))
+    log(f"Wrote {folder.path / f'last={last}.png'}.")
+
+
+def _command(workdir: Workdir, window: Selection, *, to: Path) -> str:
+    """Returns the command line that writes the mean of a window."""
+    steps = ",".join(map(str, window.steps))
+    flags = [f"--workdir={workdir.path}", f"--average_steps={steps}", f"--to={to}"]
+    flags += ["--force"] if window.faults else []
+    return shlex.join([*command_of("average"), *flags])

@@ -1,0 +1,132 @@
+"""`--mode=describe`: says what a configuration is and what it costs; trains nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING
+
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.description.pair_counts import count_pairs_of
+from t2t_jax.errors import ConfigError
+from t2t_jax.sharding.config import MeshConfig
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
+
+_MOST_DEVICES = 10_000  # JAX takes about 10 s to simulate 2,000
+
+
+def run(options: Options) -> int:
+    """Prints a report on stdout: for people, or one JSON object; returns 0.
+
+    Raises:
+      UserError: a corpus cannot be understood, or the devices cannot be arranged.
+    """
+    check_mesh(options.config.mesh, devices=options.devices)
+    data = count_pairs_of(options.config, workdir=options.workdir)
+    mesh, note = _mesh(options.config.mesh, devices=options.devices)
+    if note:
+        print(note, file=sys.stderr)
+    print("Compiling the training step, to ask what it takes …", file=sys.stderr)
+    from t2t_jax.description.summary import describe
+
+    description = describe(
+        options.config,
+        mesh=mesh,
+        data=data,
+        peak_tflops=options.peak_tflops,
+        mfu=options.mfu,
+    )
+    if options.format == "json":
+        print(json.dumps(description, indent=2))
+        return 0
+    from t2t_jax.cli.console.describe_report import sections
+    from t2t_jax.cli.console.tables import show
+
+    show(sections(description), file=sys.stdout)
+    return 0
+
+
+def check_mesh(config: MeshConfig, *, devices: int) -> None:
+    """Checks that `--devices` can be arranged as a mesh.
+
+    Args:
+      config: sizes of the mesh's axes.
+      devices: how many were asked for; 0 where none were.
+
+    Raises:
+      ConfigError: they cannot.
+    """
+    if max(devices, _fewest(config)) > _MOST_DEVICES:
+        raise ConfigError(
+            f"--mode=describe simulates at most {_MOST_DEVICES:,} devices, and "
+            f"{max(devices, _fewest(config)):,} were asked for. Change --devices or "
+            "config.mesh."
+        )
+    if devices and not _fits(config, devices):
+        wanted = "a multiple of " if _is_open(config) else ""
+        raise ConfigError(
+            f"--devices={devices} contradicts {_named(config)}, which takes {wanted}"
+            f"{_fewest(config)}. Leave --devices out, or change config.mesh."
+        )
+
+
+def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
+    """Takes this machine's devices, or simulates those that the mesh is meant for.
+
+    Returns:
+      The mesh, and what to say of it if nobody has asked for so many devices.
+    """
+    import jax
+
+    from t2t_jax.sharding.mesh import make_mesh
+
+    if devices:
+        _simulate(devices)
+        return make_mesh(config=config), ""
+    here, fewest = jax.device_count(), _fewest(config)
+    if _fits(config, here):
+        return make_mesh(config=config), ""
+    if here < fewest:
+        _simulate(fewest)
+    note = (
+        f"{_named(config)} does not arrange the {here} "
+        f"{'devices' if here > 1 else 'device'} of this machine: described for {fewest}"
+        f"{' simulated ones' if here < fewest else ''}."
+    )
+    return make_mesh(jax.devices()[:fewest], config=config), note
+
+
+def _simulate(devices: int) -> None:
+    """Makes JAX see so many CPUs, whatever it has seen before."""
+    import jax
+    from jax.extend.backend import clear_backends
+
+    clear_backends()
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", devices)
+
+
+def _sizes(config: MeshConfig) -> dict[str, int]:
+    return {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
+
+
+def _is_open(config: MeshConfig) -> bool:
+    """Whether an axis takes the rest of the devices, however many there are."""
+    return -1 in _sizes(config).values()
+
+
+def _fewest(config: MeshConfig) -> int:
+    """Counts the devices of the smallest mesh that is as configured."""
+    return math.prod(max(size, 1) for size in _sizes(config).values())
+
+
+def _fits(config: MeshConfig, devices: int) -> bool:
+    fewest = _fewest(config)
+    return devices % fewest == 0 if _is_open(config) else devices == fewest
+
+
+def _named(config: MeshConfig) -> str:
+    return "mesh " + " x ".join(f"{axis}={n}" for axis, n in _sizes(config).items())

@@ -1,0 +1,397 @@
+"""`--mode=evaluate`: translates a file and scores it against raw references."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.console.text_io import open_output, write_lines
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_of
+from t2t_jax.cli.processes.stages import (
+    RemoteFailure,
+    check_same_input,
+    check_same_settings,
+    redirect_native_stdout,
+    refuse_stdin,
+    run_stage,
+    shared_settings,
+    translate_shared,
+)
+from t2t_jax.cli.translation.progress import TRANSLATING, progress_of
+from t2t_jax.data.files.lines import read_lines
+from t2t_jax.data.report.leakage import MANY_COPIES
+from t2t_jax.errors import Attempts, DataError, ErrorCollector, UserError
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.config import DecodingConfig
+    from t2t_jax.inference.model import TranslationModel
+
+
+class Corpus(NamedTuple):
+    """What the files hold, line by line.
+
+    Attributes:
+      sources: to be translated.
+      references: of each of them.
+      baseline: another system's translations; None where there are none.
+    """
+
+    sources: list[str]
+    references: list[str]
+    baseline: list[str] | None
+
+
+def read_corpus(options: Options) -> Corpus:
+    """Reads the two files, or three, and checks that their lines belong together.
+
+    Args:
+      options: names `source`, `reference` and perhaps `baseline`.
+
+    Raises:
+      UserError: a file cannot be read, or their lines are not the same number.
+    """
+    names = {
+        name: getattr(options, name)
+        for name in ("source", "reference", "baseline")
+        if getattr(options, name)
+    }
+    for name, path in names.items():
+        refuse_stdin(options.processes, name, path)
+    attempts = Attempts()
+    lines = {name: attempts.try_call(_lines, path) for name, path in names.items()}
+    attempts.raise_if_any_failed()
+    counts = {name: len(found) for name, found in lines.items()}
+    problems = ErrorCollector()
+    for name, count in counts.items():
+        problems.check(
+            count > 0, f"--{name}={names[name]} must have lines, and is empty."
+        )
+        problems.check(
+            count == counts["reference"],
+            f"{name.capitalize()} and reference must have the same number of lines: "
+            f"{names[name]} has {count:,}, {names['reference']} has "
+            f"{counts['reference']:,}.",
+        )
+    problems.raise_if_any(DataError)
+    if options.processes.is_first:
+        for name in ("source", "baseline"):
+            if name in lines:
+                warn_of_copies(names, lines, name)
+    return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
+
+
+def warn_of_copies(
+    names: Mapping[str, str], lines: Mapping[str, Sequence[str]], name: str
+) -> None:
+    """Warns on stderr where a file and the references are largely the same lines.
+
+    Args:
+      names: of the files, by flag.
+      lines: of the files, by flag; as many in each.
+      name: the flag of the file to compare with the references.
+    """
+    pairs = [
+        (a.strip(), b.strip())
+        for a, b in zip(lines[name], lines["reference"], strict=True)
+    ]
+    copies = sum(a == b for a, b in pairs if a)
+    if copies and copies >= MANY_COPIES * len(pairs):
+        log(
+            f"warning: {copies:,} of the {len(pairs):,} lines of --{name}="
+            f"{names[name]} ({copies / len(pairs):.0%}) are the same in --reference="
+            f"{names['reference']}. Check that you passed the right files."
+        )
+
+
+def opened_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:
+    """Opens the file for the translations before there are any.
+
+    Args:
+      options: perhaps names `hypotheses`.
+
+    Returns:
+      None where no file is named, or another process writes it.
+
+    Raises:
+      UserError: the name will not do.
+    """
+    path = options.hypotheses
+    if not path or not options.processes.is_first:
+        return None
+    if path == "-":
+        raise UserError(
+            "--hypotheses=- must be a file: stdout is for the scores. Name one."
+        )
+    inputs = [f for f in (options.source, options.reference, options.baseline) if f]
+    return files.enter_context(open_output(path, flag="hypotheses", inputs=inputs))
+
+
+def described(
+    options: Options, corpus: Corpus, hypotheses: list[str]
+) -> dict[str, Any]:
+    """Says which files were used, so that others can compare theirs.
+
+    Args:
+      hypotheses: what was made of it.
+
+    Returns:
+      Path, number of lines and sha256 of each.
+    """
+    from t2t_jax.evaluation.protocol import fingerprint_lines
+
+    held = {
+        "source": corpus.sources,
+        "reference": corpus.references,
+        "baseline": corpus.baseline,
+        "hypotheses": hypotheses,
+    }
+    return {
+        name: {
+            "path": getattr(options, name) or None,
+            "lines": len(lines),
+            "sha256": fingerprint_lines(lines),
+        }
+        for name, lines in held.items()
+        if lines is not None
+    }
+
+
+def _lines(path: str) -> list[str]:
+    return list(read_lines(path))
+
+
+class _Opened(NamedTuple):
+    """What is known before a model is loaded.
+
+    Attributes:
+      corpus: what the files hold.
+      out: where the translations go, if anywhere.
+      settings: what all processes must have alike.
+    """
+
+    corpus: Corpus
+    out: BinaryIO | None
+    settings: dict[str, Any]
+
+
+class _Translated(NamedTuple):
+    """What is to be scored."""
+
+    model: TranslationModel
+    hypotheses: list[str]
+    seconds: float
+
+
+def run(options: Options) -> int:
+    """Prints one JSON object with the scores on stdout, and BLEU and chrF on stderr.
+
+    With a protocol a table goes to stderr too. What is wrong with a file is
+    said before JAX is imported. Of several processes each translates a share, and the
+    first scores all of it.
+
+    Raises:
+      UserError: files or workdir are not what they must be, or an extra is missing.
+    """
+    redirect_native_stdout(options.processes)
+    evaluate = _by_protocol if options.protocol else _as_configured
+    try:
+        with ExitStack() as files:
+            evaluate(options, files)
+    except RemoteFailure as ended:
+        return ended.code
+    return 0
+
+
+def _as_configured(options: Options, files: ExitStack) -> None:
+    """Evaluates one checkpoint as it was configured, with no more than is needed."""
+
+    def open_all() -> _Opened:
+        options.workdir.require()
+        corpus = read_corpus(options)
+        return _Opened(
+            corpus, opened_hypotheses(options, files), shared_settings(options)
+        )
+
+    opened = run_stage(options.processes, "opened", open_all)
+    corpus = opened.corpus
+    found = _translate(
+        options,
+        opened,
+        lambda: load_one(
+            options, checkpoint=options.checkpoint, decoding=options.config.decoding
+        ),
+    )
+
+    def score() -> dict[str, Any]:
+        from t2t_jax.evaluation.bleu import corpus_scores
+        from t2t_jax.evaluation.significance import paired_test
+
+        _write(opened.out, found.hypotheses, files)
+        result = {
+            **corpus_scores(found.hypotheses, corpus.references),
+            "sentences": len(corpus.references),
+            "seconds": found.seconds,
+            "checkpoint_step": found.model.step,
+        }
+        if corpus.baseline is not None:
+            result["paired_test"] = paired_test(
+                found.hypotheses, corpus.references, baseline=corpus.baseline
+            )
+        return result
+
+    _print(options, score, show=_show_headlines)
+
+
+def _by_protocol(options: Options, files: ExitStack) -> None:
+    """Evaluates the mean of the last checkpoints as the paper does (section 6.1)."""
+    from t2t_jax.evaluation import paper_bleu, protocol
+
+    def open_all() -> tuple[_Opened, Callable[[str], str]]:
+        options.workdir.require()
+        require_run_of(options)
+        attempts = Attempts()
+        tokenize = attempts.try_call(
+            paper_bleu.moses_tokenizer, options.target_language
+        )
+        corpus = attempts.try_call(read_corpus, options)
+        attempts.raise_if_any_failed()
+        out = opened_hypotheses(options, files)
+        return _Opened(corpus, out, shared_settings(options)), tokenize
+
+    opened, tokenize = run_stage(options.processes, "opened", open_all)
+    corpus = opened.corpus
+    used = protocol.protocol_decoding(options.config.decoding)
+    found = _translate(options, opened, lambda: _averaged(options, used))
+
+    def score() -> dict[str, Any]:
+        _write(opened.out, found.hypotheses, files)
+        scores = protocol.protocol_scores(
+            found.hypotheses,
+            corpus.references,
+            tokenize=tokenize,
+            baseline=corpus.baseline,
+        )
+        return {
+            "protocol": options.protocol,
+            **scores,
+            "target_language": options.target_language,
+            "sentences": len(corpus.references),
+            "seconds": found.seconds,
+            **_described_model(found.model),
+            "decoding": dataclasses.asdict(used),
+            "overruled": _overruled(options, used),
+            "files": described(options, corpus, found.hypotheses),
+            "versions": protocol.versions(),
+        }
+
+    _print(options, score, show=_show)
+
+
+def _overruled(options: Options, used: DecodingConfig) -> dict[str, Any]:
+    """Lists what was asked for and is otherwise in the paper."""
+    from t2t_jax.evaluation import protocol
+
+    overruled: dict[str, Any] = {**protocol.overridden(options.config.decoding, used)}
+    if options.checkpoint != "best":
+        overruled["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
+    return overruled
+
+
+def _described_model(model: TranslationModel) -> dict[str, Any]:
+    from t2t_jax.evaluation.protocol import fingerprint_params
+
+    return {
+        "checkpoint_step": model.step,
+        "averaged_steps": list(model.averaged_steps),
+        "averaged_spacing": dict(model.spacing),
+        "params_sha256": fingerprint_params(model.params),
+        "vocabulary_sha256": {
+            side: vocabulary.fingerprint
+            for side, vocabulary in model.vocabularies._asdict().items()
+        },
+    }
+
+
+def _averaged(options: Options, decoding: DecodingConfig) -> TranslationModel:
+    """Averages a run's checkpoints in memory; a model is taken as it is."""
+    if options.workdir.is_model:
+        return load_one(options, checkpoint="last", decoding=decoding)
+    return load_mean(options, decoding=decoding)
+
+
+def _translate(
+    options: Options, opened: _Opened, load: Callable[[], TranslationModel]
+) -> _Translated:
+    """Translates the sources, with all devices of all processes."""
+    processes, sources = options.processes, opened.corpus.sources
+
+    def compare() -> None:
+        check_same_settings(processes, opened.settings)
+        check_same_input(processes, f"--source={options.source}", sources)
+
+    run_stage(processes, "compared", compare)
+    model = load()
+    began = time.perf_counter()
+    with progress_of(
+        TRANSLATING, len(sources), is_heard=processes.is_first
+    ) as progress:
+        hypotheses = translate_shared(processes, model, sources, seen=progress.advance)
+    return _Translated(model, hypotheses, time.perf_counter() - began)
+
+
+def _write(out: BinaryIO | None, hypotheses: list[str], files: ExitStack) -> None:
+    """Writes the translations where they are wanted."""
+    if out is not None:
+        with files:  # From here on they are safe, whatever becomes of the scores.
+            write_lines(out, hypotheses)
+
+
+def _print(
+    options: Options,
+    score: Callable[[], dict[str, Any]],
+    *,
+    show: Callable[[dict[str, Any]], None],
+) -> None:
+    """Lets the first process score and print, while the others wait how it ends."""
+
+    def print_first() -> None:
+        if options.processes.is_first:
+            result = score()
+            show(result)
+            print(json.dumps(result))
+
+    run_stage(options.processes, "scored", print_first)
+
+
+def _show_headlines(result: dict[str, Any]) -> None:
+    """Prints the scores as people quote them."""
+    from t2t_jax.evaluation.protocol_table import headlines
+
+    print(*headlines(result), sep="\n", file=sys.stderr)
+
+
+def _show(result: dict[str, Any]) -> None:
+    """Prints the table for people, in columns that fold where there is a terminal."""
+    from t2t_jax.evaluation.protocol_table import plain, rows
+
+    if not sys.stderr.isatty():
+        print(plain(rows(result)), file=sys.stderr)
+        _show_headlines(result)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False)
+    for row in rows(result):
+        # Text, because a file's name may hold what rich takes for markup.
+        table.add_row(*map(Text, row))
+    Console(file=sys.stderr).print(table)
+    _show_headlines(result)

@@ -1,0 +1,60 @@
+"""`--mode=show_batch`: prints what a training step has read, to look at what is odd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from t2t_jax.cli.console.text_io import open_output, write_lines
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.errors import UserError
+from t2t_jax.run.inspect_batch import TextPair, read_batch
+from t2t_jax.run.prepared_data import open_prepared_data
+from t2t_jax.run.resume_rules import check_fingerprints
+from t2t_jax.training.reporting.console import Console
+from t2t_jax.training.reporting.metrics_writer import read_metrics
+
+_COLUMNS = ("corpus", "line", "source", "target")
+
+
+def run(options: Options) -> int:
+    """Prints a table of the pairs of one batch, one a line, tabs between; returns 0.
+
+    Nothing is written into the workdir, and whoever trains in it need not be stopped.
+
+    Raises:
+      UserError: the workdir holds no run, or its text is not there any more.
+    """
+    config, workdir, step = options.config, options.workdir, options.step
+    workdir.require()
+    if workdir.is_model:
+        raise UserError(
+            f"--workdir={workdir.path} is a model and no run, and has read no text "
+            "itself. Name the run that it comes from."
+        )
+    if step > config.steps:
+        raise UserError(
+            f"--step={step:,} is after the last step of this run, {config.steps:,}. "
+            "Pass a step that it makes."
+        )
+    console = Console(config.steps, every_seconds=config.logging.every_seconds)
+    text = open_prepared_data(config, workdir=workdir, say=console.log)
+    check_fingerprints(
+        workdir.read_fingerprints(),
+        text.fingerprints,
+        configs=(workdir.read_config(), config),
+    )
+    batch = read_batch(text, step, records=read_metrics(workdir.path / "metrics.jsonl"))
+    console.log(
+        f"Step {step:,} reads batch {batch.place.batch} of epoch {batch.place.epoch}: "
+        f"{len(batch.pairs):,} pairs in {batch.num_rows:,} rows."
+    )
+    with open_output("-") as out:
+        write_lines(out, _table(batch.pairs))
+    return 0
+
+
+def _table(pairs: tuple[TextPair, ...]) -> Iterator[str]:
+    yield "\t".join(_COLUMNS)
+    for pair in pairs:
+        cells = (pair.place.corpus, str(pair.place.line), pair.source, pair.target)
+        yield "\t".join(cell.replace("\t", " ") for cell in cells)

@@ -1,0 +1,137 @@
+"""`--mode=train`: trains, or goes on with what the workdir holds."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from t2t_jax.cli.console.error_report import report_error
+from t2t_jax.cli.console.stderr import open_log
+from t2t_jax.cli.flags.modes import command_of
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.processes.handshake import RunHandshake
+from t2t_jax.errors import StoppedError
+from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
+from t2t_jax.run.start import make_console, open_run, require_trainable
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.training.reporting.console import Console
+
+
+class _Ready(NamedTuple):
+    """What training needs.
+
+    Attributes:
+      text: of the run; None if the run is complete.
+      console: where people are told.
+    """
+
+    text: PreparedData | None
+    console: Console
+
+
+def run(options: Options) -> int:
+    """Trains to the configured step; returns 0, or 75 after a signal.
+
+    The text is read and checked before a new run imports JAX, so that what is wrong
+    with it is said at once. Of several processes the first does that, and the others
+    open what it has made; whichever of them fails, all end with its exit code.
+
+    Raises:
+      UserError: text, configuration or workdir are not what they must be.
+    """
+    require_trainable(options.workdir)
+    processes = options.processes
+    with ExitStack() as held:
+        ready, code = None, 0
+        try:
+            ready = (_prepare if processes.is_first else _open)(options, held)
+        except (Exception, KeyboardInterrupt) as error:
+            if processes.count == 1:
+                raise
+            # Within seconds this process ends; a signal would only change its code.
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+                signal.signal(number, signal.SIG_IGN)
+            code = report_error(error)
+            if processes.is_first:
+                RunHandshake.failure(code).publish(processes)
+        code = processes.sync_exit_codes("opened", code)
+        if code or ready is None or ready.text is None:
+            return code
+        return _train(options, ready.text, ready.console)
+
+
+def _prepare(options: Options, held: ExitStack) -> _Ready:
+    """Makes the workdir and what is in it, and tells the other processes."""
+    config, workdir, processes = options.config, options.workdir, options.processes
+    console = make_console(config)
+    opened = held.enter_context(
+        open_run(
+            config,
+            workdir=workdir,
+            overrides=options.overrides,
+            console=console,
+            distributed=processes.count > 1,
+        )
+    )
+    if opened.text is None:
+        console.log(_next_commands(workdir))
+    fingerprints = opened.text and opened.text.fingerprints
+    RunHandshake.of_run(config, owner=opened.owner, fingerprints=fingerprints).publish(
+        processes
+    )
+    return _Ready(opened.text, console)
+
+
+def _open(options: Options, held: ExitStack) -> _Ready:
+    """Waits for the first process, and opens the text that it has prepared."""
+    config, workdir, index = options.config, options.workdir, options.processes.index
+    news = RunHandshake.receive(options.processes)
+    news.require_same_config(config, index=index)
+    news.require_same_workdir(workdir, index=index)
+    log = held.enter_context(open_log(workdir.log_of(index)))
+    console = make_console(config, stream=log)
+    if news.complete:
+        return _Ready(None, console)
+    text = open_prepared_data(config, workdir=workdir, say=console.log)
+    news.require_same_text(text.fingerprints, index=index)
+    return _Ready(text, console)
+
+
+def _train(options: Options, text: PreparedData, console: Console) -> int:
+    from t2t_jax.run.trainer import Trainer
+    from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
+
+    processes = options.processes
+    run = Trainer(
+        options.config,
+        workdir=options.workdir,
+        text=text,
+        console=console,
+        processes=processes,
+    )
+    alone = processes.count == 1
+    progress = run.train(StopRequest() if alone else SharedStopRequest())
+    if not progress.completes(options.config.steps):
+        console.log(
+            f"Stopped at step {progress.step:,} of {options.config.steps:,}. Rerun the "
+            "same command to resume."
+        )
+        return StoppedError.exit_code
+    best = progress.best_bleu
+    scored = f", best development BLEU {best:.2f}" if best >= 0 else ""
+    console.log(
+        f"Done: {progress.step:,} steps{scored}.\n{_next_commands(options.workdir)}"
+    )
+    return 0
+
+
+def _next_commands(workdir: Workdir) -> str:
+    """Says what can be done with a trained model."""
+    flags = f"--workdir={shlex.quote(str(workdir.path))}"
+    return (
+        f"  translate:  {shlex.join(command_of('translate'))} {flags} < in.txt\n"
+        f"  score:      {shlex.join(command_of('evaluate'))} {flags} "
+        "--source=test.src --reference=test.ref"
+    )

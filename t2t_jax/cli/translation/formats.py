@@ -1,0 +1,162 @@
+"""How translations are written: as text, in columns, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.errors import UserError
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.text.translation import Hypothesis, Translation
+
+Render: TypeAlias = Callable[[int, "Translation"], str]
+"""(number of a line from 0, its translation) -> one or more lines of output."""
+
+STATUS_WORDS = {
+    "invalid_utf8": "not UTF-8",
+    "empty": "empty",
+    "no_eos": "without an end",
+    "truncated": "cut",
+    "unfamiliar": "unfamiliar",
+    "chunked": "split",
+}
+"""How each status but "ok" is said to people."""
+
+
+def make_formatter(options: Options) -> Render:
+    """Chooses how each translation is written.
+
+    `text` is the best translation alone. `tsv` has a row for each of the n best: line
+    and rank (from 1), status, score, log-probability, number of tokens, translation;
+    then, where they are asked for, tokens and the log-probability of each, the source's
+    tokens, and pairs `source-target` of token numbers from 0. `jsonl` has an object for
+    each line, with the same names.
+
+    Args:
+      options: name the format, and what is to be shown beside the translations.
+
+    Raises:
+      UserError: the format has no room for something that is asked for.
+    """
+    if options.format in ("", "text"):
+        _require_room(options)
+        return lambda number, translation: translation.text
+    write = _tsv if options.format == "tsv" else _jsonl
+    scores, alignments = options.token_scores, options.alignments
+    return lambda number, translation: write(
+        number, translation, scores=scores, alignments=alignments
+    )
+
+
+def float32_repr(number: float) -> float:
+    """Keeps nine digits, which tell any two float32 numbers apart.
+
+    Example:
+      >>> float32_repr(-0.30000001192092896)
+      -0.300000012
+    """
+    return float(f"{number:.9g}")
+
+
+def summary(statuses: Counter[str], *, seconds: float | None) -> str:
+    """Says in one line what has become of all lines.
+
+    Args:
+      statuses: how many lines there are of each.
+      seconds: that translating took; None where most of it was waiting for lines.
+
+    Example:
+      >>> summary(Counter(ok=1_200, no_eos=2, chunked=1), seconds=10)
+      'Translated 1,203 lines in 10.0 s, 120.3 lines/s: 2 without an end, 1 split.'
+    """
+    lines = statuses.total()
+    odd = [
+        f"{statuses[status]:,} {said}"
+        for status, said in STATUS_WORDS.items()
+        if statuses[status]
+    ]
+    pace = ""
+    if seconds is not None:
+        pace = f" in {seconds:.1f} s, {lines / max(seconds, 1e-3):,.1f} lines/s"
+    return (
+        f"Translated {lines:,} line{'s' * (lines != 1)}{pace}{': ' if odd else ''}"
+        f"{', '.join(odd)}."
+    )
+
+
+def _require_room(options: Options) -> None:
+    n_best = options.config.decoding.n_best
+    asked = [
+        name
+        for name, is_asked in (
+            ("--token_scores", options.token_scores),
+            ("--alignments", options.alignments),
+            (f"n_best={n_best}", n_best > 1),
+        )
+        if is_asked
+    ]
+    if asked:
+        raise UserError(
+            "--format=text is one translation a line, and has no room for "
+            f"{', '.join(asked)}. Choose --format=tsv or --format=jsonl."
+        )
+
+
+def _tsv(
+    number: int, translation: Translation, *, scores: bool, alignments: bool
+) -> str:
+    rows = []
+    for rank, hypothesis in enumerate(translation.hypotheses, start=1):
+        row: list[Any] = [
+            *(number + 1, rank, translation.status),
+            *(float32_repr(hypothesis.score), float32_repr(hypothesis.log_probability)),
+            *(hypothesis.num_tokens, hypothesis.text),
+        ]
+        if scores or alignments:
+            row.append(" ".join(hypothesis.tokens))
+        if scores:
+            row.append(" ".join(map(str, _scores(hypothesis))))
+        if alignments:
+            row.append(" ".join(translation.source_tokens))
+            row.append(" ".join(f"{s}-{t}" for s, t in hypothesis.alignment()))
+        # A model that spells in bytes can say a tab.
+        rows.append("\t".join(str(cell).replace("\t", " ") for cell in row))
+    return "\n".join(rows)
+
+
+def _jsonl(
+    number: int, translation: Translation, *, scores: bool, alignments: bool
+) -> str:
+    def described(hypothesis: Hypothesis) -> Iterator[tuple[str, Any]]:
+        yield "translation", hypothesis.text
+        yield "score", float32_repr(hypothesis.score)
+        yield "log_probability", float32_repr(hypothesis.log_probability)
+        yield "num_tokens", hypothesis.num_tokens
+        yield "tokens", hypothesis.tokens
+        if scores:
+            yield "token_log_probabilities", _scores(hypothesis)
+        if alignments:
+            yield "alignment", hypothesis.alignment()
+
+    row = {
+        "line": number + 1,
+        "status": translation.status,
+        "translation": translation.text,
+        "score": float32_repr(translation.score),
+        "unseen_words": _share(translation.unseen_words),
+        "source_tokens": translation.source_tokens,
+        "hypotheses": [dict(described(one)) for one in translation.hypotheses],
+    }
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _share(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
+def _scores(hypothesis: Hypothesis) -> list[float]:
+    return [float32_repr(number) for number in hypothesis.token_log_probabilities]

@@ -1,0 +1,116 @@
+"""Makes planned batches of tokens: one gather and one scatter for each side."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.batching.planner import PlannedBatch
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
+from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
+from t2t_jax.types import Batch
+
+
+class _Side(NamedTuple):
+    inputs: Integers
+    outputs: Integers
+    segments: Integers
+    positions: Integers
+
+
+def collate(
+    cache: TokenCache,
+    planned: PlannedBatch,
+    *,
+    row_multiple: int = 1,
+    rows: slice = slice(None),
+) -> Batch:
+    """Makes a planned batch of tokens, or some rows of it.
+
+    Args:
+      planned: which pairs stand in which rows.
+      row_multiple: what the number of rows of the whole batch must be a multiple of;
+        empty rows are added to the plan's.
+      rows: the rows of the whole batch that are wanted, B of them; the others are not
+        made.
+
+    Returns:
+      A batch of fresh int32 arrays: nothing of it is ever written again, because
+      `jax.device_put` may use the memory as it is. `Batch.rows` counts in the whole
+      batch.
+
+    Raises:
+      ValueError: the plan's rows are fuller, or more, than its shape says.
+    """
+    if planned.num_rows > planned.shape[0]:
+        raise ValueError(
+            f"shape={planned.shape} must have at least the plan's {planned.num_rows} "
+            "rows. Plan for this shape."
+        )
+    first, stop, _ = rows.indices(padded_rows(planned, row_multiple))
+    begin, end = np.searchsorted(planned.rows, (first, stop))
+    pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - first
+    shape = (stop - first, planned.shape[1])
+    source = _lay_out(cache.source, pairs, rows_P, shape=shape)
+    target = _lay_out(cache.target, pairs, rows_P, shape=shape)
+    return Batch(
+        source=source.outputs,
+        target_inputs=target.inputs,
+        target_outputs=target.outputs,
+        source_segments=source.segments,
+        target_segments=target.segments,
+        source_positions=source.positions,
+        target_positions=target.positions,
+        rows=np.arange(first, stop, dtype=np.int32),
+    )
+
+
+def padded_rows(planned: PlannedBatch, row_multiple: int) -> int:
+    """Counts the rows of a batch, with those added to make them divide.
+
+    Args:
+      row_multiple: what they must be a multiple of.
+
+    Example:
+      >>> padded_rows(PlannedBatch(np.arange(5), np.arange(5), shape=(5, 7)), 4)
+      8
+    """
+    return -(-planned.shape[0] // row_multiple) * row_multiple
+
+
+def _lay_out(
+    side: TokenSide, pairs: Integers, rows: Integers, *, shape: tuple[int, int]
+) -> _Side:
+    begins = side.offsets[pairs]
+    lengths = side.offsets[pairs + 1] - begins
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    first_of_row = np.searchsorted(rows, rows)
+    starts_in_row = starts - starts[first_of_row]
+    fullest = (starts_in_row + lengths).max(initial=0)
+    if fullest > shape[1]:
+        raise ValueError(
+            f"shape={shape} must hold the plan's rows of up to {fullest} tokens. "
+            "Plan for rows of this length."
+        )
+    segments = np.arange(len(lengths)) - first_of_row + 1
+    positions = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+    slots = positions + np.repeat(rows * shape[1] + starts_in_row, lengths)
+    outputs = side.tokens[positions + np.repeat(begins, lengths)]
+    inputs = np.empty_like(outputs)
+    inputs[1:] = outputs[:-1]
+    inputs[starts] = BOS
+
+    def scatter(values: Integers, empty: int) -> Integers:
+        flat = np.full(shape[0] * shape[1], empty, np.int32)
+        flat[slots] = values
+        return flat.reshape(shape)
+
+    return _Side(
+        inputs=scatter(inputs, PAD),
+        outputs=scatter(outputs, PAD),
+        segments=scatter(np.repeat(segments, lengths), 0),
+        positions=scatter(positions, 0),
+    )

@@ -1,0 +1,81 @@
+"""Counts the pairs of a corpus without encoding it, or foretells their number."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from t2t_jax.data.corpora.mixture import MixtureCorpus, SliceCorpus
+from t2t_jax.data.corpora.open import Corpus, open_corpus
+from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
+from t2t_jax.data.files.line_counts import Count, estimate_lines
+from t2t_jax.errors import DataError, InputMissingError
+
+_BUDGET = 2_000_000_000
+
+
+class PairCount(NamedTuple):
+    """How large a corpus is.
+
+    Attributes:
+      spec: its name, as configured.
+      pairs: number of pairs; None where it is not known.
+      note: why it is not known, or what is wrong with it; "" if nothing is.
+    """
+
+    spec: str
+    pairs: int | None
+    note: str
+
+
+def count_pairs(spec: str, *, key: str, budget: int = _BUDGET) -> PairCount:
+    """Counts the pairs of the corpus that a configuration names.
+
+    Nothing is decoded or checked but that both sides have as many lines, and nothing
+    is downloaded.
+
+    Args:
+      key: the configuration key it comes from.
+      budget: bytes of text, unpacked, that may be read of each side.
+
+    Returns:
+      The number, or why there is none: a corpus that is not there is no mistake.
+
+    Raises:
+      ConfigError: the spec cannot be understood.
+
+    Example:
+      >>> count_pairs("phrasebook:dev:500[7:]", key="data.dev")
+      PairCount(spec='phrasebook:dev:500[7:]', pairs=493, note='')
+    """
+    if not spec:
+        return PairCount(spec, None, f"config.{key} names no corpus.")
+    try:
+        pairs = open_corpus(spec, key=key).num_pairs(budget=budget)
+    except (DataError, InputMissingError) as error:
+        return PairCount(spec, None, "\n".join(error.problems))
+    return PairCount(spec, pairs, "")
+
+
+def estimate_pairs(corpus: Corpus) -> Count:
+    """Counts the pairs of a corpus, or foretells them where that would take long.
+
+    Raises:
+      DataError: a file is broken gzip.
+      InputMissingError: a file cannot be read.
+
+    Example:
+      >>> estimate_pairs(open_corpus("phrasebook:dev:500[7:]"))
+      Count(number=493, is_exact=True)
+    """
+    if isinstance(corpus, SliceCorpus):
+        number, is_exact = estimate_pairs(corpus.whole)
+        return Count(max(min(number, corpus.stop) - corpus.start, 0), is_exact)
+    if isinstance(corpus, MixtureCorpus):
+        counts = [estimate_pairs(part) for part, _ in corpus.parts]
+        numbers, are_exact = zip(*counts, strict=True)
+        return Count(sum(numbers), all(are_exact))
+    if isinstance(corpus, TextCorpus):
+        return estimate_lines(corpus.source)
+    if isinstance(corpus, TsvCorpus):
+        return estimate_lines(corpus.path)
+    return Count(corpus.num_pairs(), True)

@@ -1,0 +1,214 @@
+"""Corpora in files of the user's own: two aligned files, or one of two columns.
+
+Files are plain or .gz, `~` and `$NAME` in their names are expanded, and a `+` stands
+between several: the first of one side belongs to the first of the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from t2t_jax.data.files.file_digests import digest
+from t2t_jax.data.files.line_counts import count_lines
+from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
+from t2t_jax.errors import ConfigError
+
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class TextCorpus:
+    """Two aligned files.
+
+    Attributes:
+      spec: the corpus's name, as configured.
+      source: file of the sentences to translate.
+      target: file of their translations.
+    """
+
+    spec: str
+    source: Path
+    target: Path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        problems = LineProblems()
+        counts = [0, 0]
+        sides = (checked_lines(path, problems) for path in (self.source, self.target))
+        missing = object()
+        for pair in zip_longest(*sides, fillvalue=missing):
+            counts[0] += pair[0] is not missing
+            counts[1] += pair[1] is not missing
+            source, target = pair
+            if not problems.count and isinstance(source, str):
+                if isinstance(target, str):
+                    yield source, target
+        if not problems.cut_short:
+            self._compare(counts, problems)
+        problems.raise_if_any()
+
+    def _compare(self, counts: list[int], problems: LineProblems) -> None:
+        if counts[0] != counts[1]:
+            problems.add(
+                f"{self.source} has {counts[0]} lines and {self.target} has "
+                f"{counts[1]}: the two sides must be aligned line by line."
+            )
+        elif not counts[0]:
+            problems.add(f"{self.source} and {self.target} are empty.")
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the lines of both sides; `budget` as for `count_lines`."""
+        sides = (self.source, self.target)
+        counts = [count_lines(path, budget=budget) for path in sides]
+        problems = LineProblems()
+        self._compare(counts, problems)
+        problems.raise_if_any()
+        return counts[0]
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the two files' bytes."""
+        both = hashlib.sha256(b"text")
+        for path in (self.source, self.target):
+            both.update(digest(path))
+        return both.hexdigest()
+
+
+@dataclass(frozen=True)
+class TsvCorpus:
+    """One file with both sides of a pair in each line, between tabs.
+
+    Attributes:
+      spec: the corpus's name, as configured.
+      path: the file.
+      columns: numbers, from 1, of the source's column and of the target's.
+    """
+
+    spec: str
+    path: Path
+    columns: tuple[int, int] = (1, 2)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        problems = LineProblems()
+        source, target = (column - 1 for column in self.columns)
+        needed, number = max(self.columns), 0
+        for number, line in enumerate(checked_lines(self.path, problems), start=1):
+            if line is None:
+                continue
+            fields = line.split("\t")
+            if len(fields) < needed:
+                problems.add_line(
+                    str(self.path),
+                    number,
+                    f"has {len(fields)} of the {needed} columns that a line must have, "
+                    "with a tab between two.",
+                )
+            elif not problems.count:
+                yield fields[source], fields[target]
+        if not number and not problems.cut_short:
+            problems.add(f"{self.path} is empty.")
+        problems.raise_if_any()
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the lines; `budget` as for `count_lines`."""
+        return count_lines(self.path, budget=budget)
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the columns' numbers and the file's bytes."""
+        whole = hashlib.sha256(f"tsv {self.columns}".encode())
+        whole.update(digest(self.path))
+        return whole.hexdigest()
+
+
+def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
+    """Finds the corpora that `text:SOURCE,TARGET` names, one for each two files.
+
+    Args:
+      key: the configuration key it comes from.
+
+    Raises:
+      ConfigError: it does not name as many files on both sides.
+      InputMissingError: a file is not there or cannot be read.
+    """
+    sides = rest.split(",")
+    if len(sides) != 2 or not all(sides):
+        raise ConfigError(
+            f"{key}={spec!r} must name two files, text:SOURCE,TARGET, or with a + "
+            f"between them as many on each side. Change config.{key}."
+        )
+    sources, targets = (_files(side, spec, key) for side in sides)
+    if len(sources) != len(targets):
+        raise ConfigError(
+            f"{key}={spec!r} must name as many files on both sides, and names "
+            f"{len(sources)} and {len(targets)}. Change config.{key}."
+        )
+    require_files(*sources, *targets, change=f"config.{key}")
+    if len(sources) == 1:
+        return (TextCorpus(spec, sources[0], targets[0]),)
+    pairs = zip(sources, targets, strict=True)
+    return tuple(TextCorpus(f"text:{two[0]},{two[1]}", *two) for two in pairs)
+
+
+def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
+    """Finds the corpora that `tsv:FILE` names, one for each file.
+
+    Args:
+      key: the configuration key it comes from.
+
+    Raises:
+      ConfigError: it names no file, or one column twice.
+      InputMissingError: a file is not there or cannot be read.
+    """
+    columns = (1, 2)
+    if part := _COLUMNS.fullmatch(rest):
+        rest, columns = part["files"], (int(part["source"]), int(part["target"]))
+    if not rest or columns[0] == columns[1]:
+        raise ConfigError(
+            f"{key}={spec!r} must be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the "
+            f"numbers, from 1, of two columns. Change config.{key}."
+        )
+    paths = _files(rest, spec, key)
+    require_files(*paths, change=f"config.{key}")
+    if len(paths) == 1:
+        return (TsvCorpus(spec, paths[0], columns),)
+    end = "#{},{}".format(*columns) if part else ""
+    return tuple(TsvCorpus(f"tsv:{path}{end}", path, columns) for path in paths)
+
+
+def _files(side: str, spec: str, key: str) -> tuple[Path, ...]:
+    """Expands the names between the + of one side, or the one name that has a +."""
+    if "+" in side and (whole := _expand(side, spec, key)).is_file():
+        return (whole,)
+    names = side.split("+")
+    if not all(names):
+        raise ConfigError(
+            f"{key}={spec!r} must have the name of a file before and after every +. "
+            f"Change config.{key}."
+        )
+    return tuple(_expand(name, spec, key) for name in names)
+
+
+def _expand(path: str, spec: str, key: str) -> Path:
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name not in os.environ:
+            raise ConfigError(
+                f"{key}={spec!r} needs the environment variable {name}, which is not "
+                f"set. Set {name} or change config.{key}."
+            )
+        return os.environ[name]
+
+    named = Path(_VARIABLE.sub(value, path))
+    try:
+        return named.expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{key}={spec!r} names {named}, and {named.parts[0]} has no home "
+            f"directory. Change config.{key}."
+        ) from error

@@ -1,0 +1,245 @@
+"""Translation sets of TensorFlow Datasets, read without TensorFlow.
+
+`tfds:wmt14_translate/de-en:train[:1%]:en-de` is a set and its config, a split as TFDS
+writes splits, and a direction. The set lies prepared under TFDS_DATA_DIR, or under
+~/tensorflow_datasets where that is not set, in a format that can be read at random:
+array_record. Its own files say what is in it, so that none of the code that once
+prepared it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.data.corpora.tfds_prepare import download_and_prepare, import_tfds
+from t2t_jax.data.corpora.tfds_reader import one_line, open_set, read_pairs
+from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+
+_GRAMMAR = re.compile(
+    r"(?P<name>[a-z]\w*(?:/[\w.-]+){0,2})"
+    r":(?P<split>[^:\[\]]+(?:\[[^\]]*\][^:\[\]]*)*)"
+    r"(?::(?P<direction>[\w-]+))?"
+)
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_INFO_FILE = "dataset_info.json"
+_BATCH = 1_024
+_SAMPLED = 100
+
+
+@dataclass(frozen=True)
+class TfdsCorpus:
+    """One split of a prepared set, in one direction.
+
+    A sentence with a line end inside would be two lines of a translation, and nobody
+    can mend the files of a set: a space stands for a line end, and for a NUL.
+
+    Attributes:
+      spec: the corpus's name, as configured.
+      directory: holds the set's files, of one version.
+      split: as TFDS writes splits, slices and sums included.
+      languages: names of the source's feature and of the target's.
+    """
+
+    spec: str
+    directory: Path
+    split: str
+    languages: tuple[str, str]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        problems = LineProblems()
+        records = open_set(self.directory).as_data_source(split=self.split)
+        for start in range(0, len(records), _BATCH):
+            numbers = range(start, min(start + _BATCH, len(records)))
+            batch = self._read(records, numbers)
+            for number, texts in zip(numbers, batch, strict=True):
+                source, target = (
+                    one_line(text, self.spec, number, problems, language=language)
+                    for text, language in zip(texts, self.languages, strict=True)
+                )
+                if not problems.count:
+                    yield source, target
+        if not len(records):
+            problems.add(f"{self.spec} is empty.")
+        problems.raise_if_any()
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Returns the number that the set itself tells; no text is read."""
+        del budget
+        return int(open_set(self.directory).info.splits[self.split].num_examples)
+
+    def fingerprint(self) -> str:
+        """Returns a SHA-256 of the files' description and of a sample of the text.
+
+        Not of all the text: the version of a set, the bytes and examples of its
+        splits and a hundred of its pairs tell it from any other in milliseconds.
+        """
+        builder = open_set(self.directory)
+        splits = builder.info.splits
+        pieces = [
+            [Path(piece.filename).name, piece.examples_in_shard, piece.skip, piece.take]
+            for piece in splits[self.split].file_instructions
+        ]
+        sizes = {name: splits[name].num_bytes for name in sorted(splits)}
+        records = builder.as_data_source(split=self.split)
+        count = len(records)
+        sample = sorted({count * part // _SAMPLED for part in range(_SAMPLED)})
+        sample = sample if count else []
+        texts = hashlib.sha256()
+        for pair in self._read(records, sample):
+            for text in pair:
+                texts.update(hashlib.sha256(text).digest())
+        made_of = ["tfds", builder.info.full_name, *self.languages, pieces, sizes]
+        made_of.append(texts.hexdigest())
+        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+    def _read(self, records: Any, numbers: Sequence[int]) -> list[tuple[bytes, bytes]]:
+        return read_pairs(
+            records, numbers, languages=self.languages, directory=self.directory
+        )
+
+
+def open_tfds(
+    spec: str, rest: str, *, key: str, say: Callable[[str], None] | None
+) -> TfdsCorpus:
+    """Finds a prepared set, or has TFDS prepare it.
+
+    Args:
+      rest: what follows its prefix: set, split and direction. Without a direction it
+        is that of the set, which for wmt14_translate/de-en is from German to English.
+      key: the configuration key it comes from.
+      say: tells people what is downloaded; None means that nothing is to be.
+
+    Raises:
+      ConfigError: the name cannot be understood, or the set has no such split or
+        languages.
+      DataError: the set is damaged, or in a format that only TensorFlow reads.
+      InputMissingError: the set is not there, and is not to be prepared or cannot be.
+      OutputError: there is no room for it.
+    """
+    part = _GRAMMAR.fullmatch(rest)
+    if part is None:
+        raise ConfigError(
+            f"{key}={spec!r} must be tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET, as in "
+            "tfds:wmt14_translate/de-en:train[:1%]:en-de: a slice belongs to the "
+            f"split. Change config.{key}."
+        )
+    home = _home(spec, key=key)
+    directory = _find(home, part["name"])
+    if directory is None:
+        directory = _prepare(part["name"], home, key=key, say=say)
+    _require_split(directory, part["split"], spec=spec, key=key)
+    languages = _languages(directory, part["direction"], spec=spec, key=key)
+    return TfdsCorpus(spec, directory, part["split"], languages)
+
+
+def _home(spec: str, *, key: str) -> Path:
+    """Tells where TFDS keeps its sets."""
+    home = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    try:
+        return Path(home).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{key}={spec!r} is looked for in {home}, which has no home "
+            f"directory. Set TFDS_DATA_DIR or change config.{key}."
+        ) from error
+
+
+def _find(home: Path, name: str) -> Path | None:
+    """Finds the newest version of a set, or the one that its name tells."""
+    place = home / name
+    if (place / _INFO_FILE).is_file():
+        return place
+    versions = [path.parent for path in place.glob(f"*/{_INFO_FILE}")]
+    numbered = [path for path in versions if _VERSION.fullmatch(path.name)]
+    return max(
+        numbered,
+        key=lambda path: [int(number) for number in path.name.split(".")],
+        default=None,
+    )
+
+
+def _prepare(
+    name: str, home: Path, *, key: str, say: Callable[[str], None] | None
+) -> Path:
+    if say is None:
+        raise InputMissingError(
+            f"{home / name}: no prepared set of TFDS. Training and preparing "
+            "download and prepare it; or set TFDS_DATA_DIR to where it is, or change "
+            f"config.{key}."
+        )
+    try:
+        download_and_prepare(name, home, key=key, say=say)
+    except UserError:
+        # Another process may have done it meanwhile, and so stood in the way.
+        if (directory := _find(home, name)) is None:
+            raise
+        return directory
+    if (directory := _find(home, name)) is None:
+        raise InputMissingError(
+            f"{home / name}: TFDS has prepared the set elsewhere. Name its config and "
+            f"version in config.{key}."
+        )
+    return directory
+
+
+def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
+    """Opens a split, to find out whether it will open."""
+    builder = open_set(directory)
+    try:
+        len(builder.as_data_source(split=split))  # Not that of train[7:5], of -2.
+    except NotImplementedError as error:
+        raise DataError(
+            f"{directory}: is in a format that only TensorFlow reads. Where that is "
+            "installed,\ntfds convert_format --out_file_format=array_record "
+            f"--dataset_version_dir={directory}\nwrites one that is read at random."
+        ) from error
+    except ValueError as error:
+        known = ", ".join(
+            f"{name} ({builder.info.splits[name].num_examples:,} examples)"
+            for name in sorted(builder.info.splits)
+        )
+        raise ConfigError(
+            f"{key}={spec!r} asks for a split that cannot be had; the set has "
+            f"{known or 'no split at all'}. Change config.{key}."
+        ) from error
+    files = {piece.filename for piece in builder.info.splits[split].file_instructions}
+    if lost := sorted(Path(name).name for name in files if not Path(name).is_file()):
+        raise DataError(
+            f"{directory}: {len(lost)} of {len(files)} files are lost, such as "
+            f"{lost[0]}. Remove the directory, to have the set prepared again."
+        )
+
+
+def _languages(
+    directory: Path, direction: str | None, *, spec: str, key: str
+) -> tuple[str, str]:
+    """Finds the two features of text that a direction names."""
+    info = open_set(directory).info
+    features = import_tfds().features
+    # The order in which they are stored is another one each time.
+    kinds = dict(sorted(info.features.items()))
+    names = [name for name, kind in kinds.items() if isinstance(kind, features.Text)]
+    known = {f"{one}-{two}": (one, two) for one in names for two in names if one != two}
+    if direction is None and info.supervised_keys is not None:
+        direction = "-".join(map(str, info.supervised_keys))
+    if not known:
+        told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise ConfigError(
+            f"{key}={spec!r} must be a translation set, with a feature of text for "
+            f"each language, and has {told}. Change config.{key}."
+        )
+    if direction not in known:
+        raise ConfigError(
+            f"{key}={spec!r} must end in one of {', '.join(f':{d}' for d in known)}. "
+            f"Change config.{key}."
+        )
+    return known[direction]

@@ -1,0 +1,223 @@
+"""The embedded corpus: true English-German sentence pairs from a synchronous grammar.
+
+A fresh machine has no bitext, so the default experiment brings its own. Every pair is
+derived by one rule on both sides at once: somebody does something with something (an
+`Event`), said with some articles and adjectives (a `Scene`), in some frame (a main
+clause, a question, a subordinate clause, a request, …). German needs gender, number
+and case on every word and keeps half its verb for the end of the clause, so the
+corpus shows what attention is for: agreement, and reordering over long distances.
+
+The German of a sentence is a function of its English. Where English leaves something
+open, one German is chosen, always the same:
+
+- "you" is du. Where somebody is called by name, the name says which "you" it is: `Anna`
+  is du, `Mr. Weber` is Sie, `Anna and Paul` are ihr.
+- "it" is es, whatever it stands for.
+- The simple past is a perfect ("bought", hat gekauft); that of be, have, like, want,
+  know and the modal verbs is a preterite (war, hatte, mochte, wollte, kannte, konnte).
+- "There is" without a place, or of a building in a town, is es gibt; what is at a place
+  is told by sein behind it ("Im Garten ist ein Hund").
+- "A", "any" and what has no article is denied by kein, all else by nicht.
+- Who "is a teacher" is Lehrer without an article, or Lehrerin if it is a woman; "I" and
+  "you" are men.
+
+What is held out. An event's *combination* is (subject, verb, complement), by their
+German lemmas: ("Lehrer", "kaufen", "Mantel"), whatever their number, article and
+adjective, the tense, the frame, a recipient or a place. A hash of it decides its split:
+about one in forty is for `dev`, one in forty for `test`. So a sentence of `dev` or
+`test` says in no frame what any sentence of `train` says in any, though `train` has all
+its words: the nouns and verbs take part in other events. Where two do something, or two
+things, their first combination decides, and `train` has none of the others' splits.
+The combinations of the examples (`phrasebook_examples`) are for `test`.
+
+Nothing is drawn from a random number generator. Templates take turns, and the choices
+for the i-th sentence are spelt by a hash of i. So nothing depends on `hash`, on the
+order of sets, or on a generator's version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count as counting
+from itertools import islice
+from typing import Any, NamedTuple
+
+from t2t_jax.data.phrasebook.content.casts import casts
+from t2t_jax.data.phrasebook.content.frames import Frame
+from t2t_jax.data.phrasebook.content.scenes import Cast
+from t2t_jax.data.phrasebook.examples import EXAMPLES
+from t2t_jax.data.phrasebook.grammar.clauses import Anchor
+from t2t_jax.data.phrasebook.grammar.phrases import Scene
+from t2t_jax.data.phrasebook.order import Choices, by_turns, hashed
+from t2t_jax.data.phrasebook.styles import typed
+from t2t_jax.errors import ConfigError
+
+SPLITS = ("train", "dev", "test")
+VERSION = 2
+MOST_PAIRS = 2_000_000
+"""How many pairs of a split one may ask for."""
+
+_ATTEMPTS = 500  # before a template that has nothing new is left out
+_HELD_OUT = 40  # of so many combinations one is for dev and one for test
+
+
+_OF_EXAMPLES = frozenset(example.combination for example in EXAMPLES)
+
+
+class Derivation(NamedTuple):
+    """A pair and where it comes from.
+
+    Attributes:
+      english: the English sentence.
+      german: the German sentence.
+      template: the names of its cast and its frame: "persons/question".
+      combination: subject, verb and complement, what the splits keep apart.
+    """
+
+    english: str
+    german: str
+    template: str
+    combination: tuple[str, str, str]
+
+
+@lru_cache(maxsize=200_000)
+def split_of(combination: tuple[str, str, str]) -> str:
+    """Tells which split a combination belongs to.
+
+    Args:
+      combination: the German lemmas of subject, verb and complement.
+
+    Returns:
+      One of `SPLITS`.
+
+    Example:
+      >>> split_of(("Lehrer", "kaufen", "Mantel"))
+      'train'
+    """
+    if combination in _OF_EXAMPLES:
+        return "test"
+    place = hashed("|".join(combination)) % _HELD_OUT
+    return {0: "dev", 1: "test"}.get(place, "train")
+
+
+def sentence_pairs(
+    split: str, count: int, *, seed: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Writes distinct sentence pairs of a split.
+
+    Args:
+      split: one of `SPLITS`.
+      count: how many pairs, at most `MOST_PAIRS`. A larger count gives the same pairs
+        first.
+      seed: which pairs, and in which order.
+
+    Returns:
+      (English, German) pairs, written as they are asked for.
+
+    Raises:
+      ConfigError: the split is unknown, or more pairs than that are asked for.
+
+    Example:
+      >>> english, german = next(sentence_pairs("dev", 1))
+      >>> print(english)
+      My good wife laughs about the hat.
+      >>> print(german)
+      Meine gute Frau lacht über den Hut.
+    """
+    return ((d.english, d.german) for d in derivations(split, count, seed=seed))
+
+
+def derivations(split: str, count: int, *, seed: int = 0) -> Iterator[Derivation]:
+    """Writes the pairs of `sentence_pairs` with their templates and combinations.
+
+    Returns:
+      The derivations, written as they are asked for.
+
+    Raises:
+      ConfigError: the split is unknown, or more pairs than that are asked for.
+    """
+    if split not in SPLITS:
+        raise ConfigError(
+            f"split={split!r} is not a split of the phrasebook. "
+            f"Use one of {', '.join(SPLITS)}."
+        )
+    if not 0 <= count <= MOST_PAIRS:
+        raise ConfigError(
+            f"phrasebook split {split} holds {MOST_PAIRS} pairs, not {count}. "
+            f"Ask for 0 to {MOST_PAIRS}."
+        )
+    return islice(_distinct(split, f"{seed}|{split}"), count)
+
+
+def fingerprint() -> str:
+    """Hashes the version and the first pairs of each split.
+
+    Returns:
+      64 hexadecimal digits, which change when the corpus does.
+    """
+    digest = hashlib.sha256(f"phrasebook {VERSION}".encode())
+    for split in SPLITS:
+        # Those held out take longer to find.
+        for pair in sentence_pairs(split, 1_000 if split == "train" else 100):
+            digest.update("\t".join((*pair, split, "\n")).encode())
+    return digest.hexdigest()
+
+
+def _distinct(split: str, key: str) -> Iterator[Derivation]:
+    """Derives sentences in turn, and none of them a second time."""
+    templates = by_turns(
+        ((cast, frame), weight) for cast in casts() for frame, weight in cast.frames
+    )
+    seen: set[int] = set()
+    exhausted: set[tuple[str, str]] = set()
+    for number in counting():
+        cast, frame = templates[number % len(templates)]
+        if (cast.name, frame.name) in exhausted:
+            continue
+        for attempt in range(_ATTEMPTS):
+            choices = Choices(f"{key}|{number}|{attempt}")
+            made = _derive(cast, frame, split, choices)
+            if made is not None and (name := hashed(made.english)) not in seen:
+                seen.add(name)
+                yield made
+                break
+        else:
+            exhausted.add((cast.name, frame.name))
+
+
+def _derive(
+    cast: Cast, frame: Frame, split: str, choices: Choices
+) -> Derivation | None:
+    """Derives a sentence of a split, or None if the choices lead to no such."""
+    event = cast.event(choices)
+    if event is None:
+        return None
+    first, *others = event.combinations
+    if split_of(first) != split:
+        return None
+    if split == "train" and any(split_of(other) != "train" for other in others):
+        return None
+    try:
+        scene = event.scene(choices, frame.mood)
+    except LookupError:
+        return None
+    arguments = choices.of(frame.choices)
+    if _is_ambiguous(scene, arguments):
+        return None
+    english, german = typed(frame.write(scene, *arguments), choices)
+    return Derivation(english, german, f"{cast.name}/{frame.name}", first)
+
+
+def _is_ambiguous(scene: Scene, arguments: tuple[Any, ...]) -> bool:
+    """Tells whether it might be present or past: "they put on a hat"."""
+    verb = scene.verb.english
+    return (
+        verb.past == verb.base
+        and scene.subject.person != "3s"
+        and any(
+            isinstance(argument, Anchor) and argument[:2] == ("past", "")
+            for argument in arguments
+        )
+    )

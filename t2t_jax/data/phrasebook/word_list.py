@@ -1,0 +1,77 @@
+"""Lists what the phrasebook can talk about, for people who try its model.
+
+python -m t2t_jax.data.phrasebook.word_list
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable
+
+from t2t_jax.data.phrasebook.content import deeds, people, times, whereabouts
+from t2t_jax.data.phrasebook.grammar import determiners, lexicon
+from t2t_jax.data.phrasebook.grammar.lexicon import NounClass
+from t2t_jax.data.phrasebook.grammar.verbs import Verb
+
+SENTENCES = (
+    "statements, denials and questions (also with who, what, where, when, why, how), "
+    "in the present, the past and the future, with can, must, want to, should, have "
+    "to and would like to; is, are, was and were with an adjective, a place or a noun; "
+    "there is; this is; orders; and after that, whether, because, although, if, as "
+    "soon as, who and in order to"
+)
+"""The kinds of sentences that there are."""
+
+
+def words() -> dict[str, tuple[str, ...]]:
+    """Collects the English words of the grammar.
+
+    Returns:
+      Kinds of words, and the words of each in alphabetical order; nouns in the
+      singular, verbs in the infinitive.
+    """
+    classes = [c for c in vars(lexicon).values() if isinstance(c, NounClass)]
+    others = [*people.PRONOUNS, people.IT, *people.NAMES]
+    before = (d.english for c in classes for d in c.determiners[0] if d.english)
+    return {
+        "nouns": _sorted(n.english for c in classes for n in c.nouns),
+        "adjectives": _sorted(a.english for c in classes for a in c.all_adjectives),
+        "verbs": _sorted(
+            verb.name
+            for value in (*vars(deeds).values(), *vars(whereabouts).values())
+            if isinstance(value, tuple)
+            for verb in ((value,) if isinstance(value, Verb) else value)
+            if isinstance(verb, Verb)
+        ),
+        "names and pronouns": _sorted(n.lemma for n in others),
+        "before nouns": _sorted(before, *(d.english for d in determiners.WHICH)),
+        "times": _sorted(anchor.english for anchor in times.TIMES if anchor.english),
+        "languages, games, towns and others": _sorted(
+            english
+            for verb in (*deeds.ACTING, *deeds.FEELING)
+            for english, _ in verb.phrases
+            if english
+        ),
+    }
+
+
+def _sorted(found: Iterable[str], *more: str) -> tuple[str, ...]:
+    return tuple(sorted({*found, *more}, key=str.casefold))
+
+
+def main() -> int:
+    """Prints the words, and what kinds of sentences there are.
+
+    Returns:
+      The exit code, 0.
+    """
+    for kind, found in {"sentences": (SENTENCES,), **words()}.items():
+        count = f" ({len(found)})" if kind != "sentences" else ""
+        text = f"{kind}{count}: {', '.join(found)}"
+        print(textwrap.fill(text, 80, subsequent_indent="  ", break_on_hyphens=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

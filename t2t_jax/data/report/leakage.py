@@ -1,0 +1,245 @@
+"""Held-out text that is in the training text too, and so measures memory.
+
+The training text is not read again: a token cache holds a hash of each sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.corpora.mixture import locate_pair
+from t2t_jax.data.corpora.open import Corpus, open_corpus, parts_of, split_spec
+from t2t_jax.data.token_cache.filters import Flags, Hashes, pair_hashes, text_hashes
+from t2t_jax.data.token_cache.statistics import LONGEST_NAME, MOST_EXAMPLES, truncate
+from t2t_jax.data.token_cache.token_cache import TokenCache
+from t2t_jax.errors import Attempts, InputMissingError
+
+_BLOCK = 1 << 20
+_BITS = (1 << 20) - 1
+_MANY_ALONE = 0.3
+
+MANY_COPIES = 0.3
+"""Share of pairs with one text on both sides from which on there is a warning."""
+
+
+def find_all_leaks(
+    train: TokenCache, held_out: Iterable[Corpus]
+) -> dict[str, dict[str, Any]]:
+    """Looks all held-out corpora up in the training text.
+
+    Args:
+      held_out: the development text, the test sets; of one that is made of several
+        each is looked up by itself.
+
+    Returns:
+      What `find_leaks` finds of each, by its name.
+    """
+    return {
+        part.spec: find_leaks(train, part)
+        for corpus in held_out
+        for part, _ in parts_of(corpus)
+    }
+
+
+def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
+    """Looks held-out pairs up in the training pairs that were kept.
+
+    Lines are alike where they are the same but for blanks around them (by hashes of 64
+    bits). Empty lines are not looked for.
+
+    Args:
+      held_out: the pairs that are to be unknown; all of them are held in memory.
+
+    Returns:
+      How many `pairs` there are, and of how many the `source`, the `target`, or `both`
+      as one pair are in the training text; `examples` of the last, or else of one
+      side, with the places where they stand.
+    """
+    pairs = list(held_out)
+    hashes = [text_hashes(lines) for lines in zip(*pairs, strict=True)]
+    in_train = [
+        _rows_with(held, side) for held, side in zip(hashes, train.hashes, strict=True)
+    ]
+    row_of = [
+        _first_rows(held, side[rows], rows)
+        for held, side, rows in zip(hashes, train.hashes, in_train, strict=True)
+    ]
+    rows = in_train[0]
+    row_of.append(
+        _first_rows(
+            pair_hashes(*hashes), pair_hashes(*(s[rows] for s in train.hashes)), rows
+        )
+    )
+    filled = np.array([bool(s.strip() and t.strip()) for s, t in pairs])
+    found = [(rows >= 0) & filled for rows in row_of]
+    counts = [int(one.sum()) for one in found]
+    best = next((i for i in (2, 0, 1) if counts[i]), 2)
+    return {
+        "pairs": len(pairs),
+        "copies": int(((hashes[0] == hashes[1]) & filled).sum()),
+        **dict(zip(("source", "target", "both"), counts, strict=True)),
+        "examples": [
+            {
+                **locate_pair(held_out, int(line) + 1)._asdict(),
+                "train": train.place(int(row_of[best][line]))._asdict(),
+                "source": truncate(pairs[line][0]),
+                "target": truncate(pairs[line][1]),
+            }
+            for line in np.flatnonzero(found[best])[:MOST_EXAMPLES]
+        ],
+    }
+
+
+def _rows_with(held_out: Hashes, hashes: Hashes) -> Integers:
+    """Returns the training rows whose hash is one of a few held-out ones."""
+    # Almost every row is ruled out by its last bits alone, ten times faster than by a
+    # search.
+    possible: Flags = np.zeros(_BITS + 1, np.bool_)
+    possible[held_out & np.uint64(_BITS)] = True
+    rows = [
+        start
+        + np.flatnonzero(possible[hashes[start : start + _BLOCK] & np.uint64(_BITS)])
+        for start in range(0, len(hashes), _BLOCK)
+    ]
+    candidates = np.concatenate([np.zeros(0, np.int64), *rows])
+    found: Integers = candidates[np.isin(hashes[candidates], held_out)]
+    return found
+
+
+def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:
+    """Returns the first of `rows` whose hash each held-out line has; -1 for none."""
+    values, first = np.unique(hashes, return_index=True)
+    if not len(values):
+        return np.full(len(held_out), -1)
+    places = np.minimum(np.searchsorted(values, held_out), len(values) - 1)
+    return np.where(values[places] == held_out, rows[first[places]], -1)
+
+
+def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Words what `find_all_leaks` has found, as far as scores may be misleading.
+
+    A pair that is in the training text is always worth a warning. That only its source
+    is there, with another translation, or only its target, is common, and worth one
+    where it is true of 30 % of a corpus.
+
+    Example:
+      >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
+      ['warning: 1 of the 9 pairs of tsv:a is in the training text. Scores on it measure
+      memory, too.']
+      >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 0}})
+      []
+    """
+    warnings = []
+    for spec, found in leaks.items():
+        name, pairs, both = truncate(spec, LONGEST_NAME), found["pairs"], found["both"]
+        if both:
+            warnings.append(
+                f"warning: {both:,} of the {pairs:,} pairs of {name} {_are(both)} in "
+                "the training text. Scores on it measure memory, too."
+            )
+        for side, others in (("source", "translations"), ("target", "sources")):
+            alone = found[side] - both
+            if alone and alone >= _MANY_ALONE * pairs:
+                warnings.append(
+                    f"warning: {alone:,} of the {pairs:,} {side}s of {name} "
+                    f"({alone / pairs:.0%}) {_are(alone)} in the training text, with "
+                    f"other {others}. Scores on it may be higher than on new text."
+                )
+    return warnings
+
+
+def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Words how much of each corpus is in the training text, a line each.
+
+    Example:
+      >>> leak_counts({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
+      ['tsv:a: of 9 pairs 1 is in the training text; 1 source and 0 targets are there in
+      other pairs.']
+    """
+    lines = []
+    for spec, found in leaks.items():
+        both = found["both"]
+        sources, targets = (found[side] - both for side in ("source", "target"))
+        lines.append(
+            f"{truncate(spec, LONGEST_NAME)}: of {found['pairs']:,} pairs {both:,} "
+            f"{_are(both)} in the training text; {sources:,} "
+            f"source{'s' * (sources != 1)} and {targets:,} "
+            f"target{'s' * (targets != 1)} are there in other pairs."
+        )
+    return lines
+
+
+def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
+    """Counts the pairs of each part of a corpus that have one text on both sides.
+
+    Returns:
+      `pairs` and `copies` among them, by the name of the part.
+    """
+    source, target = cache.hashes
+    found, start = {}, 0
+    for corpus, pairs in zip(cache.corpora, cache.part_pairs, strict=True):
+        copies = 0
+        for block in range(start, start + pairs, _BLOCK):
+            rows = slice(block, min(block + _BLOCK, start + pairs))
+            copies += int(np.count_nonzero(source[rows] == target[rows]))
+        found[corpus.spec] = {"pairs": pairs, "copies": copies}
+        start += pairs
+    return found
+
+
+def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Words what `find_copies` has found, where it is 30 % of a corpus or more.
+
+    Args:
+      found: `pairs` and `copies` of each corpus, by its name.
+
+    Example:
+      >>> copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})
+      ['warning: 3 of the 9 pairs of text:a,b (33%) have the same text on both sides.
+      Check that its files are a text and its translation.']
+    """
+    return [
+        f"warning: {one['copies']:,} of the {one['pairs']:,} pairs of "
+        f"{truncate(spec, LONGEST_NAME)} ({one['copies'] / one['pairs']:.0%}) have the "
+        "same text on both sides. Check that its files are a text and its translation."
+        for spec, one in found.items()
+        if one["copies"] and one["copies"] >= MANY_COPIES * one["pairs"]
+    ]
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def open_held_out(spec: str, *, say: Callable[[str], None]) -> tuple[Corpus, ...]:
+    """Finds the test sets that `data.held_out` names.
+
+    Args:
+      spec: as for `open_corpus`; "" names none.
+      say: is told of sets of TFDS that are not prepared: to look a test set up is not
+        worth a download, and so such a set is left out.
+
+    Raises:
+      ConfigError: the spec cannot be understood.
+      InputMissingError: a file is not there or cannot be read.
+    """
+    attempts = Attempts()
+    found = [
+        attempts.try_call(_open_if_there, name, say=say) for name in split_spec(spec)
+    ]
+    attempts.raise_if_any_failed()
+    return tuple(corpus for corpus in found if corpus is not None)
+
+
+def _open_if_there(name: str, *, say: Callable[[str], None]) -> Corpus | None:
+    try:
+        return open_corpus(name, key="data.held_out")
+    except InputMissingError:
+        if not name.startswith("tfds:"):
+            raise
+        say(f"{name} is not prepared, and is not looked for in the training text.")
+        return None

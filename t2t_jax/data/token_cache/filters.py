@@ -1,0 +1,170 @@
+"""Which pairs are dropped, and why: of all reasons that apply the first is counted.
+
+Paper: §5.1 tells of no filter but the length of a batch.
+Departs: corpora from the web hold lines that are empty, endless, unlike in length,
+  copied from side to side, or there many times; each filter but the first two is off
+  unless configured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.config import DataConfig
+
+REASONS = ("empty", "too_long", "ratio", "copies", "duplicates")
+"""Why a pair is dropped, in the order in which it is asked."""
+
+KEPT = len(REASONS)
+"""What stands in the place of a reason where there is none."""
+
+_DUPLICATE = REASONS.index("duplicates")
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+
+
+def drop_reasons(
+    source_lengths: Integers,
+    target_lengths: Integers,
+    *,
+    copies: Flags,
+    config: DataConfig,
+) -> npt.NDArray[np.int8]:
+    """Judges pairs by themselves; whether they were there before is not asked.
+
+    Args:
+      source_lengths: [P] tokens of each source, eos included.
+      target_lengths: [P] tokens of each target, eos included.
+      copies: [P] whether the two sides are the same text.
+
+    Returns:
+      [P] the number of the first reason in `REASONS`, or `KEPT`.
+
+    Example:
+      >>> source, target = np.array([1, 9, 7, 3]), np.array([4, 4, 3, 3])
+      >>> copies = np.array([False, False, False, True])
+      >>> config = DataConfig(max_length=8, max_length_ratio=2.5, drop_copies=True)
+      >>> found = drop_reasons(source, target, copies=copies, config=config)
+      >>> [REASONS[reason] for reason in found]
+      ['empty', 'too_long', 'ratio', 'copies']
+    """
+    longer = np.maximum(source_lengths, target_lengths)
+    shorter = np.minimum(source_lengths, target_lengths)
+    ratio = config.max_length_ratio or np.inf
+    applies = [
+        shorter <= 1,
+        longer > config.max_length,
+        longer - 1 > ratio * np.maximum(shorter - 1, 1),
+        copies & config.drop_copies,
+    ]
+    return np.select(applies, list(range(len(applies))), KEPT).astype(np.int8)
+
+
+def text_hashes(lines: Iterable[str]) -> Hashes:
+    """Hashes lines to 64 bits, the blanks around them aside.
+
+    Example:
+      >>> one, other = text_hashes(["the cat", " the cat  "])
+      >>> bool(one == other)
+      True
+    """
+    digests = [
+        hashlib.blake2b(line.strip().encode(), digest_size=8).digest() for line in lines
+    ]
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+def pair_hashes(source_hashes: Hashes, target_hashes: Hashes) -> Hashes:
+    """Makes one hash of the two of each pair; to swap the sides gives another.
+
+    Example:
+      >>> one, two = text_hashes(["one"]), text_hashes(["two"])
+      >>> bool(pair_hashes(one, two) == pair_hashes(two, one))
+      False
+    """
+    # An odd factor, the golden ratio's, loses no bit; products wrap at 64 bits.
+    return source_hashes * np.uint64(0x9E3779B97F4A7C15) + target_hashes
+
+
+class DuplicateFilter:
+    """Remembers hashes in 8 bytes each, to tell which come again.
+
+    They lie in sorted runs, each at least twice as long as the next, so that there are
+    few to search and each hash is moved only as often as its run doubles.
+
+    Example:
+      >>> seen = DuplicateFilter()
+      >>> seen.is_new(np.array([7, 3, 7], np.uint64)).tolist()
+      [True, True, False]
+      >>> seen.is_new(np.array([5, 3], np.uint64)).tolist()
+      [True, False]
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Hashes] = []
+
+    def is_new(self, hashes: Hashes) -> Flags:
+        """Returns which of `hashes` [P] are here for the first time; notes them all."""
+        values, first_places = np.unique(hashes, return_index=True)
+        new = self._unseen(values)
+        self._add(values[new])
+        answer = np.zeros(len(hashes), np.bool_)
+        answer[first_places[new]] = True
+        return answer
+
+    def add(self, hashes: Hashes, *, most: int) -> int:
+        """Adds those of some hashes that are new, up to a bound.
+
+        Args:
+          most: how many to add at most.
+
+        Returns:
+          How many were added.
+        """
+        new = hashes[self._unseen(hashes)][:most]
+        self._add(new)
+        return len(new)
+
+    def values(self) -> Hashes:
+        """Returns all hashes, sorted."""
+        return np.sort(np.concatenate([np.zeros(0, np.uint64), *self._runs]))
+
+    def _unseen(self, values: Hashes) -> Flags:
+        new = np.ones(len(values), np.bool_)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, values), len(run) - 1)
+            new &= run[places] != values
+        return new
+
+    def _add(self, run: Hashes) -> None:
+        if not len(run):
+            return
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            # Stable, because numpy's stable sort merges runs in linear time.
+            run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")
+        self._runs.append(run)
+
+
+def mark_duplicates(
+    reasons: npt.NDArray[np.int8], hashes: Hashes, seen: DuplicateFilter
+) -> npt.NDArray[Any]:
+    """Drops the pairs that have been kept before.
+
+    Args:
+      reasons: [P] as `drop_reasons` returns them.
+      hashes: [K] of the pairs that are kept so far, in order.
+      seen: the hashes of all pairs before; those that are new are added.
+
+    Returns:
+      [P] the reasons, duplicates among them.
+    """
+    marked = reasons.copy()
+    marked[reasons == KEPT] = np.where(seen.is_new(hashes), KEPT, _DUPLICATE)
+    return marked

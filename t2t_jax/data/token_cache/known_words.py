@@ -1,0 +1,162 @@
+"""The source words of a training text, to notice a line that is unlike it.
+
+A word is a run of letters, whatever their case; digits and punctuation are not words.
+In scripts written without spaces (Chinese, Japanese, Thai and others) each letter
+counts as a word. Words are kept as hashes of 64 bits in one sorted array.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from t2t_jax.data.token_cache.filters import DuplicateFilter, Flags, Hashes
+
+FILE = "known_words.npy"
+"""The file of a run or a model that holds its words."""
+
+MOST_WORDS = 8_000_000
+"""Words that are kept, 64 MB; those of later text are left out then, mostly rare ones.
+"""
+
+_HEADER_BYTES = 1 << 10
+# Vowel signs and points of Hebrew, Arabic and the scripts of India, which are not
+# letters and are inside words all the same; accents that NFKC does not compose.
+_SIGN = (
+    r"(?:[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
+    r"|(?!\d)[\u0900-\u0963\u0970-\u0dff])"
+)
+# Thai to Myanmar, Khmer, kana, Han, Yi.
+_SPACELESS = (
+    r"\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    r"\u4e00-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_RUN = re.compile(rf"[^\W\d_]+(?:{_SIGN}[^\W\d_]*)*")
+_ASCII_RUN = re.compile("[a-z]+")
+_HAS_SPACELESS = re.compile(f"[{_SPACELESS}]")
+_PART = re.compile(f"[{_SPACELESS}]|[^{_SPACELESS}]+")
+
+
+def words_of(text: str) -> list[str]:
+    """Finds the words of a text, in their order and as often as they come.
+
+    Example:
+      >>> words_of("Don't PANIC: 42 Straßen!")
+      ['don', 't', 'panic', 'strassen']
+      >>> words_of("猫が3匹 ok")
+      ['猫', 'が', '匹', 'ok']
+    """
+    if text.isascii():
+        return _ASCII_RUN.findall(text.lower())
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    runs = _RUN.findall(folded)
+    if not _HAS_SPACELESS.search(folded):
+        return runs
+    return list(chain.from_iterable(map(_PART.findall, runs)))
+
+
+def hashes_of(words: Iterable[str]) -> Hashes:
+    """Hashes words to 64 bits."""
+    digests = (hashlib.blake2b(_bytes(word), digest_size=8).digest() for word in words)
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+def distinct_hashes(lines: Iterable[str]) -> Hashes:
+    """Hashes the words of some lines, sorted and each once."""
+    return np.unique(hashes_of(set(words_of("\n".join(lines)))))
+
+
+def union(parts: Iterable[Hashes], *, most: int = MOST_WORDS) -> Hashes:
+    """Puts sorted hashes together, up to a bound.
+
+    Args:
+      parts: of consecutive pieces of a text, each sorted.
+      most: hashes to keep; once there are so many, no others are added.
+
+    Example:
+      >>> some = [np.array(part, np.uint64) for part in ([3, 7], [1, 3], [5])]
+      >>> union(some, most=3).tolist()
+      [1, 3, 7]
+    """
+    seen, left = DuplicateFilter(), most
+    for part in parts:
+        if not left:
+            break
+        left -= seen.add(part, most=left)
+    return seen.values()
+
+
+class KnownWords:
+    """The source words of a training text.
+
+    Args:
+      hashes: of its words, sorted, each once.
+
+    Example:
+      >>> known = KnownWords(distinct_hashes(["The old teacher reads."]))
+      >>> known.unseen_shares(["the OLD dog", "42!"])
+      [0.3333333333333333, 0.0]
+    """
+
+    def __init__(self, hashes: Hashes):
+        self.hashes = hashes
+
+    def unseen_shares(self, lines: Sequence[str]) -> list[float]:
+        """Returns the share of each line's words that the training text did not have.
+
+        Args:
+          lines: any text; one without words has the share 0.
+        """
+        words = [words_of(line) for line in lines]
+        unseen = self._are_unseen(hashes_of(chain.from_iterable(words)))
+        ends = np.cumsum([0, *map(len, words)]).tolist()
+        counts = np.concatenate([[0], np.cumsum(unseen)]).tolist()
+        return [
+            (counts[end] - counts[start]) / max(end - start, 1)
+            for start, end in pairwise(ends)
+        ]
+
+    def _are_unseen(self, hashes: Hashes) -> Flags:
+        if not len(self.hashes):
+            return np.ones(len(hashes), np.bool_)
+        found = np.searchsorted(self.hashes, hashes)
+        unseen: Flags = self.hashes[np.minimum(found, len(self.hashes) - 1)] != hashes
+        return unseen
+
+    def to_bytes(self) -> bytes:
+        """Returns what `load` reads: a file in NumPy's format."""
+        content = io.BytesIO()
+        np.save(content, self.hashes.astype("<u8"), allow_pickle=False)
+        return content.getvalue()
+
+    @classmethod
+    def load(cls, directory: Path) -> KnownWords | None:
+        """Reads the words of a run or a model.
+
+        Returns:
+          None where it has none, or where the file is damaged: nothing depends on it.
+        """
+        path = directory / FILE
+        with contextlib.suppress(OSError, ValueError, EOFError):
+            if not path.is_file() or (
+                path.stat().st_size > 8 * MOST_WORDS + _HEADER_BYTES
+            ):
+                return None
+            # Mapped, so that a header that lies about the size reserves no memory;
+            # copied, as a file that is cut under a map ends the process.
+            hashes = np.load(path, mmap_mode="r", allow_pickle=False)
+            if hashes.dtype == np.dtype("<u8") and hashes.ndim == 1:
+                return cls(np.array(hashes))
+        return None
+
+
+def _bytes(word: str) -> bytes:
+    return word.encode("utf-8", "surrogatepass")

@@ -1,0 +1,118 @@
+"""What is counted of the pairs of a corpus while they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from t2t_jax.data.token_cache.encoder import Encoded
+from t2t_jax.data.token_cache.filters import KEPT, REASONS
+from t2t_jax.data.token_cache.worker_pool import Chunk
+from t2t_jax.data.vocabulary.vocabulary import UNK
+
+SIDES = ("source", "target")
+
+MOST_EXAMPLES = 3
+"""Examples that are kept of anything that is counted."""
+
+LONGEST_NAME = 300
+"""Characters of a corpus's name in a line for people: one may be of many files."""
+
+_CLIPPED = 80
+
+
+@dataclass
+class CorpusStats:
+    """Figures of some pairs, which add up.
+
+    Attributes:
+      counts: pairs read, kept, and dropped by reason.
+      unknown: tokens of either side that are unknown.
+      lengths: how many sentences of either side have 0, 1, 2 … tokens, eos included.
+      examples: of each reason the first three pairs, clipped, and their lines.
+    """
+
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("read", "kept", *REASONS), 0)
+    )
+    unknown: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SIDES, 0))
+    lengths: dict[str, list[int]] = field(
+        default_factory=lambda: {side: [] for side in SIDES}
+    )
+    examples: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {reason: [] for reason in REASONS}
+    )
+
+    @classmethod
+    def of_chunk(cls, chunk: Chunk, encoded: Encoded) -> CorpusStats:
+        """Counts what became of a chunk."""
+        tally = cls()
+        found = np.bincount(encoded.reasons, minlength=KEPT + 1).tolist()
+        tally.counts = {
+            "read": len(encoded.reasons),
+            "kept": found[KEPT],
+            **dict(zip(REASONS, found, strict=False)),
+        }
+        for name in SIDES:
+            side = getattr(encoded, name)
+            tally.unknown[name] = int(np.count_nonzero(side.tokens == UNK))
+            tally.lengths[name] = np.bincount(side.lengths).tolist()
+        for number, reason in enumerate(REASONS):
+            if found[number]:
+                pairs = np.flatnonzero(encoded.reasons == number)[:MOST_EXAMPLES]
+                tally.examples[reason] = [_example(chunk, pair) for pair in pairs]
+        return tally
+
+    @classmethod
+    def total(cls, tallies: Iterable[CorpusStats]) -> CorpusStats:
+        """Adds tallies up, in their order.
+
+        Example:
+          >>> some = CorpusStats(unknown={"source": 2, "target": 3})
+          >>> CorpusStats.total([some, some]).unknown
+          {'source': 4, 'target': 6}
+        """
+        total = cls()
+        for tally in tallies:
+            total.counts = _sum(total.counts, tally.counts)
+            total.unknown = _sum(total.unknown, tally.unknown)
+            for side in SIDES:
+                both = (total.lengths[side], tally.lengths[side])
+                total.lengths[side] = [
+                    one + other for one, other in zip_longest(*both, fillvalue=0)
+                ]
+            for reason, pairs in tally.examples.items():
+                known = total.examples[reason]
+                total.examples[reason] = [*known, *pairs][:MOST_EXAMPLES]
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values, from which `CorpusStats(**values)` is this one again."""
+        return dataclasses.asdict(self)
+
+
+def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: one[name] + other[name] for name in one}
+
+
+def _example(chunk: Chunk, pair: int) -> dict[str, Any]:
+    return {
+        "line": chunk.first + int(pair),
+        "source": truncate(chunk.sources[pair]),
+        "target": truncate(chunk.targets[pair]),
+    }
+
+
+def truncate(text: str, most: int = _CLIPPED) -> str:
+    """Shortens text for an example, or a name for a line.
+
+    Example:
+      >>> truncate("a" * 100)[75:]
+      'aaaa…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,129 @@
+"""Which sentences are decoded together. NumPy alone; a batch is a few static shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.decoding.config import DecodingConfig
+
+_MOST_SHAPES = 8
+_SHORTEST = 16
+_LONE_LENGTHS = 3
+
+
+class SourceBatch(NamedTuple):
+    """Sentences of like length.
+
+    Attributes:
+      source_BxS: [B, S] int32, each row a sentence's subwords, eos, pad; rows beyond
+        the sentences are pad alone.
+      indices: the sentence of each of the first rows.
+    """
+
+    source_BxS: npt.NDArray[np.int32]
+    indices: tuple[int, ...]
+
+
+def source_lengths(max_source_length: int) -> tuple[int, ...]:
+    """Chooses the few lengths S that batches may have.
+
+    Halves the longest until 16 or 8 lengths are reached, so that at most about half of
+    a row is pad and few programs are compiled.
+
+    Returns:
+      Lengths in ascending order.
+
+    Example:
+      >>> source_lengths(200)
+      (25, 50, 100, 200)
+    """
+    lengths = [max_source_length]
+    while len(lengths) < _MOST_SHAPES and (lengths[-1] + 1) // 2 >= _SHORTEST:
+        lengths.append((lengths[-1] + 1) // 2)
+    return tuple(reversed(lengths))
+
+
+def max_batch_rows(config: DecodingConfig) -> int:
+    """Counts the rows of a device's largest batch, which is one of short sentences.
+
+    Example:
+      >>> max_batch_rows(DecodingConfig())
+      62
+    """
+    shortest = source_lengths(config.max_source_length)[0]
+    return config.tokens_per_batch // (shortest + config.max_extra_tokens)
+
+
+def single_line_shapes(
+    config: DecodingConfig, *, devices: int
+) -> list[tuple[int, int]]:
+    """Lists the shapes in which most sentences are decoded that come alone.
+
+    Args:
+      devices: how many share the rows of a batch evenly.
+
+    Returns:
+      (rows, slots), the shortest first.
+
+    Example:
+      >>> single_line_shapes(DecodingConfig(), devices=1)
+      [(1, 16), (1, 32), (1, 64)]
+    """
+    lengths = source_lengths(config.max_source_length)
+    return [(devices, length) for length in lengths[:_LONE_LENGTHS]]
+
+
+def source_batches(
+    sources: Sequence[Sequence[int]],
+    config: DecodingConfig,
+    *,
+    pad: int,
+    eos: int,
+    devices: int = 1,
+    row_growth: int = 2,
+) -> Iterator[SourceBatch]:
+    """Puts sentences of like length together, the longest first.
+
+    A batch takes as many rows on each device as `config.tokens_per_batch` allows at its
+    length, so its shape depends on nothing else. It begins with the longest sentence
+    that is left and is filled with the next ones, shorter ones included: only the last
+    batch has empty rows. Where there are fewer sentences than rows, a device's rows are
+    the next power of `row_growth` that holds them.
+
+    Args:
+      sources: sentences as subwords, without eos, each of at most
+        `config.max_source_length - 1`.
+      devices: how many share the rows of a batch evenly.
+      row_growth: 2 adds the fewest empty rows; with more, calls for few sentences each
+        have fewer shapes among them.
+
+    Yields:
+      Batches that hold every sentence once.
+
+    Example:
+      >>> config = DecodingConfig(max_source_length=16)
+      >>> sources = [[5], [6, 7], [8]]
+      >>> [b.indices for b in source_batches(sources, config, pad=0, eos=2)]
+      [(1, 0, 2)]
+    """
+    lengths = source_lengths(config.max_source_length)
+    needed = np.array([len(source) + 1 for source in sources], np.int64)
+    longest_first = np.argsort(-needed, kind="stable")
+    enough_rows = 1
+    while enough_rows * devices < len(sources):
+        enough_rows *= row_growth
+    start = 0
+    while start < len(sources):
+        length = next(s for s in lengths if s >= needed[longest_first[start]])
+        fitting_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
+        rows = devices * min(fitting_rows, enough_rows)
+        indices = tuple(int(index) for index in longest_first[start : start + rows])
+        source_BxS = np.full((rows, length), pad, np.int32)
+        for row, index in enumerate(indices):
+            source_BxS[row, : needed[index]] = (*sources[index], eos)
+        yield SourceBatch(source_BxS, indices)
+        start += rows

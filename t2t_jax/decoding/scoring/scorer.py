@@ -1,0 +1,245 @@
+"""How probable a model finds given translations, all positions of them at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from t2t_jax.arguments import as_lines
+from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine.device_rows import (
+    devices_of,
+    gather_rows,
+    per_device,
+    shard_rows,
+)
+from t2t_jax.decoding.scoring.batching import pair_batches
+from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
+from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS, length_penalty
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.types import Array, PyTree
+
+if TYPE_CHECKING:
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
+
+_LOGGER = logging.getLogger(__name__)
+
+_Subwords: TypeAlias = tuple[Sequence[int], Sequence[int]]
+
+
+class PairScore(NamedTuple):
+    """What a model says of one pair. Logarithms are natural.
+
+    Attributes:
+      score: log-probability / `((5 + n) / 6) ** alpha`, what a search goes by.
+      log_probability: of the target given the source, the eos included.
+      num_tokens: n, the target's tokens, the eos included.
+      tokens: the n pieces, U+2581 for a space, `</s>` at the end.
+      token_log_probabilities: of each of them, given those before it.
+      source_cut: whether the source was longer than `decoding.max_source_length`.
+    """
+
+    score: float
+    log_probability: float
+    num_tokens: int
+    tokens: tuple[str, ...]
+    token_log_probabilities: tuple[float, ...]
+    source_cut: bool
+
+    @property
+    def per_token(self) -> float:
+        """The mean log-probability of a token; exp of its opposite is a perplexity."""
+        return self.log_probability / self.num_tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class Scorer:
+    """Scores pairs of text with a trained model.
+
+    Pairs of like length are scored together, in at most 8 shapes, each of which is
+    compiled once for an `apply`. A pair's score does not depend on the pairs around it,
+    but for its last bits. Where several devices hold the variables, the rows of a batch
+    are split over them; the logits of a device's rows take 256 MiB at most, unless
+    those of a single pair take more.
+
+    Text is scored as the vocabulary cuts it. Where a model has spelt a translation with
+    other pieces, the beam's score was that of another sequence.
+
+    A blank target is its eos alone. So is a blank source, which no model has seen in
+    training: `translate` does not ask the model there, here it is asked.
+
+    Attributes:
+      apply: the model, such as a Linen module's `apply`.
+      variables: what it takes first, such as `{"params": params}`; each of their
+        devices holds all of them.
+      vocabularies: turn text into subwords.
+      config: `length_penalty`, `max_source_length` and `tokens_per_batch`.
+      max_length: positions that the model knows; None: any number.
+    """
+
+    apply: Apply
+    variables: PyTree = dataclasses.field(repr=False)
+    vocabularies: VocabularyPair
+    config: DecodingConfig
+    max_length: int | None = None
+
+    def scores(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
+        """Scores every pair.
+
+        Args:
+          sources: any text without line ends; what is longer than
+            `config.max_source_length` is cut, as for translating.
+          targets: as many; they are never cut.
+
+        Returns:
+          One score for each pair, in the same order.
+
+        Raises:
+          DataError: pairs are longer than `max_length`, or scores are not numbers.
+          TypeError: a side is a single string, or holds something else than strings.
+          UserError: the sources are not as many as the targets.
+        """
+        sources = as_lines(sources, caller="scores", noun="sources")
+        targets = as_lines(targets, caller="scores", noun="targets")
+        found = dict(self.iter_scores(sources, targets))
+        return [found[number] for number in range(len(sources))]
+
+    def iter_scores(
+        self, sources: Iterable[str], targets: Iterable[str]
+    ) -> Iterator[tuple[int, PairScore]]:
+        """Scores batch by batch, for those who show progress.
+
+        Sources that had to be cut are counted in one warning, at the end.
+
+        Returns:
+          An iterator over (number of the pair from 0, its score), every pair once, the
+          longest first.
+
+        Raises:
+          DataError: pairs are longer than `max_length`, or scores are not numbers.
+          TypeError: as in `scores`.
+          UserError: the sources are not as many as the targets.
+        """
+        return self._iterate(
+            as_lines(sources, caller="iterate", noun="sources"),
+            as_lines(targets, caller="iterate", noun="targets"),
+        )
+
+    def _iterate(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[int, PairScore]]:
+        pairs, were_cut = self._encode(sources, targets)
+        lengths = np.array([len(target) + 1 for _, target in pairs])
+        penalties = np.asarray(length_penalty(lengths, self.config.length_penalty))
+        mesh = devices_of(self.variables)
+        for batch in pair_batches(
+            pairs,
+            self.config,
+            vocab_size=self.vocabularies.target.size,
+            max_length=self.max_length,
+            devices=mesh.size,
+        ):
+            sides = (batch.source_BxS, batch.target_outputs_BxT)
+            parts = tuple(shard_rows(side, mesh) for side in sides)
+            logs = _log_probabilities(
+                self.variables, parts, apply=self.apply, mesh=mesh
+            )
+            for number, row in zip(batch.indices, gather_rows(logs), strict=False):
+                score = self._pair_score(
+                    row[: lengths[number]].tolist(),
+                    pairs[number][1],
+                    penalty=float(penalties[number]),
+                )
+                _require_finite(score.log_probability, number)
+                yield number, score._replace(source_cut=were_cut[number])
+        if any(were_cut):
+            _LOGGER.warning(
+                "%d of %d sources were longer than %d subwords and were cut there. "
+                "Raise config.decoding.max_source_length to read them whole.",
+                sum(were_cut),
+                len(were_cut),
+                self.config.max_source_length - 1,
+            )
+
+    def _encode(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> tuple[list[_Subwords], list[bool]]:
+        """Finds the subwords of each pair, and whether its source was cut."""
+        if len(sources) != len(targets):
+            raise UserError(
+                f"Every source must have one target, and there are {len(sources)} "
+                f"sources and {len(targets)} targets. Pass as many of both."
+            )
+        longest = self.config.max_source_length - 1
+        whole = self.vocabularies.source.encode(sources)
+        encoded = self.vocabularies.target.encode(targets)
+        pairs: list[_Subwords] = [
+            (source[:longest], target)
+            for source, target in zip(whole, encoded, strict=True)
+        ]
+        if self.max_length is not None:
+            _require_room(pairs, self.max_length)
+        return pairs, [len(source) > longest for source in whole]
+
+    def _pair_score(
+        self, logs: Sequence[float], target: Sequence[int], *, penalty: float
+    ) -> PairScore:
+        log_probability = math.fsum(logs)
+        return PairScore(
+            score=log_probability / penalty,
+            log_probability=log_probability,
+            num_tokens=len(logs),
+            tokens=tuple(self.vocabularies.target.pieces([*target, DEFAULT_IDS.eos])),
+            token_log_probabilities=tuple(logs),
+            source_cut=False,
+        )
+
+
+@functools.partial(jax.jit, static_argnames=("apply", "mesh"))
+def _log_probabilities(
+    variables: PyTree, parts: tuple[Array, ...], *, apply: Apply, mesh: Mesh
+) -> jax.Array:
+    """Scores the tokens of each device's rows: all axes begin with `devices`."""
+
+    def score(variables: PyTree, sides: tuple[Array, ...]) -> jax.Array:
+        source_BxS, target_outputs_BxT = sides
+        return token_log_probabilities(
+            apply,
+            variables,
+            source_BxS=source_BxS,
+            target_outputs_BxT=target_outputs_BxT,
+        )
+
+    logs: jax.Array = per_device(score, mesh)(variables, parts)
+    return logs
+
+
+def _require_room(pairs: Sequence[_Subwords], max_length: int) -> None:
+    problems = LineProblems()
+    for number, pair in enumerate(pairs, start=1):
+        for side, tokens in zip(("source", "target"), pair, strict=True):
+            if len(tokens) >= max_length:
+                problems.add(
+                    f"Line {number}: the {side} must be at most {max_length} tokens "
+                    f"with its eos (model.max_positions), and has {len(tokens) + 1}. "
+                    "Shorten it, or leave the pair out."
+                )
+    problems.raise_if_any(DataError)
+
+
+def _require_finite(log_probability: float, number: int) -> None:
+    if not math.isfinite(log_probability):
+        raise DataError(
+            f"The log-probability of line {number + 1} must be a finite number but is "
+            f"{log_probability}: the model's weights are damaged or its computation "
+            "overflows. Take another checkpoint, or compute in float32."
+        )

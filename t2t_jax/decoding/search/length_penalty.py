@@ -1,0 +1,138 @@
+"""What the tokens with a meaning are, how long an output may be, what length costs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
+from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.types import Array
+
+
+class SpecialIds(NamedTuple):
+    """The token ids that a search must know; a model of other origin brings its own.
+
+    Attributes:
+      pad: fills rows; never said.
+      bos: what the decoder reads first; never said.
+      eos: ends an output.
+
+    Example:
+      >>> SpecialIds(eos=7).bos
+      1
+    """
+
+    pad: int = PAD
+    bos: int = BOS
+    eos: int = EOS
+
+
+DEFAULT_IDS = SpecialIds()
+"""The ids of our own vocabularies."""
+
+
+def length_penalty(lengths: Array, alpha: float) -> jax.Array:
+    """Computes what a log-probability is divided by before hypotheses are compared.
+
+    `((5 + n) / 6) ** alpha`, 1 for a single token. It grows with n (for alpha > 0), so
+    a longer hypothesis may have a lower probability and still win.
+
+    Paper: section 6.1, by way of its reference [38] (Wu et al., equation 14).
+
+    Args:
+      lengths: n of any shape, decoded tokens, the eos included.
+      alpha: the strength, at least 0.
+
+    Returns:
+      float32 divisors of the same shape.
+
+    Example:
+      >>> length_penalty(jnp.array([1, 7, 19]), 0.5).tolist()
+      [1.0, 1.414..., 2.0]
+    """
+    return ((5.0 + jnp.asarray(lengths, jnp.float32)) / 6.0) ** alpha
+
+
+def per_sentence_limits(
+    source_BxS: Array, *, max_extra_tokens: int, max_length: int, ids: SpecialIds
+) -> jax.Array:
+    """Computes how many tokens each sentence's output may hold, the eos included.
+
+    A sentence's length is the number of its subwords: tokens that are neither pad nor
+    eos. Its limit is that plus `max_extra_tokens`, at least 1 and at most
+    `max_length`. A row of nothing but pad is not a sentence: its limit is 0.
+
+    Paper: section 6.1, "maximum output length ... to input length + 50".
+
+    Args:
+      source_BxS: [B, S] source tokens.
+      max_extra_tokens: tokens allowed beyond the sentence's own length.
+      max_length: bound for every sentence, T.
+      ids: which tokens are pad and eos.
+
+    Returns:
+      [B] int32 limits.
+
+    Example:
+      >>> source = jnp.array([[5, 6, 7, 2], [5, 2, 0, 0], [0, 0, 0, 0]])
+      >>> limits = per_sentence_limits(
+      ...     source, max_extra_tokens=2, max_length=4, ids=SpecialIds()
+      ... )
+      >>> limits.tolist()
+      [4, 3, 0]
+    """
+    source_BxS = jnp.asarray(source_BxS)
+    real_BxS = source_BxS != ids.pad
+    lengths_B = jnp.sum(real_BxS & (source_BxS != ids.eos), axis=-1, dtype=jnp.int32)
+    limits_B = jnp.clip(lengths_B + max_extra_tokens, 1, max_length)
+    return jnp.where(jnp.any(real_BxS, axis=-1), limits_B, 0)
+
+
+def max_output_length(
+    source_BxS: Array,
+    max_extra_tokens: int,
+    *,
+    max_length: int | None = None,
+    prefix_length: int = 0,
+) -> int:
+    """Tells how many tokens a search must have room for, T, and checks what it got.
+
+    Args:
+      source_BxS: [B, S] source tokens.
+      max_extra_tokens: tokens allowed beyond a sentence's own length.
+      max_length: the caller's own bound; None means S + `max_extra_tokens`.
+      prefix_length: P, tokens that an output may have to begin with.
+
+    Returns:
+      T, at least 1.
+
+    Raises:
+      UserError: the source is not [B, S] whole numbers, or a bound is too small.
+
+    Example:
+      >>> max_output_length(jnp.array([[5, 6, 7, 2]]), 50)
+      54
+    """
+    shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
+    problems = ErrorCollector()
+    problems.check(
+        len(shape) == 2 and jnp.issubdtype(dtype, jnp.integer),
+        f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole numbers. "
+        "Pass one row of token ids per sentence.",
+    )
+    problems.check(
+        max_extra_tokens >= 0,
+        f"max_extra_tokens={max_extra_tokens} must be at least 0. "
+        "Raise max_extra_tokens.",
+    )
+    problems.check(
+        max_length is None or max_length >= 1,
+        f"max_length={max_length} must be at least 1. Raise max_length.",
+    )
+    problems.raise_if_any(UserError)
+    if max_length is not None:
+        return max_length
+    return max(1, shape[1] + max_extra_tokens, prefix_length + 1)

@@ -1,0 +1,218 @@
+"""What an output must begin with, and what may not be said yet."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.arguments import with_article
+from t2t_jax.decoding.search.length_penalty import SpecialIds, max_output_length
+from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.types import Array
+
+_METHODS = ("encode", "init_cache", "step", "reorder", "grow")
+
+
+def forced_tokens(prefixes_BxP: Array, position: Array, *, pad: int) -> jax.Array:
+    """Finds what each sentence must say at a position.
+
+    Args:
+      prefixes_BxP: [B, P] int tokens, pad after the end of each prefix; P at least 1.
+
+    Returns:
+      [B] int32 tokens, pad where a sentence may say what it likes.
+
+    Example:
+      >>> prefixes = jnp.array([[5, 6], [7, 0], [0, 0]])
+      >>> forced_tokens(prefixes, 1, pad=0).tolist()
+      [6, 0, 0]
+      >>> forced_tokens(prefixes, 2, pad=0).tolist()
+      [0, 0, 0]
+    """
+    prefixes_BxP = jnp.asarray(prefixes_BxP, jnp.int32)
+    length = prefixes_BxP.shape[1]
+    here_B = jnp.take(prefixes_BxP, jnp.minimum(position, length - 1), axis=1)
+    return jnp.where(jnp.asarray(position) < length, here_B, pad)
+
+
+def mask_to_forced_token(
+    logits_BxWxV: Array, forced_B: Array, *, pad: int
+) -> jax.Array:
+    """Leaves a sentence that is forced nothing but its token.
+
+    Args:
+      logits_BxWxV: [B, W, V] of any float type.
+      forced_B: [B] from `forced_tokens`.
+      pad: marks the sentences that are free.
+
+    Returns:
+      [B, W, V]: -inf wherever another token is forced.
+
+    Example:
+      >>> mask_to_forced_token(jnp.zeros((2, 1, 3)), jnp.array([2, 0]), pad=0).tolist()
+      [[[-inf, -inf, 0.0]], [[0.0, 0.0, 0.0]]]
+    """
+    logits_BxWxV = jnp.asarray(logits_BxWxV)
+    forced_Bx1x1 = jnp.asarray(forced_B)[:, None, None]
+    tokens_1x1xV = jnp.arange(logits_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
+    may_say_Bx1xV = (forced_Bx1x1 == pad) | (forced_Bx1x1 == tokens_1x1xV)
+    return jnp.where(may_say_Bx1xV, logits_BxWxV, -jnp.inf)
+
+
+def raise_limits_for_prefix(
+    limits_B: Array, prefixes_BxP: Array | None, *, max_length: int, pad: int
+) -> jax.Array:
+    """Raises the limits that would end an output within its prefix.
+
+    Args:
+      limits_B: [B] int32 tokens that each output may hold, 0 for an empty row.
+      prefixes_BxP: [B, P] int tokens; None: nothing is forced.
+
+    Returns:
+      [B] int32: at least one token more than the prefix, where there is a sentence.
+
+    Example:
+      >>> raise_limits_for_prefix(
+      ...     jnp.array([1, 9]), jnp.array([[5, 6], [7, 0]]), max_length=20, pad=0
+      ... ).tolist()
+      [3, 9]
+    """
+    limits_B = jnp.asarray(limits_B, jnp.int32)
+    if prefixes_BxP is None:
+        return limits_B
+    taken_B = jnp.sum(jnp.asarray(prefixes_BxP) != pad, axis=1, dtype=jnp.int32)
+    raised_B = jnp.minimum(jnp.maximum(limits_B, taken_B + 1), max_length)
+    return jnp.where(limits_B > 0, raised_B, 0)
+
+
+def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
+    """Returns source tokens as a JAX array, if a search got tokens and a `StepModel`.
+
+    Args:
+      model: what the search was given as model.
+      source_BxS: what it was given as source.
+      caller: the public function, for the message.
+
+    Raises:
+      TypeError: the model is a loaded `TranslationModel`, or no `StepModel`, or the
+      source is
+        text or None.
+      UserError: the source holds tokens that the model does not have, which is looked
+        for where the values are known and the model has a `source_size`.
+    """
+    kind = with_article(type(model).__name__)
+    if hasattr(model, "step_model"):
+        raise TypeError(
+            f"{caller} takes a StepModel, not {kind}. Pass model.step_model."
+        )
+    missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
+    if missing:
+        raise TypeError(
+            f"{caller} takes a StepModel, not {kind}, which has no "
+            f"{' and no '.join(missing)}. Pass the step_model of a loaded model."
+        )
+    if source_BxS is None:
+        raise TypeError(
+            f"{caller} takes integer tokens of shape [B, S], not None. Pass "
+            "model.encode(lines)."
+        )
+    leaves = jax.tree.leaves(source_BxS)
+    if any(isinstance(leaf, str | bytes) or _is_text(leaf) for leaf in leaves):
+        raise TypeError(
+            f"{caller} takes integer tokens of shape [B, S], not text. Pass "
+            "model.encode(lines)."
+        )
+    if (size := getattr(model, "source_size", None)) is not None:
+        _check_tokens(source_BxS, size)
+    return jnp.asarray(source_BxS)
+
+
+def _check_tokens(source_BxS: Array, size: int) -> None:
+    """Checks the range of tokens whose values are known; JAX would clamp them."""
+    if isinstance(source_BxS, jax.core.Tracer):
+        return
+    tokens = np.asarray(source_BxS)
+    if not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
+        return
+    least, most = tokens.min(), tokens.max()
+    if least < 0 or most >= size:
+        raise UserError(
+            f"source_BxS with tokens from {least} to {most} must lie in [0, {size}), "
+            "the source vocabulary. Pass model.encode(lines)."
+        )
+
+
+def _is_text(leaf: object) -> bool:
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "USO"
+
+
+def validated_max_length(
+    source_BxS: Array,
+    prefixes_BxP: Array | None,
+    max_extra_tokens: int,
+    *,
+    max_length: int | None = None,
+    ids: SpecialIds,
+) -> int:
+    """Tells how many tokens outputs may hold, T, and checks what they begin with.
+
+    Args:
+      source_BxS: [B, S] source tokens.
+      prefixes_BxP: [B, P] what is forced; None: nothing.
+      max_extra_tokens: tokens allowed beyond a sentence's own length.
+      max_length: the caller's own bound; None means S + `max_extra_tokens`, or P + 1
+        where that is more.
+      ids: tokens that no prefix may hold; looked for only where the values are known.
+
+    Returns:
+      T, at least 1.
+
+    Raises:
+      UserError: the source is not [B, S] whole numbers, a bound is too small, or the
+        prefixes are not [B, P] whole numbers, are too long, or hold bos, eos, or a pad
+        before another token.
+
+    Example:
+      >>> prefixes = jnp.array([[7, 8, 9]])
+      >>> validated_max_length(jnp.array([[5, 2]]), prefixes, 1, ids=SpecialIds())
+      4
+    """
+    width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
+    room = max_output_length(
+        source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
+    )
+    if prefixes_BxP is not None:
+        rows = jnp.shape(source_BxS)[0]
+        _check_prefixes(prefixes_BxP, rows=rows, room=room, ids=ids)
+    return room
+
+
+def _check_prefixes(
+    prefixes_BxP: Array, *, rows: int, room: int, ids: SpecialIds
+) -> None:
+    shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
+    problems = ErrorCollector()
+    problems.check(
+        len(shape) == 2
+        and shape[0] == rows
+        and shape[1] >= 1
+        and jnp.issubdtype(dtype, jnp.integer),
+        f"prefixes_BxP of shape {shape} and type {dtype} must be [B, P] whole numbers "
+        f"with B={rows}, P at least 1. Pass one row of token ids per sentence.",
+    )
+    problems.check(
+        len(shape) != 2 or shape[1] < room,
+        f"prefixes_BxP of shape {shape} must leave room for one token more: an output "
+        f"holds at most {room}. Shorten them, or raise max_extra_tokens or max_length.",
+    )
+    if not problems.found and not isinstance(prefixes_BxP, jax.core.Tracer):
+        tokens = np.asarray(prefixes_BxP)
+        gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
+        problems.check(
+            not (gap.any() or np.isin(tokens, (ids.bos, ids.eos)).any())
+            and tokens.min(initial=0) >= 0,
+            "prefixes_BxP must hold no bos, no eos, nothing below 0, and pad only "
+            "behind the last token of a row. Take them out.",
+        )
+    problems.raise_if_any(UserError)

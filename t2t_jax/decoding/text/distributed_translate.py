@@ -1,0 +1,108 @@
+"""Translating with the parameters of a run, wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.distributed.gather import (
+    Cancelled,
+    gather_to_local_devices,
+    map_lines_across_processes,
+)
+from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.types import Params, StepModel
+
+if TYPE_CHECKING:
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
+
+# Whether an output has ended goes before its text, where processes exchange lines.
+_ENDED, _UNFINISHED = "+", "-"
+
+
+class Output(NamedTuple):
+    """The translation of one line.
+
+    Attributes:
+      text: the translation.
+      ended: whether it ended before its length limit.
+    """
+
+    text: str
+    ended: bool
+
+
+class Translate(Protocol):
+    """Translates lines with the given parameters."""
+
+    def __call__(
+        self,
+        params: Params,
+        lines: Sequence[str],
+        *,
+        first: int = 0,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Output]:
+        """Returns one output for each line, in the same order.
+
+        Collective: call on every process, with the same lines.
+
+        Args:
+          params: on the devices of the run.
+          lines: any text without line ends.
+          first: number of lines before these in the complete text.
+          progress: called after each line with the number of lines this process has
+            translated, and the number it translates in all.
+        """
+
+
+def make_translate(
+    make_model: Callable[[Params], StepModel],
+    *,
+    vocabularies: VocabularyPair,
+    config: DecodingConfig,
+    processes: Processes = SINGLE_PROCESS,
+    is_given_up: Callable[[], bool] = lambda: False,
+) -> Translate:
+    """Makes what translates with the parameters of a run, wherever they lie.
+
+    Args:
+      make_model: binds parameters to the model that they are of.
+      vocabularies: turn text into subwords and back.
+      processes: all that hold the parameters. Each translates a share of the lines on
+        its own devices, so all must call what is returned, with the same lines.
+      is_given_up: asked after each line whether to break off.
+
+    Returns:
+      A function that gives every process all translations, or raises `Cancelled` on
+      all.
+    """
+
+    def translate(
+        params: Params,
+        lines: Sequence[str],
+        *,
+        first: int = 0,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> list[Output]:
+        model = make_model(gather_to_local_devices(params))
+        translator = Translator(model, vocabularies, config)
+
+        def translate_share(share: list[str], before: int) -> list[str]:
+            found = {}
+            for number, translation in translator.iter_translations(
+                share, first=first + before
+            ):
+                mark = _UNFINISHED if translation.truncated else _ENDED
+                found[number] = mark + translation.text
+                progress(len(found), len(share))
+                if is_given_up():
+                    raise Cancelled
+            return [found[number] for number in range(len(share))]
+
+        marked = map_lines_across_processes(translate_share, lines, processes)
+        return [Output(text[1:], text[0] == _ENDED) for text in marked]
+
+    return translate

@@ -1,0 +1,253 @@
+"""What becomes of a line: a translation, or several, and how the search went."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Attention: TypeAlias = npt.NDArray[np.float32]
+
+Status: TypeAlias = Literal[
+    "invalid_utf8", "empty", "no_eos", "truncated", "unfamiliar", "chunked", "ok"
+]
+
+UNFAMILIAR = 1 / 3
+"""A line with a larger share of unseen words has the status `unfamiliar`."""
+
+END = "</s>"
+"""How the eos is spelt among the pieces of a text."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """One output for one line.
+
+    Attributes:
+      text: without line ends; empty for an empty line.
+      score: log-probability / `((5 + n) / 6) ** alpha`; 0 for an empty line.
+      log_probability: natural, summed over the tokens, those of a forced prefix and
+        the eos included.
+      num_tokens: n, the eos included.
+      ended: whether it ended in eos before its limit.
+      tokens: the n pieces, U+2581 for a space, `</s>` last if it ended. Where a line
+        was translated in parts, the eos of every part is counted, and only the last one
+        is among the pieces.
+      token_log_probabilities: of each of them, given those before; none if they were
+        not asked for.
+      attention_TxS: [tokens, source tokens] float32, where the decoder looked when it
+        said each token: the mean of the heads of one layer; None if not asked for. A
+        row sums to 1, but for what parts of a line have given to eos in its middle.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    num_tokens: int
+    ended: bool
+    tokens: tuple[str, ...] = ()
+    token_log_probabilities: tuple[float, ...] = ()
+    attention_TxS: Attention | None = None
+
+    def alignment(self) -> list[tuple[int, int]]:
+        """Links each token to the source token that it looked at most.
+
+        Returns:
+          (source, target) numbers of tokens from 0, in the order of the target. The
+          eos of neither side is linked, nor what looked at nothing.
+
+        Example:
+          >>> weights = np.array([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1], [0, 0, 1]])
+          >>> Hypothesis(
+          ...     text="b a",
+          ...     score=-1.0,
+          ...     log_probability=-1.0,
+          ...     num_tokens=3,
+          ...     ended=True,
+          ...     tokens=("b", "a", "</s>"),
+          ...     attention_TxS=weights,
+          ... ).alignment()
+          [(1, 0), (0, 1)]
+        """
+        if self.attention_TxS is None or not self.tokens:
+            return []
+        has_end = self.tokens[-1] == END
+        said = self.attention_TxS[: len(self.tokens) - has_end, :-1]
+        if not said.size:
+            return []
+        return [
+            (int(source), target)
+            for target, source in enumerate(said.argmax(axis=1))
+            if said[target, source] > 0
+        ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Translation:
+    """What became of one line.
+
+    Attributes:
+      hypotheses: at least one, the best first; samples in the order they were drawn.
+      source_tokens: the pieces that the model has read, `</s>` last; none for an empty
+        line.
+      num_parts: 0 where there was nothing to translate; more than 1 where a line that
+        was too long was split, its parts translated, and joined again.
+      source_cut: whether a part was still longer than `decoding.max_source_length` and
+        was cut there.
+      invalid_utf8: whether the line, or its prefix, held bytes that are not UTF-8
+        (lone surrogates in a string) or a NUL.
+      unseen_words: share of the line's words that the training text did not have, 0
+        where there are none; None where the model does not know its training text.
+    """
+
+    hypotheses: tuple[Hypothesis, ...]
+    source_tokens: tuple[str, ...] = ()
+    num_parts: int = 1
+    source_cut: bool = False
+    invalid_utf8: bool = False
+    unseen_words: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The best output's text."""
+        return self.hypotheses[0].text
+
+    @property
+    def score(self) -> float:
+        """The best output's score, 0 for an empty line."""
+        return self.hypotheses[0].score
+
+    @property
+    def log_probability(self) -> float:
+        """The best output's log-probability."""
+        return self.hypotheses[0].log_probability
+
+    @property
+    def num_tokens(self) -> int:
+        """The best output's tokens, its eos included."""
+        return self.hypotheses[0].num_tokens
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the best output had not ended when it reached its limit."""
+        return not self.hypotheses[0].ended
+
+    @property
+    def status(self) -> Status:
+        """How it went in a word, the gravest that is true; "ok" where none is."""
+        is_true: dict[Status, bool] = {
+            "invalid_utf8": self.invalid_utf8,
+            "empty": not self.num_parts,
+            "no_eos": self.truncated,
+            "truncated": self.source_cut,
+            "unfamiliar": (self.unseen_words or 0) > UNFAMILIAR,
+            "chunked": self.num_parts > 1,
+        }
+        return next((status for status, holds in is_true.items() if holds), "ok")
+
+
+_SILENCE = Hypothesis(text="", score=0.0, log_probability=0.0, num_tokens=0, ended=True)
+NOTHING = Translation(hypotheses=(_SILENCE,), num_parts=0)
+"""What becomes of an empty line."""
+
+
+def merge_parts(
+    parts: Sequence[Translation],
+    between: Sequence[str],
+    *,
+    length_penalty: float,
+    ranked: bool = True,
+) -> Translation:
+    """Makes one translation of those of a line's parts.
+
+    Each of its hypotheses is made of the r-th ones of the parts; a part that has fewer
+    gives its last. Every eos but the last one is dropped from the tokens; what it
+    cost stays in the log-probability.
+
+    Args:
+      parts: translations in the order of the line, at least one.
+      between: what comes before the text of each, nothing before the first.
+      length_penalty: the alpha of the scores.
+      ranked: whether the best come first; otherwise they stay in their order.
+
+    Returns:
+      The translation of the line.
+
+    Example:
+      >>> part = Translation(hypotheses=(dataclasses.replace(_SILENCE, text="x"),))
+      >>> join([part, part], ["", " "], length_penalty=0.6).text
+      'x x'
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ranks = range(max(len(part.hypotheses) for part in parts))
+    columns = [
+        [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
+        for rank in ranks
+    ]
+    joined = [_joined(column, between, length_penalty) for column in columns]
+    if ranked:  # The ended ones first, as a search has it.
+        joined.sort(key=lambda one: (not one.ended, -one.score))
+    last = parts[-1].source_tokens
+    before = [token for part in parts[:-1] for token in part.source_tokens[:-1]]
+    return Translation(
+        hypotheses=tuple(joined),
+        source_tokens=(*before, *last),
+        num_parts=len(parts),
+        source_cut=any(part.source_cut for part in parts),
+    )
+
+
+def _joined(
+    column: Sequence[Hypothesis], between: Sequence[str], alpha: float
+) -> Hypothesis:
+    log_probability = math.fsum(one.log_probability for one in column)
+    num_tokens = sum(one.num_tokens for one in column)
+    heads = [*(one.ended for one in column[:-1]), False]
+    # `has_eos` is 1 where an eos in the middle goes, and slices nothing off else.
+    ends = [
+        len(one.tokens) - has_eos for one, has_eos in zip(column, heads, strict=True)
+    ]
+    text = ""
+    for glue, one in zip(between, column, strict=True):
+        # Where a part says nothing, nothing stands between it and the others.
+        text += glue + one.text if text and one.text else one.text
+    tokens: list[str] = []
+    logs: list[float] = []
+    for one, end in zip(column, ends, strict=True):
+        tokens += one.tokens[:end]
+        logs += one.token_log_probabilities[:end]
+    return Hypothesis(
+        text=text,
+        score=log_probability / ((5 + num_tokens) / 6) ** alpha,
+        log_probability=log_probability,
+        num_tokens=num_tokens,
+        ended=all(one.ended for one in column),
+        tokens=tuple(tokens),
+        token_log_probabilities=tuple(logs),
+        attention_TxS=_blocks([one.attention_TxS for one in column], ends),
+    )
+
+
+def _blocks(
+    attentions: Sequence[Attention | None], ends: Sequence[int]
+) -> Attention | None:
+    """Puts the parts' weights on the diagonal: no part has looked at another."""
+    kept: list[Any] = []
+    for attention, end in zip(attentions, ends, strict=True):
+        if attention is None:
+            return None
+        kept.append(attention[:end])
+    # The eos of each part's source but the last is dropped with its column.
+    widths = [block.shape[1] - 1 for block in kept]
+    widths[-1] += 1
+    whole = np.zeros((sum(map(len, kept)), sum(widths)), np.float32)
+    row = column = 0
+    for block, width in zip(kept, widths, strict=True):
+        whole[row : row + len(block), column : column + width] = block[:, :width]
+        row, column = row + len(block), column + width
+    return whole

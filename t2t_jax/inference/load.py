@@ -1,0 +1,179 @@
+"""From a workdir or a model directory to a model that translates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax.sharding import SingleDeviceSharding
+
+from t2t_jax.arguments import as_directory, as_lines, require_lines
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.safetensors_io import SafetensorsFile
+from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
+from t2t_jax.data.token_cache.known_words import KnownWords
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.distributed.gather import replicate
+from t2t_jax.errors import DataError
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.model.architectures import make_module
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import PyTree
+
+
+def stored_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
+    """Opens the parameters of a run or a model for reading.
+
+    Args:
+      directory: of the run or the model.
+
+    Returns:
+      What has `choose`, `meta` and `params`: the checkpoints, or the file
+      `model.safetensors` of a directory that has none.
+
+    Raises:
+      UserError: there is such a file, and the package for it is not installed.
+    """
+    if is_safetensors_dir(directory):
+        return SafetensorsFile(directory)
+    return Checkpoints(directory / "checkpoints")
+
+
+SPACING = ("unit", "gaps", "forced")
+"""What the checkpoint of an average says of those that it is made of."""
+
+
+def load(
+    directory: str | Path,
+    *,
+    checkpoint: str | int = "best",
+    decoding: DecodingConfig | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    ensemble: Iterable[str | Path | tuple[str | Path, str | int]] = (),
+) -> TranslationModel:
+    """Loads a trained model, or several that translate together.
+
+    Args:
+      directory: a run's workdir, or a model directory that averaging or exporting has
+        written.
+      checkpoint: `best` (highest development BLEU), `last`, or a step.
+      decoding: how to search; None means as the run was configured.
+      devices: those that translate and score together; None means all of this
+        process's. Each holds all parameters.
+      ensemble: further directories, whose `best` checkpoints speak with this one: their
+        probabilities are averaged. (directory, checkpoint) chooses another.
+
+    Returns:
+      The model, on all `devices`.
+
+    Raises:
+      InputMissingError: a directory is not a run or a model.
+      DataError: it is damaged, has no such checkpoint, or another vocabulary.
+      TypeError: `ensemble` is a single directory.
+
+    Example:
+      `t2t_jax.load("runs/phrasebook").translate(["The dog barks."])`
+    """
+    require_lines(ensemble, caller="load", noun="directories in ensemble")
+    if ensemble := list(ensemble):
+        first = load(
+            directory, checkpoint=checkpoint, decoding=decoding, devices=devices
+        )
+        return _load_ensemble(first, ensemble, devices)
+    if decoding is not None and not isinstance(decoding, DecodingConfig):
+        raise TypeError(
+            "load takes a DecodingConfig as decoding, not a "
+            f"{type(decoding).__name__}. Pass t2t_jax.DecodingConfig(beam_size=…), or "
+            "pass settings to translate."
+        )
+    if devices is not None and (isinstance(devices, str) or not list(devices)):
+        raise TypeError(
+            f"load takes a sequence of devices, not {devices!r}. Pass some of "
+            "jax.devices(), or leave devices out to use all."
+        )
+    workdir = Workdir(as_directory(directory, caller="load"))
+    config = workdir.read_config()
+    vocabularies = workdir.read_vocabularies(config.vocabulary)
+    devices = list(devices or jax.local_devices())
+    module = make_module(config.network, platform=devices[0].platform)
+    stored = stored_parameters(workdir.path)
+    step = stored.resolve_step(checkpoint)
+    meta = stored.meta(step)
+    workdir.require_own(vocabularies, meta.get("fingerprints", {}))
+    params = stored.params(step, like=abstract_params(module))
+    return TranslationModel(
+        module,
+        replicate(params, devices),
+        vocabularies,
+        decoding or config.decoding,
+        step,
+        averaged_steps=tuple(meta.get("averaged_steps", ())),
+        spacing={name: meta[name] for name in SPACING if name in meta},
+        known_words=KnownWords.load(workdir.path),
+    )
+
+
+def _load_ensemble(
+    first: TranslationModel,
+    members: Sequence[str | Path | tuple[str | Path, str | int]],
+    devices: Sequence[jax.Device] | None,
+) -> TranslationModel:
+    others = []
+    for member in members:
+        directory, which = member if isinstance(member, tuple) else (member, "best")
+        other = load(directory, checkpoint=which, devices=devices)
+        if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
+            raise DataError(
+                f"{directory} must have the vocabularies of the model that it is to "
+                "translate with, and has others. Leave it out, or train it with the "
+                "same config.vocabulary.file."
+            )
+        others.append(other)
+    return dataclasses.replace(first, others=tuple(others))
+
+
+def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best") -> int:
+    """Finds the step that `load` would load.
+
+    Of several processes only the first may ask, so that all load what it has found.
+
+    Raises:
+      DataError: there is no such checkpoint.
+    """
+    return stored_parameters(Path(directory)).resolve_step(checkpoint)
+
+
+def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
+    """Translates lines with the best checkpoint of a run.
+
+    The model is loaded at every call; to translate repeatedly, use `load`.
+
+    Args:
+      lines: any text without line ends.
+
+    Returns:
+      One line for each, in the same order.
+
+    Raises:
+      UserError: as for `load`.
+      TypeError: `lines` is a single string, or holds something else than strings.
+
+    Example:
+      `t2t_jax.translate("runs/phrasebook", ["The dog barks."])`
+    """
+    lines = as_lines(lines, caller="translate")
+    return load(directory).translate(lines)
+
+
+def abstract_params(module: nn.Module) -> PyTree:
+    """Returns the shapes of the parameters, placed on the first device."""
+    token = jnp.ones((1, 1), jnp.int32)
+    shapes = jax.eval_shape(module.init, jax.random.key(0), token, token)["params"]
+    place = SingleDeviceSharding(jax.local_devices()[0])
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), shapes
+    )

@@ -1,0 +1,71 @@
+"""What a row of a batch is taken to hold where the caller does not say."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from t2t_jax.functional.masks import segments_of
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.types import Array
+
+
+def default_segments_and_positions(
+    config: TransformerConfig,
+    tokens_BxL: Array,
+    segments_BxL: Array | None,
+    *,
+    positions_BxL: Array | None,
+) -> tuple[Array, Array]:
+    """Takes what is left out for one sentence a row, counted from position 0.
+
+    Args:
+      tokens_BxL: [B, L] tokens; pad = 0.
+      segments_BxL: [B, L] segment numbers; None: 1 where there is a token.
+      positions_BxL: [B, L] positions; None: 0 to L - 1.
+
+    Returns:
+      segments: [B, L]
+      positions: [B, L]
+
+    Raises:
+      ValueError: there are fewer learned positions than L. (Given positions are not
+        known before they are computed; beyond the table they give NaN.)
+    """
+    if segments_BxL is None:
+        segments_BxL = segments_of(tokens_BxL)
+    if positions_BxL is None:
+        batch, length = tokens_BxL.shape
+        check_positions(config, length)
+        positions_BxL = jnp.broadcast_to(jnp.arange(length)[None], (batch, length))
+    return segments_BxL, positions_BxL
+
+
+def dropout_rows(
+    tokens_BxL: Array, rows_B: Array | None, *, deterministic: bool
+) -> Array | None:
+    """Says by which row numbers to drop out.
+
+    Args:
+      tokens_BxL: [B, L] tokens.
+      rows_B: [B] global row numbers; None: 0 to B - 1.
+
+    Returns:
+      [B], or None where nothing is dropped.
+    """
+    if deterministic:
+        return None
+    return jnp.arange(tokens_BxL.shape[0]) if rows_B is None else rows_B
+
+
+def check_positions(config: TransformerConfig, length: int) -> None:
+    """Checks that there is a position for every token.
+
+    Raises:
+      ValueError: the table of learned positions is shorter.
+    """
+    if config.positions == "learned" and length > config.max_positions:
+        raise ValueError(
+            f"length={length} must be at most max_positions={config.max_positions}, "
+            "the number of learned positions. Pass shorter rows, or change "
+            "config.model.max_positions before training."
+        )

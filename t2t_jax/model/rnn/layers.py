@@ -1,0 +1,181 @@
+"""LSTMs along packed rows, and the encoder that is made of them.
+
+Besides the letters of `t2t_jax.types`, `Dh` is d_hidden: the width of a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.platform import compute_dtype
+from t2t_jax.model.sublayer import Dropout
+from t2t_jax.types import Array, PyTree
+
+State: TypeAlias = tuple[jax.Array, jax.Array]
+"""Of one LSTM: its cell and its output, both [..., Dh] float32."""
+
+
+def empty_state(shape: tuple[int, ...]) -> State:
+    """Starts an LSTM that has read nothing: zeros of `shape`, [..., Dh]."""
+    return jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.float32)
+
+
+def segment_starts(segments_BxL: Array, *, reverse: bool = False) -> jax.Array:
+    """Finds the first token of each segment that a reader of the row meets.
+
+    Args:
+      segments_BxL: [B, L] segment numbers from 1; 0 is padding.
+      reverse: whether it reads from the end, and so meets a segment's last token first.
+
+    Returns:
+      [B, L] bool.
+
+    Example:
+      >>> segment_starts(jnp.array([[1, 1, 2, 0]])).astype(int).tolist()
+      [[1, 0, 1, 1]]
+      >>> segment_starts(jnp.array([[1, 1, 2, 0]]), reverse=True).astype(int).tolist()
+      [[0, 1, 1, 1]]
+    """
+    differs_BxL = jnp.asarray(segments_BxL[:, 1:] != segments_BxL[:, :-1])
+    ends = (0, 1) if reverse else (1, 0)
+    return jnp.pad(differs_BxL, ((0, 0), ends), constant_values=True)
+
+
+def scan_rows(
+    module: nn.Module,
+    read: Callable[[Any, State, Any], tuple[State, Any]],
+    inputs_BxL: PyTree,
+    *,
+    state: State,
+    segments_BxL: Array,
+    reverse: bool = False,
+) -> Any:
+    """Reads rows token by token, each segment as if nothing had been before it.
+
+    Args:
+      module: owner of the parameters that `read` uses.
+      read: (module, state, inputs at one position) -> (state, outputs).
+      inputs_BxL: arrays [B, L, ...].
+      state: the empty one, arrays [B, ...].
+      segments_BxL: [B, L] segment numbers from 1; 0 is padding.
+      reverse: whether to begin at the rows' end.
+
+    Returns:
+      The outputs of all positions, arrays [B, L, ...].
+    """
+
+    def forget_and_read(
+        module: nn.Module, state: State, now: tuple[jax.Array, PyTree]
+    ) -> tuple[State, Any]:
+        starts_B, inputs_B = now
+        state = jax.tree.map(
+            lambda x: jnp.where(starts_B.reshape(-1, *[1] * (x.ndim - 1)), 0.0, x),
+            state,
+        )
+        return read(module, state, inputs_B)
+
+    scan = nn.scan(
+        forget_and_read,
+        variable_broadcast="params",
+        split_rngs={"params": False},
+        in_axes=1,
+        out_axes=1,
+        reverse=reverse,
+    )
+    starts_BxL = segment_starts(segments_BxL, reverse=reverse)
+    return scan(module, state, (starts_BxL, inputs_BxL))[1]
+
+
+class LSTM(nn.Module):
+    """Reads sequences with one of Linen's cells.
+
+    The cell multiplies its input inside the scan. One product of all positions ahead of
+    it is no faster: 90 against 77 ms for forward and backward on two CPU cores, 64 rows
+    of 64 at Dh = 208.
+
+    Attributes:
+      width: of its state.
+      dtype: of products and gates; the state is float32.
+      reverse: whether it reads rows from their end.
+    """
+
+    width: int
+    dtype: str
+    reverse: bool = False
+
+    def setup(self) -> None:
+        """Declares the cell."""
+        self.cell = nn.OptimizedLSTMCell(self.width, dtype=jnp.dtype(self.dtype))
+
+    def __call__(self, x_BxLxX: jax.Array, segments_BxL: Array) -> jax.Array:
+        """Reads rows of segments.
+
+        Args:
+          x_BxLxX: [B, L, X] input of any width.
+          segments_BxL: [B, L] segment numbers from 1; 0 is padding.
+
+        Returns:
+          [B, L, width] in the compute dtype.
+        """
+        output_BxLxDh: jax.Array = scan_rows(
+            self,
+            LSTM.step,
+            x_BxLxX,
+            state=empty_state((x_BxLxX.shape[0], self.width)),
+            segments_BxL=segments_BxL,
+            reverse=self.reverse,
+        )
+        return output_BxLxDh
+
+    def step(self, state: State, x_xX: jax.Array) -> tuple[State, jax.Array]:
+        """Reads one token: the next state, and its output in the compute dtype."""
+        state, output_xDh = self.cell(state, x_xX)
+        return state, output_xDh.astype(self.dtype)
+
+
+class RNNEncoder(nn.Module):
+    """Turns embedded source tokens into the memory that the decoder looks at.
+
+    Each layer reads the source forwards and backwards, so that a word's vector knows
+    what comes after it too.
+    """
+
+    config: RNNConfig
+
+    def setup(self) -> None:
+        """Declares two LSTMs of half the width for each layer."""
+        config = self.config
+        new = (config.d_hidden // 2, compute_dtype(config))
+        layers = range(config.num_layers)
+        self.forwards = [LSTM(*new) for _ in layers]
+        self.backwards = [LSTM(*new, reverse=True) for _ in layers]
+        self.dropout = [Dropout(config.dropout) for _ in layers]
+
+    def __call__(
+        self, x_BxSxD: jax.Array, *, segments_BxS: Array, rows_B: Array | None
+    ) -> jax.Array:
+        """Encodes.
+
+        Args:
+          x_BxSxD: [B, S, D] embedded source tokens.
+          segments_BxS: [B, S] segment numbers from 1; 0 is padding.
+          rows_B: [B] global row numbers for dropout; None: deterministic.
+
+        Returns:
+          memory: [B, S, Dh] in the compute dtype.
+        """
+        x_BxSxX = x_BxSxD
+        layers = zip(self.dropout, self.forwards, self.backwards, strict=True)
+        for dropout, forwards, backwards in layers:
+            x_BxSxX = dropout(x_BxSxX, rows_B)
+            x_BxSxX = jnp.concatenate(
+                [forwards(x_BxSxX, segments_BxS), backwards(x_BxSxX, segments_BxS)],
+                axis=-1,
+            )
+        return x_BxSxX

@@ -1,0 +1,229 @@
+"""The recurrent baseline: what the paper measures the Transformer against."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.masks import segments_of
+from t2t_jax.functional.shapes import check_axes
+from t2t_jax.model.config import RNNConfig, require_config
+from t2t_jax.model.embedding import Embedding, Head, declare_matrices
+from t2t_jax.model.input_defaults import dropout_rows
+from t2t_jax.model.rnn.additive_attention import AttendedMemory
+from t2t_jax.model.rnn.decoder import RNNDecoder, States
+from t2t_jax.model.rnn.layers import RNNEncoder, empty_state
+from t2t_jax.types import Array
+
+
+class RNN(nn.Module):
+    """Predicts each word of a sentence's translation from the words before it.
+
+    A bidirectional LSTM reads the source; an LSTM says the target, and looks at the
+    source by additive attention. It takes the arguments of `Transformer` and means the
+    same by them; positions it takes and leaves unused, for its order is that of
+    reading.
+
+    Attributes:
+      config: of the model.
+      head: as in `Transformer`.
+
+    Paper:
+      Table 1, row "Recurrent". §1: recurrent models "generate a sequence of hidden
+      states h_t, as a function of the previous hidden state h_{t-1} and the input for
+      position t", which "precludes parallelization within training examples".
+
+    Departs:
+      The paper prints results of others' recurrent models and describes none; this one
+      follows its reference [2] with the paper's embeddings, dropout and loss. The
+      decoder starts from zeros, not from what the encoder read last.
+
+    Example:
+      >>> config = RNNConfig(
+      ...     vocab_size=11, num_layers=1, d_model=4, d_hidden=6, d_attention=5
+      ... )
+      >>> source, target_inputs = jnp.array([[5, 7, 2]]), jnp.array([[1, 6, 8, 9]])
+      >>> model = RNN(config)
+      >>> params = model.init(jax.random.key(0), source, target_inputs)["params"]
+      >>> model.apply({"params": params}, source, target_inputs).shape
+      (1, 4, 11)
+    """
+
+    config: RNNConfig
+    head: Head = Embedding.logits
+
+    def __post_init__(self) -> None:
+        """Checks the configuration.
+
+        Raises:
+          TypeError: it is none.
+        """
+        require_config(self.config, RNNConfig, caller="RNN")
+        super().__post_init__()
+
+    def setup(self) -> None:
+        """Declares encoder, decoder and the vocabulary's matrices."""
+        declare_matrices(self, self.config)
+        self.encoder = RNNEncoder(self.config)
+        self.decoder = RNNDecoder(self.config)
+
+    def __call__(
+        self,
+        source: Array,
+        target_inputs: Array,
+        *,
+        source_segments: Array | None = None,
+        target_segments: Array | None = None,
+        source_positions: Array | None = None,
+        target_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Scores every word at every position of the target, given those before it.
+
+        Args:
+          source: [B, S] tokens of the source.
+          target_inputs: [B, T] tokens of the target, shifted right: bos first.
+          source_segments: [B, S] segment numbers from 1, 0 is padding; None: 1 where
+            there is a token. The tokens of a segment are neighbours.
+          target_segments: [B, T] likewise; a pair shares its number.
+          source_positions: [B, S] unused.
+          target_positions: [B, T] unused.
+          rows: [B] global row numbers for dropout; None: 0 to B - 1.
+          deterministic: False drops out, with the "dropout" key of `apply(…, rngs=…)`.
+
+        Returns:
+          logits: [B, T, V] float32.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(
+            source_positions=(source_positions, "BxS"),
+            target_positions=(target_positions, "BxT"),
+            source=(source, "BxS"),
+            target_inputs=(target_inputs, "BxT"),
+        )
+        if source_segments is None:
+            source_segments = segments_of(source)
+        memory_BxSxDh = self.encode(
+            source,
+            source_segments=source_segments,
+            rows=rows,
+            deterministic=deterministic,
+        )
+        return self.decode(
+            target_inputs,
+            memory_BxSxDh,
+            source_segments=source_segments,
+            target_segments=target_segments,
+            rows=rows,
+            deterministic=deterministic,
+        )
+
+    def encode(
+        self,
+        source: Array,
+        *,
+        source_segments: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Reads the source in both directions.
+
+        Args:
+          source: [B, S] as in `__call__`, like all that follows.
+          source_segments: [B, S]
+          rows: [B]
+
+        Returns:
+          memory: [B, S, Dh] in the compute dtype.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(
+            source=(source, "BxS"),
+            source_segments=(source_segments, "BxS"),
+            rows=(rows, "B"),
+        )
+        if source_segments is None:
+            source_segments = segments_of(source)
+        return self.encoder(
+            self.source_embedding(source),
+            segments_BxS=source_segments,
+            rows_B=dropout_rows(source, rows, deterministic=deterministic),
+        )
+
+    def decode(
+        self,
+        target_inputs: Array,
+        memory: Array,
+        *,
+        source_segments: Array,
+        target_segments: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Scores the target given the memory.
+
+        Args:
+          target_inputs: [B, T] as in `__call__`.
+          memory: [B, S, Dh] from `encode`.
+          source_segments: [B, S] those of the source that `encode` read.
+          target_segments: [B, T] as in `__call__`, like all that follows.
+          rows: [B]
+
+        Returns:
+          logits: [B, T, V] float32.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(
+            target_inputs=(target_inputs, "BxT"),
+            memory=(memory, f"BxSx{self.config.d_hidden}"),
+            source_segments=(source_segments, "BxS"),
+            target_segments=(target_segments, "BxT"),
+            rows=(rows, "B"),
+        )
+        if target_segments is None:
+            target_segments = segments_of(target_inputs)
+        y_BxTxD = self.decoder(
+            self.target_embedding(target_inputs),
+            self.decoder.project_memory(jnp.asarray(memory), source_segments),
+            segments_BxT=target_segments,
+            rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
+        )
+        logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
+        return logits
+
+    def init_states(self, batch: int, *, num_beams: int = 1) -> States:
+        """Starts decoding: zeros [B, W, Dh] for every layer."""
+        config = self.config
+        shape = (batch, num_beams, config.d_hidden)
+        return tuple(empty_state(shape) for _ in range(config.num_layers))
+
+    def step(
+        self, tokens: Array, memory: AttendedMemory, states: States
+    ) -> tuple[jax.Array, States]:
+        """Reads one token of every beam and scores the next: `decode`, in parts.
+
+        Args:
+          tokens: [B, W] the tokens; bos first.
+          memory: from `decoder.read`; a row holds one sentence here.
+          states: from `init_states`, or from the step before.
+
+        Returns:
+          logits: [B, W, V] float32.
+          states: after these tokens.
+
+        Raises:
+          ValueError: the axes do not agree.
+        """
+        check_axes(states=(states[0][0], "BxWxDh"), tokens=(tokens, "BxW"))
+        y_BxWxD, states = self.decoder.step(
+            self.target_embedding(tokens), memory, states
+        )
+        return self.pre_softmax.logits(y_BxWxD), states

@@ -1,0 +1,79 @@
+"""Which row of configs/own_text.py suits a number of sentence pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from t2t_jax.config import Config
+from t2t_jax.model.counting import count_parameters
+
+# A model is called far too large or too small only beyond this factor.
+_FAR = 2
+
+
+class Row(NamedTuple):
+    """A row of configs/own_text.py.
+
+    Attributes:
+      name: of the row.
+      pairs: sentence pairs from which on it suits.
+      parameters: of encoder and decoder, from which on a model is rather of this size:
+        the geometric mean of the row's number and of the smaller row's.
+    """
+
+    name: str
+    pairs: float
+    parameters: float
+
+
+ROWS = (
+    Row("small", 0, 0),
+    Row("medium", 50_000, 2_700_000),
+    Row("large", 500_000, 15_600_000),
+)
+"""From the smallest on."""
+
+
+def size_advice(config: Config, pairs: int) -> str:
+    """Says which row suits a training corpus, where this model is far from it.
+
+    Args:
+      pairs: training pairs that were kept.
+
+    Returns:
+      A line, or "" where the size suits the corpus, and for the recurrent baseline and
+      the embedded corpus, whose sentences all follow one grammar.
+
+    Example:
+      >>> size_advice(Config(), 4_500_000)
+      ''
+      >>> size_advice(Config(), 29_000)
+      '29,000 pairs are few for a model of this size (44,101,632 parameters without the
+      vocabulary). --config=own_text:small suits 50,000 pairs or fewer.'
+    """
+    if config.architecture != "transformer" or "phrasebook:" in config.data.train:
+        return ""
+    counted = count_parameters(config.model)
+    size = counted.encoder + counted.decoder
+    number = max(n for n, row in enumerate(ROWS) if size >= row.parameters)
+    most = ROWS[number + 1].pairs if number + 1 < len(ROWS) else math.inf
+    fits = max(n for n, row in enumerate(ROWS) if pairs >= row.pairs)
+    told = f"of this size ({size:,} parameters without the vocabulary)"
+    row = f"--config=own_text:{ROWS[fits].name} suits {_range(fits)}."
+    if pairs * _FAR < ROWS[number].pairs:
+        return f"{pairs:,} pairs are few for a model {told}. {row}"
+    if pairs > _FAR * most:
+        return f"{pairs:,} pairs are enough for a larger model than one {told}. {row}"
+    return ""
+
+
+def _range(number: int) -> str:
+    """Words how many pairs a row suits."""
+    least = ROWS[number].pairs
+    if number + 1 == len(ROWS):
+        return f"{least:,.0f} pairs or more"
+    most = ROWS[number + 1].pairs
+    return (
+        f"{least:,.0f} to {most:,.0f} pairs" if least else f"{most:,.0f} pairs or fewer"
+    )

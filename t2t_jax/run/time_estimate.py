@@ -1,0 +1,131 @@
+"""Estimates how long a run takes, and names smaller settings where that is too long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from t2t_jax.training.reporting.timestamps import duration
+
+# Measured on two CPU cores (benchmarks): a beam of 4 decodes 0.8 times as many target
+# tokens a second as training reads, and the loss takes a third of a training step.
+EVALUATION_COST = 1.6
+
+_TOO_LONG = 12 * 3600.0
+_FEWEST_TOKENS = 1_024
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSize:
+    """What a run still has to do, and in which sizes.
+
+    Attributes:
+      steps: of the complete run.
+      evaluate_every: optimizer steps between evaluations; 0 is never.
+      dev_tokens: target tokens translated at each evaluation.
+      tokens_per_batch: slots a side of a batch.
+      parameters: of the model.
+      on_cpu: whether it trains on a CPU.
+    """
+
+    steps: int
+    evaluate_every: int = 0
+    dev_tokens: int = 0
+    tokens_per_batch: int
+    parameters: int
+    on_cpu: bool
+
+    def evaluations_after(self, step: int) -> int:
+        """Counts the evaluations that are still to come.
+
+        Example:
+          >>> size = RunSize(
+          ...     steps=25,
+          ...     evaluate_every=10,
+          ...     tokens_per_batch=64,
+          ...     parameters=7,
+          ...     on_cpu=True,
+          ... )
+          >>> [size.evaluations_after(step) for step in (0, 10, 24, 25)]
+          [3, 2, 1, 0]
+        """
+        every = self.evaluate_every
+        if not every or step >= self.steps:
+            return 0
+        return self.steps // every - step // every + (self.steps % every > 0)
+
+    def seconds_left(
+        self, step: int, *, step_seconds: float, tokens_per_second: float
+    ) -> float:
+        """Estimates the seconds from a step to the end, evaluations included.
+
+        Args:
+          tokens_per_second: target tokens trained on.
+        """
+        evaluation = EVALUATION_COST * self.dev_tokens / tokens_per_second
+        steps = max(0, self.steps - step)
+        return steps * step_seconds + self.evaluations_after(step) * evaluation
+
+
+def estimate(
+    size: RunSize, step: int, *, step_seconds: float, tokens_per_second: float
+) -> str:
+    """Words the time a run takes; on a CPU also what would make a long one shorter.
+
+    Args:
+      tokens_per_second: target tokens trained on.
+
+    Returns:
+      A line, or several where the run takes more than 12 hours on a CPU.
+    """
+    left = size.seconds_left(
+        step, step_seconds=step_seconds, tokens_per_second=tokens_per_second
+    )
+    evaluations = size.evaluations_after(step)
+    what = f"{size.steps - step:,} steps of {_short(step_seconds)}"
+    if evaluations:
+        one = EVALUATION_COST * size.dev_tokens / tokens_per_second
+        noun = "evaluation" if evaluations == 1 else "evaluations"
+        # Those of an untrained model run to their limit, nobody knows for how long.
+        what += f" and {evaluations:,} {noun} of at least {duration(one)}, more as long"
+        what += " as translations reach their length limit"
+    told = f"Estimated time left: {duration(left)} ({what})."
+    if not size.on_cpu or left <= _TOO_LONG:
+        return told
+    return "\n".join([told, *_smaller(size, step, left)])
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _smaller(size: RunSize, step: int, left: float) -> list[str]:
+    """Names settings with which a run takes 12 hours at most, or comes near."""
+    steps = _rounded_down(step + _TOO_LONG / left * (size.steps - step))
+    lines = [
+        "  That is more than 12 hours on a CPU. Shorter, each by itself:",
+        f"  --config.steps={steps} takes about {duration(_TOO_LONG)} (and learns less)",
+    ]
+    tokens = _rounded_down(_TOO_LONG / left * size.tokens_per_batch)
+    tokens = max(tokens, _FEWEST_TOKENS)
+    if tokens < size.tokens_per_batch:
+        shorter = left * tokens / size.tokens_per_batch
+        lines.append(
+            f"  --config.data.tokens_per_batch={tokens} takes about "
+            f"{duration(shorter)} (in a new --workdir)"
+        )
+    lines.append(
+        f"  a smaller model than this one of {size.parameters:,} parameters, such as "
+        "--config=own_text:small (in a new --workdir)"
+    )
+    return [*lines, "  or a GPU or TPU."]
+
+
+def _rounded_down(number: float) -> int:
+    """Keeps two digits of a number.
+
+    Example:
+      >>> _rounded_down(5_678.9), _rounded_down(71.0), _rounded_down(3.4)
+      (5600, 71, 3)
+    """
+    unit = int(10 ** max(0, len(str(int(number))) - 2))
+    return max(1, int(number) // unit * unit)

@@ -1,0 +1,178 @@
+"""The training step, compiled anew for each shape of batch that comes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from t2t_jax.distributed.processes import current_processes
+from t2t_jax.errors import ConfigError
+from t2t_jax.sharding.mesh import row_shards
+from t2t_jax.sharding.rules import make_global_batch, replicated
+from t2t_jax.training.accumulation import MicroBatching
+from t2t_jax.training.batch_layout import BatchLayout, pluralize
+from t2t_jax.training.state import TrainState
+from t2t_jax.training.step import Step, StepOutput, compile_step
+from t2t_jax.types import Batch
+
+_USABLE = 0.92
+"""Of a device's memory; fragments and what is sent ahead take the rest."""
+
+
+def bytes_needed(compiled: jax.stages.Compiled) -> int:
+    """Adds up what must fit on one device at once, by the compiler's analysis."""
+    found: Any = compiled.memory_analysis()
+    return int(
+        found.argument_size_in_bytes
+        + found.temp_size_in_bytes
+        + found.output_size_in_bytes
+        - found.alias_size_in_bytes
+    )
+
+
+def device_memory_limit(mesh: Mesh) -> int:
+    """Asks this process's devices for the memory that a step may take on each.
+
+    Returns:
+      Bytes on the device that has the least; 0 where they do not tell, as CPUs.
+    """
+    limits = [
+        (device.memory_stats() or {}).get("bytes_limit", 0)
+        for device in mesh.local_devices
+    ]
+    return int(_USABLE * min(limits))
+
+
+_GIGABYTE = 1e9
+
+
+class StepCompiler:
+    """Runs a step on batches from the host; `loop.Step` for the loop.
+
+    Args:
+      step: `train_step` with everything but state, batch, key and split bound.
+      state: the shapes of the state.
+      layout: the batches, and the devices.
+      split: how the step takes a batch apart.
+      say: tells people what is being done.
+      about: how long compiling takes, in words.
+
+    Attributes:
+      layout: the batches, with as many micro-batches as the step reads.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        state: TrainState,
+        *,
+        layout: BatchLayout,
+        split: MicroBatching,
+        shard_optimizer: bool,
+        key: jax.Array,
+        say: Callable[[str], None],
+        about: str,
+    ):
+        self._step, self._state, self.layout = step, state, layout
+        self._split, self._shard_optimizer = split, shard_optimizer
+        self._key = jax.jit(lambda: key, out_shardings=replicated(layout.mesh))()
+        self._say, self._about = say, about
+        self._compiled: dict[tuple[int, int], Any] = {}
+        self._times = 0
+
+    @property
+    def _mesh(self) -> Mesh:
+        return self.layout.mesh
+
+    def __call__(
+        self, state: TrainState, batch: Batch
+    ) -> tuple[TrainState, StepOutput]:
+        """Makes a step, whose state is donated, on a batch that it is ready for."""
+        compiled = self._compiled[self._shape_of(batch)]
+        made: tuple[TrainState, StepOutput] = compiled(
+            state, make_global_batch(batch, self._mesh), self._key
+        )
+        return made
+
+    def is_ready(self, batch: Batch) -> bool:
+        """Tells whether the step has been compiled for batches of this shape."""
+        return self._shape_of(batch) in self._compiled
+
+    def compile_for_batch(self, batch: Batch) -> None:
+        """Compiles the step for batches of this shape."""
+        self.compile_for(self._shape_of(batch))
+
+    def hlo_texts(self) -> list[str]:
+        """Writes the step out, as compiled for each shape so far, in XLA's words."""
+        return [compiled.as_text() for compiled in self._compiled.values()]
+
+    def compile_for(self, shape: tuple[int, int]) -> None:
+        """Compiles the step for global batches of so many rows and slots."""
+        several = len(self.layout.planned) > 1
+        of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * several
+        self._say(f"Compiling the training step{of_shape}, {self._about} …")
+        began = time.perf_counter()
+        self._compiled[shape] = compile_step(
+            partial(self._step, mesh=self._mesh, split=self._split),
+            self._state,
+            batch_shape=shape,
+            mesh=self._mesh,
+            shard_optimizer=self._shard_optimizer,
+        )
+        self._say(f"Compiled in {time.perf_counter() - began:.0f} s.")
+        # Whoever begins a step waits only so long for the others, in Gloo 30 s.
+        self._times += 1
+        current_processes().sync_exit_codes(f"compiled {self._times}", 0)
+
+    def choose_micro_batches(self, memory: int) -> None:
+        """Compiles for the longest rows, in the fewest micro-batches that fit.
+
+        Args:
+          memory: bytes that the step may take on a device.
+
+        Raises:
+          ConfigError: it does not fit even row by row.
+        """
+        rows_of_a_device = self.layout.shapes[-1][0] // row_shards(self._mesh)
+        micro_batches = 1
+        while True:
+            self._compiled.clear()  # Of another number of micro-batches.
+            self._split = self._split._replace(micro_batches=micro_batches)
+            self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
+            told = self._excess(memory)
+            if not told:
+                return
+            self._say(f"{told} in {pluralize(micro_batches, 'micro-batch')}.")
+            if micro_batches >= rows_of_a_device:
+                raise ConfigError(
+                    f"A training step must fit a device, and {told} with one row at a "
+                    "time. Raise config.mesh.fsdp, set config.model.remat=True, or "
+                    "lower config.data.row_length."
+                )
+            micro_batches = min(2 * micro_batches, rows_of_a_device)
+
+    def _excess(self, memory: int) -> str:
+        """Compiles, and says by how much the step is too large; "" if it fits."""
+        shape = self.layout.shapes[-1]
+        try:
+            self.compile_for(shape)
+        except jax.errors.JaxRuntimeError as error:
+            # Some compilers refuse what does not fit.
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            return "it takes more than there is"
+        needed = bytes_needed(self._compiled[shape])
+        if needed <= memory:
+            return ""
+        return f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
+
+    def _shape_of(self, batch: Batch) -> tuple[int, int]:
+        """The shape of the global batch of which these are this process's rows."""
+        rows, length = batch.source.shape
+        return rows * self.layout.share.count, length

@@ -1,0 +1,201 @@
+"""Checksums: what they see, and that they do not depend on where an array lies.
+
+Seen to fail: without the place in `_mix` (exchanged elements go unseen), and without
+the comparison of `digest` in `verify_checksums`.
+"""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import optax
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from jax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
+from jax.sharding import PartitionSpec as P
+
+from t2t_jax.checkpointing.checksums import (
+    add_checksums,
+    checksum_numpy,
+    checksums,
+    differences,
+    digest,
+    dtype_shapes,
+    verify_checksums,
+)
+
+DTYPES = (
+    np.float32,
+    np.int32,
+    np.uint32,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.int16,
+    np.uint8,
+    np.int8,
+    np.bool_,
+)
+
+
+def drawn(shape, dtype=np.float32, seed=3):
+    """Draws any bits, those of infinities and of NaN among them."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    bits = np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
+    return (bits & 1 if dtype is np.bool_ else bits).view(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
+@pytest.mark.parametrize("shape", [(), (1,), (13,), (7, 5), (2, 3, 4, 5), (3, 0, 2)])
+def test_host_and_device_agree(shape, dtype):
+    array = drawn(shape, dtype)
+    on_device = jnp.asarray(array)
+    assert on_device.dtype == array.dtype
+    assert checksums({"x": on_device}) == checksums({"x": array})
+
+
+def test_any_sharding_over_eight_devices_gives_the_same():
+    mesh = Mesh(
+        np.asarray(jax.devices()[:8]).reshape(4, 2),
+        ("data", "fsdp"),
+        axis_types=(AxisType.Auto,) * 2,
+    )
+    array = drawn((8, 16, 24))
+    truth = checksums({"x": array})
+    axes = (None, "data", "fsdp", ("data", "fsdp"))
+    specs = [
+        spec
+        for spec in itertools.product(axes, repeat=3)
+        if sum(spec.count(axis) for axis in ("data", "fsdp")) + 2 * spec.count(axes[3])
+        <= 2
+        and len([axis for axis in spec if axis]) == len({axis for axis in spec if axis})
+        and not (axes[3] in spec and len([axis for axis in spec if axis]) > 1)
+    ]
+    assert len(specs) == 16
+    for spec in specs:
+        placed = jax.device_put(array, NamedSharding(mesh, P(*spec)))
+        assert checksums({"x": placed}) == truth, spec
+    alone = jax.device_put(array, SingleDeviceSharding(jax.devices()[5]))
+    assert checksums({"x": alone}) == truth
+
+
+def test_a_large_array_gives_the_same_in_pieces(monkeypatch):
+    array = drawn((101, 103))
+    whole = checksum_numpy(array)
+    monkeypatch.setattr("t2t_jax.checkpointing.checksums._CHUNK", 97)
+    np.testing.assert_array_equal(checksum_numpy(array), whole)
+    np.testing.assert_array_equal(checksum_numpy(array[:, ::-1][:, ::-1]), whole)
+
+
+@given(
+    array=npst.arrays(
+        st.sampled_from([np.uint8, np.uint16, np.uint32]),
+        npst.array_shapes(max_dims=3, max_side=6),
+        elements=st.integers(0, 255),
+    ),
+    data=st.data(),
+)
+def test_each_single_bit_counts_in_both_sums(array, data):
+    place = data.draw(st.integers(0, array.size - 1))
+    bit = data.draw(st.integers(0, 8 * array.itemsize - 1))
+    changed = array.copy()
+    changed.reshape(-1)[place] ^= array.dtype.type(1 << bit)
+    assert (checksum_numpy(changed) != checksum_numpy(array)).all()
+
+
+def test_every_bit_of_a_float_counts():
+    array = np.ones(3, np.float32)
+    seen = {tuple(checksum_numpy(array))}
+    for bit in range(32):
+        changed = array.copy()
+        changed.view(np.uint32)[1] ^= np.uint32(1 << bit)
+        seen.add(tuple(checksum_numpy(changed)))
+    assert len(seen) == 33
+
+
+def test_the_order_of_elements_counts():
+    array = drawn((6, 7), np.uint8)
+    others = [array[::-1], array[:, ::-1], array.T, np.roll(array, 1), array * 0]
+    sums = {tuple(checksum_numpy(other)) for other in [array, *others]}
+    assert len(sums) == 6
+
+
+def test_zeros_at_the_end_count():
+    sums = [tuple(checksum_numpy(np.zeros(size, np.float32))) for size in range(9)]
+    assert len(set(sums)) == 9
+
+
+def test_minus_zero_is_not_zero():
+    zeros = np.zeros(5, np.float32)
+    assert checksums((zeros,)) != checksums((-zeros,))
+
+
+def test_dtype_and_shape_are_part_of_it():
+    zeros = np.zeros((2, 3), np.float32)
+    texts = [
+        checksums({"x": zeros})["x"],
+        checksums({"x": zeros.T})["x"],
+        checksums({"x": zeros.view(np.int32)})["x"],
+    ]
+    assert [text.split()[0] for text in texts] == [
+        "float32[2,3]",
+        "float32[3,2]",
+        "int32[2,3]",
+    ]
+    assert len({text.split()[1] for text in texts}) == 1
+
+
+def test_paths_read_like_those_of_the_paper():
+    params = {"encoder": {"layer_0": {"kernel": np.ones((2, 3), np.float32)}}}
+    state = optax.adam(0.1).init(jax.tree.map(jnp.asarray, params))
+    assert list(dtype_shapes(params)) == ["encoder/layer_0/kernel"]
+    assert list(checksums(state)) == [
+        "0/count",
+        "0/mu/encoder/layer_0/kernel",
+        "0/nu/encoder/layer_0/kernel",
+    ]
+
+
+def test_elements_of_eight_bytes_are_refused():
+    with pytest.raises(ValueError, match=r"a/b must have .* 1, 2 or 4 .* has float64"):
+        checksums({"a": {"b": np.zeros(3)}})
+
+
+def test_differences_name_the_first_array_and_count_the_others():
+    saved = {"a": "1", "b": "2", "c": "3"}
+    assert differences(saved, dict(saved)) == ""
+    assert differences(saved, {"a": "1", "b": "0"}) == (
+        "b was saved as 2 and is 0, and 1 more"
+    )
+    assert differences({}, {"d": "4"}) == "d was saved as missing and is 4"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": 8},
+        {"step": "7"},
+        {"more": None},
+        {"checksums": {}},
+        {"digest": ""},
+        {"format": 2},
+    ],
+)
+def test_a_changed_value_breaks_the_seal(change):
+    sealed = add_checksums(
+        {"step": 7, "kinds": ("final",)}, {"params": {"x": np.ones(2, "f4")}}
+    )
+    assert verify_checksums(sealed) == ""
+    assert verify_checksums({**sealed, **change}) == "its meta is not what was saved"
+
+
+def test_json_without_a_seal_is_not_believed():
+    assert verify_checksums({"step": 7}) == "its meta is not what was saved"
+
+
+def test_the_seal_of_another_format_is_not_broken():
+    sealed = {"step": 7, "format": 2}
+    assert verify_checksums({**sealed, "digest": digest(sealed)}) == ""

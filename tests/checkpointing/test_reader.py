@@ -1,0 +1,271 @@
+"""A checkpoint is believed only where it is bit for bit what was saved.
+
+Seen to fail: without the comparison in `_require_sums`; with the sums compared, or the
+seal broken, outside of `_together` (the other processes hear of nothing); with each
+item's sums compared before those of the next are made; without `_require_plain` (a pipe
+is waited for); without `_require_model`; with another format taken for damage.
+"""
+
+import json
+import os
+import shutil
+import signal
+
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+
+from t2t_jax.checkpointing import reader as reading
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checksums import digest
+from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.errors import DataError
+from tests.checkpointing.small_states import like, params_of, save, trained
+
+# Reading a damaged checkpoint leaves coroutines of Orbax that nobody awaits.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def test_parameters_of_another_shape_are_refused(checkpoints, one):
+    save(checkpoints, 5, "final")
+    other = params_of(5) | {"bias": np.zeros(6, np.float32)}
+    reason = r"5 was written for another model: bias was saved as float32\[5\] and is "
+    with pytest.raises(DataError, match=reason):
+        checkpoints.params(5, like=like(other, one))
+
+
+def test_parameters_of_other_names_are_refused(checkpoints, one):
+    save(checkpoints, 5, "final")
+    other = params_of(5)
+    other["decoder"] = other.pop("encoder")
+    with pytest.raises(DataError, match="another model: encoder/layer_0/kernel was"):
+        checkpoints.params(5, like=like(other, one))
+
+
+@pytest.mark.parametrize("item", ["params", "meta"])
+def test_a_checkpoint_with_a_missing_part_is_named(checkpoints, one, item):
+    save(checkpoints, 5, "final")
+    shutil.rmtree(checkpoints.directory / "5" / item)
+    reader = Checkpoints(checkpoints.directory)
+    with pytest.raises(DataError, match="checkpoints/5 is damaged: ") as info:
+        reader.meta(5) if item == "meta" else reader.params(
+            5, like=like(params_of(5), one)
+        )
+    assert info.value.exit_code == 65
+
+
+def test_a_truncated_checkpoint_is_named(checkpoints, one):
+    save(checkpoints, 5, "final")
+    for path in (checkpoints.directory / "5" / "params").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataError, match="checkpoints/5 is damaged: "):
+        checkpoints.params(5, like=like(params_of(5), one))
+
+
+def test_what_is_verified_on_the_host_is_what_was_saved(checkpoints, one):
+    params, state = trained(7)
+    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
+    checkpoints.wait()
+    checkpoints.verify(3)
+
+
+def other_value(folder):
+    """Writes another array into a checkpoint, which Orbax reads without an error."""
+    changed = params_of(5)
+    changed["bias"] = np.nextafter(changed["bias"], np.float32(9))
+    shutil.rmtree(folder / "params")
+    with ocp.StandardCheckpointer() as writer:
+        writer.save(folder / "params", changed)
+
+
+@pytest.mark.parametrize("way", ["params", "verify"])
+def test_one_other_bit_of_an_array_is_damage(checkpoints, one, way):
+    save(checkpoints, 3, "periodic")
+    save(checkpoints, 5, "final")
+    other_value(checkpoints.directory / "5")
+    reader = Checkpoints(checkpoints.directory)
+    read = {
+        "params": lambda: reader.params(5, like=like(params_of(5), one)),
+        "verify": lambda: reader.verify(5),
+    }
+    with pytest.raises(
+        CorruptCheckpointError, match=r"in params, bias was .*\n.*there: 3\."
+    ):
+        read[way]()
+    assert reader.meta(5) == {"kinds": ["final"]}
+
+
+def test_a_process_that_could_not_read_makes_all_of_them_refuse(checkpoints, one):
+    params, state = trained(7)
+    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
+    checkpoints.wait()
+    told = []
+
+    def others_could_not(could):
+        told.append(could)
+        return False
+
+    shapes = {"params": like(params, one), "optimizer": like(state, one)}
+    with pytest.raises(
+        CorruptCheckpointError, match="another process could not read it"
+    ):
+        checkpoints.restore_training(3, **shapes, all_could=others_could_not)
+    shutil.rmtree(checkpoints.directory / "3" / "meta")
+    with pytest.raises(CorruptCheckpointError, match="its meta cannot be read"):
+        checkpoints.restore_training(3, **shapes, all_could=others_could_not)
+    assert told == [True, False]
+
+
+@pytest.fixture
+def trained_at_5(checkpoints):
+    """Saves what is trained, and puts other parameters in; returns how to read it."""
+    params, state = trained(7)
+    checkpoints.save(5, params=params, optimizer=state, meta={"kinds": []})
+    checkpoints.wait()
+    other_value(checkpoints.directory / "5")
+    return params, state
+
+
+def test_the_others_hear_what_one_process_finds_in_its_own_copies(
+    checkpoints, one, trained_at_5, monkeypatch
+):
+    told, summed = [], []
+
+    def sums(tree):
+        summed.append(tree)
+        return checksums(tree)
+
+    def could(this):
+        told.append(this)
+        return this
+
+    checksums = reading.checksums
+    monkeypatch.setattr(reading, "checksums", sums)
+    params, state = (like(tree, one) for tree in trained_at_5)
+    with pytest.raises(CorruptCheckpointError, match="in params"):
+        checkpoints.restore_training(5, params=params, optimizer=state, all_could=could)
+    assert told == [True, False]
+    assert len(summed) == 2
+
+
+def test_what_another_process_finds_in_its_copies_is_damage_here(checkpoints, one):
+    params, state = trained(7)
+    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
+    checkpoints.wait()
+    answers = [True, False]
+    with pytest.raises(
+        CorruptCheckpointError, match="another process could not read it"
+    ):
+        checkpoints.restore_training(
+            3,
+            params=like(params, one),
+            optimizer=like(state, one),
+            all_could=lambda could: answers.pop(0),
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("[]", "it is no JSON object"),
+        ("{", "not valid JSON at line 1, column 2"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[" * 9000, "nested too deeply"),
+        ("\0", "not valid JSON at line 1, column 1"),
+    ],
+)
+def test_json_that_is_none_is_damage(checkpoints, text, why):
+    save(checkpoints, 3, "periodic")
+    save(checkpoints, 7, "final")
+    (checkpoints.directory / "7" / "meta" / "metadata").write_text(text)
+    reason = rf"7 is damaged: its meta cannot be read \({why}\)\.\nOther steps th"
+    with pytest.raises(CorruptCheckpointError, match=reason):
+        checkpoints.meta(7)
+
+
+def test_a_directory_in_the_place_of_json_is_damage(checkpoints):
+    save(checkpoints, 3, "periodic")
+    save(checkpoints, 7, "final")
+    place = checkpoints.directory / "7" / "meta" / "metadata"
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(
+        CorruptCheckpointError, match=r"is a directory\. Choose another step\)"
+    ):
+        checkpoints.meta(7)
+
+
+def test_another_format_is_no_damage_and_is_read_by_nobody_here(checkpoints, one):
+    save(checkpoints, 5, "final")
+    path = checkpoints.directory / "5" / "meta" / "metadata"
+    sealed = json.loads(path.read_text()) | {"format": 2}
+    sealed.pop("digest")
+    path.write_text(json.dumps(sealed | {"digest": digest(sealed)}))
+    for read in (
+        lambda: checkpoints.meta(5),
+        lambda: checkpoints.verify(5),
+        lambda: checkpoints.params(5, like=like(params_of(5), one)),
+    ):
+        with pytest.raises(
+            DataError, match=r"must have format 1 .* has 2: a newer"
+        ) as e:
+            read()
+        assert not isinstance(e.value, CorruptCheckpointError)
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def device(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def link(path):
+    path.symlink_to(path.rename(path.parents[3] / "elsewhere"))
+
+
+@pytest.fixture
+def _seconds():
+    def stop(*_):
+        raise AssertionError("it was opened, and waited for")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("_seconds")
+@pytest.mark.parametrize("other", [pipe, link, device])
+@pytest.mark.parametrize(
+    "name",
+    ["_CHECKPOINT_METADATA", "params/_METADATA", "params/manifest.ocdbt", "params/d/*"],
+)
+def test_what_is_no_file_is_not_opened(checkpoints, one, name, other):
+    save(checkpoints, 5, "final")
+    other(next((checkpoints.directory / "5").glob(name)))
+    for read in (
+        lambda: checkpoints.params(5, like=like(params_of(5), one)),
+        lambda: checkpoints.verify(5),
+    ):
+        with pytest.raises(
+            CorruptCheckpointError, match="must be a file, and is a link, a pipe"
+        ):
+            read()
+
+
+def test_the_best_is_not_chosen_where_a_score_cannot_be_read(chosen):
+    (chosen.directory / "3" / "meta" / "metadata").write_text("{}")
+    with pytest.raises(
+        CorruptCheckpointError, match="3 is damaged: its meta is not what was"
+    ):
+        chosen.resolve_step("best")
+    assert chosen.resolve_step("last") == 7

@@ -1,0 +1,184 @@
+"""`model.safetensors`: what was written is what is read, or it is said that it is not.
+
+Seen to fail: without the comparison of checksums; without that of names and shapes;
+without the bound on the size; where every exception is let through.
+"""
+
+import json
+import os
+import pickle
+
+import jax
+import numpy as np
+import pytest
+
+from t2t_jax.checkpointing import safetensors_io
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.safetensors_io import SafetensorsFile, write_safetensors
+from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.inference.load import stored_parameters
+
+numpy_files = pytest.importorskip("safetensors.numpy")
+
+PARAMS = {
+    "encoder": {"layer_0": {"kernel": np.arange(6, dtype=np.float32).reshape(2, 3)}},
+    "embedding": {"table": np.float32([[0.1, np.pi], [-0.0, 1e-40]])},
+}
+
+
+def like(params=PARAMS):
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), params
+    )
+
+
+@pytest.fixture
+def directory(tmp_path):
+    write_safetensors(tmp_path / "model.safetensors", PARAMS)
+    (tmp_path / "model.json").write_text('{"step": 7}')
+    return tmp_path
+
+
+def refused(directory, message, *, expected=PARAMS, kind=DataError):
+    with pytest.raises(kind, match=message):
+        SafetensorsFile(directory).params(7, like=like(expected))
+
+
+def test_what_was_written_is_read_bit_for_bit(directory):
+    read = SafetensorsFile(directory).params(7, like=like())
+    for got, wanted in zip(*map(jax.tree.leaves, (read, PARAMS)), strict=True):
+        assert isinstance(got, jax.Array)
+        assert np.asarray(got).tobytes() == wanted.tobytes()
+
+
+def test_arrays_are_named_by_their_paths(directory):
+    arrays = numpy_files.load_file(directory / "model.safetensors")
+    assert sorted(arrays) == ["embedding/table", "encoder/layer_0/kernel"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027])
+def test_it_is_for_those_who_may_read_other_files(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        write_safetensors(tmp_path / "model.safetensors", PARAMS)
+        (tmp_path / "config.json").write_text("{}")
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {0o666 & ~umask}
+
+
+def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
+    assert isinstance(stored_parameters(directory), SafetensorsFile)
+    (directory / "checkpoints").mkdir()
+    assert isinstance(stored_parameters(directory), Checkpoints)
+
+
+@pytest.mark.parametrize("which", ["best", "last", "7", 7])
+def test_its_one_step_is_the_best_and_the_last(directory, which):
+    assert SafetensorsFile(directory).resolve_step(which) == 7
+
+
+@pytest.mark.parametrize("which", ["8", 8, "newest"])
+def test_another_step_is_refused(directory, which):
+    with pytest.raises(DataError, match=rf"checkpoint={which} must be best, last or 7"):
+        SafetensorsFile(directory).resolve_step(which)
+
+
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_a_flipped_bit_is_damage_wherever_it_is(directory, place):
+    path = directory / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    at = {"first": 8, "middle": len(content) // 2, "last": len(content) - 1}[place]
+    content[at] ^= 1
+    path.write_bytes(content)
+    refused(directory, r"is damaged: .*Bring the file back")
+
+
+def test_a_flipped_bit_of_an_array_is_named(directory):
+    path = directory / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    refused(directory, r"encoder/layer_0/kernel was saved as float32\[2,3\]")
+
+
+def test_what_goes_wrong_without_a_word_is_damage_too(directory, monkeypatch):
+    def fail(self, expected):
+        raise RuntimeError
+
+    monkeypatch.setattr(SafetensorsFile, "_read", fail)
+    refused(directory, r"is damaged: RuntimeError\. Bring")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps(1), b"\xff" * 99])
+def test_what_is_no_such_file_is_damage(directory, content):
+    (directory / "model.safetensors").write_bytes(content)
+    refused(directory, r"model.safetensors is damaged")
+
+
+def test_a_file_that_was_cut_is_damage(directory):
+    path = directory / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-5])
+    refused(directory, r"model.safetensors is damaged")
+
+
+def test_a_huge_file_is_refused_before_it_is_read(directory):
+    os.truncate(directory / "model.safetensors", 1 << 40)
+    refused(directory, r"must have at most 67,\d+,\d+ bytes, and has 1,099,511,627,776")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {**PARAMS, "decoder": np.zeros(3, np.float32)},
+        {"embedding": PARAMS["embedding"]},
+        {**PARAMS, "embedding": {"table": np.zeros((3, 2), np.float32)}},
+        {**PARAMS, "embedding": {"table": np.zeros((2, 2), np.float16)}},
+    ],
+)
+def test_arrays_of_another_model_are_refused(directory, changed):
+    refused(directory, "was written for another model", expected=changed)
+
+
+def test_a_file_of_another_program_has_no_checksums_and_is_read(directory):
+    arrays = {
+        "encoder/layer_0/kernel": PARAMS["encoder"]["layer_0"]["kernel"] + 1,
+        "embedding/table": PARAMS["embedding"]["table"],
+    }
+    numpy_files.save_file(arrays, directory / "model.safetensors")
+    read = SafetensorsFile(directory).params(7, like=like())
+    assert read["encoder"]["layer_0"]["kernel"][0, 0] == 1
+
+
+@pytest.mark.parametrize("told", ["[1]", '"x"', "7", "{"])
+def test_checksums_that_are_none_are_damage(directory, told):
+    arrays = {
+        "encoder/layer_0/kernel": PARAMS["encoder"]["layer_0"]["kernel"],
+        "embedding/table": PARAMS["embedding"]["table"],
+    }
+    path = directory / "model.safetensors"
+    numpy_files.save_file(arrays, path, metadata={"checksums": told})
+    refused(directory, r"model.safetensors is damaged")
+
+
+@pytest.mark.parametrize(
+    ("origin", "kind"),
+    [(None, InputMissingError), ({"step": "7"}, DataError), ({}, DataError)],
+)
+def test_a_model_that_does_not_say_its_step_is_refused(directory, origin, kind):
+    (directory / "model.json").unlink()
+    if origin is not None:
+        (directory / "model.json").write_text(json.dumps(origin))
+    refused(directory, r"model.json .*step", kind=kind)
+
+
+def test_a_missing_package_is_named_with_what_brings_it(directory, monkeypatch):
+    monkeypatch.setattr(safetensors_io, "find_spec", lambda name: None)
+    for act in (
+        lambda: write_safetensors(directory / "other", PARAMS),
+        lambda: stored_parameters(directory),
+    ):
+        with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
+            act()

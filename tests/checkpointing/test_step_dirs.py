@@ -1,0 +1,115 @@
+"""Which folders are checkpoints, and what becomes of the others.
+
+Seen to fail: with `_is_step` always true (an empty folder is a step), and with
+`exists` in its place in `recover` (an empty folder costs the checkpoint).
+"""
+
+import pytest
+
+from t2t_jax.checkpointing.step_dirs import StepDirs
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return StepDirs(tmp_path / "checkpoints")
+
+
+def make(folders, name, text="{}"):
+    meta = folders.directory / str(name) / "meta"
+    meta.mkdir(parents=True)
+    (meta / "metadata").write_text(text)
+    return meta.parent
+
+
+def text_of(folders, name):
+    return (folders.directory / name / "meta" / "metadata").read_text()
+
+
+def names(folders):
+    return sorted(path.name for path in folders.directory.iterdir())
+
+
+def test_only_a_folder_of_a_plain_number_with_something_in_it_is_a_step(folders):
+    for name in (5, 10, "007", "12.orbax-checkpoint-tmp", "corrupt-11", "-3", "²"):
+        make(folders, name)
+    (folders.directory / "99").mkdir()
+    (folders.directory / "100").write_text("notes")
+    (folders.directory / "101").mkdir()
+    (folders.directory / "101" / "notes").write_text("")
+    assert folders.steps() == [5, 10]
+    assert folders.stray_dirs() == ["100", "101", "99", "corrupt-11"]
+
+
+def test_what_is_left_of_a_checkpoint_is_still_one_and_is_damaged(folders):
+    (folders.directory / "8" / "params").mkdir(parents=True)
+    assert folders.steps() == [8]
+
+
+def test_a_directory_that_is_not_there_holds_nothing_and_is_not_made(folders):
+    folders.recover()
+    folders.remove_partial()
+    assert (folders.steps(), folders.stray_dirs()) == ([], [])
+    assert not folders.directory.exists()
+
+
+def test_quarantine_takes_the_next_free_name(folders):
+    for expected in ("corrupt-7", "corrupt-7-2", "corrupt-7-3"):
+        make(folders, 7)
+        assert folders.quarantine(7).name == expected
+    assert folders.steps() == []
+
+
+def test_room_is_made_only_where_something_is_in_the_way(folders):
+    assert folders.clear_step_dir(7) is None
+    make(folders, 7)
+    assert folders.clear_step_dir(7) is None
+    assert folders.clear_step_dir(7, replace=True).name == "replaced-7"
+    (folders.directory / "8").write_text("notes")
+    assert folders.clear_step_dir(8) is None
+    (folders.directory / "9").symlink_to("nowhere")
+    assert folders.clear_step_dir(9, replace=True) is None
+    assert names(folders) == ["replaced-7", "stray-8", "stray-9"]
+
+
+def test_after_a_crash_what_was_being_replaced_is_there_again(folders):
+    make(folders, "replaced-7", '{"old": 1}')
+    make(folders, "7.orbax-checkpoint-tmp")
+    folders.recover()
+    assert names(folders) == ["7"]
+    assert text_of(folders, "7") == '{"old": 1}'
+
+
+def test_what_only_bears_the_number_does_not_cost_what_was_being_replaced(folders):
+    make(folders, "replaced-7", '{"old": 1}')
+    (folders.directory / "7").mkdir()
+    make(folders, "replaced-9", '{"old": 2}')
+    (folders.directory / "9").write_text("notes")
+    folders.recover()
+    assert names(folders) == ["7", "9", "stray-7", "stray-9"]
+    assert text_of(folders, "7") == '{"old": 1}'
+    assert text_of(folders, "9") == '{"old": 2}'
+
+
+def test_after_a_crash_what_had_been_replaced_goes(folders):
+    make(folders, "replaced-7", '{"old": 1}')
+    make(folders, 7, '{"new": 1}')
+    make(folders, "removed-5")
+    make(folders, "replaced-none")
+    folders.recover()
+    assert names(folders) == ["7"]
+    assert text_of(folders, "7") == '{"new": 1}'
+
+
+def test_sweeping_takes_only_what_saves_have_left(folders):
+    for name in (5, "corrupt-7", "stray-8", "9.orbax-checkpoint-tmp-1700000000"):
+        make(folders, name)
+    folders.remove_partial()
+    assert names(folders) == ["5", "corrupt-7", "stray-8"]
+
+
+def test_what_is_half_removed_is_no_checkpoint(folders, monkeypatch):
+    make(folders, 5)
+    monkeypatch.setattr("shutil.rmtree", lambda path, **_: None)  # killed meanwhile
+    folders.remove(folders.path(5))
+    assert folders.steps() == []
+    assert names(folders) == ["removed-5"]

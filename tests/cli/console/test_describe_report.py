@@ -1,0 +1,228 @@
+import copy
+import io
+
+import pytest
+
+from t2t_jax.cli.console.describe_report import sections, si_format
+from t2t_jax.cli.console.tables import show
+from t2t_jax.config import Config, to_dict
+from t2t_jax.description.published import printed_of
+
+TOLD = {
+    "config": to_dict(Config()),
+    "row": "",
+    "differences": [
+        {"key": "steps", "base": 100_000, "here": 7},
+        {"key": "data.train", "base": "", "here": "text:[a],b"},
+        {"key": "model.tying", "base": "all", "here": "none"},
+    ],
+    "variations": [{"key": "steps", "base": 100_000, "here": 7, "row": ""}],
+    "exact": [{"name": "loss", "paper": "cross-entropy"}],
+    "departures": [
+        {"name": "scores", "paper": "tokenized", "here": "raw", "key": ""},
+        {"name": "tying", "paper": "one", "here": "none", "key": "model.tying"},
+    ],
+    "parameters": {"embedding": 3, "encoder": 5_000, "decoder": 7, "total": 5_010},
+    "parameters_by_kind": {
+        "embedding": {"embedding": 3},
+        "encoder": {"attention": 4_988, "norms": 12},
+        "decoder": {"norms": 7},
+    },
+    "flops_per_step": 4e9,
+    "flops_by_part": {"scores": 1e9, "feed_forward": 3e9},
+    "compiler_flops_per_step": 4.4e9,
+    "flops_per_token_pair": {"sentence_length": 28, "flops": 381.04e6},
+    "learning_rate": {"peak": 7e-4, "step": 4_000},
+    "batch": {
+        "slots_per_side": 1_020,
+        "rows": 60,
+        "row_length": 17,
+        "devices": 3,
+        "mesh": {"data": 3, "fsdp": 1, "tensor": 1},
+        "rows_per_device": 20,
+        "empty_rows": 1,
+        "layout": "packed",
+        "shorter_rows": [],
+        "micro_batches": 1,
+        "compute_dtype": "bfloat16",
+        "remat": False,
+    },
+    "memory": {
+        "platform": "tpu",
+        "parameters": 20_040,
+        "optimizer": 40_080,
+        "gradients": 20_040,
+        "batch": 17,
+        "compiler": {
+            "arguments": 60_137,
+            "temporaries": 3.8699e9,
+            "outputs": 5,
+            "aliased": 5,
+            "total": 4.6e9,
+        },
+    },
+    "checkpoint_bytes": 60_120,
+    "checkpoints_bytes": 300_600,
+    "steps": 7,
+    "epochs": 2.345,
+    "training_flops": 2.8e10,
+    "paper_costs": None,
+    "paper_results": None,
+    "estimate": None,
+    "data": {"train": {"spec": "text:[a],b", "pairs": 4_500, "note": ""}},
+    "data_notes": ["c: no such file."],
+}
+
+
+def report(**changed):
+    """Writes the report and puts one space where there are several."""
+    file = io.StringIO()
+    show(sections({**copy.deepcopy(TOLD), **changed}), file=file)
+    return [" ".join(line.split()) for line in file.getvalue().split("\n")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "steps=100,000 seed=0 architecture=transformer",
+        "steps 100,000 7 not in the paper",
+        "model.tying all none",
+        "data.train '' text:[a],b",
+        "tying paper one",
+        "model.tying here none",
+        "encoder - 4,988 12 5,000",
+        "total 3 4,988 19 5,010",
+        "feed-forward 3.000 75.0%",
+        "in all 4.000 100.0%",
+        "by the compiler 4.400 110.0%",
+        "A pair of tokens, in sentences of 28: 381.0 MFLOP.",
+        "7 steps: 2.80e+10 FLOP.",
+        "token slots 1,020 on each side",
+        "shape 60 rows of 17, 1 of them empty to share them evenly",
+        "devices 3, rows of each: 20",
+        "activations bfloat16",
+        "peak learning rate 7.000e-04 at step 4,000",
+        "batch 17 B this device's rows",
+        "temporaries 3.870 GB XLA for tpu: activations, gradients",
+        "a checkpoint 60.12 kB on disk",
+        "epochs about 2.3",
+        "train 4,500 pairs text:[a],b",
+        "c: no such file.",
+    ],
+)
+def test_what_is_told_is_said(line):
+    assert line in report()
+
+
+def test_shorter_rows_are_named_beside_the_longest():
+    batch = {**TOLD["batch"], "shorter_rows": [[120, 8], [240, 4]]}
+    shape = "shape 60 rows of 17, 1 of them empty to share them evenly"
+    assert f"{shape}, or 120 of 8, or 240 of 4" in " ".join(report(batch=batch))
+
+
+def test_the_other_model_is_not_shown():
+    assert not any(line.startswith("rnn ") for line in report())
+    config = {**TOLD["config"], "architecture": "rnn"}
+    lines = report(config=config)
+    assert any(line.startswith("rnn ") for line in lines)
+    assert not any(line.startswith("model num_layers") for line in lines)
+    assert "The compiler counts what is repeated over time only once." in lines
+
+
+def test_base_and_rows_have_their_own_titles():
+    assert "The paper's base model" in report(row="base", variations=[])
+    assert "Row D_drop0 of Table 3" in report(row="D_drop0")
+    assert "Row En-Fr_big of Table 2" in report(row="En-Fr_big")
+    assert "What the paper varies too" in report()
+
+
+def test_an_estimate_says_that_it_is_one():
+    estimate = {"hours": 12.345, "devices": 3, "peak_tflops": 312.0, "mfu": 0.4}
+    estimate["compute_dtype"] = "bfloat16"
+    (line,) = (line for line in report(estimate=estimate) if "hours" in line)
+    assert line.split() == (
+        "estimate, not measured about 12.35 hours on 3 x 312 TFLOP/s".split()
+    )
+    assert any(
+        "40% of the peak in bfloat16" in line for line in report(estimate=estimate)
+    )
+    assert any("--peak_tflops" in line for line in report())
+
+
+def test_the_paper_s_own_cost_stands_beside():
+    lines = report(paper_costs={"hours": 84.0, "flops": 2.3e19})
+    assert "in the paper 84 h on 8 P100" in lines
+    assert any("In Table 2: 2.3e+19" in line for line in lines)
+
+
+def results(row, *departs):
+    printed = printed_of(row)
+    return printed and {**printed, "departs_here": list(departs)}
+
+
+def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones():
+    lines = report(paper_results=results("base"))
+    assert "Results in the paper" in lines
+    assert "parameters 0.0 million 65 million" in lines
+    assert "perplexity - 4.92 per subword" in lines
+    assert "BLEU - 25.8 newstest2013, English to German" in lines
+    assert "BLEU - 27.3 newstest2014, English to German" in lines
+    as_base = report(paper_results=results("A_h1"))
+    assert "parameters 0.0 million 65 million those of base" in as_base
+    assert "perplexity - 5.29 per subword" in as_base
+    french = report(paper_results=results("En-Fr_big"))
+    assert "parameters 0.0 million not printed" in french
+    assert "BLEU - 41.8 newstest2014, English to French" in french
+    assert not any(line.startswith("perplexity") for line in french)
+    other = report(paper_results=results("base", "optimizer.beta2"))
+    assert "This configuration departs in optimizer.beta2." in other
+    assert "Results in the paper" not in report(paper_results=results(""))
+
+
+def test_text_that_is_not_there_is_said():
+    lines = report(data=None)
+    assert "It is not here, and nothing above depends on it." in lines
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.000 kB"),
+        (2_569_700_000, "2.570 GB"),
+        (51_400_000_000_000, "51.40 TB"),
+    ],
+)
+def test_numbers_have_a_prefix_that_keeps_them_short(number, text):
+    assert si_format(number, "B") == text
+
+
+def test_the_mesh_micro_batches_and_remat_are_said():
+    assert "devices 3, rows of each: 20" in report()
+    assert "micro-batches 1: all rows of a device at once" in report()
+    mesh = {"data": 2, "fsdp": 3, "tensor": 5}
+    batch = TOLD["batch"] | {"devices": 30, "mesh": mesh, "remat": True}
+    lines = report(batch=batch | {"micro_batches": 4})
+    assert "devices 30 (data 2 x fsdp 3 x tensor 5), rows of each: 20" in lines
+    assert "micro-batches 4" in lines
+    assert "activations bfloat16, computed twice (model.remat)" in lines
+    assert "The compiler counts what is repeated over time only once." in lines
+    auto = report(batch=batch | {"micro_batches": 0})
+    assert any(line.startswith("micro-batches auto: as few as fit") for line in auto)
+
+
+def test_what_is_exact_and_what_is_not_are_three_groups():
+    text = "\n".join(report())
+    exact, default, choice = (
+        text.index(title)
+        for title in (
+            "Exactly the paper's",
+            "Not the paper's by default",
+            "Not the paper's by choice",
+        )
+    )
+    assert exact < text.index("loss cross-entropy") < default
+    assert default < text.index("scores paper tokenized") < choice
+    assert choice < text.index("tying paper one")
+    assert "Nothing." in report(departures=[])

@@ -1,0 +1,95 @@
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from t2t_jax.cli.console import error_report
+from t2t_jax.cli.console.error_report import report_error
+from t2t_jax.cli.console.text_io import open_output, write_lines
+from t2t_jax.distributed.processes import Processes
+from t2t_jax.errors import DataError
+
+
+@pytest.fixture
+def as_process_3(monkeypatch):
+    monkeypatch.setattr(
+        error_report, "current_processes", lambda: Processes(index=3, count=5)
+    )
+
+
+@pytest.mark.usefixtures("as_process_3")
+def test_every_line_of_one_of_several_is_marked(capsys):
+    assert report_error(DataError(["first", "second"])) == 65
+    assert capsys.readouterr().err == (
+        "[rank 3] error: first\n[rank 3] error: second\n"
+    )
+
+
+@pytest.mark.usefixtures("as_process_3")
+def test_a_mistake_of_the_program_is_fatal_and_marked(capsys):
+    assert report_error(KeyError("lost")) == 70
+    assert capsys.readouterr().err == "[rank 3] FATAL KeyError: 'lost'\n"
+
+
+@pytest.mark.usefixtures("as_process_3")
+def test_a_traceback_is_marked_in_every_line(capsys):
+    with pytest.raises(KeyError) as raised:
+        {}["lost"]
+    assert report_error(raised.value) == 70
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "[rank 3] FATAL Traceback (most recent call last):"
+    assert lines[-1] == "[rank 3] KeyError: 'lost'"
+    assert all(line.startswith("[rank 3] ") for line in lines)
+
+
+def test_a_process_alone_bears_no_mark(capsys):
+    assert report_error(KeyError("lost")) == 70
+    assert capsys.readouterr().err == "KeyError: 'lost'\n"
+
+
+class JaxRuntimeError(RuntimeError):
+    """Bears the name of what JAX raises."""
+
+
+class Two(Processes):
+    """This is the first of two; the other one has gone, or has not."""
+
+    def __init__(self, gone):
+        super().__init__(index=0, count=2)
+        object.__setattr__(self, "gone", gone)
+
+    def unresponsive_ranks(self):
+        return self.gone
+
+
+def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
+    monkeypatch, capsys
+):
+    monkeypatch.setattr(error_report, "current_processes", lambda: Two([1]))
+    assert report_error(JaxRuntimeError("Gloo AllReduce failed: reset\nmore")) == 69
+    said = capsys.readouterr().err
+    assert said.startswith("[rank 0] error: Process 1 of 2 has ended")
+    assert "Gloo AllReduce failed: reset\n" in said
+    assert "more" not in said.replace("any more", "")
+
+
+def test_where_all_live_it_is_an_error_of_this_program(monkeypatch, capsys):
+    monkeypatch.setattr(error_report, "current_processes", lambda: Two([]))
+    assert report_error(JaxRuntimeError("out of memory")) == 70
+    assert "FATAL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("-", "standard output"), ("/dev/full", "/dev/full")]
+)
+def test_what_is_full_is_named(monkeypatch, capsys, name, told):
+    def fill():
+        with open_output(name) as out:
+            write_lines(out, ["a"])
+
+    with open("/dev/full", "wb", buffering=0) as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", SimpleNamespace(buffer=full, isatty=full.isatty))
+        with pytest.raises(OSError, match="No space left on device") as raised:
+            fill()
+    assert report_error(raised.value) == 74
+    assert capsys.readouterr().err == f"error: No space left on device: {told}\n"

@@ -1,0 +1,134 @@
+"""Streams for people, on what cannot be written.
+
+Seen to fail: with `io.FileIO` in the place of `_Unfailing`, those that cannot write.
+"""
+
+import io
+import os
+import pty
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.cli.console.stderr import open_log
+from t2t_jax.cli.console.text_io import open_output, write_lines
+
+GUARDED = (
+    "import sys; from t2t_jax.cli.console.stderr import make_stderr_robust; "
+    "make_stderr_robust(); "
+)
+
+
+def ended(code, redirection):
+    """Runs Python in a shell that has stderr redirected; returns its exit code."""
+    command = f'"$0" -c "$1" {redirection}'
+    return subprocess.run(
+        ["bash", "-c", command, sys.executable, code], timeout=60, check=False
+    ).returncode
+
+
+def test_a_log_is_added_to_line_by_line(tmp_path):
+    path = tmp_path / "log"
+    path.write_text("before\n")
+    with open_log(path) as log:
+        print("Äpfel", file=log)
+        assert path.read_text(encoding="utf-8") == "before\nÄpfel\n"
+
+
+def test_a_log_without_room_drops_lines_and_takes_the_next(tmp_path):
+    path = tmp_path / "log"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_log(path) as log:
+        print("one", file=log)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+        try:
+            for _ in range(10_000):
+                print("lost", file=log, flush=True)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        print("two", file=log)
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_a_log_on_a_full_disk_can_be_closed():
+    with open_log("/dev/full") as log:
+        log.write("half a line")
+
+
+# Gone, full, closed.
+@pytest.mark.parametrize("redirection", ["2> >(exec true)", "2>/dev/full", "2>&-"])
+def test_an_exit_code_is_kept_whoever_hears_of_it(redirection):
+    said = "print('x' * 10_000, 'y', file=sys.stderr); sys.stderr.write('half');"
+    assert ended(f"{GUARDED}{said} sys.exit(78)", redirection) == 78
+
+
+def test_where_stderr_is_closed_nothing_else_gets_its_number(tmp_path):
+    opened = f"file = open({os.fspath(tmp_path / 'file')!r}, 'w'); "
+    code = "sys.exit(3 if file.fileno() > 2 else 4)"
+    assert ended(GUARDED + opened + code, "2>&-") == 3
+
+
+def shown(code, **environ):
+    """Runs Python with streams that are pipes in an odd encoding; returns them."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{STREAMS}{code}"],
+        env={**os.environ, "PYTHONUTF8": "0", **environ},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+STREAMS = (
+    "import sys; "
+    "from t2t_jax.cli.console.stderr import make_stderr_robust, guard_stdout; "
+    "make_stderr_robust(); guard_stdout(); "
+)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}],
+)
+def test_pipes_get_utf_8_whatever_the_locale(environ):
+    texts = [ascii(text) for text in ("größe 猫 \udcff \ud800", "… 猫")]
+    code = "print({}); print({}, file=sys.stderr)".format(*texts)
+    out, err = shown(code, **environ)
+    assert out == "größe 猫 ".encode() + b"\xff \\ud800\n"
+    assert err.decode() == "… 猫\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [("latin-1", "gr\u00f6\u00dfe \\u732b"), ("ascii", "gr\\xf6\\xdfe \\u732b")],
+)
+def test_a_terminal_gets_escapes_and_is_told_so_once(encoding, expected):
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", f"{STREAMS}print('größe 猫'); print('größe 猫')"],
+        env={**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": encoding},
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(follower)
+    written = os.read(leader, 1_000).decode("latin-1").splitlines()
+    os.close(leader)
+    assert done.returncode == 0
+    assert written == [expected] * 2
+    assert done.stderr.decode().count(f"the encoding of this terminal ({encoding}") == 1
+
+
+def test_translations_go_to_a_terminal_in_its_own_encoding(monkeypatch, tmp_path):
+    raw = io.BytesIO()
+    terminal = io.TextIOWrapper(raw, encoding="latin-1", errors="backslashreplace")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdout", terminal)
+    with open_output("-") as out:
+        write_lines(out, ["größe 猫", "b"])
+    assert raw.getvalue() == "größe ".encode("latin-1") + b"\\u732b\nb\n"

@@ -1,0 +1,38 @@
+import io
+
+from t2t_jax.cli.console.tables import Section, show
+
+
+def shown(*sections):
+    file = io.StringIO()
+    show(sections, file=file)
+    return file.getvalue()
+
+
+def test_columns_are_aligned_and_nothing_trails():
+    section = Section(
+        "Sizes", [("a", "1", "x"), ("bcd", "23,456", "")], ("", "n", ""), right=[1]
+    )
+    assert shown(section) == (
+        "Sizes\n─────\n           n\na          1   x\nbcd   23,456\n\n"
+    )
+
+
+def test_notes_follow_the_table_and_stand_alone():
+    assert shown(Section("T", [("a",)], notes=["n"])) == "T\n─\na\nn\n\n"
+    assert shown(Section("T", notes=["n"])) == "T\n─\nn\n\n"
+
+
+def test_what_looks_like_markup_is_text():
+    text = shown(Section("[bold]", [("[red]x[/red].en",)], notes=["[/dim] :smile:"]))
+    assert "[bold]" in text
+    assert "[red]x[/red].en" in text
+    assert "[/dim] :smile:" in text
+
+
+def test_a_file_gets_no_colours_and_at_most_100_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    text = shown(Section("T", [("a" * 70, "b " * 70)]))
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count("b") == 70

@@ -1,0 +1,70 @@
+"""The files of an evaluation that are not a text and its translation."""
+
+import dataclasses
+
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import score
+from t2t_jax.cli.modes.evaluate import read_corpus
+from t2t_jax.distributed.processes import Processes
+from t2t_jax.errors import DataError
+
+LINES = [f"line {number}" for number in range(10)]
+
+
+@pytest.fixture
+def read(place):
+    """Reads the files as one mode does; returns nothing."""
+
+    def read(mode, *, source, reference, baseline=None, processes=None):
+        texts = {"source": source, "reference": reference, "baseline": baseline}
+        given = {name: lines for name, lines in texts.items() if lines is not None}
+        for name, lines in given.items():
+            if isinstance(lines, list):
+                lines = "".join(f"{line}\n" for line in lines).encode()
+            (place / name).write_bytes(lines)
+        flags = [f"--{name}={name}" for name in given]
+        options = parse_argv([f"--mode={mode}", "--workdir=run", *flags])
+        if processes:
+            options = dataclasses.replace(options, processes=processes)
+        (read_corpus if mode == "evaluate" else score._pairs)(options)
+
+    return read
+
+
+@pytest.mark.parametrize("mode", ["evaluate", "score"])
+@pytest.mark.parametrize(("same", "warned"), [(10, True), (3, True), (2, False)])
+def test_sources_that_are_their_references_are_warned_of(
+    read, capsys, mode, same, warned
+):
+    reference = [*LINES[:same], *(f"Zeile {n}" for n in range(same, 10))]
+    read(mode, source=LINES, reference=reference)
+    said = capsys.readouterr().err
+    assert said.count("warning") == warned
+    if warned:
+        assert f"{same} of the 10 lines of --source=source ({same}0%) are the" in said
+
+
+def test_a_baseline_that_is_the_reference_is_warned_of_once(read, capsys):
+    other = [f"Zeile {n}" for n in range(10)]
+    read("evaluate", source=LINES, reference=other, baseline=other)
+    assert "10 of the 10 lines of --baseline=baseline (100%)" in capsys.readouterr().err
+    second = Processes(index=1, count=2)
+    read("evaluate", source=LINES, reference=LINES, processes=second)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("mode", ["evaluate", "score"])
+def test_utf_16_and_equal_faults_are_named(read, mode):
+    source, reference = "a\nb\n".encode("utf-16"), b"a\n\xff\n\xfe\n"
+    with pytest.raises(DataError) as caught:
+        read(mode, source=source, reference=reference)
+    first, second = caught.value.problems
+    assert "source: is UTF-16 and not UTF-8. Convert it to UTF-8: iconv -f UTF-16" in (
+        first
+    )
+    assert (
+        "reference:2: invalid UTF-8 (byte 0xff in column 1); the same fault in 1"
+        in (second)
+    )

@@ -1,0 +1,129 @@
+"""What `--mode=export` refuses, before it loads a model, and what its card asks for.
+
+Seen to fail: without each condition of `export._check` and of `check_new_dir`; without
+the trial of the latter, or where that leaves something; without the hint of
+`export._pairs`; and in cards with fixed numbers, with a row of the text too many, and
+with pairs that were not counted.
+"""
+
+import dataclasses
+
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import export
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
+from t2t_jax.inference.model_dir import check_new_dir
+from t2t_jax.run.workdir import Workdir
+from tests.exporting.test_model_card import FACTS, card
+
+
+def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
+    """Runs the mode in a workdir that has a configuration and nothing else."""
+    made = Workdir(tmp_path / "run")
+    made.create()
+    made.write_config(Config(data=DataConfig(dev=dev), **settings))
+    return export.run(parse_argv(["--mode=export", f"--workdir={made.path}", *flags]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--to=onnx", "--output=x"], r"--to=onnx must be one of model_dir, safe"),
+        (["--to=model_dir"], r"requires --output"),
+        (["--output=x"], r"requires --to"),
+        (["--to=model_dir", "--output=x", "--quantization=int8"], r"is for --to=ctra"),
+        (
+            ["--to=ctranslate2", "--output=x", "--quantization=int4"],
+            r"int4 must be one",
+        ),
+        (["--to=model_dir", "--output=x", "--source=a"], r"requires --reference"),
+        (["--to=model_dir", "--output=x", "--reference=a"], r"requires --source"),
+        (
+            ["--to=safetensors", "--output=x", "--max_bleu_loss=2"],
+            r"--max_bleu_loss=2\.0 is for --to=ctranslate2",
+        ),
+        (
+            ["--to=ctranslate2", "--output=x", "--max_bleu_loss=-1"],
+            r"--max_bleu_loss=-1 must be a number from 0",
+        ),
+        (
+            ["--to=ctranslate2", "--output=x", "--max_bleu_loss=nan"],
+            r"--max_bleu_loss=nan must be a number from 0",
+        ),
+        (["--to=model_dir", "--output=x", "--check_lines=0"], r"an integer from 1"),
+    ],
+)
+def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
+    with pytest.raises(UserError, match=message):
+        run(tmp_path, *flags)
+
+
+def test_what_is_there_already_is_not_written_over(tmp_path):
+    (tmp_path / "mine").touch()
+    with pytest.raises(OutputError, match=r"it exists and is not empty\. Choose a new"):
+        run(tmp_path, "--to=model_dir", f"--output={tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("run/checkpoints/x", "lies among the checkpoints of the run"),
+        ("run/checkpoints", "lies among the checkpoints of the run"),
+        ("a file", "exists and is not a directory"),
+    ],
+)
+def test_what_is_no_place_for_a_model_is_none_for_an_export(tmp_path, place, why):
+    (tmp_path / "a file").touch()
+    with pytest.raises(OutputError, match=rf"--output=.*{place} cannot .*: it {why}"):
+        run(tmp_path, "--to=model_dir", f"--output={tmp_path / place}")
+    assert not list((tmp_path / "run").rglob("x"))
+
+
+@pytest.mark.parametrize("place", ["/proc/zz", "a file/x", "a file/x/y"])
+def test_where_nothing_can_be_made_is_said_before_a_model_is_loaded(tmp_path, place):
+    (tmp_path / "a file").touch()
+    flags = ("--to=model_dir", f"--output={tmp_path / place}")
+    with pytest.raises(OutputError, match=r"--output=.* can be made, and cannot: "):
+        run(tmp_path, *flags)
+
+
+@pytest.mark.parametrize("place", ["x", "new/x", "empty"])
+def test_that_it_was_tried_leaves_nothing_behind(tmp_path, place):
+    (tmp_path / "empty").mkdir()
+    check_new_dir(Workdir(tmp_path / "run"), tmp_path / place)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
+    flags = ("--to=ctranslate2", f"--output={tmp_path / 'x'}")
+    with pytest.raises(UserError, match=r"architecture='rnn', which CTranslate2"):
+        run(tmp_path, *flags, architecture="rnn")
+
+
+@pytest.mark.parametrize(
+    ("dev", "kind"),
+    [("text:/nowhere/a.en,/nowhere/a.de", InputMissingError), ("", ConfigError)],
+)
+def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kind):
+    with pytest.raises(kind, match="other files with --source and --reference"):
+        run(tmp_path, "--to=model_dir", f"--output={tmp_path / 'x'}", dev=dev)
+
+
+def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():
+    config = dataclasses.replace(
+        FACTS.config, decoding=DecodingConfig(max_extra_tokens=7)
+    )
+    assert "len(pieces) + 7, 2048)" in card(
+        form="ctranslate2", positions=2048, config=config
+    )
+
+
+def test_a_card_names_the_text_once_and_counts_no_pairs_that_nobody_has_counted():
+    corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": None}
+    text = card(origin={**FACTS.origin, "data": {"train": corpus}})
+    assert "| train text | `text:a.en,a.fr`, pairs not counted |" in text
+    assert text.count("| train text |") == 1

@@ -1,0 +1,194 @@
+"""TranslationJob a file by windows, with a model that is none.
+
+Seen to fail: where a window is written when all have been read (no answer in time),
+where processes do not add the number of their first line (numbers twice), and without
+the warming up of a stream.
+"""
+
+import dataclasses
+import os
+import select
+import threading
+import time
+
+import pytest
+
+from t2t_jax.cli.console import error_report
+from t2t_jax.cli.modes import translate
+from t2t_jax.cli.translation import windows
+from t2t_jax.decoding.text import translator
+from t2t_jax.distributed import gather as gathering
+from t2t_jax.errors import ConfigError, DataError
+from tests.cli.threads import on_all
+from tests.cli.translations import SPOKEN, TEXT, Loud, lines_of, loader, options_of
+from tests.decoding import words
+
+
+@pytest.mark.parametrize("way", [(), ("--shards=2",), ("--shards=9",)])
+def test_lines_come_in_order_with_their_numbers(place, speak, way, capsys):
+    speak("--output=out", *way)
+    assert lines_of("out") == SPOKEN
+    record = ["out.shards.json"] if way else []
+    assert sorted(os.listdir()) == ["in", "out", *record, "run"]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Translated 7 lines in" in said.err
+    assert "1 empty." in said.err
+
+
+@pytest.mark.parametrize("way", [(), ("--shards=2",)])
+def test_prefixes_go_with_their_lines(place, speak, way):
+    (place / "begin").write_text("".join(f"{line}>\n" for line in TEXT))
+    speak("--output=out", "--prefixes=begin", *way)
+    expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
+    assert lines_of("out") == expected
+
+
+@pytest.mark.parametrize("way", [(), ("--shards=2",)])
+def test_too_few_prefixes_are_told_before_a_model_is_loaded(place, monkeypatch, way):
+    (place / "begin").write_text("a\n" * 6)
+    argv = ("--output=out", "--prefixes=begin", *way)
+    with pytest.raises(DataError, match="has 6 beside 7"):
+        translate.run(options_of(*argv))
+    assert "out" not in os.listdir()
+
+
+def test_a_window_is_written_before_the_next_one_is_there(place, speak):
+    for name in ("in.pipe", "out.pipe"):
+        os.mkfifo(place / name)
+    # Opened without waiting for the other side.
+    give, take = (os.open(name, os.O_RDWR) for name in ("in.pipe", "out.pipe"))
+
+    def answer():
+        assert select.select([take], [], [], 20)[0], "nothing is written"
+        return os.read(take, 1_000).decode()
+
+    argv = ("--input=in.pipe", "--output=out.pipe")
+    job = threading.Thread(target=speak, args=argv, daemon=True)
+    job.start()
+    for first in (0, 3):
+        os.write(give, b"x\ny\nz\n")
+        assert answer() == "".join(f"{first + n}:{t}\n" for n, t in enumerate("XYZ"))
+    os.write(give, b"end")
+    os.close(give)
+    assert answer() == "6:END\n"
+    job.join(timeout=20)
+    assert not job.is_alive()
+    os.close(take)
+
+
+def test_the_first_lines_are_written_early(place, speak, monkeypatch):
+    """As many as fill a batch, and not ten thousand."""
+    monkeypatch.setattr(windows, "_MOST_LINES", 10_000)
+    (place / "in").write_text("".join(f"{n}\n" for n in range(20_000)))
+    loud = speak("--output=out")
+    sizes = [len(lines) for _, lines in loud.calls]
+    assert sizes == [62, 248, 992, 3_968, 10_000, 4_730]
+    assert lines_of("out") == [f"{n}:{n}" for n in range(20_000)]
+
+
+def test_what_goes_wrong_in_a_later_window_leaves_no_file(place, speak):
+    (place / "in").write_text("a\n" * 3 + "broken\n")
+    with pytest.raises(KeyError):
+        speak("--output=out")
+    assert sorted(os.listdir()) == ["in", "run"]
+
+
+class Full(Loud):
+    """Has a device with room for nothing from the fifth line on."""
+
+    def iter_translations(self, lines, *, first=0, prefixes=None):
+        if first >= 4:
+            yield from words.translator().iter_translations(lines, first=first)
+        yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+
+
+@pytest.mark.parametrize(
+    ("way", "left"),
+    [((), ["in", "run"]), (("--shards=3",), ["in", "out.shards", "run"])],
+)
+def test_what_does_not_fit_is_told_and_leaves_what_other_errors_leave(
+    place, speak, monkeypatch, capsys, way, left
+):
+    def fail(*args, **how):
+        raise MemoryError
+
+    monkeypatch.setattr(translator, "chunked_search", fail)
+    with pytest.raises(ConfigError) as raised:
+        speak("--output=out", *way, loud=Full())
+    assert error_report.report_error(raised.value) == 78
+    said = capsys.readouterr().err
+    assert said.startswith("error: A line must fit the memory of a device beside")
+    assert "Traceback" not in said
+    assert sorted(os.listdir()) == left
+    if way:
+        done = [name for name in os.listdir("out.shards") if name.isdecimal()]
+        assert sorted(done) == ["00000", "00001"]
+
+
+@dataclasses.dataclass
+class Warm(Loud):
+    """Notes what it is asked for; warms up until somebody waits."""
+
+    began: threading.Event
+    asked: list
+    row_growth: int = 2
+
+    def __post_init__(self):
+        super().__init__()
+
+    def warm_up(self, is_enough):
+        assert not is_enough()
+        self.began.set()
+        deadline = time.monotonic() + 20
+        while not is_enough():
+            assert time.monotonic() < deadline
+        self.asked.append("enough")
+
+    def translations(self, lines, *, first=0):
+        self.asked.append(lines)
+        return super().translations(lines, first=first)
+
+
+def test_a_stream_warms_up_until_a_line_waits(place, speak, capsys):
+    os.mkfifo(place / "in.pipe")
+    pipe = os.open(place / "in.pipe", os.O_RDWR)
+    warm = Warm(threading.Event(), [])
+
+    def say_one_line():
+        warm.began.wait(2)
+        os.write(pipe, b"a\n")
+        os.close(pipe)
+
+    threading.Thread(target=say_one_line).start()
+    speak("--stream", "--input=in.pipe", loud=warm)
+    assert warm.asked == ["enough", ["a"]]
+    assert capsys.readouterr().out == "0:A\n"
+
+
+def test_several_processes_share_each_window(place, monkeypatch):
+    barrier, laid, parts = threading.Barrier(2, timeout=20), {}, [Loud(), Loud()]
+
+    def gather(texts, processes):
+        laid[processes.index] = texts
+        barrier.wait()
+        both = [laid[0], laid[1]]
+        barrier.wait()
+        return both
+
+    monkeypatch.setattr(gathering, "allgather_strings", gather)
+    monkeypatch.setattr(translate, "redirect_native_stdout", lambda processes: None)
+
+    monkeypatch.setattr(
+        translate, "load_translating", lambda o: loader(parts[o.processes.index])(o)
+    )
+
+    # Parsed once: absl loads a configuration file into one module of the process.
+    chosen = options_of("--output=out")
+
+    def job(processes):
+        return translate.run(dataclasses.replace(chosen, processes=processes))
+
+    assert on_all(job, count=2) == [0, 0]
+    assert lines_of("out") == SPOKEN
+    assert sum(len(share) for loud in parts for _, share in loud.calls) == len(TEXT)

@@ -1,0 +1,153 @@
+"""How translations are written.
+
+Seen to fail: without the replacement of tabs (a column too many), and without
+`_require_room` (five translations of which one is shown).
+"""
+
+import dataclasses
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_jax.cli.translation.formats import make_formatter, summary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.text.translation import NOTHING, Hypothesis, Translation
+from t2t_jax.errors import UserError
+
+BEST = Hypothesis(
+    text="b\ta",
+    score=-0.123456789123,
+    log_probability=-1.5,
+    num_tokens=3,
+    ended=True,
+    tokens=("▁b", "▁a", "</s>"),
+    token_log_probabilities=(-0.5, -0.75, -0.25),
+    attention_TxS=np.array([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1], [0, 0, 1.0]], np.float32),
+)
+NEXT = Hypothesis(
+    text="ü\u2028",
+    score=-2.0,
+    log_probability=-3.0,
+    num_tokens=1,
+    ended=False,
+    tokens=("ü",),
+    token_log_probabilities=(-3.0,),
+    attention_TxS=np.array([[0.1, 0.7, 0.2]], np.float32),
+)
+FOUND = Translation(
+    hypotheses=(BEST, NEXT), source_tokens=("▁A", "▁B", "</s>"), num_parts=2
+)
+
+
+def render(*, form="", number=6, found=FOUND, n_best=1, **asked):
+    options = SimpleNamespace(
+        config=SimpleNamespace(decoding=DecodingConfig(n_best=n_best)),
+        format=form,
+        **{"token_scores": False, "alignments": False, **asked},
+    )
+    return make_formatter(options)(number, found)
+
+
+@pytest.mark.parametrize("form", ["", "text"])
+def test_text_is_the_best_translation_as_it_is(form):
+    assert render(form=form) == BEST.text
+
+
+def test_tsv_is_a_row_for_each_of_the_best():
+    assert render(form="tsv", n_best=2).split("\n") == [
+        "7\t1\tchunked\t-0.123456789\t-1.5\t3\tb a",
+        "7\t2\tchunked\t-2.0\t-3.0\t1\tü\u2028",
+    ]
+
+
+def test_tsv_shows_tokens_once_whatever_is_asked_of_them():
+    def columns(**asked):
+        return render(form="tsv", **asked).split("\n")[0].split("\t")[7:]
+
+    tokens, scores = "▁b ▁a </s>", "-0.5 -0.75 -0.25"
+    assert columns(token_scores=True) == [tokens, scores]
+    assert columns(alignments=True) == [tokens, "▁A ▁B </s>", "1-0 0-1"]
+    both = columns(alignments=True, token_scores=True)
+    assert both == [tokens, scores, "▁A ▁B </s>", "1-0 0-1"]
+
+
+def test_jsonl_is_an_object_with_all_of_the_best():
+    row = json.loads(render(form="jsonl", alignments=True, token_scores=True))
+    first, second = row.pop("hypotheses")
+    assert row == {
+        "line": 7,
+        "status": "chunked",
+        "translation": "b\ta",
+        "score": -0.123456789,
+        "unseen_words": None,
+        "source_tokens": ["▁A", "▁B", "</s>"],
+    }
+    assert first == {
+        "translation": "b\ta",
+        "score": -0.123456789,
+        "log_probability": -1.5,
+        "num_tokens": 3,
+        "tokens": ["▁b", "▁a", "</s>"],
+        "token_log_probabilities": [-0.5, -0.75, -0.25],
+        "alignment": [[1, 0], [0, 1]],
+    }
+    assert second["alignment"] == [[1, 0]]
+    bare = json.loads(render(form="jsonl"))["hypotheses"][0]
+    assert {"alignment", "token_log_probabilities"} & set(bare) == set()
+
+
+def test_a_line_of_nothing_has_a_row_too():
+    assert render(form="tsv", found=NOTHING) == "7\t1\tempty\t0.0\t0.0\t0\t"
+    row = json.loads(render(form="jsonl", found=NOTHING, alignments=True))
+    assert (row["status"], row["source_tokens"]) == ("empty", [])
+    assert row["hypotheses"][0]["alignment"] == []
+
+
+@given(st.text(st.characters(exclude_characters="\n")), st.booleans())
+def test_columns_and_objects_hold_whatever_is_said(text, alignments):
+    said = dataclasses.replace(BEST, text=text)
+    found = Translation(hypotheses=(said, said), source_tokens=("a", "</s>"))
+    rows = render(form="tsv", found=found, alignments=alignments).split("\n")
+    columns = [row.split("\t") for row in rows]
+    assert [len(row) for row in columns] == [10 if alignments else 7] * 2
+    assert columns[1][6] == text.replace("\t", " ")
+    line = render(form="jsonl", found=found, alignments=alignments)
+    assert "\n" not in line
+    assert json.loads(line)["translation"] == text
+
+
+@pytest.mark.parametrize("form", ["text", "tsv", "jsonl"])
+def test_a_row_is_a_line_whatever_is_said(form):
+    said = dataclasses.replace(BEST, text="a\u2028b\x85\tc", tokens=("\t", "x", "</s>"))
+    line = render(form=form, found=Translation(hypotheses=(said,)), n_best=1)
+    assert "\n" not in line
+    if form == "tsv":
+        assert line.count("\t") == 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"alignments": True}, "--alignments"),
+        ({"token_scores": True}, "--token_scores"),
+        ({"n_best": 4, "alignments": True}, "--alignments, n_best=4"),
+    ],
+)
+def test_text_has_no_room_for_more(asked, named):
+    with pytest.raises(UserError, match=f"no room for {named}. Choose --format=tsv"):
+        render(**asked)
+
+
+def test_a_summary_names_what_is_not_as_it_should_be():
+    assert summary(Counter(ok=1), seconds=0) == (
+        "Translated 1 line in 0.0 s, 1,000.0 lines/s."
+    )
+    odd = Counter(ok=5, truncated=1, empty=2, chunked=3, no_eos=4)
+    assert summary(odd, seconds=2.0).endswith(
+        "15 lines in 2.0 s, 7.5 lines/s: 2 empty, 4 without an end, 1 cut, 3 split."
+    )

@@ -1,0 +1,85 @@
+import gzip
+import io
+import sys
+import time
+
+import pytest
+
+from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
+from t2t_jax.data.files.line_counts import Count
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_short_job_has_a_last_line_alone(clock, capsys):
+    with TranslationProgress(Count(3, True)) as report:
+        clock[0] += 1
+        report.advance(3)
+        told = ["ok a b", "empty ", "no_eos c"]
+        assert list(report.count_statuses(told, first=0)) == ["a b", "", "c"]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "Translated 3 lines in 1.0 s, 3.0 lines/s: 1 empty, 1 without an end.\n"
+    )
+
+
+def test_a_stream_has_a_last_line_where_a_line_was_warned_of(clock, capsys):
+    with TranslationProgress(None, is_stream=True) as report:
+        report.count("no_eos", 1)
+    assert capsys.readouterr().err == ""
+    with TranslationProgress(None, is_stream=True) as report:
+        for number in range(1, 6):
+            report.count("invalid_utf8", number)
+    *warnings, last = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 3
+    assert last == "Translated 5 lines: 5 not UTF-8."
+
+
+def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
+    with TranslationProgress(Count(1_000, False), done=400) as report:
+        for _ in range(3):
+            clock[0] += 5
+            report.advance(100)
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "translated 600/about 1,000 lines (60 %)  20 lines/s  ETA 0:00:20"
+    )
+
+
+def test_on_a_terminal_there_is_a_bar_after_a_while(clock, monkeypatch):
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", screen)
+    with TranslationProgress(Count(1_000, True)) as report:
+        clock[0] += 1
+        report.advance(100)
+        assert screen.getvalue() == ""
+        clock[0] += 2
+        report.advance(100)
+        report._progress._bar.refresh()
+    assert "translated" in screen.getvalue()
+    assert "200/1000" in screen.getvalue()
+
+
+def test_another_process_and_one_that_fails_say_nothing(clock, capsys):
+    with TranslationProgress(None, is_heard=False) as report:
+        clock[0] += 100
+        report.advance(5)
+    with pytest.raises(KeyError), TranslationProgress(None):
+        raise KeyError
+    assert capsys.readouterr().err == ""
+
+
+def test_lines_are_counted_where_a_file_can_be_read_twice(tmp_path):
+    (tmp_path / "a").write_bytes(b"a\nb\nc")
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"a\nb\n"))
+    (tmp_path / "broken.gz").write_bytes(b"a\nb\n")
+    assert total_lines(str(tmp_path / "a")) == Count(3, True)
+    assert total_lines(str(tmp_path / "b.gz")) == Count(2, True)
+    for name in ("-", "/dev/null", str(tmp_path / "broken.gz"), str(tmp_path / "no")):
+        assert total_lines(name) is None

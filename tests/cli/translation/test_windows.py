@@ -1,0 +1,125 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_jax.cli.processes.stages import RemoteFailure
+from t2t_jax.cli.translation import windows as windows_module
+from t2t_jax.cli.translation.windows import shared_windows, windows
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine.batching import max_batch_rows, source_batches
+from t2t_jax.errors import DataError
+from tests.cli.threads import on_all
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(windows_module, "_MOST_LINES", 3)
+    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 11)
+
+
+@given(st.lists(st.text(max_size=13), max_size=13), st.integers(0, 5))
+def test_windows_hold_all_lines_in_order_and_none_is_too_large(lines, first):
+    found = list(windows(lines, [f"p{line}" for line in lines], first=first))
+    assert [line for window in found for line in window.lines] == lines
+    assert [p for window in found for p in window.prefixes] == [f"p{x}" for x in lines]
+    number = first
+    for window in found:
+        assert window.first == number
+        number += len(window.lines)
+        assert 1 <= len(window.lines) <= 3
+        assert len(window.lines) == 1 or sum(map(len, window.lines)) <= 11
+
+
+def test_windows_grow_from_a_small_one(monkeypatch):
+    monkeypatch.setattr(windows_module, "_MOST_LINES", 40)
+    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 1_000)
+    found = list(windows(["a"] * 100, smallest=2))
+    assert [len(window.lines) for window in found] == [2, 8, 32, 40, 18]
+    assert [window.first for window in found] == [0, 2, 10, 42, 82]
+
+
+def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
+    monkeypatch.setattr(windows_module, "_MOST_LINES", 10_000)
+    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 4_000_000)
+    config = DecodingConfig()
+    lengths = np.random.default_rng(3).integers(1, 120, 20_000)
+    sources = [[5] * length for length in lengths]
+
+    def shapes(parts, devices, row_growth):
+        return [
+            batch.source_BxS.shape
+            for part in parts
+            for batch in source_batches(
+                part, config, pad=0, eos=2, devices=devices, row_growth=row_growth
+            )
+        ]
+
+    for devices in (1, 8):
+        whole = shapes([sources], devices, 2)
+        found = windows(sources, smallest=max_batch_rows(config))
+        small = shapes([window.lines for window in found], devices, 1 << 30)
+        assert set(small) <= set(whole)
+        slots = [np.prod(some, axis=1).sum() for some in (whole, small)]
+        assert slots[1] < 1.1 * slots[0]
+
+
+def test_no_more_is_read_than_a_window():
+    endless = itertools.count()
+    found = windows(str(number) for number in endless)
+    assert next(found).lines == ["0", "1", "2"]
+    assert next(endless) == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "prefixes"), [(2, 1), (2, 3), (7, 6), (6, 7), (0, 1)]
+)
+def test_there_must_be_a_prefix_for_each_line(lines, prefixes):
+    with pytest.raises(
+        DataError, match="--prefixes must have as many lines as --input"
+    ):
+        list(windows(["a"] * lines, ["b"] * prefixes))
+
+
+def test_processes_that_read_the_same_go_on_side_by_side():
+    lines = ["a", "b", "c", "d"]
+    (first, second) = on_all(
+        lambda ps: list(shared_windows(ps, windows(lines), flag="--input=x")), count=2
+    )
+    assert first == second == list(windows(lines))
+
+
+@pytest.mark.parametrize("other", ["abcx", "abc", "abcde"])
+def test_what_differs_in_a_later_window_ends_both(other, capsys):
+    seen = [[], []]
+
+    def read(processes):
+        lines = ["abcd", other][processes.index]
+        name = f"--input={processes.index}.en"
+        for window in shared_windows(processes, windows(lines), flag=name):
+            seen[processes.index].append(window.lines)
+
+    found = on_all(read, count=2)
+    assert [type(error) for error in found] == [RemoteFailure] * 2
+    assert [error.code for error in found] == [65] * 2
+    # What they had alike was handed out.
+    assert seen[0] == seen[1]
+    assert seen[0][0] == ["a", "b", "c"]
+    said = capsys.readouterr().err
+    assert "--input=1.en must hold the same lines on every process: from line 4" in said
+
+
+def test_a_process_that_cannot_read_on_ends_both(capsys):
+    def torn():
+        yield from "abc"
+        raise DataError("--input=x.gz is broken gzip")
+
+    def read(processes):
+        lines = torn() if processes.index else iter("abcdef")
+        return list(shared_windows(processes, windows(lines), flag="--input=x.gz"))
+
+    found = on_all(read, count=2)
+    assert [getattr(error, "code", error) for error in found] == [65] * 2
+    assert capsys.readouterr().err == "error: --input=x.gz is broken gzip\n"

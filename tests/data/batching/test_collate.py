@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from t2t_jax.data.batching.collate import collate
+from t2t_jax.data.batching.planner import PlannedBatch
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
+from t2t_jax.types import BatchShard
+
+
+def hand_made(*pairs):
+    def side(sentences):
+        tokens = np.array([token for ids in sentences for token in ids], np.uint16)
+        return TokenSide(tokens, np.cumsum([0, *map(len, sentences)]))
+
+    sources, targets = zip(*pairs, strict=True)
+    return TokenCache(side(sources), side(targets), np.arange(len(pairs)), {})
+
+
+def test_a_packed_batch_as_drawn_by_hand():
+    cache = hand_made(
+        ([11, 2], [21, 22, 23, 2]), ([12, 13, 2], [24, 2]), ([14, 2], [2])
+    )
+    planned = PlannedBatch(
+        pairs=np.array([1, 0, 2]), rows=np.array([0, 0, 1]), shape=(2, 7)
+    )
+    batch = collate(cache, planned, row_multiple=3)
+    drawn = {
+        "source": [[12, 13, 2, 11, 2, 0, 0], [14, 2, 0, 0, 0, 0, 0], [0] * 7],
+        "source_segments": [[1, 1, 1, 2, 2, 0, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7],
+        "source_positions": [[0, 1, 2, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0, 0], [0] * 7],
+        "target_inputs": [[1, 24, 1, 21, 22, 23, 0], [1, 0, 0, 0, 0, 0, 0], [0] * 7],
+        "target_outputs": [[24, 2, 21, 22, 23, 2, 0], [2, 0, 0, 0, 0, 0, 0], [0] * 7],
+        "target_segments": [[1, 1, 2, 2, 2, 2, 0], [1, 0, 0, 0, 0, 0, 0], [0] * 7],
+        "target_positions": [[0, 1, 0, 1, 2, 3, 0], [0, 0, 0, 0, 0, 0, 0], [0] * 7],
+        "rows": [0, 1, 2],
+    }
+    for name, value in drawn.items():
+        assert getattr(batch, name).tolist() == value, name
+        assert getattr(batch, name).dtype == np.int32
+
+
+def test_a_batch_of_one_pair_a_row_as_drawn_by_hand():
+    cache = hand_made(([11, 2], [21, 2]), ([12, 13, 2], [24, 2]))
+    planned = PlannedBatch(pairs=np.array([1, 0]), rows=np.array([0, 1]), shape=(3, 3))
+    batch = collate(cache, planned)
+    assert batch.source.tolist() == [[12, 13, 2], [11, 2, 0], [0, 0, 0]]
+    assert batch.source_segments.tolist() == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
+    assert batch.target_inputs.tolist() == [[1, 24, 0], [1, 21, 0], [0, 0, 0]]
+
+
+def test_only_the_rows_that_are_wanted_are_made():
+    cache = hand_made(
+        ([11, 2], [21, 2]), ([12, 2], [22, 2]), ([13, 2], [23, 2]), ([14, 2], [24, 2])
+    )
+    planned = PlannedBatch(
+        pairs=np.array([3, 1, 0, 2]), rows=np.array([0, 1, 1, 2]), shape=(3, 4)
+    )
+    whole = collate(cache, planned, row_multiple=6)
+    for first, stop in ((0, 2), (1, 2), (2, 5), (4, 6)):
+        rows = slice(first, stop)
+        part = collate(cache, planned, row_multiple=6, rows=rows)
+        assert part.rows.tolist() == list(range(first, stop))
+        for mine, all_of_it in zip(part, whole, strict=True):
+            assert mine.tolist() == all_of_it[rows].tolist()
+
+
+def test_a_plan_that_does_not_fit_is_refused():
+    cache = hand_made(([11, 2], [21, 22, 2]), ([12, 2], [24, 25, 2]))
+    planned = PlannedBatch(pairs=np.array([0, 1]), rows=np.array([0, 1]), shape=(1, 7))
+    with pytest.raises(ValueError, match=r"shape=\(1, 7\) must have .* plan's 2 rows"):
+        collate(cache, planned)
+    together = planned._replace(rows=np.array([0, 0]), shape=(1, 5))
+    with pytest.raises(ValueError, match=r"shape=\(1, 5\) must hold .* up to 6"):
+        collate(cache, together)
+
+
+def test_unequal_shares_are_refused():
+    with pytest.raises(ValueError, match="rows=4 must be divisible by the 3"):
+        BatchShard(index=0, count=3).rows_of(4)

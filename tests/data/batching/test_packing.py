@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_jax.data.batching.packing import pack
+
+
+def test_pairs_need_room_on_both_sides():
+    source = np.array([4, 4, 1, 1])
+    target = np.array([1, 1, 4, 4])
+    # Two rows of 5 hold one pair of each kind, and never two of the same kind.
+    rows = pack(source, target, row_lengths=[5]).rows
+    assert sorted(rows[:2]) == [0, 1]
+    assert sorted(rows[2:]) == [0, 1]
+
+
+def test_the_longest_pairs_stand_alone_and_the_short_ones_fill():
+    lengths = np.array([7, 2, 5, 7, 1, 2])
+    #   row 0: 7 1    row 1: 7 .    row 2: 5 2    and one 2 too many
+    rows = pack(lengths, lengths, row_lengths=[8]).rows
+    assert rows[0] == 0
+    assert rows[3] == 1
+    assert rows[2] == 2
+    assert sorted(rows[[1, 5]]) == [-1, 2]
+    assert rows[4] in (0, 1)
+
+
+def test_no_pairs_need_no_rows():
+    for row_lengths in ([5], [5, 11]):
+        packed = pack(np.zeros(0, int), np.zeros(0, int), row_lengths=row_lengths)
+        assert packed.rows.tolist() == packed.row_lengths.tolist() == []
+
+
+def test_a_pair_longer_than_a_row_is_refused():
+    with pytest.raises(ValueError, match=r"A pair of 9 tokens .*row_length=8"):
+        pack(np.array([3, 2]), np.array([9, 2]), row_lengths=[4, 8])
+
+
+def test_a_pair_gets_a_longer_row_only_where_it_must_or_where_room_is_left():
+    lengths = np.array([5, 2, 3, 3, 8, 1])
+    packed = pack(lengths, lengths, row_lengths=[4, 8])
+    #   8: 8    8: 5 3    4: 3 1    and one 2 too many
+    assert packed.row_lengths.tolist() == [8, 8, 4]
+    long, alone = packed.rows[0], packed.rows[4]
+    assert packed.row_lengths[[long, alone]].tolist() == [8, 8]
+    assert sorted(packed.rows[[2, 3]]) == sorted([long, 2])
+    assert packed.rows[5] == 2
+    assert packed.rows[1] == -1
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 13), st.integers(1, 13)), min_size=1),
+    st.sampled_from([[13], [7, 14], [3, 6, 13], [1, 13]]),
+)
+def test_no_row_overflows_and_none_is_empty(pairs, row_lengths):
+    lengths_Px2 = np.array(pairs)
+    rows, of_rows = pack(lengths_Px2[:, 0], lengths_Px2[:, 1], row_lengths=row_lengths)
+    placed = rows >= 0
+    assert placed.any()
+    assert set(of_rows) <= set(row_lengths)
+    assert rows.max() + 1 == len(of_rows)
+    for side in (0, 1):
+        filled = np.bincount(rows[placed], lengths_Px2[placed, side])
+        assert (filled <= of_rows).all()
+        assert filled.min() >= 1

@@ -1,0 +1,228 @@
+import dataclasses
+import subprocess
+import sys
+import threading
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.batching import packed_batches
+from t2t_jax.data.batching.pipeline import eval_batches, find_batch, train_stream
+from t2t_jax.data.batching.planner import batch_shapes, plan_epoch
+from t2t_jax.data.config import DataConfig
+from t2t_jax.errors import DataError
+from t2t_jax.types import BatchShard, DataPosition
+
+CONFIG = DataConfig(tokens_per_batch=7 * 61, row_length=61, max_length=61)
+GROUPS = dataclasses.replace(CONFIG, layout="length_groups")
+HALVED = DataConfig(
+    tokens_per_batch=7 * 64, row_length=64, max_length=61, row_halvings=1
+)
+CONFIGS = pytest.mark.parametrize(
+    "config", [CONFIG, HALVED, GROUPS], ids=["packed", "halved", "length_groups"]
+)
+
+
+@pytest.fixture(autouse=True)
+def _small_windows(monkeypatch):
+    monkeypatch.setattr(packed_batches, "WINDOW_PAIRS", 53)
+
+
+def _batches_of_an_epoch(cache, config=CONFIG):
+    lengths = (cache.source_lengths, cache.target_lengths)
+    return len(list(plan_epoch(*lengths, config=config, seed=5, epoch=0)))
+
+
+def sentences_of(batch):
+    """Reads pairs out of a batch by segment, as (source, inputs, outputs)."""
+    for row in range(len(batch.rows)):
+        for segment in range(1, batch.target_segments[row].max() + 1):
+            source = batch.source[row][batch.source_segments[row] == segment]
+            here = batch.target_segments[row] == segment
+            inputs, outputs = batch.target_inputs[row], batch.target_outputs[row]
+            yield tuple(source), tuple(inputs[here]), tuple(outputs[here])
+
+
+def pairs_of(cache):
+    for pair in range(cache.num_pairs):
+        yield tuple(
+            tuple(side.tokens[side.offsets[pair] : side.offsets[pair + 1]].tolist())
+            for side in (cache.source, cache.target)
+        )
+
+
+def equal(one, other):
+    return all(np.array_equal(*arrays) for arrays in zip(one, other, strict=True))
+
+
+@CONFIGS
+def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
+    lengths = (cache.source_lengths, cache.target_lengths)
+    shapes = batch_shapes(config, lengths)
+    assert len(shapes) == 1 or config is not CONFIG
+    for multiple in (1, 5):
+        batches = list(eval_batches(cache, config, row_multiple=multiple))
+        assert {batch.source.shape for batch in batches} == {
+            (-(-rows // multiple) * multiple, length) for rows, length in shapes
+        }
+        found = [triple for batch in batches for triple in sentences_of(batch)]
+        assert sorted((source, outputs) for source, _, outputs in found) == sorted(
+            pairs_of(cache)
+        )
+        assert all(inputs == (1, *outputs[:-1]) for _, inputs, outputs in found)
+
+
+@CONFIGS
+def test_empty_rows_change_nothing_else(cache, config):
+    plain = eval_batches(cache, config)
+    extended = eval_batches(cache, config, row_multiple=11)
+    for one, other in zip(plain, extended, strict=True):
+        rows = len(one.rows)
+        assert equal(one, [array[:rows] for array in other])
+        assert not other.source[rows:].any()
+        assert not other.target_segments[rows:].any()
+        assert other.rows.tolist() == list(range(-(-rows // 11) * 11))
+
+
+@CONFIGS
+def test_the_shares_of_a_batch_make_up_the_whole(cache, config):
+    keys = {"seed": 5, "row_multiple": 6}
+    number = _batches_of_an_epoch(cache, config)
+    with train_stream(cache, config, **keys) as batches:
+        wholes = list(islice(batches, number))
+    parts = []
+    for index in range(3):
+        with train_stream(
+            cache, config, **keys, share=BatchShard(index=index, count=3)
+        ) as mine:
+            parts.append(list(islice(mine, number)))
+    for (position, whole), *shares in zip(wholes, *parts, strict=True):
+        assert all(after == position for after, _ in shares)
+        assert len({batch.source.shape for _, batch in shares}) == 1
+        columns = zip(*(batch for _, batch in shares), strict=True)
+        assert equal(whole, [np.concatenate(column) for column in columns])
+
+
+@CONFIGS
+def test_an_epoch_holds_every_pair_once_and_its_end_begins_the_next(cache, config):
+    number = _batches_of_an_epoch(cache, config)
+    with train_stream(cache, config, seed=5) as batches:
+        epoch = list(islice(batches, number))
+        after, _ = next(batches)
+    positions = [position for position, _ in epoch]
+    assert positions[:-1] == [DataPosition(0, done) for done in range(1, number)]
+    assert positions[-1] == DataPosition(1, 0)
+    assert after == DataPosition(1, 1)
+    found = [triple for _, batch in epoch for triple in sentences_of(batch)]
+    assert sorted((source, outputs) for source, _, outputs in found) == sorted(
+        pairs_of(cache)
+    )
+
+
+@CONFIGS
+def test_a_weight_of_2_shows_every_pair_twice_an_epoch(cache, config):
+    twice = dataclasses.replace(cache, weights=(2.0,))
+    found = []
+    with train_stream(twice, config, seed=5) as batches:
+        for position, batch in batches:
+            found += sentences_of(batch)
+            if position.epoch:
+                break
+    assert sorted((source, outputs) for source, _, outputs in found) == sorted(
+        [*pairs_of(cache), *pairs_of(cache)]
+    )
+
+
+@CONFIGS
+def test_a_resumed_stream_goes_on_with_the_same_batches(cache, config):
+    number = _batches_of_an_epoch(cache, config)
+    with train_stream(cache, config, seed=5) as batches:
+        uninterrupted = list(islice(batches, number + 3))
+    for done in (0, 3, number - 1, number, number + 1):
+        start = uninterrupted[done][0]
+        with train_stream(cache, config, seed=5, start=start) as batches:
+            for expected in uninterrupted[done + 1 :]:
+                position, batch = next(batches)
+                assert position == expected[0]
+                assert equal(batch, expected[1])
+
+
+def test_the_end_of_an_epoch_may_be_written_as_its_last_batch(cache):
+    start = DataPosition(0, _batches_of_an_epoch(cache))
+    with train_stream(cache, CONFIG, seed=5, start=start) as batches:
+        assert next(batches)[0] == DataPosition(1, 1)
+
+
+def test_epochs_and_seeds_differ(cache):
+    def first(seed, epoch):
+        start = DataPosition(epoch, 0)
+        with train_stream(cache, CONFIG, seed=seed, start=start) as batches:
+            return next(batches)[1]
+
+    assert equal(first(5, 0), first(5, 0))
+    assert not equal(first(5, 0), first(5, 1))
+    assert not equal(first(5, 0), first(6, 0))
+
+
+def test_a_plan_that_fails_is_told_to_the_consumer(cache):
+    narrow = DataConfig(tokens_per_batch=11, row_length=11, max_length=11)
+    longest = max(cache.source_lengths.max(), cache.target_lengths.max())
+    with train_stream(cache, narrow, seed=5) as batches:
+        with pytest.raises(ValueError, match=f"A pair of {longest} tokens must fit"):
+            next(batches)
+        assert list(batches) == []
+
+
+def test_a_position_past_the_epoch_is_told_to_the_consumer(cache):
+    start = DataPosition(0, 99)
+    with train_stream(cache, CONFIG, seed=5, start=start) as batches:
+        with pytest.raises(
+            DataError, match="after batch 99 of epoch 0, which has only"
+        ):
+            next(batches)
+        assert list(batches) == []
+
+
+def test_no_batch_shares_memory_with_another(cache):
+    with train_stream(cache, CONFIG, seed=5) as batches:
+        arrays = [array for _, batch in islice(batches, 3) for array in batch]
+    for number, array in enumerate(arrays):
+        assert not any(np.shares_memory(array, other) for other in arrays[:number])
+
+
+def test_a_stream_leaves_no_thread_behind(cache):
+    before = threading.active_count()
+    with train_stream(cache, CONFIG, seed=5) as batches:
+        next(batches)
+    assert threading.active_count() == before
+
+
+def test_data_need_no_jax():
+    program = (
+        "import sys\n"
+        "from t2t_jax.data.batching import pipeline\n"
+        "from t2t_jax.data.corpora import open\n"
+        "from t2t_jax.data.phrasebook import corpus\n"
+        "from t2t_jax.data.vocabulary import vocabulary\n"
+        "sys.exit('jax' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@CONFIGS
+def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
+    place, places = DataPosition(0, 0), []
+    with train_stream(cache, config, seed=5) as batches:
+        for after, batch in islice(batches, 2 * _batches_of_an_epoch(cache, config)):
+            places.append((place, sorted(pair[0] for pair in sentences_of(batch))))
+            place = after
+    pairs = list(pairs_of(cache))
+    for first in (0, 3):
+        for ahead, (expected, sources) in enumerate(places[first:]):
+            found, planned = find_batch(
+                cache, config, seed=5, start=places[first][0], ahead=ahead
+            )
+            assert found == expected
+            assert sorted(pairs[pair][0] for pair in planned.pairs) == sources
+    assert places[-1][0].epoch == 1

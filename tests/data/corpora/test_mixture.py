@@ -1,0 +1,98 @@
+import pytest
+
+from t2t_jax.data.corpora.mixture import PairLocation, locate_pair
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.errors import DataError
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Writes two files of columns and returns how they are named together."""
+
+    def write(first: bytes, second: bytes, weight: str = "") -> str:
+        for name, text in (("a", first), ("b", second)):
+            (tmp_path / name).write_bytes(text)
+        return f"tsv:{tmp_path}/a++{weight}tsv:{tmp_path}/b"
+
+    return write
+
+
+def test_what_is_wrong_with_the_text_of_all_parts_comes_together(two):
+    pairs = iter(open_corpus(two(b"one\teins\nalone\n", b"two\tzwei\n\0\n")))
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(DataError) as caught:
+        next(pairs)
+    first, second = caught.value.problems
+    assert "a:2: has 1 of the 2 columns" in first
+    assert "b:2: holds a NUL byte" in second
+
+
+def test_problems_that_are_not_listed_are_counted(two):
+    # Each line has another number of columns, and so a message of its own.
+    lines = [b"\t".join([b"x"] * n) + b"\n" for n in range(1, 24)]
+    spec = two(b"".join(lines), b"".join(lines)).replace("++", "#30,29++") + "#30,29"
+    corpus = open_corpus(spec)
+    with pytest.raises(DataError) as caught:
+        list(corpus)
+    assert len(caught.value.problems) == 20
+    assert caught.value.unlisted == 26
+
+
+def test_the_fingerprint_is_of_the_pairs_and_their_order_and_of_no_weight(two):
+    def fingerprint(*written):
+        return open_corpus(two(*written)).fingerprint()
+
+    one = fingerprint(b"a\tb\n", b"c\td\n")
+    assert fingerprint(b"a\tb\n", b"c\td\n", "2.5*") == one
+    assert fingerprint(b"c\td\n", b"a\tb\n") != one
+    assert fingerprint(b"a\tb\n", b"c\te\n") != one
+
+
+def test_a_slice_is_of_one_part_of_a_mixture(two):
+    spec = two(b"a\tb\nc\td\n", b"e\tf\ng\th\n")
+    corpus = open_corpus(f"{spec}[1:]")
+    assert list(corpus) == [("a", "b"), ("c", "d"), ("g", "h")]
+    assert corpus.num_pairs() == 3
+
+
+def test_a_slice_of_several_files_goes_over_all_of_them(two):
+    first, second = two(b"a\tb\nc\td\n", b"e\tf\n").split("++tsv:")
+    corpus = open_corpus(f"{first}+{second}[1:]")
+    assert list(corpus) == [("c", "d"), ("e", "f")]
+
+
+def test_a_slice_that_begins_after_the_end_says_how_long_the_corpus_is():
+    corpus = open_corpus("phrasebook:dev:7[9:]")
+    assert corpus.num_pairs() == 0
+    with pytest.raises(DataError, match="begins after the last of 7 pairs"):
+        list(corpus)
+
+
+@pytest.mark.parametrize("part", ["[:3]", "[1:3]", "[2:]"])
+def test_a_slice_tells_that_the_sides_of_its_whole_are_not_equally_long(tmp_path, part):
+    (tmp_path / "a").write_text("s\n" * 7)
+    (tmp_path / "b").write_text("t\n" * 5)
+    pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b{part}")
+    with pytest.raises(DataError, match=r"a has 7 lines and .*b has 5"):
+        list(pairs)
+
+
+def test_a_slice_ends_where_it_is_to_though_all_is_read(tmp_path):
+    (tmp_path / "a").write_text("one\teins\ntwo\tzwei\nalone\n")
+    pairs = iter(open_corpus(f"tsv:{tmp_path}/a[:1]"))
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(DataError, match="a:3: has 1 of the 2 columns"):
+        next(pairs)
+
+
+def test_a_pair_of_slices_of_slices_is_found_in_its_file(tmp_path):
+    for name, count in (("a", 3), ("b", 5)):
+        (tmp_path / name).write_text("x\ty\n" * count)
+    a, b = (f"tsv:{tmp_path}/{name}" for name in "ab")
+    corpus = open_corpus(f"tsv:{tmp_path}/a+{tmp_path}/b[1:7][1:]")
+    places = [locate_pair(corpus, number) for number in range(1, 6)]
+    assert places == [
+        PairLocation(a, 3),
+        *(PairLocation(b, line) for line in range(1, 5)),
+    ]
+    assert locate_pair(open_corpus("phrasebook:dev:7"), 5) == ("phrasebook:dev:7", 5)

@@ -1,0 +1,196 @@
+import re
+
+import pytest
+
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora.open import open_corpus, parts_of, train_and_dev
+from t2t_jax.errors import ConfigError, InputMissingError
+
+
+def _numbered(tmp_path, count):
+    (tmp_path / "a").write_text("".join(f"s{n}\n" for n in range(count)))
+    (tmp_path / "b").write_text("".join(f"t{n}\n" for n in range(count)))
+    return f"text:{tmp_path}/a,{tmp_path}/b"
+
+
+@pytest.mark.parametrize("spec", ["", "news.en,news.de", "texts:a,b", "2*a,b"])
+def test_an_unknown_prefix_lists_the_known_ones(spec):
+    message = (
+        r"data\.dev=.* must begin with one of phrasebook:, text:, tfds:, tsv:\. "
+        r"Change config\."
+    )
+    with pytest.raises(ConfigError, match=message):
+        open_corpus(spec, key="data.dev")
+
+
+@pytest.mark.parametrize("rest", ["", "train", "train:", "train:0", "train:-1", "x:7"])
+def test_a_phrasebook_names_split_and_count(rest):
+    with pytest.raises(
+        ConfigError, match=r"must be phrasebook:SPLIT:COUNT.*train, dev"
+    ):
+        open_corpus(f"phrasebook:{rest}")
+
+
+def test_the_phrasebook_gives_what_it_is_asked_for():
+    corpus = open_corpus("phrasebook:dev:13")
+    pairs = list(corpus)
+    assert len(set(pairs)) == corpus.num_pairs() == 13
+    assert list(corpus) == pairs
+    others = {
+        open_corpus(f"phrasebook:{rest}").fingerprint()
+        for rest in ("dev:14", "train:13")
+    }
+    assert len(others | {corpus.fingerprint()}) == 3
+
+
+# As they were when corpora came without weights; a run that began then goes on.
+@pytest.mark.parametrize(
+    ("part", "fingerprint"),
+    [
+        ("", "9813ade1e3c73266a2f464d6e00e92110d3764d4f2ec5c610a268bde64ebbb4a"),
+        ("[1:]", "75f0649b4cbb5de1405ac1a36d08d81a0e6efba94756c281ad61bfeaa231ad20"),
+        ("[:2]", "aa255d659bbaf28d4b2e9987ec36a9d1dae79e88802a915e55ca2b2472abccca"),
+    ],
+)
+def test_fingerprints_stay_what_they_were(tmp_path, part, fingerprint):
+    (tmp_path / "a").write_bytes(b"one\ntwo\nthree\n")
+    (tmp_path / "b").write_bytes(b"eins\nzwei\ndrei\n")
+    corpus = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b{part}")
+    assert corpus.fingerprint() == fingerprint
+
+
+def test_slices_share_a_corpus_out_without_loss(tmp_path):
+    whole = _numbered(tmp_path, 7)
+    dev, train = open_corpus(f"{whole}[:3]"), open_corpus(f"{whole}[3:]")
+    assert [source for source, _ in dev] == ["s0", "s1", "s2"]
+    assert [*dev, *train] == list(open_corpus(whole))
+    assert list(open_corpus(f"{whole}[2:4]")) == [("s2", "t2"), ("s3", "t3")]
+    prints = {c.fingerprint() for c in (dev, train, open_corpus(whole))}
+    assert len(prints) == 3
+
+
+def test_hundredths_are_of_the_pairs_that_there_are(tmp_path):
+    whole = _numbered(tmp_path, 17)
+    dev, train = open_corpus(f"{whole}[:30%]"), open_corpus(f"{whole}[30%:]")
+    assert dev.num_pairs() == 5  # of 5.1
+    assert [*dev, *train] == list(open_corpus(whole))
+    assert dev.fingerprint() == open_corpus(f"{whole}[:5]").fingerprint()
+    assert open_corpus("phrasebook:dev:700[1%:12]").num_pairs() == 5
+
+
+@pytest.mark.parametrize("part", ["[5:5]", "[50%:50%]", "[:1%]"])
+def test_an_empty_slice_is_refused(part):
+    with pytest.raises(ConfigError, match="empty slice"):
+        open_corpus(f"phrasebook:dev:7{part}")
+
+
+def test_several_corpora_have_weights_of_their_own(tmp_path):
+    (tmp_path / "c.tsv").write_text("one\teins\n")
+    names = [
+        _numbered(tmp_path, 3),
+        f"tsv:{tmp_path}/c.tsv",
+        "phrasebook:dev:7[:2]",
+    ]
+    corpus = open_corpus(f"{names[0]}++2*{names[1]}++0.5*{names[2]}")
+    assert [(p.corpus.spec, p.weight) for p in parts_of(corpus)] == [
+        (names[0], 1.0),
+        (names[1], 2.0),
+        (names[2], 0.5),
+    ]
+    assert list(corpus) == [pair for name in names for pair in open_corpus(name)]
+    assert corpus.num_pairs() == 6
+
+
+def test_a_weight_is_that_of_each_of_several_files(tmp_path):
+    for name in "abcd":
+        (tmp_path / name).write_text("x\n")
+    names = f"{tmp_path}/a+{tmp_path}/b,{tmp_path}/c+{tmp_path}/d"
+    corpus = open_corpus(f"phrasebook:dev:3++3*text:{names}")
+    assert [part.weight for part in parts_of(corpus)] == [1.0, 3.0, 3.0]
+
+
+def test_a_weight_of_one_is_no_weight():
+    corpus = open_corpus("1*phrasebook:dev:3")
+    assert corpus == open_corpus("phrasebook:dev:3")
+    assert parts_of(corpus) == ((corpus, 1.0),)
+
+
+@pytest.mark.parametrize("weight", ["0.001", "0.5", "7", "1000"])
+def test_a_weight_may_be_from_a_thousandth_to_a_thousand(weight):
+    corpus = open_corpus(f"{weight}*phrasebook:dev:3")
+    assert [part.weight for part in parts_of(corpus)] == [float(weight)]
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        "0",
+        "0.0009",
+        "1000.5",
+        "9" * 400,
+        "-1",
+        "-2",
+        ".5",
+        "+2",
+        "1e+3",
+        "x",
+        "",
+        "2*3",
+    ],
+)
+def test_a_weight_that_is_none_is_told_what_a_weight_is(weight):
+    name = f"{weight}*phrasebook:train:5"
+    message = (
+        rf"^data\.dev: '{re.escape(name)}' must be prefixed by a weight from 0\.001 to "
+        r"1000 and \*, such as 0\.5\*phrasebook:train:5\. Change config\.data\.dev\.$"
+    )
+    for spec in (name, f"phrasebook:dev:3++{name}", f"{name}++phrasebook:dev:3"):
+        with pytest.raises(ConfigError, match=message):
+            open_corpus(spec, key="data.dev")
+
+
+def test_a_weight_without_its_star_is_no_part_of_the_corpus_before():
+    with pytest.raises(ConfigError, match="'2phrasebook:dev:5' must begin with one of"):
+        open_corpus("phrasebook:dev:3++2phrasebook:dev:5")
+
+
+def test_what_is_wrong_with_several_corpora_comes_together(tmp_path):
+    with pytest.raises(InputMissingError) as caught:
+        open_corpus(f"tsv:{tmp_path}/a++phrasebook:dev:3++tsv:{tmp_path}/b")
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        f"{tmp_path}/a",
+        f"{tmp_path}/b",
+    ]
+
+
+def test_corpora_are_joined_where_a_name_begins_and_nowhere_else(tmp_path):
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    (folder / "a").write_text("one\n")
+    (folder / "b").write_text("eins\n")
+    corpus = open_corpus(f"text:{folder}/a,{folder}/b++phrasebook:dev:3")
+    assert [part.corpus.num_pairs() for part in parts_of(corpus)] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        ("text:a,b", ("text:a,b[5:]", "text:a,b[:5]")),
+        ("2*text:a,b++tsv:c", ("2*text:a,b[5:]++tsv:c", "text:a,b[:5]")),
+        ("text:a+b,c+d", ("text:a+b,c+d[5:]", "text:a+b,c+d[:5]")),
+    ],
+)
+def test_development_pairs_are_cut_from_the_first_corpus(train, expected):
+    assert train_and_dev(DataConfig(train=train, dev_pairs=5)) == expected
+
+
+def test_a_development_corpus_that_is_named_leaves_the_training_corpus_complete():
+    config = DataConfig(train="text:a,b", dev="text:c,d", dev_pairs=5)
+    assert train_and_dev(config) == ("text:a,b", "text:c,d")
+    assert train_and_dev(DataConfig(train="text:a,b")) == ("text:a,b", "")
+
+
+@pytest.mark.parametrize("train", ["text:a,b[9:]", "tfds:x/y:train:a-b"])
+def test_nothing_can_be_held_out_of_a_slice_or_a_set_of_tfds(train):
+    with pytest.raises(ConfigError, match=r"Cannot hold data\.dev_pairs=5 out of"):
+        train_and_dev(DataConfig(train=train, dev_pairs=5))

@@ -1,0 +1,207 @@
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.data.corpora.open import open_corpus, parts_of
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
+
+
+def _count(corpus):
+    return sum(1 for _ in corpus)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file, packed where its name says so, and returns its path."""
+
+    def write(name: str, text: bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return path
+
+    return write
+
+
+def test_a_corpus_can_be_read_again_and_again(text_corpus):
+    corpus = text_corpus(b"one\r\ntwo\r\nthree", "eins\nzw\u2028ei\n\n".encode())
+    pairs = [("one", "eins"), ("two", "zw\u2028ei"), ("three", "")]
+    assert list(corpus) == pairs
+    assert list(corpus) == pairs
+    assert corpus.num_pairs() == _count(corpus) == 3
+
+
+def test_gzipped_sides_read_like_plain_ones(text_corpus):
+    sides = (gzip.compress(b"one\ntwo\n"), gzip.compress(b"eins\nzwei\n"))
+    corpus = text_corpus(*sides, suffix=".gz")
+    assert list(corpus) == [("one", "eins"), ("two", "zwei")]
+    assert corpus.num_pairs() == 2
+
+
+def test_the_fingerprint_is_of_the_content_and_its_sides(text_corpus):
+    fingerprint = text_corpus(b"one\n", b"eins\n").fingerprint()
+    assert text_corpus(b"one\n", b"eins\n", suffix=".txt").fingerprint() == fingerprint
+    assert text_corpus(b"eins\n", b"one\n").fingerprint() != fingerprint
+    assert text_corpus(b"one\n", b"zwei\n").fingerprint() != fingerprint
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_unequal_sides_are_told_with_both_counts(text_corpus, order):
+    sides = (b"1\n2\n3\n", b"1\n" * 5)
+    corpus = text_corpus(sides[order[0]], sides[order[1]])
+    counts = [(3, 5)[side] for side in order]
+    message = f"has {counts[0]} lines and .* has {counts[1]}: "
+    for read in (_count, lambda corpus: corpus.num_pairs()):
+        with pytest.raises(DataError, match=message):
+            read(corpus)
+
+
+def test_empty_files_are_told(text_corpus):
+    with pytest.raises(DataError, match=r"source and .*target are empty\."):
+        _count(text_corpus(b"", b""))
+
+
+def test_problems_of_both_sides_come_together(text_corpus):
+    corpus = text_corpus(b"a\n\xff\nc\nd\n", b"a\nb\n\0\n")
+    with pytest.raises(DataError) as caught:
+        _count(corpus)
+    first, second, third = caught.value.problems
+    assert "source:2: invalid UTF-8" in first
+    assert "target:3: holds a NUL byte" in second
+    assert "has 4 lines" in third
+    assert "has 3" in third
+
+
+def test_nothing_is_yielded_after_a_broken_line(text_corpus):
+    corpus = iter(text_corpus(b"a\n\xff\nc\n", b"a\nb\nc\n"))
+    assert next(corpus) == ("a", "a")
+    with pytest.raises(DataError):
+        next(corpus)
+
+
+def test_a_broken_gzip_is_not_told_as_unequal_sides(text_corpus):
+    whole = gzip.compress(os.urandom(999).hex().encode() + b"\n")
+    corpus = text_corpus(whole[:99], gzip.compress(b"a\nb\n"), suffix=".gz")
+    with pytest.raises(DataError) as caught:
+        _count(corpus)
+    (problem,) = caught.value.problems
+    assert "broken gzip" in problem
+
+
+def test_all_missing_files_are_told_on_opening(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputMissingError) as caught:
+        open_corpus(f"text:{tmp_path}/absent,{tmp_path}/folder")
+    first, second = caught.value.problems
+    assert "absent: no such file" in first
+    assert "folder: must be a file" in second
+
+
+def test_home_and_variables_are_expanded(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("BITEXT", "europarl")
+    write("europarl.en", b"one\n")
+    write("europarl.de", b"eins\n")
+    write("europarl.tsv", b"two\tzwei\n")
+    corpus = open_corpus("text:~/$BITEXT.en,$HOME/${BITEXT}.de")
+    assert list(corpus) == [("one", "eins")]
+    assert list(open_corpus("tsv:~/$BITEXT.tsv")) == [("two", "zwei")]
+
+
+def test_an_unset_variable_is_named(monkeypatch):
+    monkeypatch.delenv("BITEXT", raising=False)
+    with pytest.raises(ConfigError, match="variable BITEXT, which is not set"):
+        open_corpus("text:$BITEXT/a,b")
+
+
+@pytest.mark.parametrize("spec", ["text:", "text:a", "text:a,", "text:a,b,c"])
+def test_a_text_corpus_names_two_files(spec):
+    with pytest.raises(ConfigError, match="must name two files"):
+        open_corpus(spec)
+
+
+def test_several_files_are_aligned_two_by_two(write):
+    a, b = write("a.en", b"one\ntwo\n"), write("b.en.gz", b"three\n")
+    c, d = write("a.de", b"eins\nzwei\n"), write("b.de", b"drei\n")
+    corpus = open_corpus(f"text:{a}+{b},{c}+{d}")
+    assert list(corpus) == [("one", "eins"), ("two", "zwei"), ("three", "drei")]
+    assert [part.corpus.spec for part in parts_of(corpus)] == [
+        f"text:{a},{c}",
+        f"text:{b},{d}",
+    ]
+    # In sum there are as many lines on both sides, and yet they are not aligned.
+    with pytest.raises(DataError, match=r"a\.en has 2 lines and .*b\.de has 1: "):
+        _count(open_corpus(f"text:{a}+{b},{d}+{c}"))
+
+
+def test_as_many_files_must_be_named_on_both_sides():
+    with pytest.raises(ConfigError, match="names 2 and 1"):
+        open_corpus("text:a+b,c")
+    with pytest.raises(ConfigError, match=r"before and after every \+"):
+        open_corpus("text:a+,c+d")
+
+
+def test_a_file_with_a_plus_in_its_name_is_one_file(write):
+    a, b = write("c++/a.en", b"one\n"), write("c++/a.de", b"eins\n")
+    corpus = open_corpus(f"text:{a},{b}")
+    assert list(corpus) == [("one", "eins")]
+    assert len(parts_of(corpus)) == 1
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz"])
+def test_the_columns_of_a_line_are_its_sides(write, name):
+    path = write(name, b"one\teins\tun\r\ntwo\tzwei\tdeux")
+    corpus = open_corpus(f"tsv:{path}")
+    assert list(corpus) == [("one", "eins"), ("two", "zwei")]
+    assert corpus.num_pairs() == 2
+    chosen = open_corpus(f"tsv:{path}#3,1")
+    assert list(chosen) == [("un", "one"), ("deux", "two")]
+    assert chosen.fingerprint() != corpus.fingerprint()
+
+
+def test_lines_of_too_few_columns_are_listed(write):
+    path = write("pairs.tsv", b"one\teins\nalone\n\ntwo\tzwei\n\xff\t\n")
+    pairs = iter(open_corpus(f"tsv:{path}"))
+    assert next(pairs) == ("one", "eins")
+    with pytest.raises(DataError) as caught:
+        next(pairs)
+    columns, invalid = caught.value.problems
+    assert "pairs.tsv:2: has 1 of the 2 columns" in columns
+    assert "the same fault in 1 more line (3)." in columns
+    assert "pairs.tsv:5: invalid UTF-8" in invalid
+
+
+def test_several_files_of_columns_are_read_one_after_the_other(write):
+    a, b = write("a.tsv", b"one\teins\n"), write("b.tsv", b"two\tzwei\n")
+    corpus = open_corpus(f"tsv:{a}+{b}#2,1")
+    assert list(corpus) == [("eins", "one"), ("zwei", "two")]
+    assert corpus.num_pairs() == 2
+
+
+def test_an_empty_file_of_columns_is_told(write):
+    with pytest.raises(DataError, match=r"pairs\.tsv is empty\."):
+        _count(open_corpus(f"tsv:{write('pairs.tsv', b'')}"))
+
+
+@pytest.mark.parametrize("spec", ["tsv:", "tsv:#1,2", "tsv:a#2,2"])
+def test_a_file_of_columns_and_two_of_them_are_named(spec):
+    with pytest.raises(ConfigError, match="must be tsv:FILE"):
+        open_corpus(spec)
+
+
+def test_real_bitext_is_aligned():
+    folder = os.environ.get("T2T_JAX_TEST_DATA")
+    if not folder:
+        pytest.skip("T2T_JAX_TEST_DATA does not name a folder of real text")
+    english = sorted(Path(folder, "multi30k").glob("train*.en*"))
+    german = sorted(Path(folder, "multi30k").glob("train*.de*"))
+    corpus = open_corpus(f"text:{english[0]},{german[0]}")
+    assert _count(corpus) == corpus.num_pairs() == 29_000
+
+
+@pytest.mark.parametrize("spec", ["text:~no-such-user/a,b", "tsv:~no-such-user/a"])
+def test_the_home_of_nobody_is_named(spec):
+    with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user has no home"):
+        open_corpus(spec)

@@ -1,0 +1,232 @@
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.data.corpora.open import open_corpus, parts_of
+from t2t_jax.data.corpora.pair_counts import count_pairs
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from tests.data.tfds_sets import write_wmt14
+
+GERMAN = [(f"Satz {number}", f"sentence {number}") for number in range(101)]
+STRANGE = [("ä\nö\r\nü", "NUL\0byte"), ("a\rb\u2028c", ""), ("\n", "x")]
+NAME = "tfds:wmt14_translate/de-en"
+FEATURES = "tensorflow_datasets.core.features"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A directory of TFDS with 101 pairs to train on and 3 strange ones."""
+    home = tmp_path_factory.mktemp("tfds")
+    write_wmt14(home, {"train": GERMAN, "validation": STRANGE})
+    return home
+
+
+@pytest.fixture(autouse=True)
+def home(prepared, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(prepared))
+    return prepared
+
+
+@pytest.fixture
+def copied(prepared, tmp_path, monkeypatch):
+    """A copy to do harm to: the directory of the set's version."""
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "copy"))
+    shutil.copytree(prepared, tmp_path / "copy")
+    return tmp_path / "copy" / "wmt14_translate" / "de-en" / "1.0.0"
+
+
+def test_a_split_is_read_in_either_direction_and_again():
+    corpus = open_corpus(f"{NAME}:train:de-en")
+    assert sorted(corpus) == sorted(GERMAN)
+    assert list(corpus) == list(corpus)
+    assert corpus.num_pairs() == 101
+    turned = open_corpus(f"{NAME}:train:en-de")
+    assert [(german, english) for english, german in turned] == list(corpus)
+    assert turned.fingerprint() != corpus.fingerprint()
+
+
+def test_without_a_direction_it_is_that_of_the_set():
+    corpus, named = open_corpus(f"{NAME}:train"), open_corpus(f"{NAME}:train:de-en")
+    assert list(corpus) == list(named)
+    assert corpus.fingerprint() == named.fingerprint()
+
+
+def test_slices_and_sums_are_those_of_tfds():
+    whole = list(open_corpus(f"{NAME}:train:en-de"))
+    first = open_corpus(f"{NAME}:train[:10%]:en-de")
+    assert list(first) == whole[:10]
+    assert first.num_pairs() == 10
+    assert list(open_corpus(f"{NAME}:train[-7:]:en-de")) == whole[-7:]
+    ends = open_corpus(f"{NAME}:train[:2]+train[99:]:en-de")
+    assert list(ends) == [*whole[:2], *whole[99:]]
+    assert [source for source, _ in open_corpus(f"{NAME}:train[:3]")] == [
+        german for _, german in whole[:3]
+    ]
+
+
+def test_the_fingerprint_is_of_what_is_read_and_not_of_how_it_is_named():
+    prints = {
+        part: open_corpus(f"{NAME}:{part}:en-de").fingerprint()
+        for part in ("train", "train[:10]", "train[10:]", "validation")
+    }
+    assert len(set(prints.values())) == 4
+    for part in ("train[:10%]", "train[0:10]"):
+        again = open_corpus(f"{NAME}:{part}:en-de")
+        assert again.fingerprint() == prints["train[:10]"]
+
+
+def test_other_text_of_the_same_size_has_another_fingerprint(tmp_path, monkeypatch):
+    before = open_corpus(f"{NAME}:train").fingerprint()
+    other = [(german.replace("Satz", "Wort"), english) for german, english in GERMAN]
+    write_wmt14(tmp_path, {"train": other, "validation": STRANGE})
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    assert open_corpus(f"{NAME}:train").fingerprint() != before
+
+
+def test_a_pair_is_two_lines_whatever_is_in_it():
+    pairs = set(open_corpus(f"{NAME}:validation:de-en"))
+    assert pairs == {("ä ö ü", "NUL byte"), ("a\rb\u2028c", ""), (" ", "x")}
+
+
+def test_a_set_is_part_of_a_mixture():
+    corpus = open_corpus(f"{NAME}:train:en-de++2*{NAME}:validation:en-de")
+    assert [part.weight for part in parts_of(corpus)] == [1.0, 2.0]
+    assert corpus.num_pairs() == sum(1 for _ in corpus) == 104
+
+
+def test_the_newest_version_is_read_unless_one_is_named(copied):
+    for version in ("1.0.1", "1.0.10", "1.0.9", "incomplete.1.1.0"):
+        shutil.copytree(copied, copied.with_name(version))
+    assert open_corpus(f"{NAME}:train").directory.name == "1.0.10"
+    assert open_corpus(f"{NAME}/1.0.9:train").directory.name == "1.0.9"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["", "wmt14_translate/de-en", "wmt14_translate/de-en:", "A/b:train", "a:t[:1%"],
+)
+def test_set_and_split_must_be_named(rest):
+    with pytest.raises(ConfigError, match="must be tfds:NAME/CONFIG:SPLIT:SOURCE"):
+        open_corpus(f"tfds:{rest}")
+
+
+def test_a_slice_belongs_to_the_split():
+    with pytest.raises(ConfigError, match="a slice belongs to the split"):
+        open_corpus(f"{NAME}:train:en-de[:7]")
+
+
+@pytest.mark.parametrize(
+    "split", ["test", "train[:1%]+test", "train[1:x]", "train[101:]"]
+)
+def test_a_split_that_is_not_there_lists_those_that_are(split):
+    message = r"the set has train \(101 examples\), validation \(3 examples\)"
+    with pytest.raises(ConfigError, match=message):
+        open_corpus(f"{NAME}:{split}")
+
+
+def test_a_direction_that_is_not_there_lists_those_that_are():
+    with pytest.raises(ConfigError, match="must end in one of :de-en, :en-de"):
+        open_corpus(f"{NAME}:train:en-fr")
+
+
+def test_a_set_of_other_features_lists_them(copied):
+    text = {"pythonClassName": f"{FEATURES}.text_feature.Text", "text": {}}
+    label = {
+        "pythonClassName": f"{FEATURES}.class_label_feature.ClassLabel",
+        "classLabel": {"numClasses": "2"},
+    }
+    together = {
+        "pythonClassName": f"{FEATURES}.features_dict.FeaturesDict",
+        "featuresDict": {"features": {"text": text, "label": label}},
+    }
+    (copied / "features.json").write_text(json.dumps(together))
+    message = r"must be a translation set.*has label: ClassLabel.*text: Text"
+    with pytest.raises(ConfigError, match=message):
+        open_corpus(f"{NAME}:train")
+
+
+def test_a_set_for_tensorflow_alone_says_how_to_convert_it(copied):
+    path = copied / "dataset_info.json"
+    path.write_text(path.read_text().replace('"array_record"', '"tfrecord"'))
+    with pytest.raises(DataError, match="convert_format --out_file_format=array_"):
+        open_corpus(f"{NAME}:train")
+
+
+@pytest.mark.parametrize("name", ["dataset_info.json", "features.json"])
+def test_a_damaged_set_is_named(copied, name):
+    (copied / name).write_text("{")
+    with pytest.raises(DataError, match="is not what TFDS has written"):
+        open_corpus(f"{NAME}:train")
+
+
+def test_a_lost_file_is_named(copied):
+    for path in copied.glob("*-train*"):
+        path.unlink()
+    with pytest.raises(DataError, match="1 of 1 files are lost, such as wmt14_tr"):
+        open_corpus(f"{NAME}:train")
+
+
+def _cut_short(records: bytes) -> bytes:
+    return records[: len(records) // 2]
+
+
+def _too_short(records: bytes) -> bytes:
+    return records[:7]
+
+
+def _flipped(records: bytes) -> bytes:
+    place = records.index(b"sentence")
+    return records[:place] + bytes([records[place] ^ 1]) + records[place + 1 :]
+
+
+@pytest.mark.parametrize("harm", [_cut_short, _too_short, _flipped])
+def test_a_damaged_file_of_records_is_told_by_all_who_read_it(copied, harm):
+    (path,) = copied.glob("*-train*")
+    path.write_bytes(harm(path.read_bytes()))
+    corpus = open_corpus(f"{NAME}:train")
+    message = (
+        rf"^{re.escape(str(copied))}: a file of records is damaged \(.+\)\. Remove the "
+        r"directory, to have the set prepared again\.$"
+    )
+    for read in (list, type(corpus).fingerprint):
+        with pytest.raises(DataError, match=message):
+            read(corpus)
+
+
+def test_the_home_of_nobody_is_no_place_for_sets(monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", "~no-such-user/sets")
+    with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user/sets, which"):
+        open_corpus(f"{NAME}:train")
+
+
+def test_a_set_that_is_not_there_is_not_prepared_unasked(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
+    with pytest.raises(
+        InputMissingError, match=r"no prepared set.*Training and preparing download"
+    ):
+        open_corpus(f"{NAME}:train")
+    found = count_pairs(f"{NAME}:train", key="data.train")
+    assert found.pairs is None
+    assert "no prepared set of TFDS" in found.note
+    assert not (tmp_path / "none").exists()
+
+
+def test_neither_tensorflow_nor_jax_is_imported_and_tfds_only_where_it_is_named():
+    code = (
+        "import sys; from t2t_jax.data.corpora.open import open_corpus\n"
+        "list(open_corpus('phrasebook:dev:3'))\n"
+        "assert 'tensorflow_datasets' not in sys.modules\n"
+        f"corpus = open_corpus('{NAME}:train')\n"
+        "print(len(list(corpus)), corpus.fingerprint())\n"
+        "assert not {'tensorflow', 'jax'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    fingerprint = open_corpus(f"{NAME}:train").fingerprint()
+    assert done.stdout == f"101 {fingerprint}\n"

@@ -1,0 +1,207 @@
+import hashlib
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.data.files import file_digests
+from t2t_jax.data.files.file_digests import cached_fact, digest
+
+ONE, TWO = b"one\n" * 300_000, b"two\n" * 300_000
+
+
+@pytest.fixture
+def memory(cache_home):
+    return cache_home / "t2t_jax" / "file_facts.json"
+
+
+@pytest.fixture
+def settle(monkeypatch):
+    """Lets so many seconds pass since whatever was written so far."""
+    real, ahead = time.time_ns, [0]
+    monkeypatch.setattr(time, "time_ns", lambda: real() + ahead[0])
+
+    def settle(seconds: float) -> None:
+        ahead[0] += int(seconds * 1e9)
+
+    return settle
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """Lists the files that are read for their digest."""
+    read, plain = [], hashlib.file_digest
+
+    def counted(file, name):
+        read.append(Path(file.name).name)
+        return plain(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    return read
+
+
+@pytest.fixture
+def text(tmp_path, settle):
+    """A file of a megabyte and more, written a while ago."""
+    path = tmp_path / "a.en"
+    path.write_bytes(ONE)
+    settle(3)
+    return path
+
+
+def test_a_file_is_read_for_its_digest_once_in_all_starts(text, readings, memory):
+    assert digest(text) == digest(text) == hashlib.sha256(ONE).digest()
+    assert readings == ["a.en"]
+    assert memory.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_written_over_is_read_again(text, readings, settle):
+    digest(text)
+    text.write_bytes(TWO)
+    settle(3)
+    assert digest(text) == digest(text) == hashlib.sha256(TWO).digest()
+    assert readings == ["a.en"] * 2
+
+
+def test_as_many_bytes_with_the_old_time_are_read_again(text, readings, settle):
+    digest(text)
+    before = text.stat()
+    with text.open("r+b") as file:  # the same inode
+        file.write(TWO)
+    os.utime(text, ns=(before.st_atime_ns, before.st_mtime_ns))
+    now = text.stat()
+    for what in ("st_size", "st_ino", "st_mtime_ns"):
+        assert getattr(now, what) == getattr(before, what)
+    settle(3)
+    assert digest(text) == hashlib.sha256(TWO).digest()
+
+
+def test_another_file_renamed_to_the_place_is_read(text, tmp_path, settle):
+    digest(text)
+    other = tmp_path / "other"
+    other.write_bytes(TWO)
+    os.replace(other, text)
+    settle(3)
+    assert digest(text) == hashlib.sha256(TWO).digest()
+
+
+@pytest.mark.parametrize("newest", ["mtime", "ctime"])
+def test_what_has_just_been_changed_is_not_remembered(
+    tmp_path, readings, memory, newest
+):
+    path = tmp_path / "a.en"
+    path.write_bytes(ONE)
+    if newest == "ctime":
+        os.utime(path, ns=(1, 1))
+    digest(path)
+    digest(path)
+    assert len(readings) == 2
+    assert not memory.exists()
+
+
+def test_small_files_are_not_worth_remembering(tmp_path, settle, memory):
+    path = tmp_path / "small"
+    path.write_bytes(b"one\n")
+    settle(3)
+    digest(path)
+    assert not memory.exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-9],
+        lambda content: content.replace(b'"sha256": "', b'"sha256": "0', 1),
+        lambda content: b"",
+        lambda content: b"[]",
+        lambda content: b"\xff" + content,
+    ],
+)
+def test_a_damaged_memory_is_forgotten(text, readings, memory, damage):
+    digest(text)
+    memory.write_bytes(damage(memory.read_bytes()))
+    assert digest(text) == digest(text) == hashlib.sha256(ONE).digest()
+    assert len(readings) == 2
+
+
+def test_a_memory_that_others_could_have_written_is_not_believed(
+    text, readings, memory
+):
+    digest(text)
+    memory.chmod(0o666)
+    digest(text)
+    assert len(readings) == 2
+    assert memory.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_home_that_cannot_be_written_is_no_mistake(
+    text, readings, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert digest(text) == hashlib.sha256(ONE).digest()
+
+
+def test_facts_of_files_that_are_gone_go_too(text, tmp_path, settle, memory):
+    other = tmp_path / "b.en"
+    other.write_bytes(TWO)
+    settle(3)
+    digest(other)
+    other.unlink()
+    digest(text)
+    known = json.loads(memory.read_text().partition("\n")[2])
+    assert list(known) == [str(text)]
+
+
+def test_of_many_files_the_last_are_remembered(
+    text, tmp_path, settle, memory, monkeypatch
+):
+    monkeypatch.setattr(file_digests, "_MOST_FILES", 2)
+    paths = [text, tmp_path / "b", tmp_path / "c"]
+    for path in paths:
+        path.write_bytes(ONE)
+    settle(3)
+    for path in paths:
+        digest(path)
+    known = json.loads(memory.read_text().partition("\n")[2])
+    assert list(known) == [str(path) for path in paths[1:]]
+
+
+def test_a_file_has_several_facts(text, readings):
+    assert cached_fact(text, "lines", lambda path: 7) == 7
+    digest(text)
+    assert cached_fact(text, "lines", lambda path: 8) == 7
+    digest(text)
+    assert len(readings) == 1
+
+
+def test_what_finding_raises_is_raised_and_not_remembered(text):
+    def find(path: Path) -> int:
+        raise KeyError(path.name)
+
+    with pytest.raises(KeyError, match=r"a\.en"):
+        cached_fact(text, "lines", find)
+    assert cached_fact(text, "lines", lambda path: 7) == 7
+
+
+def test_many_who_write_at_once_do_no_harm(tmp_path, settle):
+    paths = [tmp_path / f"{number}.en" for number in range(7)]
+    for number, path in enumerate(paths):
+        path.write_bytes(bytes([number]) * (1 << 20))
+    settle(3)
+    found = []
+    threads = [
+        threading.Thread(target=lambda p=path: found.append((p, digest(p))))
+        for path in paths
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 21
+    for path, known in [*found, *((path, digest(path)) for path in paths)]:
+        assert known == hashlib.sha256(path.read_bytes()).digest()

@@ -1,0 +1,88 @@
+import gzip
+import os
+import random
+
+import pytest
+
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.files import line_counts
+from t2t_jax.data.files.line_counts import Count, count_lines, estimate_lines
+from t2t_jax.errors import DataError, InputMissingError
+
+
+@pytest.fixture(params=["lines", "lines.gz"])
+def write(request, tmp_path):
+    """Writes a file, plain and packed."""
+
+    def write(text: bytes):
+        path = tmp_path / request.param
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+        return path
+
+    return write
+
+
+def varied(count: int) -> bytes:
+    """Lines of words, short ones first, so that no place stands for all."""
+    chance = random.Random(7)
+    return b"".join(
+        b" ".join(b"%x" % chance.getrandbits(30) for _ in range(1 + n * 20 // count))
+        + b"\n"
+        for n in range(count)
+    )
+
+
+def test_lines_are_counted_within_a_budget(write):
+    path = write(b"a\n" * 23 + b"end")
+    assert count_lines(path, budget=49) == 24
+    with pytest.raises(DataError, match="over 48 bytes"):
+        count_lines(path, budget=48)
+
+
+def test_within_the_budget_a_number_is_exact(write):
+    assert estimate_lines(write(b"a\n" * 23)) == Count(23, True)
+
+
+def test_lines_of_large_files_are_foretold_from_some_of_their_bytes(write, monkeypatch):
+    monkeypatch.setattr(line_counts, "_PROBE_BYTES", 1 << 12)
+    monkeypatch.setattr(line_counts, "_PACKED_PROBE_BYTES", 1 << 30)
+    path = write(varied(50_000))
+    number, is_exact = estimate_lines(path, budget=1_000)
+    assert not is_exact
+    # A packed file is read from its beginning: here to its end.
+    assert number == pytest.approx(50_000, rel=0.05 if path.suffix != ".gz" else 1e-9)
+
+
+def test_a_packed_file_is_foretold_from_how_far_into_it_some_bytes_are(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(line_counts, "_BLOCK", 1 << 16)
+    monkeypatch.setattr(line_counts, "_PACKED_PROBE_BYTES", 1 << 20)
+    path = tmp_path / "lines.gz"
+    lines = [b"%030x\n" % random.Random(n).getrandbits(120) for n in range(200_000)]
+    path.write_bytes(gzip.compress(b"".join(lines), 1))
+    number, is_exact = estimate_lines(path, budget=1_000)
+    assert not is_exact
+    assert number == pytest.approx(200_000, rel=0.15)  # it reads 128 kB at a time
+
+
+@pytest.mark.parametrize("kept", [1 / 2, 0.9])
+def test_a_gzip_cut_short_is_bad_data_also_where_it_is_only_counted(tmp_path, kept):
+    whole = gzip.compress(os.urandom(99_999).hex().encode() + b"\n")
+    for side in ("en", "de"):
+        path = tmp_path / f"a.{side}.gz"
+        path.write_bytes(whole[: int(kept * len(whole))])
+    with pytest.raises(DataError, match=r"a\.en\.gz: broken gzip"):
+        open_corpus(f"text:{tmp_path}/a.en.gz,{tmp_path}/a.de.gz[:1%]")
+    with pytest.raises(DataError, match="broken gzip"):
+        estimate_lines(path, budget=10)
+
+
+def test_a_file_that_fails_is_told(tmp_path, monkeypatch):
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(line_counts, "open_bytes", fail)
+    (tmp_path / "news").write_text("a\n")
+    with pytest.raises(InputMissingError, match=r"news: .*Input/output error"):
+        count_lines(tmp_path / "news")

@@ -1,0 +1,152 @@
+import gzip
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.data.files.lines import LineProblems, read_lines
+from t2t_jax.errors import DataError, InputMissingError
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b"a\r\r\n", ["a\r"]),
+        (b"\xef\xbb\xbfa\nb\n", ["a", "b"]),
+        (b"a\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        ("a\u2028b\x85c\vd\fe\n".encode(), ["a\u2028b\x85c\vd\fe"]),
+    ],
+)
+def test_a_line_ends_at_lf_and_nowhere_else(tmp_path, content, lines):
+    (tmp_path / "plain").write_bytes(content)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(content))
+    assert list(read_lines(tmp_path / "plain")) == lines
+    assert list(read_lines(tmp_path / "packed.gz")) == lines
+
+
+def test_invalid_utf8_and_nul_are_told_with_file_and_line(tmp_path):
+    path = tmp_path / "news"
+    path.write_bytes(b"good\nab\xffc\ngood\n\0\n")
+    lines = read_lines(path)
+    assert next(lines) == "good"
+    with pytest.raises(DataError) as caught:
+        next(lines)
+    assert caught.value.problems == (
+        f"{path}:2: invalid UTF-8 (byte 0xff in column 3). Convert the file to UTF-8.",
+        f"{path}:4: holds a NUL byte. Remove it.",
+    )
+
+
+def test_equal_faults_of_a_file_are_one_message(tmp_path):
+    path = tmp_path / "news"
+    path.write_bytes(b"\xff\n" * 23 + b"a\0\n" * 2 + b"fine\n\xfe\n")
+    with pytest.raises(DataError) as caught:
+        list(read_lines(path))
+    assert caught.value.problems == (
+        f"{path}:1: invalid UTF-8 (byte 0xff in column 1); the same fault in 23 more "
+        "lines (2, 3, 4, 5, 6, …). Convert the file to UTF-8.",
+        f"{path}:24: holds a NUL byte; the same fault in 1 more line (25). Remove it.",
+    )
+    assert caught.value.unlisted == 0
+
+
+def test_twenty_messages_are_listed_and_the_other_faults_counted():
+    problems = LineProblems()
+    for number in range(1, 8):
+        problems.add_line("a", number, "is odd.")
+    for number in range(1, 24):
+        problems.add_line(f"file {number}", 1, "is odd.")
+    problems.add_line("a", 99, "is odd.")
+    with pytest.raises(DataError) as caught:
+        problems.raise_if_any()
+    assert len(caught.value.problems) == 20
+    assert caught.value.unlisted == 4
+    assert problems.count == 31
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("utf-16", "UTF-16"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+        ("utf-32", "UTF-32"),
+    ],
+)
+def test_text_in_utf_16_is_recognized_by_name(tmp_path, encoding, name, ending):
+    path = tmp_path / f"news{ending}"
+    content = "The cat sleeps.\nÄ\n\n".encode(encoding)
+    path.write_bytes(gzip.compress(content) if ending else content)
+    with pytest.raises(DataError) as caught:
+        list(read_lines(path))
+    assert caught.value.problems == (
+        f"{path}: is {name} and not UTF-8. Convert it to UTF-8: "
+        f"iconv -f {name} -t UTF-8 {path} > NEW",
+    )
+
+
+def test_gzip_of_another_name_is_recognized(tmp_path):
+    (tmp_path / "news").write_bytes(gzip.compress(b"a\nb\n"))
+    with pytest.raises(DataError, match=r"news: is gzip .* Rename it to end in \.gz"):
+        list(read_lines(tmp_path / "news"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda whole: whole[:-20], "it ends too early"),
+        (lambda whole: b"plain text\n", "not a gzip file"),
+        (lambda whole: whole[:-8] + bytes(8), "its checksum is wrong"),
+        (lambda whole: whole[:2] + b"\7" + whole[3:], "its content is damaged"),
+        (lambda whole: whole[:10] + b"\xff" * 99, "its content is damaged"),
+    ],
+    ids=["cut", "plain", "checksum", "method", "content"],
+)
+def test_broken_gzip_is_told(tmp_path, damage, fault):
+    whole = gzip.compress(bytes(range(32, 127)) * 100)
+    (tmp_path / "news.gz").write_bytes(damage(whole))
+    with pytest.raises(DataError, match=rf"news\.gz:\d+: broken gzip: {fault}\."):
+        list(read_lines(tmp_path / "news.gz"))
+
+
+def test_a_file_that_is_not_there_or_none_is_told(tmp_path):
+    with pytest.raises(InputMissingError, match="absent: no such file"):
+        list(read_lines(tmp_path / "absent"))
+    with pytest.raises(InputMissingError, match="must be a file"):
+        list(read_lines(tmp_path))
+
+
+def test_a_file_that_fails_while_it_is_read_is_told(tmp_path, monkeypatch):
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("t2t_jax.data.files.lines.open_bytes", fail)
+    (tmp_path / "news").write_text("a\n")
+    with pytest.raises(InputMissingError, match=r"news:1: .*Input/output error"):
+        list(read_lines(tmp_path / "news"))
+
+
+def test_standard_input_stops_at_the_first_broken_line():
+    program = (
+        "from t2t_jax.data.files.lines import read_lines\n"
+        "try:\n"
+        "    for line in read_lines('-'): print(ascii(line))\n"
+        "except ValueError as error: print(error)\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        input="a\u2028b\n".encode() + b"\xff\n\xff\n",
+        capture_output=True,
+        check=True,
+    )
+    lines = told.stdout.decode().splitlines()
+    assert lines[0] == r"'a\u2028b'"
+    assert lines[1].startswith("standard input:2: invalid UTF-8")
+    assert len(lines) == 2

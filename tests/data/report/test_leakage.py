@@ -1,0 +1,192 @@
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.report import leakage
+from t2t_jax.data.report.leakage import (
+    copy_warnings,
+    find_all_leaks,
+    find_copies,
+    find_leaks,
+    leak_warnings,
+    open_held_out,
+)
+from t2t_jax.data.token_cache.token_cache import build_or_open
+from t2t_jax.errors import ConfigError, InputMissingError
+
+TRAIN = [
+    ("the cat", "der Kater"),
+    ("a dog", "ein Hund"),
+    ("the cat", "Kater"),
+    ("old tree", "der Baum"),
+    ("a bird", ""),
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes pairs as a file of columns, and returns its name."""
+
+    def write(name: str, pairs) -> str:
+        text = "".join(f"{source} \t{target}\n" for source, target in pairs)
+        (tmp_path / name).write_text(text)
+        return f"tsv:{tmp_path / name}"
+
+    return write
+
+
+@pytest.fixture
+def train(text_corpus, vocabularies, tmp_path):
+    corpus = text_corpus(*map(list, zip(*TRAIN, strict=True)))
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    return build_or_open(corpus, vocabularies, config=config)
+
+
+@pytest.fixture
+def find(train, write):
+    """Looks pairs up."""
+    return lambda pairs: find_leaks(train, open_corpus(write("held_out", pairs)))
+
+
+def test_each_side_and_both_are_counted(find):
+    found = find(
+        [
+            ("the cat", "Kater"),  # both, in line 3
+            ("a cat", "der Baum"),  # its target, in line 4
+            (" the cat", "Hund"),  # its source, but for blanks
+            ("a dog", "der Kater"),  # both sides, of two pairs
+            ("the Cat", "der  Kater"),  # neither
+            ("a bird", "Vogel"),  # in a pair that was dropped
+        ],
+    )
+    assert (found["source"], found["target"], found["both"]) == (3, 3, 1)
+    (example,) = found["examples"]
+    assert (example["line"], example["train"]["line"]) == (1, 3)
+
+
+def test_without_a_whole_pair_lines_are_the_examples(find):
+    found = find([("a", "der Baum"), ("b", "Hund"), ("c", "ein Hund")])
+    assert (found["source"], found["target"], found["both"]) == (0, 2, 0)
+    lines = [(pair["line"], pair["train"]["line"]) for pair in found["examples"]]
+    assert lines == [(1, 4), (3, 2)]
+    assert found["examples"][0]["target"] == "der Baum"
+
+
+def test_at_most_three_examples_are_told(find):
+    assert len(find(TRAIN[:1] * 7)["examples"]) == 3
+    assert find(TRAIN[:1] * 7)["both"] == 7
+
+
+def test_empty_lines_are_no_leak(find):
+    assert find([("", ""), (" ", "der Kater")])["target"] == 0
+
+
+def test_it_is_what_sets_say_of_many_lines(monkeypatch):
+    monkeypatch.setattr(leakage, "_BLOCK", 13)
+    chance = np.random.default_rng(3)
+    values = chance.integers(0, 1 << 63, 97, np.uint64)
+    # Alike in the bits that are looked at first.
+    values[1::2] = (values[::2][:48] & np.uint64(leakage._BITS)) + np.uint64(1 << 40)
+    hashes, held_out = values[:71], values[31:]
+    expected = np.flatnonzero(np.isin(hashes, held_out))
+    assert leakage._rows_with(held_out, hashes).tolist() == expected.tolist()
+
+
+def test_no_leak_is_no_warning_and_any_is_one(find):
+    clean = find([("a tree", "Vogel")])
+    assert (clean["source"], clean["target"], clean["examples"]) == (0, 0, [])
+    assert leak_warnings({"tsv:a": clean}) == []
+    (warning,) = leak_warnings({"tsv:a": clean, "tsv:b": find(TRAIN)})
+    assert warning == (
+        "warning: 4 of the 5 pairs of tsv:b are in the training text. Scores on it "
+        "measure memory, too."
+    )
+
+
+def test_sources_alone_are_a_warning_where_they_are_many(find):
+    new = [(f"new {number}", f"neu {number}") for number in range(8)]
+    assert leak_warnings({"a": find([("the cat", "neu"), *new])}) == []
+    some = find([("the cat", "x"), ("a dog", "y"), ("old tree", "z"), *new[:7]])
+    (warning,) = leak_warnings({"a": some})
+    assert "3 of the 10 sources of a (30%) are in the training text, with other tr" in (
+        warning
+    )
+    targets = find([("x", "der Kater"), ("y", "Kater")])
+    (warning,) = leak_warnings({"a": targets})
+    assert "2 of the 2 targets of a (100%)" in warning
+
+
+def test_copies_are_counted_and_a_third_is_a_warning(
+    text_corpus, vocabularies, tmp_path, find
+):
+    same = text_corpus(["a cat", "old", "the dog"], ["a cat", "alt", " the dog"])
+    fine = text_corpus(["a", "cat", "old"], ["ein", "Kater", "old"], suffix=".2")
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    corpus = open_corpus(f"{fine.spec}[:2]++{same.spec}++{fine.spec}[1:]")
+    found = find_copies(build_or_open(corpus, vocabularies, config=config))
+    assert [tuple(one.values()) for one in found.values()] == [(2, 0), (3, 2), (2, 1)]
+    warnings = copy_warnings(found)
+    assert len(warnings) == 2
+    assert (
+        f"warning: 2 of the 3 pairs of {same.spec} (67%) have the same" in (warnings[0])
+    )
+    assert find([("a", "b"), ("a", "a "), ("", "")])["copies"] == 1
+    assert copy_warnings({"a": {"pairs": 10, "copies": 2}}) == []
+    assert copy_warnings({"a": {"pairs": 0, "copies": 0}}) == []
+
+
+def test_every_held_out_corpus_is_told_of_by_its_own_name(train, write):
+    dev = open_corpus(write("dev", [("a tree", "Vogel")]))
+    first, second = write("2013", TRAIN[1:2]), write("2014", [("a", "x"), *TRAIN[:1]])
+    tests = open_held_out(f"{first}++2*{second}", say=print)
+    found = find_all_leaks(train, [dev, *tests])
+    assert {spec: leak["both"] for spec, leak in found.items()} == {
+        dev.spec: 0,
+        first: 1,
+        second: 1,
+    }
+
+
+def test_examples_have_the_lines_of_their_files(
+    text_corpus, vocabularies, write, tmp_path
+):
+    sides = list(map(list, zip(*TRAIN, strict=True)))
+    whole = text_corpus(*sides).spec
+    other = text_corpus(["house"], ["Haus"], suffix=".2").spec
+    corpus = open_corpus(f"{other}++{whole}[2:]")
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    train = build_or_open(corpus, vocabularies, config=config)
+    spec = write("test", [("x", "y"), ("x", "y"), TRAIN[3], ("house", "Haus")])
+    found = find_leaks(train, open_corpus(f"{spec}[1:]"))
+    assert found["pairs"] == 3
+    places = [(e["corpus"], e["line"], e["train"]) for e in found["examples"]]
+    assert places == [
+        (spec, 3, {"corpus": whole, "line": 4}),
+        (spec, 4, {"corpus": other, "line": 1}),
+    ]
+
+
+def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_said(
+    tmp_path, monkeypatch, write
+):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    said, there = [], write("a", TRAIN)
+    spec = f"tfds:wmt14_translate/de-en:test:en-de++{there}"
+    (corpus,) = open_held_out(spec, say=said.append)
+    assert corpus.spec == there
+    assert said == [
+        "tfds:wmt14_translate/de-en:test:en-de is not prepared, and is not looked for "
+        "in the training text."
+    ]
+
+
+def test_files_that_are_not_there_and_names_that_are_none_are_told():
+    with pytest.raises(InputMissingError, match=r"Change config\.data\.held_out"):
+        open_held_out("tsv:/absent/a.tsv", say=print)
+    with pytest.raises(ConfigError, match=r"data\.held_out='cvs:x' must begin"):
+        open_held_out("cvs:x", say=print)
+
+
+def test_no_test_sets_are_no_mistake():
+    assert open_held_out("", say=print) == ()

@@ -1,0 +1,122 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.report.statistics import (
+    describe_data,
+    histogram,
+    least_batches,
+    summary,
+)
+from t2t_jax.data.token_cache.token_cache import build_or_open
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from tests.data.conftest import ENGLISH, GERMAN, sentences
+
+CONFIG = DataConfig(tokens_per_batch=101, row_length=61, max_length=61)
+
+
+@pytest.fixture
+def told(cache, vocabularies):
+    leaks = {"tsv:a": {"pairs": 1, "source": 0, "target": 0, "both": 0}}
+    return describe_data(
+        vocabularies, config=CONFIG, train=cache, dev=cache, leaks=leaks
+    )
+
+
+def test_the_data_are_described_for_the_record(told, cache, vocabulary):
+    assert told["vocabulary"] == {"size": 97, "fingerprint": vocabulary.fingerprint}
+    assert told["dev"].items() <= told["train"].items()
+    train = told["train"]
+    assert train["spec"].startswith("text:")
+    assert train["counts"]["read"] == 211
+    mean = cache.target_lengths.mean()
+    assert train["mean_length"]["target"] == pytest.approx(mean, abs=0.005)
+    assert train["tokens"]["source"] == len(cache.source.tokens)
+    assert train["unknown_rate"] == {"source": 0, "target": 0}
+    assert "parts" not in train
+    assert told["leaks"]["tsv:a"]["pairs"] == 1
+
+
+def test_a_histogram_counts_every_sentence_once(told, cache):
+    bins = told["train"]["length_histogram"]
+    edges = np.arange(1, len(bins["target"]) * bins["width"] + 2, bins["width"])
+    expected = np.histogram(cache.target_lengths, edges)[0]
+    assert bins["target"] == expected.tolist()
+    assert sum(bins["source"]) == cache.num_pairs
+    assert len(bins["source"]) <= 16
+
+
+@pytest.mark.parametrize("longest", [1, 15, 16, 17, 256, 1000])
+def test_there_are_never_more_than_sixteen_bins(longest):
+    bins = histogram({"source": [0] * longest + [1], "target": [0, 3]})
+    assert len(bins["source"]) == len(bins["target"]) <= 16
+    assert sum(bins["source"]) == 1
+    assert bins["target"][0] == 3
+
+
+def test_the_parts_of_a_mixture_are_described_with_their_weights(
+    vocabularies, vocabulary, tmp_path
+):
+    for name, words in (("en", ENGLISH), ("de", GERMAN)):
+        lines = sentences(words, 23, seed=5)
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    spec = f"text:{tmp_path}/en,{tmp_path}/de"
+    corpus = open_corpus(f"{spec}[:7]++2.5*{spec}[7:]")
+    config = DataConfig(
+        tokens_per_batch=64, row_length=61, max_length=61, cache_dir=str(tmp_path / "c")
+    )
+    own = VocabularyPair(vocabulary, type(vocabulary)(vocabulary.model))
+    cache = build_or_open(corpus, own, config=config)
+    told = describe_data(
+        own,
+        config=config,
+        train=cache,
+        dev=cache,
+        leaks={},
+    )
+    assert {"source_vocabulary", "target_vocabulary"} < set(told)
+    first, second = told["train"]["parts"]
+    assert (first["weight"], second["weight"]) == (1.0, 2.5)
+    assert (first["counts"]["kept"], second["counts"]["kept"]) == (7, 16)
+    most = max(
+        first["tokens"][side] + 2.5 * second["tokens"][side]
+        for side in ("source", "target")
+    )
+    assert least_batches(cache, config) == -(-most // 64)
+
+
+def test_a_summary_says_what_was_dropped_and_why(text_corpus, vocabularies, tmp_path):
+    corpus = text_corpus(["a", "", "the cat"], ["ein", "leer", "Kater"])
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
+    cache = build_or_open(corpus, vocabularies, config=config)
+    assert "3 pairs read, 2 kept, 1 empty, 0 longer than 61 subwords" in summary(cache)
+    many = replace(cache, meta=cache.meta | {"spec": "x" * 999})
+    assert len(summary(many).partition(":")[0]) == 300
+
+
+def test_examples_are_of_as_many_parts_as_there_are_and_say_where_they_stand(
+    vocabularies, text_corpus, tmp_path
+):
+    kept = [("a", "ein")]
+    empty = [("", "leer")]
+    texts = [kept + 5 * empty, kept, kept + 2 * empty]
+    a, b, c = (
+        text_corpus(*map(list, zip(*pairs, strict=True)), suffix=f".{number}").spec
+        for number, pairs in enumerate(texts)
+    )
+    cut = text_corpus([*"xyz", "", "a"], [*"xyz", "leer", "ein"], suffix=".cut").spec
+    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "c"))
+    cache = build_or_open(
+        open_corpus(f"{a}++{b}++{c}++{cut}[2:]"), vocabularies, config=config
+    )
+    told = describe_data(vocabularies, config=config, train=cache, dev=cache, leaks={})
+    examples = told["train"]["examples"]["empty"]
+    assert [(e["corpus"], e["line"]) for e in examples] == [(a, 2), (c, 2), (cut, 4)]
+    places = [
+        [(e["corpus"], e["line"]) for e in part["examples"]["empty"]]
+        for part in told["train"]["parts"]
+    ]
+    assert places == [[(a, 2), (a, 3), (a, 4)], [], [(c, 2), (c, 3)], [(cut, 4)]]

@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.token_cache import builder
+from t2t_jax.data.token_cache import encoder as encoding
+from t2t_jax.data.token_cache.encoder import PairEncoder
+from t2t_jax.data.token_cache.filters import KEPT, REASONS
+from t2t_jax.data.token_cache.token_cache import build_or_open
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import EOS, UNK, Vocabulary
+from t2t_jax.errors import DataError
+
+
+@pytest.fixture
+def encode(text_corpus, vocabularies, tmp_path):
+    def build(source, target, **keys):
+        config = DataConfig(
+            **{"max_length": 61, "cache_dir": str(tmp_path / "caches"), **keys}
+        )
+        return build_or_open(text_corpus(source, target), vocabularies, config=config)
+
+    return build
+
+
+def sentence(side, pair):
+    return side.tokens[side.offsets[pair] : side.offsets[pair + 1]].tolist()
+
+
+def test_the_files_hold_the_encoded_sentences_with_eos(encode, vocabulary, monkeypatch):
+    monkeypatch.setattr(builder, "CHUNK_PAIRS", 2)
+    source = ["the cat", "a dog sees", "old", "a", "the house tree"]
+    target = ["der Kater", "Hund", "klein alt", "ein", "Haus"]
+    cache = encode(source, target)
+    assert cache.num_pairs == 5
+    for side, lines in ((cache.source, source), (cache.target, target)):
+        for pair, ids in enumerate(vocabulary.encode(lines)):
+            assert sentence(side, pair) == [*ids, EOS]
+    lengths = [len(ids) + 1 for ids in vocabulary.encode(target)]
+    assert cache.target_lengths.tolist() == lengths
+    assert cache.source.tokens.dtype == np.uint16
+
+
+def test_dropped_pairs_are_counted_by_reason_and_keep_their_line(encode):
+    long = "the cat sees " * 30
+    cache = encode(
+        ["a", "", "a cat", long, "old", "a", "\u200b"],
+        ["ein", "der", " \t\u2003", "der", long, "alt", "der"],
+    )
+    dropped = {"empty": 3, "too_long": 2, "ratio": 0, "copies": 0, "duplicates": 0}
+    assert cache.counts == {"read": 7, "kept": 2, **dropped}
+    assert cache.line_numbers.tolist() == [1, 6]
+
+
+def test_every_filter_drops_its_own(encode, monkeypatch):
+    monkeypatch.setattr(builder, "CHUNK_PAIRS", 2)
+    source = ["the cat", "the", "old", " old", "the cat ", "the cat"]
+    long = "der Hund sieht Haus Baum der Hund"  # as many pieces as words, as "the" has
+    target = ["der Hund", long, "old", "der Baum", "der Hund", "alt alt"]
+    keys = {"max_length_ratio": 3.0, "drop_copies": True, "drop_duplicates": True}
+    cache = encode(source, target, **keys)
+    dropped = {"empty": 0, "too_long": 0, "ratio": 1, "copies": 1, "duplicates": 1}
+    assert cache.counts == {"read": 6, "kept": 3, **dropped}
+    assert cache.line_numbers.tolist() == [1, 4, 6]
+    (again,) = cache.meta["examples"]["duplicates"]
+    assert again == {"line": 5, "source": "the cat ", "target": "der Hund"}
+    assert encode(source, target).num_pairs == 6
+
+
+def test_the_maximum_length_counts_eos(encode, vocabulary):
+    (ids,) = vocabulary.encode(["the cat sees"])
+    both = (["a", "the cat sees"], ["ein", "der"])
+    shorter = encode(*both, max_length=len(ids))
+    assert shorter.counts["too_long"] == 1
+    exact = encode(*both, max_length=len(ids) + 1)
+    assert exact.source_lengths.max() == len(ids) + 1
+
+
+def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):
+    longest = 0
+    plain = PairEncoder.encode
+
+    def watched(self, sources, targets):
+        nonlocal longest
+        longest = max(longest, *map(len, sources), *map(len, targets))
+        return plain(self, sources, targets)
+
+    monkeypatch.setattr(PairEncoder, "encode", watched)
+    cache = encode(["a", "x" * 1_000_000, "old"], ["ein", "der", "y " * 500_000])
+    assert cache.counts["too_long"] == 2
+    assert cache.num_pairs == 1
+    assert longest == 64 * 61 + 1  # no more of it is even held
+
+
+def test_a_hopeless_line_is_too_long_without_being_cut(vocabulary, monkeypatch):
+    encoder = PairEncoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
+    monkeypatch.setattr(encoding, "_CHARACTERS_PER_SUBWORD", 0)
+    reasons, source, *_ = encoder.encode(["a cat", ""], ["ein Kater", "der"])
+    assert [REASONS[reason] for reason in reasons] == ["too_long", "empty"]
+    assert len(source.tokens) == 0
+
+
+def test_pairs_may_be_dropped_afterwards(vocabulary):
+    encoder = PairEncoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
+    encoded = encoder.encode(["a", "", "the cat"], ["ein", "der", "der Kater"])
+    reasons = encoded.reasons.copy()
+    reasons[0] = 4
+    rest = encoded.with_reasons(reasons)
+    assert rest.reasons.tolist() == [4, 0, KEPT]
+    (alone,) = vocabulary.encode(["the cat"])
+    assert rest.source.tokens.tolist() == [*alone, EOS]
+    assert rest.target.lengths.tolist() == [encoded.target.lengths[1]]
+    assert encoded.with_reasons(encoded.reasons) is encoded
+
+
+def test_unknown_pieces_are_counted_on_each_side(encode):
+    cache = encode(["the Ω cat", "a Ω Ω"], ["der", "ein Ψ"])
+    assert cache.meta["unknown"] == {"source": 3, "target": 1}
+    assert np.count_nonzero(cache.source.tokens == UNK) == 3
+
+
+def test_a_corpus_of_which_nothing_is_left_is_told(encode):
+    with pytest.raises(
+        DataError, match="no pair is left of 2: 1 have an empty side, 1"
+    ):
+        encode(["", "the cat sees"], ["ein", "der"], max_length=2)
+
+
+def test_large_vocabularies_take_four_bytes(encode, monkeypatch, vocabulary):
+    monkeypatch.setattr(vocabulary, "size", 65_537)
+    assert encode(["a"], ["ein"]).source.tokens.dtype == np.uint32
+
+
+def test_each_side_is_cut_by_its_own_vocabulary(text_corpus, vocabulary, tmp_path):
+    english, german = ["the cat sees", "a dog"], ["der Kater sieht", "ein Hund"]
+    config = VocabularyConfig(size=29, character_coverage=1.0)
+    own = Vocabulary.train(english, config=config, seed=0)
+    cache = build_or_open(
+        text_corpus(english, german),
+        VocabularyPair(own, vocabulary),
+        config=DataConfig(max_length=61, cache_dir=str(tmp_path)),
+    )
+    (source, _), (target, _) = own.encode(english), vocabulary.encode(german)
+    assert sentence(cache.source, 0) == [*source, EOS]
+    assert sentence(cache.target, 0) == [*target, EOS]
+    assert source != vocabulary.encode(english)[0]

@@ -1,0 +1,98 @@
+"""Which words are unseen, in any script.
+
+Seen to fail: with Thai, Chinese or Japanese taken as words between spaces, without the
+folding of case or the composition of accents, and with digits taken for words.
+"""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.token_cache import known_words
+from t2t_jax.data.token_cache.known_words import (
+    KnownWords,
+    distinct_hashes,
+    union,
+    words_of,
+)
+
+
+def shares(training, lines):
+    return KnownWords(distinct_hashes(training)).unseen_shares(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("42 + 3.14 = … !?", []),
+        ("snake_case x1y", ["snake", "case", "x", "y"]),
+        ("Straße STRASSE", ["strasse", "strasse"]),
+        ("na\u00efve nai\u0308ve ＡＢ", ["na\u00efve", "na\u00efve", "ab"]),
+        ("мир, Мир!", ["мир", "мир"]),
+        ("हिन्दी भाषा।", ["हिन्दी", "भाषा"]),  # vowel signs are inside words
+        ("١٢ كِتَاب", ["كِتَاب"]),
+        ("猫は3匹。", ["猫", "は", "匹"]),
+        ("แมวดำ", ["แ", "ม", "ว", "ด", "า"]),  # NFKC splits the last sign
+        ("한국어 문장", ["한국어", "문장"]),
+        ("𠮷野家GPU", ["𠮷", "野", "家", "gpu"]),
+        ("a\0b\udcff c", ["a", "b", "c"]),
+    ],
+)
+def test_words_are_runs_of_letters_or_letters_where_no_spaces_are(text, words):
+    assert words_of(text) == words
+
+
+@pytest.mark.parametrize(
+    ("training", "line"),
+    [
+        (["我们在北京看书。", "他不去上海"], "他在上海看书"),
+        (["私は本を読みます", "猫がいる"], "猫は本を読みます"),
+        (["ฉันอ่านหนังสือ", "แมวดำ"], "ฉันมีแมว"),
+    ],
+)
+def test_a_new_sentence_of_a_script_without_spaces_is_no_false_alarm(training, line):
+    assert shares(training, [line])[0] <= 1 / 3
+
+
+def test_shares_count_words_as_often_as_they_come():
+    found = shares(
+        ["The OLD man"], ["the man", "the dog dog", "a dog", "7 !", "an old"]
+    )
+    assert found == [0.0, 2 / 3, 1.0, 0.0, 0.5]
+    assert shares(["the man"], ["the man dog"]) == [1 / 3]
+    assert shares([], ["the"]) == [1.0]
+
+
+def test_so_many_words_are_kept_and_no_more():
+    parts = [distinct_hashes([f"a{letter} b{letter}"]) for letter in "xyz"]
+    assert len(union(parts)) == 6
+    kept = union(parts, most=3)
+    assert len(kept) == 3
+    assert np.isin(parts[0], kept).all()
+    assert (np.diff(kept.astype(object)) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:-3],
+        lambda whole: b"",
+        lambda whole: b"nothing of NumPy's",
+        lambda whole: whole.replace(b"<u8", b"|O8"),
+        lambda whole: whole.replace(b"<u8", b"<f8"),
+        lambda whole: whole.replace(b"(3,)", b"(9999999999999,)"),
+        lambda whole: pickle.dumps([1]),
+    ],
+)
+def test_what_is_written_is_read_again_and_damage_is_as_if_it_were_not_there(
+    tmp_path, damage
+):
+    known = KnownWords(distinct_hashes(["the old man"]))
+    assert KnownWords.load(tmp_path) is None
+    path = tmp_path / known_words.FILE
+    path.write_bytes(known.to_bytes())
+    assert KnownWords.load(tmp_path).unseen_shares(["old dog"]) == [0.5]
+    path.write_bytes(damage(known.to_bytes()))
+    assert KnownWords.load(tmp_path) is None

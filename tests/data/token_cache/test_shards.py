@@ -1,0 +1,98 @@
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.token_cache.encoder import Encoded, EncodedSentences
+from t2t_jax.data.token_cache.shards import (
+    EncodedChunk,
+    find_shards,
+    is_valid,
+    join_shards,
+    shard_place,
+    write_shard,
+)
+from t2t_jax.data.token_cache.statistics import CorpusStats
+from t2t_jax.data.token_cache.worker_pool import Chunk
+
+
+def piece(first, *lengths):
+    """Makes pairs of which each second one, from the second on, is dropped."""
+
+    def side(start):
+        tokens = np.arange(start, start + sum(lengths), dtype=np.uint16)
+        hashes = np.arange(first, first + len(lengths), dtype=np.uint64)
+        return EncodedSentences(tokens, np.array(lengths, np.int32), hashes)
+
+    reasons = np.array([5, 0] * len(lengths), np.int8)
+    encoded = Encoded(reasons, side(100), side(200))
+    chunk = Chunk(0, first, ["a"] * len(reasons), ["b"] * len(reasons))
+    return EncodedChunk(0, first, encoded, CorpusStats.of_chunk(chunk, encoded))
+
+
+@pytest.fixture
+def shards(tmp_path):
+    pieces = [[piece(1, 3, 2), piece(5, 7)], [piece(7)], [piece(7, 5, 2)]]
+    return [
+        write_shard(shard_place(tmp_path, number), some)
+        for number, some in enumerate(pieces)
+    ]
+
+
+def test_shards_are_found_as_they_were_written(shards, tmp_path):
+    assert find_shards(tmp_path) == shards
+    assert [shard.tally.counts["kept"] for shard in shards] == [3, 0, 2]
+    assert shards[0].hashes("target").tolist() == [1, 2, 5]
+
+
+def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):
+    into = tmp_path / "joined"
+    into.mkdir()
+    files = join_shards(shards, into)
+    assert files.keys() == set(os.listdir(into))
+    assert is_valid(into, files)
+
+    def read(name, dtype):
+        return np.fromfile(into / name, dtype).tolist()
+
+    lengths = [3, 2, 7, 5, 2]
+    assert read("source.offsets", np.int64) == np.cumsum([0, *lengths]).tolist()
+    assert read("target.offsets", np.int64) == read("source.offsets", np.int64)
+    expected = [200 + i for length in (5, 7, 7) for i in range(length)]
+    assert read("target.tokens", np.uint16) == expected
+    assert read("source.hashes", np.uint64) == [1, 2, 5, 7, 8]
+    assert read("line_numbers", np.int64) == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "remove", "garble", "list", "gone"])
+def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
+    place = shard_place(tmp_path, 2)
+    tokens = place / "source.tokens"
+    if damage == "cut":
+        os.truncate(tokens, 2)
+    elif damage == "flip":  # of the right size, as a failing disk may leave it
+        tokens.write_bytes(
+            bytes([tokens.read_bytes()[0] ^ 1]) + tokens.read_bytes()[1:]
+        )
+    elif damage == "remove":
+        (place / "line_numbers").unlink()
+    elif damage == "gone":
+        shutil.rmtree(place)
+    else:
+        (place / "shard.json").write_text("{" if damage == "garble" else "[]")
+    assert find_shards(tmp_path) == shards[:2]
+    shutil.rmtree(shard_place(tmp_path, 0))
+    assert find_shards(tmp_path) == []
+
+
+def test_a_shard_takes_the_place_of_what_a_kill_has_left(tmp_path):
+    place = shard_place(tmp_path, 0)
+    for left in (place, place.with_name(f"{place.name}.partial")):
+        left.mkdir()
+        (left / "source.tokens").write_text("rubbish")
+        (left / "other").write_text("rubbish")
+    shard = write_shard(place, [piece(1, 3)])
+    assert find_shards(tmp_path) == [shard]
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+    assert not (place / "other").exists()

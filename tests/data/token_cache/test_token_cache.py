@@ -1,0 +1,247 @@
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.token_cache import token_cache
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide, build_or_open
+from t2t_jax.errors import ConfigError, DataError, OutputError
+
+
+@pytest.fixture
+def caches(tmp_path):
+    return tmp_path / "caches"
+
+
+@pytest.fixture
+def corpus(text_corpus):
+    return text_corpus(["the cat", "a dog", "old tree"], ["der Kater", "Hund", "Baum"])
+
+
+@pytest.fixture
+def build(corpus, vocabularies, caches):
+    def run(**keys):
+        config = DataConfig(**{"max_length": 13, "cache_dir": str(caches), **keys})
+        return build_or_open(corpus, vocabularies, config=config)
+
+    return run
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """Counts how often a corpus is encoded."""
+    calls = []
+    plain = token_cache.build_cache
+
+    def counted(*arguments, **keys):
+        calls.append(arguments)
+        return plain(*arguments, **keys)
+
+    monkeypatch.setattr(token_cache, "build_cache", counted)
+    return calls
+
+
+def same(one, other):
+    return (
+        one.meta == other.meta
+        and np.array_equal(one.source.tokens, other.source.tokens)
+        and np.array_equal(one.target.offsets, other.target.offsets)
+    )
+
+
+def test_a_corpus_is_encoded_once(build, builds, caches):
+    assert same(build(), build())
+    assert len(builds) == 1
+    assert len(list(caches.iterdir())) == 1
+
+
+def test_another_text_or_filter_is_another_cache(build, corpus):
+    caches = [
+        build(),
+        build(max_length=17),
+        build(max_length_ratio=3.0),
+        build(drop_copies=True),
+        build(drop_duplicates=True),
+    ]
+    corpus.source.write_text("the cat\na dog\nold house\n")
+    caches.append(build())
+    assert len({cache.fingerprint for cache in caches}) == 6
+
+
+def test_how_it_is_encoded_and_batched_is_not_part_of_a_cache(build, builds):
+    build()
+    build(workers=3, tokens_per_batch=512, row_length=64, layout="length_groups")
+    assert len(builds) == 1
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove", "garble", "other", "list"])
+def test_a_damaged_cache_is_made_again(build, builds, caches, damage):
+    first = build()
+    tokens, offsets = first.source.tokens.copy(), first.target.offsets.copy()
+    (place,) = caches.iterdir()
+    meta = (place / "meta.json").read_text()
+    if damage == "truncate":
+        os.truncate(place / "target.tokens", 2 * len(first.target.tokens) - 2)
+    elif damage == "remove":
+        (place / "source.offsets").unlink()
+    else:
+        content = {"garble": meta[:50], "other": "{}", "list": "[]"}[damage]
+        (place / "meta.json").write_text(content)
+    second = build()
+    assert len(builds) == 2
+    assert second.source.tokens.tolist() == tokens.tolist()
+    assert second.target.offsets.tolist() == offsets.tolist()
+    assert list(caches.iterdir()) == [place]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{s}.{k}" for s in ("source", "target") for k in ("tokens", "offsets")),
+        "source.hashes",
+        "line_numbers",
+    ],
+)
+def test_a_cache_with_a_changed_byte_is_made_again(build, builds, caches, name):
+    build()
+    (place,) = caches.iterdir()
+    whole = {path.name: path.read_bytes() for path in place.iterdir()}
+    changed = bytearray(whole[name])
+    changed[len(changed) // 2] ^= 1
+    (place / name).write_bytes(changed)
+    build()
+    assert len(builds) == 2
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == whole
+
+
+# The first: as "O" NumPy would take eight bytes of the file for an address.
+@pytest.mark.parametrize("lie", [{"dtype": "S1"}, {"files": {"../outside": [0, 0]}}])
+def test_a_cache_that_was_made_to_do_harm_is_made_again(build, builds, caches, lie):
+    # Seen to fail: without TOKEN_DTYPES in `_open`, and without `safe_child_path` in
+    # `is_valid`.
+    build()
+    (place,) = caches.iterdir()
+    (caches / "outside").write_bytes(b"")
+    meta = json.loads((place / "meta.json").read_text())
+    (place / "meta.json").write_text(json.dumps({**meta, **lie}))
+    build()
+    assert len(builds) == 2
+    assert json.loads((place / "meta.json").read_text()) == meta
+
+
+def test_a_cache_is_on_the_disk_before_it_has_its_name(build, caches, monkeypatch):
+    events, sync, rename = [], os.fsync, os.rename
+
+    def synced(file):
+        events.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        sync(file)
+
+    def renamed(old, new):
+        events.append(f"{Path(old).name} renamed")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    build()
+    (place,) = caches.iterdir()
+    files = sorted(path.name for path in place.iterdir())
+    *before, directory, published = events[1:]  # after the shard is renamed
+    assert sorted(before) == files
+    assert (directory, published) == ("joined", "joined renamed")
+
+
+def test_a_file_system_that_cannot_sync_directories_does(build, monkeypatch):
+    sync = os.fsync
+
+    def refusing(file):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", refusing)
+    assert build().num_pairs == 3
+
+
+def test_what_a_kill_left_when_the_cache_was_in_place_is_removed(build, caches):
+    build()
+    (place,) = caches.iterdir()
+    remains = place.with_suffix(".building")
+    (remains / "shard-00000").mkdir(parents=True)
+    (remains / "lock").touch()
+    build()
+    assert list(caches.iterdir()) == [place]
+
+
+def test_broken_text_leaves_nothing_behind(corpus, build, caches):
+    corpus.target.write_bytes(b"\xff\n")
+    with pytest.raises(DataError, match="target:1: invalid UTF-8"):
+        build()
+    assert list(caches.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_told(build, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"Change config\.data\.cache_dir\."):
+        build(cache_dir=str(tmp_path / "file"))
+
+
+def test_caches_live_in_the_users_cache_home(build, cache_home):
+    build(cache_dir="")
+    (place,) = (cache_home / "t2t_jax").iterdir()
+    assert place.name.startswith("tokens-")
+
+
+def test_a_home_of_nobody_is_told(build):
+    with pytest.raises(ConfigError, match=r"'~nosuchuser/c' is under ~nosuchuser, "):
+        build(cache_dir="~nosuchuser/c")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_full_disk_is_told_as_what_it_is(build, caches, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, "the disk is full")
+
+    monkeypatch.setattr("t2t_jax.data.token_cache.shards.join_shards", fail)
+    with pytest.raises(OSError, match=r"the disk is full\. Make room, or") as caught:
+        build()
+    assert not isinstance(caught.value, OutputError)
+    assert (caught.value.errno, caught.value.filename) == (number, str(caches))
+
+
+def test_a_cache_is_named_as_whoever_opens_it_names_the_corpus(
+    build, vocabularies, caches, tmp_path
+):
+    build()
+    other = tmp_path / "elsewhere"
+    other.symlink_to(tmp_path)
+    spec = f"text:{other}/source,{other}/target"
+    moved = open_corpus(spec)
+    config = DataConfig(max_length=13, cache_dir=str(caches))
+    cache = build_or_open(moved, vocabularies, config=config)
+    assert cache.meta["spec"] == cache.meta["parts"][0]["spec"] == spec
+    assert len(list(caches.iterdir())) == 1
+
+
+def test_a_cache_made_by_hand_is_one_part():
+    side = TokenSide(np.array([7, 2, 9, 2], np.uint16), np.array([0, 2, 4]))
+    cache = TokenCache(side, side, np.array([1, 2]), {})
+    assert (cache.part_pairs, cache.weights) == ((2,), (1.0,))
+
+
+def test_a_pair_is_found_where_it_stands_in_the_files(vocabularies, caches, tmp_path):
+    for name, lines in (("a", ["cat", "", "dog"]), ("b", ["tree", "house", "bird"])):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{x}\n" for x in lines))
+    a, b = (f"text:{tmp_path}/{n}.en,{tmp_path}/{n}.de" for n in "ab")
+    both = f"text:{tmp_path}/a.en+{tmp_path}/b.en,{tmp_path}/a.de+{tmp_path}/b.de"
+    config = DataConfig(max_length=13, cache_dir=str(caches))
+    corpus = open_corpus(f"{b}[1:]++2*{both}[2:5][:2]++{a}")
+    cache = build_or_open(corpus, vocabularies, config=config)
+    places = [cache.place(pair) for pair in range(cache.num_pairs)]
+    assert places == [(b, 2), (b, 3), (a, 3), (b, 1), (a, 1), (a, 3)]

@@ -1,0 +1,148 @@
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.token_cache import worker_pool
+from t2t_jax.data.token_cache.encoder import PairEncoder
+from t2t_jax.data.token_cache.worker_pool import Chunk, encode_chunks, num_workers
+from t2t_jax.errors import StoppedError
+from tests.data.conftest import ENGLISH, GERMAN, sentences
+
+
+@pytest.fixture
+def encoder(vocabulary):
+    return PairEncoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
+
+
+def chunk(number):
+    size = 1 + number % 5 * 20  # chunks of unlike size end out of order
+    return Chunk(
+        0,
+        1 + 100 * number,
+        sentences(ENGLISH, size, seed=number),
+        sentences(GERMAN, size, seed=-number),
+    )
+
+
+def test_several_processes_do_in_order_what_one_does(encoder):
+    chunks = [chunk(number) for number in range(31)]
+    with closing(encode_chunks(iter(chunks), encoder, workers=2)) as found:
+        results = list(found)
+    assert [one.first for one, _ in results] == [one.first for one in chunks]
+    for given, encoded in results:
+        alone = encoder.encode(given.sources, given.targets)
+        assert np.array_equal(encoded.reasons, alone.reasons)
+        for side, other in zip(encoded[1:], alone[1:], strict=True):
+            assert all(map(np.array_equal, side, other))
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(("workers_", "chunks"), [(1, 31), (2, 9)])
+def test_one_worker_or_little_text_starts_no_process(
+    encoder, monkeypatch, workers_, chunks
+):
+    monkeypatch.setattr(worker_pool, "ProcessPoolExecutor", None)
+    given = (chunk(number) for number in range(chunks))
+    assert len(list(encode_chunks(given, encoder, workers=workers_))) == chunks
+
+
+def test_reading_keeps_only_a_little_ahead(encoder):
+    read = 0
+
+    def endless():
+        nonlocal read
+        for number in count():
+            read += 1
+            yield chunk(number)
+
+    with closing(encode_chunks(endless(), encoder, workers=2)) as results:
+        for number, _ in enumerate(results, start=1):
+            assert read <= number + 10
+            if number == 40:
+                break
+
+
+def test_a_process_that_dies_is_an_error_and_no_hang(encoder):
+    def chunks():
+        for number in count():
+            if number == 20:
+                victim = multiprocessing.active_children()[0]
+                os.kill(victim.pid, signal.SIGKILL)
+            yield chunk(number)
+
+    with closing(encode_chunks(chunks(), encoder, workers=2)) as results:
+        with pytest.raises(StoppedError, match=r"has died.*config\.data\.workers"):
+            for _ in results:
+                pass
+    deadline = time.monotonic() + 10
+    while multiprocessing.active_children() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
+    vocabulary, tmp_path
+):
+    (tmp_path / "vocab.model").write_bytes(vocabulary.model)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from t2t_jax.data.config import DataConfig\n"
+        "from t2t_jax.data.token_cache.encoder import PairEncoder\n"
+        "from t2t_jax.data.token_cache.worker_pool import Chunk, encode_chunks\n"
+        "print('script runs', flush=True)\n"
+        f"model = Path({str(tmp_path / 'vocab.model')!r}).read_bytes()\n"
+        "encoder = PairEncoder((model, model), DataConfig(), '<u2')\n"
+        "chunks = [Chunk(0, n, ['a'], ['b']) for n in range(1, 12)]\n"
+        "found = list(encode_chunks(iter(chunks), encoder, workers=2))\n"
+        "print(len(found), 'chunks')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,  # against waiting for processes that never begin
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "script runs\n11 chunks\n"
+
+
+def test_processes_are_deaf_to_what_a_terminal_sends_and_the_parent_is_not(encoder):
+    def deaf(process):
+        status = Path(f"/proc/{process}/status").read_text()
+        blocked = int(status.partition("SigBlk:")[2].split()[0], 16)
+        return bool(blocked >> (signal.SIGINT - 1) & 1)
+
+    chunks = (chunk(number) for number in range(31))
+    with closing(encode_chunks(chunks, encoder, workers=2)) as results:
+        next(results)
+        children = multiprocessing.active_children()
+        assert [deaf(child.pid) for child in children] == [True, True]
+        assert not deaf(os.getpid())
+
+
+def test_nought_workers_are_the_cores_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
+    assert num_workers(0) == 3
+    assert num_workers(7) == 7
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 11)
+    assert num_workers(0) == 11
+
+
+def test_nought_workers_are_16_at_most_and_a_number_is_taken_at_its_word(monkeypatch):
+    cores = set(range(96))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores, raising=False)
+    assert num_workers(0) == 16
+    assert num_workers(17) == 17

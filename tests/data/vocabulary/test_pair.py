@@ -1,0 +1,171 @@
+import re
+import time
+
+import pytest
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.files.progress import ProgressBar
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import DataError, InputMissingError
+from tests.data.conftest import ENGLISH, GERMAN, sentences
+
+PAIRS = list(
+    zip(sentences(ENGLISH, 97, seed=1), sentences(GERMAN, 97, seed=2), strict=True)
+)
+
+
+def find(said=None, **config):
+    return VocabularyPair.load_or_train(
+        PAIRS,
+        config=VocabularyConfig(**config),
+        seed=0,
+        say=(said if said is not None else []).append,
+    )
+
+
+def test_both_sides_share_one_vocabulary_unless_told_otherwise():
+    said = []
+    found = find(said, size=89)
+    assert found.shared
+    assert found.source.size == found.target.size == 89
+    assert found.fingerprint == found.target.fingerprint
+    begun, done = said
+    assert begun == "Training a vocabulary of 89 subwords …"
+    assert re.fullmatch(r"The vocabulary is learnt, in \d+\.\d s\.", done)
+
+
+def test_a_source_of_its_own_learns_from_its_side_alone():
+    found = find(size=71, source_size=53)
+    assert (found.source.size, found.target.size) == (53, 71)
+    assert not found.shared
+    # Neither knows the letters that only the other language writes.
+    english = set("".join(ENGLISH))
+    german = set("".join(GERMAN))
+    pieces = ["".join(v.pieces(range(4, v.size))) for v in found]
+    assert not set(pieces[0]) & (german - english)
+    assert not set(pieces[1]) & (english - german)
+    assert german - english or english - german
+
+
+@pytest.mark.parametrize("sizes", [{"size": 89}, {"size": 71, "source_size": 53}])
+def test_what_is_saved_is_what_is_loaded(tmp_path, sizes):
+    found = find(**sizes)
+    found.save(tmp_path)
+    loaded = VocabularyPair.load(tmp_path, config=VocabularyConfig(**sizes))
+    assert loaded.fingerprint == found.fingerprint
+    assert loaded.shared == found.shared
+    assert [v.size for v in loaded] == [v.size for v in found]
+
+
+def test_the_fingerprint_of_two_depends_on_both_and_their_order():
+    one, other = find(size=71, source_size=53), find(size=71, source_size=59)
+    swapped = VocabularyPair(one.target, one.source)
+    assert len({v.fingerprint for v in (one, other, swapped)}) == 3
+
+
+def test_files_are_loaded_instead_of_learning(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    files = {
+        "file": str(tmp_path / "vocab.model"),
+        "source_file": str(tmp_path / "vocab_source.model"),
+    }
+    said = []
+    again = find(said, size=71, source_size=53, **files)
+    config = VocabularyConfig(size=71, source_size=53)
+    saved = VocabularyPair.load(tmp_path, config=config)
+    assert again.fingerprint == saved.fingerprint
+    assert said == []
+
+
+def test_a_file_that_is_no_vocabulary_names_its_key(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(b"garbage")
+    good = str(tmp_path / "vocab.model")
+    for key, files in (
+        ("source_file", {"source_file": str(garbage), "file": good}),
+        ("file", {"source_file": good, "file": str(garbage)}),
+    ):
+        with pytest.raises(DataError, match=rf"Change config\.vocabulary\.{key}\."):
+            find(size=71, source_size=53, **files)
+    garbage.rename(tmp_path / "vocab_source.model")
+    config = VocabularyConfig(size=71, source_size=53)
+    # A run's own file is not what a key names.
+    with pytest.raises(DataError, match=r"vocab_source\.model: .* Restore it"):
+        VocabularyPair.load(tmp_path, config=config)
+
+
+def test_a_run_is_not_told_to_change_the_size_that_it_was_begun_with(tmp_path):
+    find(size=71).save(tmp_path)
+    with pytest.raises(
+        DataError, match=r"has 71 subwords and vocabulary\.size=72\. Restore it"
+    ):
+        VocabularyPair.load(tmp_path, config=VocabularyConfig(size=72))
+
+
+def test_a_size_that_is_not_the_configured_one_names_its_key():
+    found = find(size=71, source_size=53)
+    found.require_sizes(VocabularyConfig(size=71, source_size=53), name="w")
+    with pytest.raises(DataError, match=r"w has 53 .*vocabulary\.source_size=54"):
+        found.require_sizes(VocabularyConfig(size=71, source_size=54), name="w")
+    with pytest.raises(DataError, match=r"w has 71 .*vocabulary\.size=72"):
+        found.require_sizes(VocabularyConfig(size=72, source_size=53), name="w")
+
+
+def test_a_source_too_small_for_its_size_names_its_key():
+    with pytest.raises(DataError, match=r"\.source_size=5000 must be at most"):
+        find(size=71, source_size=5000)
+
+
+def test_a_directory_without_a_vocabulary_is_missing(tmp_path):
+    with pytest.raises(InputMissingError):
+        VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71))
+
+
+def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
+    two = find(size=71, source_size=53)
+    two.save(tmp_path)
+    two.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for other in (find(size=89), find(size=71, source_size=54)):
+        with pytest.raises(DataError, match="is never replaced"):
+            other.save(tmp_path)
+        assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_the_files_of_vocabularies_are_those_that_are_saved(tmp_path):
+    for name, found in (("one", find(size=71)), ("two", find(size=71, source_size=53))):
+        found.save(tmp_path / name)
+        models = {p.name: p.read_bytes() for p in (tmp_path / name).glob("*.model")}
+        assert found.files == models
+
+
+def test_the_configuration_decides_whether_the_source_has_its_own(tmp_path):
+    find(size=71, source_size=53).save(tmp_path)
+    loaded = VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71))
+    assert loaded.shared
+    with pytest.raises(DataError, match=r"has 53 .*vocabulary\.source_size=54"):
+        VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71, source_size=54))
+
+
+def test_while_a_vocabulary_is_learnt_people_are_told_that_it_is(monkeypatch):
+    learn, every = Vocabulary.train, ProgressBar.heartbeat
+    started = []
+
+    def slow(lines, **keys):
+        time.sleep(0.2)
+        return learn(lines, **keys)
+
+    def often(progress, what):
+        started.append(what)
+        progress._every_seconds = 0.02
+        return every(progress, what)
+
+    monkeypatch.setattr(Vocabulary, "train", slow)
+    monkeypatch.setattr(ProgressBar, "heartbeat", often)
+    said = []
+    find(said, size=89)
+    assert started == ["Training the vocabulary"]
+    assert said[1:-1]
+    assert set(said[1:-1]) == {"Training the vocabulary: 0:00:00 so far …"}

@@ -1,0 +1,249 @@
+import dataclasses
+import math
+import re
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine import compiled_chunks
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.engine.device_rows import (
+    devices_of,
+    gather_rows,
+    per_device,
+    shard_rows,
+)
+from t2t_jax.decoding.scoring import scorer as scoring
+from t2t_jax.decoding.scoring.scorer import Scorer
+from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.decoding.text.distributed_translate import make_translate
+from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.distributed.gather import replicate
+from t2t_jax.errors import UserError
+from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.model.transformer import Transformer
+from tests.decoding.models import recurrent
+from tests.decoding.test_scoring import Numbers
+from tests.model.tiny import TINY, tiny_params
+from tests.model.tiny_rnn import TINY_RNN, rnn_params
+
+CONFIG = DecodingConfig(
+    beam_size=3, max_source_length=11, max_extra_tokens=2, tokens_per_batch=3 * 13
+)
+
+
+class Sayable(Numbers):
+    """Numbers that can be read back."""
+
+    def decode(self, sequences):
+        return [" ".join(map(str, sequence)) for sequence in sequences]
+
+
+def lines(number, seed=0):
+    random = np.random.default_rng(seed)
+    return [
+        " ".join(map(str, random.integers(3, 29, random.integers(1, 11))))
+        for _ in range(number)
+    ]
+
+
+WORDS = VocabularyPair(Sayable(), Sayable())
+LINES, TARGETS = lines(53), lines(53, seed=1)
+
+
+def mesh_over(devices, *shape):
+    names = tuple("data fsdp tensor".split()[: len(shape)])
+    placed = np.asarray(devices).reshape(shape)
+    return Mesh(placed, names, axis_types=(AxisType.Auto,) * len(shape))
+
+
+# --- the pieces
+
+
+def test_the_devices_are_those_that_hold_the_model():
+    assert devices_of({"a": np.ones(3)}).devices.tolist() == [jax.devices()[0]]
+    third = jax.device_put(1.0, jax.devices()[3])
+    # An array that was put nowhere follows one that was.
+    assert devices_of([jnp.ones(2), third]).devices.tolist() == [jax.devices()[3]]
+    backwards = jax.devices()[5:1:-1]
+    held = jax.device_put(
+        np.ones((2, 7)), NamedSharding(mesh_over(backwards, 2, 2), P())
+    )
+    assert devices_of({"kernel": held}).devices.tolist() == backwards
+
+
+def test_rows_go_to_the_devices_and_come_back_in_order():
+    mesh = devices_of(replicate(np.ones(3), jax.devices()[:5]))
+    rows = np.arange(15 * 7).reshape(15, 7)
+    parts = shard_rows(rows, mesh)
+    assert parts.shape == (5, 3, 7)
+    for number, device in enumerate(jax.devices()[:5]):
+        (part,) = (s.data for s in parts.addressable_shards if s.device == device)
+        np.testing.assert_array_equal(part[0], rows[3 * number : 3 * number + 3])
+    np.testing.assert_array_equal(gather_rows({"a": parts})["a"], rows)
+
+
+def test_rows_that_cannot_be_shared_evenly_are_refused():
+    mesh = devices_of(replicate(np.ones(3), jax.devices()[:5]))
+    with pytest.raises(UserError, match="13 rows must be a multiple of the 5 devices"):
+        shard_rows(np.ones((13, 2)), mesh)
+
+
+def test_each_device_runs_by_itself_and_its_loop_ends_by_itself():
+    mesh = devices_of(replicate(np.ones(3), jax.devices()[:3]))
+
+    def count_up(step, start):
+        """Says how often `step` must be added to get beyond 100."""
+        return jax.lax.while_loop(
+            lambda state: state[0] <= 100,
+            lambda state: (state[0] + step, state[1] + 1),
+            (start[0], jnp.zeros((), jnp.int32)),
+        )[1]
+
+    parts = shard_rows(np.array([100, 90, 7]), mesh)
+    counts = jax.jit(per_device(count_up, mesh))(jnp.asarray(2), parts)
+    assert counts.tolist() == [1, 6, 47]
+
+
+# --- the same translations on any number of devices
+
+
+def _transformer(**changed):
+    config = dataclasses.replace(TINY, num_layers=1, **changed)
+    return Transformer(config), tiny_params(config)
+
+
+def _rnn():
+    config = dataclasses.replace(TINY_RNN, num_layers=1)
+    return RNN(config), rnn_params(config)
+
+
+MODELS = {
+    "sinusoidal": _transformer,
+    "learned": lambda: _transformer(positions="learned", max_positions=13),
+    "rnn": _rnn,
+}
+
+
+class Found(NamedTuple):
+    """What one device finds for 53 lines."""
+
+    module: object
+    params: object
+    translations: list
+    scores: list
+
+
+def translator(module, params, devices):
+    placed = replicate(params, jax.devices()[:devices])
+    return Translator(make_step_model(module, placed), WORDS, CONFIG)
+
+
+def scorer(module, params, devices):
+    placed = {"params": replicate(params, jax.devices()[:devices])}
+    return Scorer(module.apply, placed, WORDS, CONFIG, max_length=13)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def alone(request):
+    module, params = MODELS[request.param]()
+    translations = translator(module, params, 1).translations(LINES)
+    assert len({translation.score for translation in translations}) > 40
+    scores = scorer(module, params, 1).scores(LINES, TARGETS)
+    return Found(module, params, translations, scores)
+
+
+NUMBERS = pytest.mark.parametrize("number", [0, 1, 5, 53])
+
+
+@NUMBERS
+def test_eight_devices_translate_as_one_does(alone, number):
+    together = translator(alone.module, alone.params, 8).translations(LINES[:number])
+    assert len(together) == number
+    for one, eight in zip(alone.translations, together, strict=False):
+        assert (one.text, one.truncated) == (eight.text, eight.truncated)
+        assert math.isclose(one.score, eight.score, abs_tol=1e-5)
+
+
+@NUMBERS
+def test_eight_devices_score_as_one_does(alone, number):
+    eight_devices = scorer(alone.module, alone.params, 8)
+    together = eight_devices.scores(LINES[:number], TARGETS[:number])
+    assert len(together) == number
+    for one, eight in zip(alone.scores, together, strict=False):
+        assert one.tokens == eight.tokens
+        np.testing.assert_allclose(
+            one.token_log_probabilities, eight.token_log_probabilities, atol=1e-5
+        )
+
+
+def test_devices_that_are_done_wait_for_those_that_are_not():
+    # Chunks of 32: the row of the last device alone goes into the second.
+    model = recurrent(3, 29, eos_bias=-60.0)
+    sources = np.zeros((8, 37), np.int32)
+    sources[:, 0], sources[7, 1:36] = 5, 6
+    rules = BeamParams(beam_size=2)
+    alone = chunked_search(model, sources, max_extra_tokens=3, rules=rules)
+    placed = replicate(model, jax.devices())
+    together = chunked_search(placed, sources, max_extra_tokens=3, rules=rules)
+    assert alone.lengths_BxW[:, 0].tolist() == [4] * 7 + [39]
+    for one, eight in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, eight, rtol=1e-5)
+
+
+def test_the_devices_exchange_nothing():
+    module, params = _transformer()
+    params = replicate(params, jax.devices())
+    model, mesh = make_step_model(module, params), devices_of(params)
+    source = shard_rows(np.full((24, 11), 5, np.int32), mesh)
+    rules = BeamParams(beam_size=3)
+    lengths = {"max_extra_tokens": 2, "room": 13, "cache_length": 13}
+    lengths |= {"mesh": mesh, "rules": rules, "given": {}}
+    start = compiled_chunks.start.lower(model, source, **lengths)
+    memory, state = compiled_chunks.start(model, source, **lengths)
+    advance = compiled_chunks.advance.lower(
+        model, state, memory=memory, mesh=mesh, until=np.int32(13), rules=rules
+    )
+    grow = compiled_chunks.grow.lower(model, state, mesh=mesh, room=17)
+    collect = compiled_chunks.collect.lower(state, mesh=mesh, rules=rules)
+    places = shard_rows(np.zeros(8, np.int32), mesh)
+    take = compiled_chunks.take.lower(memory, state, places, mesh=mesh)
+    score = scoring._log_probabilities.lower(
+        {"params": params}, (source, source), apply=module.apply, mesh=mesh
+    )
+    collectives = re.compile("all-|reduce-scatter|collective|send|recv")
+    for lowered in (start, grow, advance, collect, take, score):
+        program = lowered.compile().as_text()
+        assert "num_partitions=8" in program
+        assert collectives.findall(program) == []
+
+
+# --- while a model is trained
+
+
+@pytest.mark.parametrize("shape", [(8,), (2, 2, 2)])
+def test_parameters_are_translated_with_wherever_a_run_has_put_them(shape):
+    module, params = _transformer()
+    mesh = mesh_over(jax.devices(), *shape)
+    spec = P("fsdp") if len(shape) > 1 else P()
+
+    def put(leaf):
+        even = leaf.shape[0] % 2 == 0
+        return jax.device_put(leaf, NamedSharding(mesh, spec if even else P()))
+
+    translate = make_translate(
+        lambda params: make_step_model(module, params),
+        vocabularies=WORDS,
+        config=CONFIG,
+    )
+    expected = translator(module, params, 1).translate(LINES)
+    outputs = translate(jax.tree.map(put, params), LINES)
+    assert [output.text for output in outputs] == expected

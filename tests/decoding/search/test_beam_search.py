@@ -1,0 +1,176 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.errors import UserError
+from tests.decoding.models import (
+    EOS,
+    PAD,
+    UNK,
+    lattice,
+)
+
+A, B, C, D, E = 4, 5, 6, 7, 8
+V = 11
+STATIC = ("beam_size", "length_penalty", "max_extra_tokens", "max_length", "n_best")
+search = jax.jit(beam_search, static_argnames=STATIC)
+
+
+def best(result, sentence=0, rank=0):
+    length = int(result.lengths_BxW[sentence, rank])
+    return tuple(result.tokens_BxWxT[sentence, rank, :length].tolist())
+
+
+def one_sentence(subwords):
+    return jnp.asarray([[UNK] * subwords + [EOS]])
+
+
+# --- drawn truths
+
+
+GARDEN_PATH = lattice(
+    {
+        (): {A: 0.6, B: 0.4},
+        (A,): {C: 0.55, D: 0.45},
+        (B,): {D: 1.0},
+        (B, D): {E: 1.0},
+        (A, C): {C: 1.0},
+        (A, D): {A: 1.0},
+    },
+    V,
+)
+
+
+def test_a_beam_of_two_finds_what_a_beam_of_one_walks_past():
+    one = search(GARDEN_PATH, one_sentence(3), beam_size=1, length_penalty=0.0)
+    two = search(GARDEN_PATH, one_sentence(3), beam_size=2, length_penalty=0.0)
+    assert best(one) == (A, C, C, EOS)
+    np.testing.assert_allclose(one.scores_BxW, [[math.log(0.33)]], rtol=1e-6)
+    # The beams change places on the way, so a cache left behind would say C, not E.
+    assert best(two) == (B, D, E, EOS)
+    np.testing.assert_allclose(two.scores_BxW, [[math.log(0.4)]], rtol=1e-6)
+
+
+SHORT_OR_LONG = lattice(
+    {
+        (): {A: 0.5, B: 0.45, UNK: 0.05},
+        (B,): {C: 1.0},
+        (B, C): {D: 1.0},
+    },
+    V,
+)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "tokens", "score"),
+    [
+        (0.0, (A, EOS), math.log(0.5)),
+        # log 0.45 / (9/6)^0.6 = -0.626 against log 0.5 / (7/6)^0.6 = -0.632. When the
+        # short one ends, the long one stands at -0.728: to stop there would be wrong.
+        (0.6, (B, C, D, EOS), math.log(0.45) / (9 / 6) ** 0.6),
+    ],
+)
+def test_the_length_penalty_lets_the_longer_output_win(alpha, tokens, score):
+    result = search(
+        SHORT_OR_LONG, one_sentence(7), beam_size=3, length_penalty=alpha, n_best=1
+    )
+    assert best(result) == tokens
+    np.testing.assert_allclose(result.scores_BxW, [[score]], rtol=1e-6)
+    assert result.finished_BxW.tolist() == [[True]]
+
+
+def test_both_outputs_come_in_the_order_of_their_scores():
+    result = search(
+        SHORT_OR_LONG, one_sentence(7), beam_size=3, length_penalty=0.6, n_best=2
+    )
+    assert best(result, rank=0) == (B, C, D, EOS)
+    assert best(result, rank=1) == (A, EOS)
+    assert result.lengths_BxW.tolist() == [[4, 2]]
+    logs = np.log([[0.45, 0.5]])
+    np.testing.assert_allclose(result.log_probabilities_BxW, logs, rtol=1e-6)
+
+
+def test_the_beam_lives_on_when_its_two_best_candidates_end():
+    # .30 A eos, .275 B eos, .225 B C, .20 A C: of the best two alone none would live.
+    both_end = lattice(
+        {(): {A: 0.5, B: 0.5}, (A,): {EOS: 0.6, C: 0.4}, (B,): {EOS: 0.55, C: 0.45}}, V
+    )
+    result = search(both_end, one_sentence(3), beam_size=2, length_penalty=2.0)
+    assert best(result) == (B, C, EOS)
+    expected = math.log(0.225) / (8 / 6) ** 2  # -0.839 against -0.885 of A eos
+    np.testing.assert_allclose(result.scores_BxW, [[expected]], rtol=1e-6)
+
+
+def test_an_eos_between_the_best_w_and_the_best_2w_is_finished():
+    fan = dict.fromkeys((UNK, A, B, C), 0.25)
+    dwindling = lattice({(): {A: 0.4, B: 0.35, EOS: 0.25}, (A,): fan, (B,): fan}, V)
+    result = search(dwindling, one_sentence(3), beam_size=2, length_penalty=0.0)
+    assert best(result) == (EOS,)
+    np.testing.assert_allclose(result.scores_BxW, [[math.log(0.25)]], rtol=1e-6)
+
+
+ENDLESS = lattice({(A,) * n: {A: 0.75, B: 0.25} for n in range(9)}, V)
+
+
+def test_what_does_not_end_in_time_is_returned_as_truncated():
+    never = lattice({(A,) * n: {A: 1.0} for n in range(9)}, V)
+    result = search(never, one_sentence(2), beam_size=2, max_extra_tokens=3)
+    assert best(result) == (A,) * 5
+    assert result.finished_BxW.tolist() == [[False]]
+
+
+def test_a_finished_output_goes_before_a_likelier_truncated_one():
+    # After B comes eos, so B eos (.25) is finished while A A A A (.32) still lives.
+    result = search(ENDLESS, one_sentence(2), beam_size=2, max_extra_tokens=2, n_best=2)
+    assert best(result) == (B, EOS)
+    assert result.finished_BxW.tolist() == [[True, True]]
+
+
+def test_places_without_an_output_are_empty():
+    certain = lattice({(): {A: 1.0}}, V)
+    result = search(certain, one_sentence(2), beam_size=3, n_best=3)
+    assert result.lengths_BxW.tolist() == [[2, 0, 0]]
+    assert result.finished_BxW.tolist() == [[True, False, False]]
+    assert np.all(np.asarray(result.tokens_BxWxT[0, 1:]) == PAD)
+
+
+def test_a_row_of_pad_alone_says_nothing():
+    source = jnp.asarray([[UNK, EOS], [PAD, PAD]])
+    result = search(ENDLESS, source, beam_size=2, max_extra_tokens=2)
+    assert result.lengths_BxW.tolist() == [[2], [0]]
+    assert result.finished_BxW.tolist() == [[True], [False]]
+
+
+def test_a_model_that_ends_at_once_says_only_eos():
+    result = search(lattice({(): {EOS: 1.0}}, V), one_sentence(5))
+    assert best(result) == (EOS,)
+    np.testing.assert_array_equal(result.scores_BxW, [[0.0]])
+
+
+# --- errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"beam_size": 0}, "beam_size=0 must be at least 1"),
+        ({"length_penalty": -0.1}, "length_penalty=-0.1 must be at least 0"),
+        ({"length_penalty": math.nan}, "length_penalty=nan must be at least 0"),
+        ({"n_best": 5}, "n_best=5 must lie between 1 and beam_size=4"),
+        ({"max_extra_tokens": -1}, "max_extra_tokens=-1 must be at least 0"),
+        ({"max_length": 0}, "max_length=0 must be at least 1"),
+    ],
+)
+def test_an_argument_out_of_range_is_refused(arguments, message):
+    with pytest.raises(UserError, match=message):
+        beam_search(ENDLESS, one_sentence(2), **arguments)
+
+
+@pytest.mark.parametrize("source", [jnp.zeros((2, 3)), jnp.zeros((3,), jnp.int32)])
+def test_a_source_of_another_shape_or_type_is_refused(source):
+    with pytest.raises(UserError, match=r"must be \[B, S\] whole numbers"):
+        beam_search(ENDLESS, source)

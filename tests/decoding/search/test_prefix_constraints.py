@@ -1,0 +1,176 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.ensemble import EnsembleStepModel
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.decoding.search.sampling import sample
+from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.errors import UserError
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.model.rnn.step_model import RNNStepModel
+from t2t_jax.model.step_model import TransformerStepModel
+from t2t_jax.model.transformer import Transformer
+from tests.decoding.models import BOS, EOS, PAD, lattice, recurrent
+from tests.model.tiny import TINY
+from tests.model.tiny_rnn import TINY_RNN
+
+A, B, C = 4, 5, 6
+V = 11
+SOURCE = jnp.asarray([[5, 6, 7, EOS], [8, EOS, PAD, PAD]])
+TREE = lattice(
+    {
+        (): {A: 0.7, B: 0.3},
+        (A,): {EOS: 1.0},
+        (B,): {A: 0.6, C: 0.4},
+        (B, C): {A: 0.9, EOS: 0.1},
+    },
+    V,
+)
+
+
+def best(model, source=SOURCE[:1], **options):
+    result = beam_search(model, source, **options)
+    length = int(result.lengths_BxW[0, 0])
+    tokens = np.asarray(result.tokens_BxWxT)[0, 0, :length].tolist()
+    return tokens, float(result.log_probabilities_BxW[0, 0])
+
+
+def test_a_forced_prefix_is_said_and_its_probability_counted():
+    assert best(TREE)[0] == [A, EOS]
+    tokens, log_probability = best(TREE, prefixes_BxP=jnp.asarray([[B, C]]))
+    assert tokens == [B, C, A, EOS]
+    np.testing.assert_allclose(log_probability, np.log(0.3 * 0.4 * 0.9), rtol=1e-5)
+
+
+def test_an_improbable_prefix_is_forced_even_where_no_beam_would_find_it():
+    model = recurrent(4, V)
+    prefix = jnp.asarray([[10, 9, 10, 3], [7, PAD, PAD, PAD]])
+    result = beam_search(model, SOURCE, beam_size=3, n_best=3, prefixes_BxP=prefix)
+    tokens = np.asarray(result.tokens_BxWxT)
+    assert (tokens[0, :, :4] == np.asarray(prefix)[0]).all()
+    assert (tokens[1, :, 0] == 7).all()
+    assert len(np.unique(tokens[1], axis=0)) == 3
+
+
+def test_the_score_of_a_forced_output_is_that_of_the_free_one_it_repeats():
+    model = recurrent(4, V, eos_bias=-4.0)
+    free = beam_search(model, SOURCE, beam_size=3)
+    prefix = np.asarray(free.tokens_BxWxT)[:, 0, :2]
+    prefix = np.where(prefix == EOS, PAD, prefix)
+    assert (prefix != PAD).any()
+    forced = beam_search(model, SOURCE, beam_size=3, prefixes_BxP=prefix)
+    assert (np.asarray(forced.scores_BxW) >= np.asarray(free.scores_BxW) - 1e-5).all()
+
+
+def test_chunks_force_what_one_loop_forces():
+    model = recurrent(1, V, eos_bias=-1.5)
+    prefix = np.full((2, 40), 7, np.int32)
+    prefix[1, 3:] = PAD
+    rules = BeamParams(beam_size=3, min_tokens=36)
+    chunked = chunked_search(
+        model, SOURCE, max_extra_tokens=38, rules=rules, prefixes_BxP=prefix
+    )
+    whole = jax.jit(
+        lambda: beam_search(
+            model,
+            SOURCE,
+            beam_size=3,
+            min_tokens=36,
+            max_extra_tokens=38,
+            prefixes_BxP=prefix,
+        )
+    )()
+    np.testing.assert_array_equal(chunked.tokens_BxWxT, whole.tokens_BxWxT)
+    # The limit of the second sentence, 39, is raised for nobody; the first one's is.
+    assert whole.lengths_BxW[0, 0] >= 41
+    assert whole.lengths_BxW[1, 0] <= 39
+
+
+@pytest.mark.parametrize("least", [0, 1, 2, 5])
+def test_no_output_ends_before_its_least_length(least):
+    model = recurrent(2, V, eos_bias=6.0)
+    result = beam_search(model, SOURCE, beam_size=2, n_best=2, min_tokens=least)
+    lengths = np.asarray(result.lengths_BxW)
+    assert lengths.min() == least + 1
+    assert np.asarray(result.finished_BxW).all()
+
+
+def test_the_limit_is_stronger_than_the_least_length():
+    model = recurrent(2, V, eos_bias=6.0)
+    result = beam_search(model, SOURCE, max_length=3, min_tokens=9)
+    assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [3, 3]
+    assert not np.asarray(result.finished_BxW).any()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        (np.full((3, 2), 5), r"must be \[B, P\] whole numbers with B=2"),
+        (np.full((2, 2), 5.0), r"must be \[B, P\] whole numbers"),
+        (np.full((2, 9), 5), "must leave room for one token more"),
+        (np.asarray([[5, EOS], [5, PAD]]), "must hold no bos, no eos, nothing below 0"),
+        (np.asarray([[BOS, 5], [5, PAD]]), "must hold no bos, no eos, nothing below 0"),
+        (np.asarray([[PAD, 5], [5, PAD]]), "must hold no bos, no eos, nothing below 0"),
+    ],
+)
+def test_a_prefix_that_cannot_be_said_is_refused(prefix, message):
+    with pytest.raises(UserError, match=message):
+        beam_search(recurrent(0, V), SOURCE, max_length=9, prefixes_BxP=prefix)
+
+
+SEARCHES = {
+    "beam_search": beam_search,
+    "sample": lambda model, source: sample(model, source, jax.random.key(0)),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_an_empty_batch_has_empty_outputs(name):
+    model = TransformerStepModel(Transformer(TINY), params={})
+    result = SEARCHES[name](model, np.zeros((0, 3), np.int32))
+    full = jax.eval_shape(SEARCHES[name], TREE, SOURCE[:, :3])
+    for none, some in zip(result, full, strict=True):
+        assert (none.shape, none.dtype) == ((0, *some.shape[1:]), some.dtype)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "model",
+    [
+        TransformerStepModel(Transformer(TINY), params={}),
+        RNNStepModel(RNN(TINY_RNN), params={}),
+        EnsembleStepModel((TREE, TransformerStepModel(Transformer(TINY), params={}))),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize(
+    ("tokens", "said"), [([5, 29], "5 to 29"), ([-1, 2], "-1 to 2")]
+)
+def test_tokens_that_the_model_does_not_have_are_refused(name, model, tokens, said):
+    with pytest.raises(UserError, match=rf"from {said} must lie in \[0, 29\)"):
+        SEARCHES[name](model, np.array([tokens]))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_is_no_step_model_is_named(name):
+    with pytest.raises(TypeError, match=f"^{name} takes a StepModel, not a Transf"):
+        SEARCHES[name](Transformer(TINY), SOURCE)
+    with pytest.raises(TypeError, match=r"not None\. Pass model\.encode"):
+        SEARCHES[name](TREE, None)
+
+
+def test_rules_and_a_key_are_what_sampling_takes():
+    with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.SamplingParams\("):
+        sample(TREE, SOURCE, jax.random.key(0), rules={"temperature": 0.5})
+    with pytest.raises(TypeError, match=r"takes a key, not None\. Pass jax\.random"):
+        sample(TREE, SOURCE, None)
+
+
+@pytest.mark.parametrize("module", [Transformer, RNN])
+def test_a_module_takes_a_configuration_of_its_own(module):
+    name = module.__name__
+    with pytest.raises(TypeError, match=rf"{name} takes an? {name}\w* as .* a dict\."):
+        module({"vocab_size": 11})

@@ -1,0 +1,126 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.search.sampling import row_keys, sample
+from t2t_jax.decoding.search.static_params import SamplingParams
+from t2t_jax.errors import UserError
+from tests.decoding.models import EOS, PAD, lattice, recurrent
+
+A, B, C = 4, 5, 6
+V = 11
+KEY = jax.random.key(7)
+# Two tokens, of which the second depends on the first.
+TREE = lattice(
+    {
+        (): {A: 0.6, B: 0.3, C: 0.1},
+        (A,): {A: 0.5, EOS: 0.5},
+        (B,): {C: 0.9, EOS: 0.1},
+        (C,): {EOS: 1.0},
+    },
+    V,
+)
+SOURCE = jnp.asarray([[5, 6, 7, EOS], [8, EOS, PAD, PAD], [9, 5, EOS, PAD]])
+
+
+def counts(tokens_xT, prefix):
+    """Counts the outputs that begin so, as a share."""
+    begins = np.asarray(tokens_xT).reshape(-1, tokens_xT.shape[-1])[:, : len(prefix)]
+    return float((begins == np.asarray(prefix)).all(axis=1).mean())
+
+
+def drawn(rules, *, source=SOURCE[:1], **options):
+    return jax.jit(lambda key: sample(TREE, source, key, rules=rules, **options))(KEY)
+
+
+def test_tokens_come_as_often_as_they_are_probable():
+    found = drawn(SamplingParams(num_samples=4000))
+    # Three standard deviations of a share of 4,000 are 0.024 at most.
+    for prefix, share in [((A,), 0.6), ((B,), 0.3), ((C,), 0.1), ((A, A), 0.3)]:
+        assert abs(counts(found.tokens_BxWxT, prefix) - share) < 0.024
+    assert abs(counts(found.tokens_BxWxT, (B, C)) - 0.27) < 0.024
+
+
+def test_temperature_sharpens_and_the_log_probabilities_are_the_models_own():
+    found = drawn(SamplingParams(num_samples=4000, temperature=0.5))
+    squares = np.array([0.6, 0.3, 0.1]) ** 2
+    expected = squares / squares.sum()
+    for token, share in zip((A, B, C), expected, strict=True):
+        assert abs(counts(found.tokens_BxWxT, (token,)) - share) < 0.024
+    only_c = np.asarray(found.tokens_BxWxT)[0, :, 0] == C
+    np.testing.assert_allclose(
+        np.asarray(found.log_probabilities_BxW)[0, only_c], np.log(0.1), rtol=1e-5
+    )
+
+
+def test_top_k_and_top_p_leave_the_improbable_out():
+    two = drawn(SamplingParams(num_samples=1000, top_k=2))
+    assert counts(two.tokens_BxWxT, (C,)) == 0
+    assert abs(counts(two.tokens_BxWxT, (A,)) - 2 / 3) < 0.05
+    nucleus = drawn(SamplingParams(num_samples=1000, top_p=0.7))
+    assert counts(nucleus.tokens_BxWxT, (C,)) == 0
+    assert counts(nucleus.tokens_BxWxT, (B,)) > 0
+    one = drawn(SamplingParams(num_samples=1000, top_p=0.55))
+    assert counts(one.tokens_BxWxT, (A,)) == 1
+
+
+def test_no_output_ends_before_its_least_length():
+    found = drawn(SamplingParams(num_samples=300, min_tokens=1, top_k=5))
+    assert np.asarray(found.lengths_BxW).min() >= 2
+    assert counts(found.tokens_BxWxT, (EOS,)) == 0
+
+
+def test_what_is_forced_is_said_and_counted():
+    prefixes = jnp.asarray([[B, C]])
+    found = drawn(SamplingParams(num_samples=50), prefixes_BxP=prefixes)
+    assert counts(found.tokens_BxWxT, (B, C)) == 1
+    np.testing.assert_allclose(
+        found.log_probabilities_BxW, np.log(0.3 * 0.9), rtol=1e-5
+    )
+
+
+def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
+    model = recurrent(3, V, eos_bias=-2.0)
+    rules = SamplingParams(num_samples=3, top_p=0.95)
+    keys = row_keys(KEY, 3)
+    draw = jax.jit(lambda source, keys: sample(model, source, keys, rules=rules))
+    together = draw(SOURCE, keys)
+    for row in range(3):
+        alone = draw(SOURCE[row : row + 1], keys[row : row + 1])
+        np.testing.assert_array_equal(alone.tokens_BxWxT[0], together.tokens_BxWxT[row])
+    chunked = chunked_search(
+        model,
+        SOURCE,
+        max_extra_tokens=50,
+        rules=rules,
+        keys_BxK=np.asarray(jax.random.key_data(keys)),
+    )
+    np.testing.assert_array_equal(chunked.tokens_BxWxT, together.tokens_BxWxT)
+    assert np.asarray(together.lengths_BxW).max() > 32
+    samples = np.asarray(together.tokens_BxWxT).reshape(9, -1)
+    assert len(np.unique(samples, axis=0)) == 9
+
+
+def test_drawing_in_chunks_needs_keys():
+    with pytest.raises(UserError, match="keys_BxK must hold a key"):
+        chunked_search(TREE, SOURCE, max_extra_tokens=5, rules=SamplingParams())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"num_samples": 0}, "num_samples=0 must be at least 1"),
+        ({"temperature": 0.0}, "temperature=0.0 must be a finite number above 0"),
+        ({"temperature": float("nan")}, "temperature=nan must be"),
+        ({"top_k": -1}, "top_k=-1 must be at least 0"),
+        ({"top_p": 0.0}, "top_p=0.0 must be above 0 and at most 1"),
+        ({"top_p": 1.1}, "top_p=1.1 must be above 0"),
+        ({"min_tokens": -1}, "min_tokens=-1 must be at least 0"),
+        ({"length_penalty": -1.0}, "length_penalty=-1.0 must be at least 0"),
+    ],
+)
+def test_a_rule_that_is_broken_is_named(values, message):
+    with pytest.raises(UserError, match=message):
+        SamplingParams(**values)

@@ -1,0 +1,103 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from t2t_jax.decoding.text.translation import (
+    NOTHING,
+    Hypothesis,
+    Translation,
+    merge_parts,
+)
+
+
+def hypothesis(text, *, log_probability=-2.0, ended=True, width=3):
+    tokens = (*text.split(), *(["</s>"] if ended else []))
+    rows = len(tokens)
+    weights = np.arange(1, rows * width + 1, dtype=np.float32).reshape(rows, width)
+    return Hypothesis(
+        text=text,
+        score=0.0,
+        log_probability=log_probability,
+        num_tokens=rows,
+        ended=ended,
+        tokens=tokens,
+        token_log_probabilities=tuple(-0.5 for _ in tokens),
+        attention_TxS=weights,
+    )
+
+
+def translation(*hypotheses, source=("x", "y", "</s>"), **changes):
+    return Translation(hypotheses=hypotheses, source_tokens=source, **changes)
+
+
+def test_joined_parts_are_one_translation_with_one_end():
+    parts = [
+        translation(hypothesis("a b"), hypothesis("c")),
+        translation(hypothesis("d", log_probability=-3.0)),
+    ]
+    joined = merge_parts(parts, ["", " "], length_penalty=0.6)
+    assert [h.text for h in joined.hypotheses] == ["a b d", "c d"]
+    best = joined.hypotheses[0]
+    assert best.tokens == ("a", "b", "d", "</s>")
+    assert len(best.token_log_probabilities) == 4
+    assert (best.log_probability, best.num_tokens) == (-5.0, 5)
+    assert best.score == pytest.approx(-5.0 / (10 / 6) ** 0.6)
+    assert joined.source_tokens == ("x", "y", "x", "y", "</s>")
+    assert (joined.num_parts, joined.status) == (2, "chunked")
+
+
+def test_nothing_stands_beside_a_part_that_says_nothing():
+    parts = [translation(hypothesis(text)) for text in ("", "a", "", "b", "")]
+    joined = merge_parts(parts, ["", " ", " ", " ", " "], length_penalty=0)
+    assert joined.text == "a b"
+
+
+def test_joined_parts_have_looked_at_their_own_source_only():
+    parts = [translation(hypothesis("a b")), translation(hypothesis("d"))]
+    weights = merge_parts(parts, ["", ""], length_penalty=0).hypotheses[0].attention_TxS
+    expected = [
+        [1, 2, 0, 0, 0],
+        [4, 5, 0, 0, 0],
+        [0, 0, 1, 2, 3],
+        [0, 0, 4, 5, 6],
+    ]
+    np.testing.assert_array_equal(weights, expected)
+
+
+def test_a_part_that_did_not_end_keeps_all_its_tokens():
+    parts = [translation(hypothesis("a b", ended=False)), translation(hypothesis("d"))]
+    joined = merge_parts(parts, ["", " "], length_penalty=0)
+    assert joined.hypotheses[0].tokens == ("a", "b", "d", "</s>")
+    assert joined.truncated
+    assert joined.status == "no_eos"
+
+
+def test_the_status_is_the_gravest_that_is_true():
+    assert NOTHING.status == "empty"
+    assert translation(hypothesis("a")).status == "ok"
+    assert translation(hypothesis("a"), num_parts=2).status == "chunked"
+    cut = {"num_parts": 2, "source_cut": True}
+    assert translation(hypothesis("a"), **cut).status == "truncated"
+    assert translation(hypothesis("a", ended=False), **cut).status == "no_eos"
+    new = {"unseen_words": 0.34, "num_parts": 2}
+    assert translation(hypothesis("a"), **new).status == "unfamiliar"
+    assert translation(hypothesis("a"), **{**new, **cut}).status == "truncated"
+    assert translation(hypothesis("a"), unseen_words=1 / 3).status == "ok"
+    broken = dataclasses.replace(NOTHING, invalid_utf8=True, unseen_words=1.0)
+    assert broken.status == "invalid_utf8"
+
+
+def test_an_alignment_leaves_the_ends_and_what_looked_nowhere_out():
+    weights = np.array([[0.2, 0.3, 0.5], [0.0, 0.0, 0.0], [0.9, 0.1, 0.0]])
+    found = Hypothesis(
+        text="a b",
+        score=0.0,
+        log_probability=0.0,
+        num_tokens=3,
+        ended=True,
+        tokens=("a", "b", "</s>"),
+        attention_TxS=weights,
+    )
+    assert found.alignment() == [(1, 0)]
+    assert NOTHING.hypotheses[0].alignment() == []

@@ -1,0 +1,159 @@
+"""Several processes as threads beside one dictionary, which is their coordinator.
+
+`hard_exit` ends a thread here, and notes who ended and how.
+"""
+
+import sys
+import threading
+import time
+
+import pytest
+
+from t2t_jax.distributed import failure_notices
+from t2t_jax.distributed.failure_notices import FailureMonitor
+
+# That is how a thread ends here.
+pytestmark = pytest.log_prefix.filterwarnings(
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+)
+
+
+class Coordinator:
+    """What JAX's client offers, for all processes at once."""
+
+    def __init__(self):
+        self.values, self.is_gone = {}, False
+
+    def key_value_set(self, key, value, allow_overwrite=False):
+        if self.is_gone or (key in self.values and not allow_overwrite):
+            raise RuntimeError("UNAVAILABLE")
+        self.values[key] = value
+
+    def key_value_dir_get(self, folder):
+        if self.is_gone:
+            raise RuntimeError("UNAVAILABLE")
+        found = [(k, v) for k, v in self.values.items() if k.startswith(folder)]
+        return sorted(found)
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    codes = []
+
+    def end(code):
+        codes.append(code)
+        sys.exit()  # Of this thread, which ends without a word.
+
+    monkeypatch.setattr(failure_notices, "hard_exit", end)
+    return codes
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    started = []
+
+    def start(count):
+        client = Coordinator()
+        for rank in range(count):
+            started.append(FailureMonitor(client, rank=rank, count=count))
+            started[-1]._period = 0.02
+            started[-1].start()
+        return client, started
+
+    yield start
+    for process in started:
+        process.close()
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_all_end_with_the_code_of_the_one_that_failed(processes, ended, capfd):
+    _, (_, second, _) = processes(3)
+    failing = threading.Thread(target=second.fail, args=(65, "A rule.\nMore of it."))
+    failing.start()
+    wait_until(lambda: len(ended) == 3)
+    failing.join()
+    assert ended == [65, 65, 65]
+    said = capfd.readouterr().err
+    for rank in (0, 2):
+        assert f"[rank {rank}] error: process 1 has failed (exit code 65)" in said
+    assert said.count("A rule.") == 2
+    assert "[rank 1]" not in said
+    assert "Stack" not in said
+    assert "More of it" not in said
+
+
+def test_the_first_failure_is_told_and_a_later_one_only_ends_its_process(
+    processes, ended, capfd
+):
+    _, all_three = processes(3)
+    for rank, code in ((1, 65), (2, 70)):
+        all_three[rank]._period = 0.5  # so that both fail before either has ended
+        threading.Thread(
+            target=all_three[rank].fail, args=(code, f"Of process {rank}.")
+        ).start()
+        time.sleep(0.01)
+    wait_until(lambda: len(ended) == 3)
+    assert sorted(ended) == [65, 65, 70]
+    said = capfd.readouterr().err
+    assert "[rank 0] error: process 1 has failed (exit code 65)" in said
+    assert "Of process 2." not in said
+
+
+def test_where_one_is_stuck_all_show_their_stacks(processes, ended, capfd):
+    _, (first, _) = processes(2)
+    failing = threading.Thread(
+        target=first.fail, args=(70, "no step"), kwargs={"stuck": 1}
+    )
+    failing.start()
+    wait_until(lambda: len(ended) == 2)
+    failing.join()
+    said = capfd.readouterr().err
+    assert "test_where_one_is_stuck_all_show_their_stacks" in said
+
+
+def test_the_one_that_shows_no_life_is_named(processes):
+    _, (first, second, third) = processes(3)
+    wait_until(lambda: len(first._client.values) == 3)
+    assert first.unresponsive_ranks() == []
+    second.close()
+    assert first.unresponsive_ranks() == [1]
+    assert third.unresponsive_ranks() == [1]
+
+
+def test_who_cannot_reach_the_first_process_says_so_and_ends(processes, ended, capfd):
+    client, (first, second) = processes(2)
+    first.close()
+    client.is_gone = True
+    wait_until(lambda: ended)
+    assert ended == [69]
+    assert second.unresponsive_ranks() == [0]
+    said = capfd.readouterr().err
+    assert said == "[rank 1] error: process 0 cannot be reached.\n"
+
+
+def test_a_wish_to_stop_reaches_all(processes):
+    _, (first, second) = processes(2)
+    assert not first.stop_was_broadcast
+    second.broadcast_stop()
+    wait_until(lambda: first.stop_was_broadcast)
+
+
+def test_after_closing_nothing_ends_a_process(processes, ended):
+    client, (first, second) = processes(2)
+    first.close()
+    second.close()
+    failure = failure_notices.Failure(1, 70, "late")
+    client.key_value_set("t2t_jax/notices/failed", failure_notices.json.dumps(failure))
+    time.sleep(0.2)
+    assert ended == []
+
+
+def test_the_more_processes_the_less_often_they_ask():
+    periods = [FailureMonitor(None, rank=0, count=count)._period for count in (2, 256)]
+    assert periods[0] < periods[1] < 10

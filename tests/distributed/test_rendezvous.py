@@ -1,0 +1,133 @@
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from t2t_jax.distributed.cluster_env import ProcessInfo
+from t2t_jax.distributed.rendezvous import (
+    initialization_deadline,
+    initialize_jax_distributed,
+    require_free_port,
+)
+from t2t_jax.errors import UnavailableError, UserError
+
+FIRST = ProcessInfo(index=0, count=3, promise="--num_processes=3")
+SECOND = ProcessInfo(index=1, count=3, promise="--num_processes=3")
+
+
+@pytest.fixture
+def listener():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def free():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    return address
+
+
+def test_a_port_that_is_taken_is_refused(listener):
+    with pytest.raises(UnavailableError, match=f"listen at {listener} and cannot"):
+        require_free_port(FIRST, listener, environ={})
+
+
+def test_a_free_port_will_do(free):
+    require_free_port(FIRST, free, environ={})
+
+
+def test_a_port_is_looked_at_where_it_will_be_opened(listener):
+    port = listener.partition(":")[2]
+    elsewhere = {"JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.2:{port}"}
+    require_free_port(FIRST, listener, environ=elsewhere)
+
+
+def test_only_the_first_process_needs_the_port(listener):
+    require_free_port(SECOND, listener, environ={})
+
+
+@pytest.log_prefix.parametrize("seconds", ["0", "-1", "x", "1.5"])
+def test_a_limit_that_is_none_is_refused(seconds):
+    with pytest.raises(UserError, match=f"TIMEOUT={seconds} must be a whole number"):
+        initialize_jax_distributed(
+            FIRST, environ={"T2T_JAX_INITIALIZATION_TIMEOUT": seconds}
+        )
+
+
+def test_a_meeting_that_takes_place_leaves_no_trace(free):
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with initialization_deadline(FIRST, free, seconds=60):
+        pass
+    assert signal.set_wakeup_fd(before) == before
+
+
+def waiting(place, address, *, seconds, body="time.sleep(60)"):
+    """Starts a process that waits for the others."""
+    program = (
+        "import ctypes, signal, time\n"
+        "from t2t_jax.distributed.cluster_env import ProcessInfo\n"
+        "from t2t_jax.distributed.rendezvous import initialization_deadline\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: None)\n"
+        "print('ready', flush=True)\n"
+        f"with initialization_deadline({place!r}, {address!r}, seconds={seconds}):\n"
+        f"    {body}\n"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_who_waits_in_vain_is_told_and_ends_with_69(free):
+    process = waiting(FIRST, free, seconds=0.5)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 69
+    assert said.startswith("[rank 0] error: --num_processes=3 promises 3 processes. ")
+    assert f"has waited 0.5 s at {free}:\nnot all of processes 1 to 2 have come" in said
+    assert said.count("\n") == 3
+
+
+def test_the_other_of_two_is_named():
+    two = ProcessInfo(index=0, count=2, promise="p")
+    process = waiting(two, "127.0.0.1:1", seconds=0.1)
+    assert "process 1 has not come" in process.communicate(timeout=30)[1]
+
+
+@pytest.log_prefix.parametrize(
+    ("address", "reason"),
+    [
+        ("127.0.0.1:1", "nobody listens there"),
+        ("no.such.host.invalid:1", "that host is not known here"),
+        ("LISTENER", "another process is missing"),
+    ],
+)
+def test_who_waits_for_the_first_process_is_told_what_is_there(
+    listener, address, reason
+):
+    address = address.replace("LISTENER", listener)
+    process = waiting(SECOND, address, seconds=0.1)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 69
+    assert reason in said
+
+
+def test_a_signal_ends_the_wait_even_in_foreign_code(free):
+    # Python's own handler would run only after it.
+    process = waiting(
+        FIRST, free, seconds=60, body="ctypes.CDLL(None).usleep(50_000_000)"
+    )
+    process.stdout.readline()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 75
+    assert said == (
+        "[rank 0] error: Stopped by SIGTERM. Give the same command again.\n"
+    )

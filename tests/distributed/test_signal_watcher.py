@@ -1,0 +1,65 @@
+"""Signals that a thread is told of, and what it says.
+
+Seen to fail: with an `os.write` in `write_stderr` that may raise, both.
+"""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from t2t_jax.distributed.signal_watcher import watch_signals, write_stderr
+
+
+@pytest.fixture
+def unheard():
+    """A stderr that nobody reads any more, or that lies on a full disk."""
+    kept = os.dup(2)
+
+    def replace(by):
+        os.dup2(by, 2)
+        os.close(by)
+
+    yield replace
+    os.dup2(kept, 2)
+    os.close(kept)
+
+
+def gone():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def full():
+    return os.open("/dev/full", os.O_WRONLY)
+
+
+@pytest.log_prefix.parametrize("kind", [gone, full])
+def test_what_nobody_can_hear_is_said_without_harm(unheard, kind):
+    unheard(kind())
+    write_stderr("Is anybody there?")
+
+
+@pytest.log_prefix.parametrize("kind", [gone, full])
+def test_every_signal_is_seen_where_nobody_hears_of_it(unheard, kind):
+    seen, second = [], threading.Event()
+
+    def on_stop(name):
+        write_stderr(name)
+        seen.append(name)
+        if len(seen) == 2:
+            second.set()
+
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    unheard(kind())
+    try:
+        with watch_signals(on_stop):
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGUSR1)
+                second.wait(0.2)
+            assert second.wait(10)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == ["SIGUSR1", "SIGUSR1"]

@@ -1,0 +1,174 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+pytest.importorskip("matplotlib", reason="needs the extra plots")
+
+from t2t_jax.evaluation.plots.attention import draw_heat_maps, draw_lines, label_of
+from t2t_jax.evaluation.plots.figure import png
+from tests.evaluation.plots.test_figure import size_of
+
+QUERIES = ["Zwei", "Männer", "$x$"]
+KEYS = ["two", "m_e_n", "·s", ".", "</s>"]
+# Five heads, Q = 3, K = 5; the last query of every head may not look at the last key.
+WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(5), size=(5, 3))
+WEIGHTS[:, 2, 4] = 0.0
+WEIGHTS[1, 0] = [0.9, 0.06, 0.04, 0.0, 0.0]
+
+
+def heat_maps(heads=(0, 1, 3), weights=WEIGHTS, queries=QUERIES, keys=KEYS):
+    return draw_heat_maps(
+        weights, queries=queries, keys=keys, heads=heads, title="Cross"
+    )
+
+
+def lines(heads=(0, 1, 3), weights=WEIGHTS, queries=QUERIES, keys=KEYS):
+    return draw_lines(weights, queries=queries, keys=keys, heads=heads, title="Cross")
+
+
+def panels_of(figure):
+    return [axes for axes in figure.axes if axes.images]
+
+
+def labels_of(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def texts_of(figure):
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+@pytest.mark.parametrize(
+    ("piece", "label"),
+    [
+        ("▁Hund", "Hund"),
+        ("chen", "·chen"),
+        ("ß", "·ß"),
+        ("7", "·7"),
+        (",", ","),
+        ("▁", "␣"),
+        ("▁a▁b", "a␣b"),
+        ("<s>", "<s>"),
+        ("", ""),
+    ],
+)
+def test_labels_show_where_words_begin(piece, label):
+    assert label_of(piece) == label
+
+
+def test_every_head_has_a_panel_that_holds_its_weights():
+    figure = heat_maps()
+    panels = panels_of(figure)
+    assert [panel.get_title() for panel in panels] == ["head 0", "head 1", "head 3"]
+    assert figure.get_suptitle() == "Cross"
+    for panel, head in zip(panels, (0, 1, 3), strict=True):
+        assert_array_equal(panel.images[0].get_array().filled(0.0), WEIGHTS[head])
+
+
+def test_all_panels_have_one_scale_from_0_to_the_largest_weight():
+    scales = {panel.images[0].get_clim() for panel in panels_of(heat_maps((0, 2)))}
+    assert scales == {(0.0, WEIGHTS[[0, 2]].max())}
+
+
+def test_what_may_not_be_looked_at_is_left_white():
+    image = panels_of(heat_maps((0,)))[0].images[0]
+    assert_array_equal(image.get_array().mask, WEIGHTS[0] == 0)
+    assert image.get_array().mask[2, 4]
+
+
+def test_words_stand_at_the_outer_panels_and_dollars_are_no_formula():
+    figure = heat_maps((0, 1, 2, 3, 4), weights=WEIGHTS[:, :, :3], keys=KEYS[:3])
+    panels = panels_of(figure)  # three columns, two rows; the last place is empty
+    down, across = QUERIES, KEYS[:3]
+    assert [labels_of(panel.yaxis) for panel in panels] == [down, [], [], down, []]
+    assert [labels_of(panel.xaxis) for panel in panels] == [[], [], *[across] * 3]
+    assert not any(t.get_parse_math() for t in panels[0].get_yticklabels())
+    assert size_of(png(figure))[0] > size_of(png(figure))[1]  # broad, not high
+
+
+def test_broad_panels_are_stacked():
+    weights = np.full((4, 2, 40), 1 / 40)
+    figure = heat_maps((0, 1, 2, 3), weights, ["a"] * 2, ["b"] * 40)
+    assert (
+        len({panel.get_subplotspec().colspan.start for panel in panels_of(figure)}) == 1
+    )
+
+
+@pytest.mark.parametrize(("length", "step"), [(60, 1), (76, 1), (100, 2), (400, 6)])
+def test_a_long_sentence_has_as_many_labels_as_can_be_read(length, step):
+    words = [f"w{n}" for n in range(length)]
+    weights = np.full((1, length, length), 1 / length)
+    figure = heat_maps((0,), weights, words, words)
+    [panel] = panels_of(figure)
+    assert labels_of(panel.xaxis) == labels_of(panel.yaxis) == words[::step]
+    assert_array_equal(panel.get_xticks(), range(0, length, step))
+    assert max(figure.get_size_inches()) < 13
+
+
+def test_a_line_joins_query_and_key_and_is_as_opaque_as_its_weight():
+    [drawn] = lines(heads=(1,)).axes[0].collections
+    worth = [(q, k) for q in range(3) for k in range(5) if WEIGHTS[1, q, k] >= 0.05]
+    # Three rows stretched over five: their middles are 5/6, 15/6 and 25/6.
+    wanted = [[[0, (2 * q + 1) * 5 / 6], [1, k + 0.5]] for q, k in worth]
+    assert_allclose(drawn.get_segments(), wanted)
+    opacities = [WEIGHTS[1, q, k] for q, k in worth]
+    assert_allclose(drawn.get_colors()[:, 3], opacities)
+    assert (0, 0) in worth
+    assert (0, 2) not in worth  # 0.04
+
+
+def test_a_head_has_its_colour_alone_and_among_others():
+    [alone] = lines(heads=(3,)).axes[0].collections
+    among = lines(heads=(0, 1, 3)).axes[0].collections[2]
+    assert_array_equal(alone.get_colors(), among.get_colors())
+    swatches = lines(heads=(0, 1, 3)).legends[0].get_lines()
+    assert [line.get_label() for line in swatches] == ["head 0", "head 1", "head 3"]
+    assert tuple(swatches[2].get_color()[:3]) == tuple(alone.get_colors()[0, :3])
+
+
+def test_twenty_heads_have_twenty_colours():
+    weights = np.ones((20, 1, 1))
+    drawn = lines(range(20), weights, ["a"], ["b"]).axes[0].collections
+    assert len({tuple(line.get_colors()[0, :3]) for line in drawn}) == 20
+
+
+def test_several_heads_run_side_by_side_within_their_row():
+    drawn = lines(range(5), np.ones((5, 1, 1)), ["a"], ["b"]).axes[0].collections
+    starts, ends = np.transpose([line.get_segments()[0][:, 1] for line in drawn])
+    assert_array_equal(starts, ends)
+    assert len(set(starts)) == 5
+    assert 0 < min(starts) < max(starts) < 1
+    assert_allclose(np.mean(starts), 0.5)
+
+
+def test_both_columns_are_named_and_hold_all_words():
+    figure = lines()
+    named = ["query: looks", *QUERIES, "key: is looked at", *KEYS]
+    assert texts_of(figure) == named
+    assert figure.get_suptitle() == "Cross"
+    assert not any(
+        t.get_parse_math() for t in figure.axes[0].texts if "$" in t.get_text()
+    )
+
+
+def test_weights_that_rounding_has_made_too_large_are_opaque():
+    weights = np.full((1, 1, 1), 1 + 1e-6)
+    [drawn] = lines((0,), weights, ["a"], ["b"]).axes[0].collections
+    assert drawn.get_colors()[0, 3] == 1.0
+
+
+def test_a_very_long_sentence_is_a_picture_that_can_be_opened():
+    words = [f"w{n}" for n in range(3001)]
+    figure = lines((0,), np.zeros((1, 3001, 3001)), words, words)
+    assert figure.get_size_inches()[1] * 150 < 2**16
+    assert texts_of(figure)[1:4] == ["w0", "w2", "w4"]
+
+
+@pytest.mark.parametrize("draw", [heat_maps, lines])
+@pytest.mark.parametrize("length", [1, 5, 60])
+def test_short_and_long_sentences_make_pictures_of_plausible_size(draw, length):
+    weights = np.tril(np.random.default_rng(0).random((2, length, length)))
+    words = ["Straßenbahn"] * length
+    width, height = size_of(png(draw((0, 1), weights, words, words)))
+    assert 250 < width < 4000
+    assert 150 < height < 4000

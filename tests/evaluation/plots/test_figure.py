@@ -1,0 +1,75 @@
+import logging
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.errors import UserError
+from t2t_jax.evaluation.plots import figure as canvas
+
+PROGRAM = """
+import sys
+from t2t_jax.evaluation.plots.attention import draw_lines
+from t2t_jax.evaluation.plots.curves import draw_positions
+from t2t_jax.evaluation.plots.figure import png
+print("matplotlib" in sys.modules)
+png(draw_lines([[[1.0]]], queries=["a"], keys=["b"], heads=[0], title="t"))
+print("matplotlib.pyplot" in sys.modules)
+"""
+
+
+def size_of(content):
+    """Reads width and height off a PNG's header, in dots."""
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert content[-8:-4] == b"IEND"
+    return struct.unpack(">II", content[16:24])
+
+
+def test_matplotlib_is_imported_by_drawing_and_pyplot_never():
+    pytest.importorskip("matplotlib")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\nFalse\n"
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UserError, match=r"pip install -e '.\[plots\]'"):
+        canvas.require_matplotlib()
+    with pytest.raises(UserError, match="Pictures need matplotlib"):
+        canvas.new_figure(1.0, 1.0)
+
+
+def test_a_picture_has_the_size_of_its_content():
+    pytest.importorskip("matplotlib")
+    figure = canvas.new_figure(2.0, 3.0)
+    figure.add_subplot()
+    width, height = size_of(canvas.png(figure))
+    assert 250 <= width <= 350  # 2 inches of 150 dots, and a margin
+    assert 400 <= height <= 500
+
+
+def test_nothing_is_cut_off_at_the_edge():
+    pytest.importorskip("matplotlib")
+    figure = canvas.new_figure(1.0, 1.0)
+    figure.text(0.5, 0.5, "a" * 99)
+    assert size_of(canvas.png(figure))[0] > 500
+
+
+def test_a_character_that_the_font_lacks_is_told_once(caplog):
+    pytest.importorskip("matplotlib")
+    figure = canvas.new_figure(1.0, 1.0)
+    figure.text(0.1, 0.1, "\ue123")
+    figure.text(0.1, 0.5, "\ue123")
+    with caplog.at_level(logging.WARNING, logger="t2t_jax.evaluation.plots.figure"):
+        size_of(canvas.png(figure))
+    assert [record.getMessage()[:11] for record in caplog.records] == ["Glyph 57635"]
+
+
+def test_the_shared_colours_get_lighter():
+    pytest.importorskip("matplotlib")
+    brightness = [sum(canvas.shade(share)[:3]) for share in (0.0, 0.5, 1.0)]
+    assert brightness == sorted(brightness)
+    assert canvas.shade(0.3)[3] == 1.0

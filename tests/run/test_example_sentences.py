@@ -1,0 +1,68 @@
+import dataclasses
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.phrasebook.examples import EXAMPLES
+from t2t_jax.run.example_sentences import MOST, example_sentences
+from t2t_jax.run.workdir import Workdir
+
+SAMPLES = """\
+  source       A long sentence that says more than anybody would want to type at once.
+  reference    x
+  translation  y
+
+  source       A cat sleeps.
+  reference    source       z
+  translation  y
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Makes a run of such data."""
+
+    def make(train, dev=""):
+        workdir = Workdir(tmp_path / "run")
+        workdir.create()
+        config = dataclasses.replace(Config(), data=DataConfig(train=train, dev=dev))
+        workdir.write_config(config)
+        return workdir
+
+    return make
+
+
+def test_a_model_of_the_phrasebook_has_its_examples(run):
+    found = example_sentences(run("phrasebook:train:9"))
+    assert found == tuple(example.english for example in EXAMPLES[:MOST])
+
+
+def test_another_run_has_short_ones_of_its_last_evaluation(run):
+    workdir = run("text:a.en,a.de")
+    (workdir.path / "samples").mkdir()
+    (workdir.path / "samples" / "9.txt").write_text(SAMPLES.replace("cat", "dog"))
+    (workdir.path / "samples" / "10.txt").write_text(SAMPLES)
+    assert example_sentences(workdir) == ("A cat sleeps.",)
+
+
+def test_before_an_evaluation_they_are_of_the_development_text(run, tmp_path):
+    for name, line in (("d.en", "It rains.\n\n"), ("d.de", "Es regnet.\n\n")):
+        (tmp_path / name).write_text(line)
+    found = example_sentences(
+        run("text:a.en,a.de", f"text:{tmp_path}/d.en,{tmp_path}/d.de")
+    )
+    assert found == ("It rains.",)
+
+
+def test_a_model_brings_its_own_along(run):
+    workdir = run("phrasebook:train:9")
+    workdir.write_json("model.json", {"examples": ["Hello."]})
+    assert example_sentences(workdir) == ("Hello.",)
+
+
+@pytest.mark.parametrize("text", ['{"examples": "none"}', "{", "\xff"])
+def test_what_cannot_be_read_does_without(run, text):
+    workdir = run("text:a.en,a.de", "text:a.en,a.de")
+    (workdir.path / "model.json").write_text(text, encoding="latin-1")
+    assert example_sentences(workdir) == ()

@@ -1,0 +1,115 @@
+"""What a step has read is found again.
+
+Seen to fail: with the place after the batch for that of the batch, with a record after
+the step taken for one before it, and with the sides of a pair exchanged.
+"""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.data.batching.pipeline import START
+from t2t_jax.run.inspect_batch import read_batch
+from t2t_jax.run.prepared_data import prepare_data
+from t2t_jax.types import BatchShard
+from tests.integration import tiny
+
+STEPS = 40
+
+
+def prepared(folder, **changed):
+    (folder / "own.de").write_text(
+        "".join(f"Zeile {n} {'ab' * n}\n" for n in range(60))
+    )
+    (folder / "own.en").write_text("".join(f"line {n} {'ba' * n}\n" for n in range(60)))
+    keys = {
+        "data__train": f"1.5*phrasebook:train:70++text:{folder}/own.en,{folder}/own.de",
+        "vocabulary__size": 130,
+        "data__max_length": 50,
+        **changed,
+    }
+    options = parse_argv(tiny.arguments(folder / "run", **keys))
+    options.workdir.create()
+    return prepare_data(options.config, workdir=options.workdir, say=lambda line: None)
+
+
+@pytest.fixture(scope="module", params=["packed", "length_groups"])
+def text(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    return prepared(folder, data__layout=request.param)
+
+
+@pytest.fixture(scope="module")
+def steps(text):
+    """Lists place and pairs, as text, of the batches that training gets."""
+    found, place = [], START
+    with text.train_batches(START, row_multiple=1, share=BatchShard()) as batches:
+        for after, batch in islice(batches, STEPS):
+            found.append((place, sorted(pairs_in(batch, text.vocabularies.target))))
+            place = after
+    return found
+
+
+def pairs_in(batch, vocabulary):
+    for row in range(len(batch.rows)):
+        for segment in range(1, batch.target_segments[row].max() + 1):
+            sides = (
+                batch.source[row][batch.source_segments[row] == segment],
+                batch.target_outputs[row][batch.target_segments[row] == segment],
+            )
+            yield tuple(vocabulary.decode(sides))
+
+
+def as_text(found):
+    return sorted((pair.source, pair.target) for pair in found.pairs)
+
+
+def test_each_step_s_batch_is_the_one_that_training_gets(text, steps):
+    assert steps[-1][0].epoch > 0  # or the end of an epoch is not looked at
+    for step, (place, pairs) in enumerate(steps, start=1):
+        found = read_batch(text, step)
+        assert (found.place, as_text(found)) == (place, pairs)
+
+
+def test_what_the_records_say_spares_the_way_and_changes_nothing(text, steps):
+    records = [{"step": 9, "kind": "final", "epoch": 7}]  # names no batch
+    records += [
+        {"step": step, "kind": "train", **place._asdict()}
+        for step, (place, _) in enumerate(steps, start=1)
+        if step % 6 == 0
+    ]
+    for step in (5, 6, 7, 23, STEPS):
+        found = read_batch(text, step, records=records)
+        assert (found.place, as_text(found)) == steps[step - 1]
+    # And it is believed: this is how it is seen that it was used.
+    wrong = {"step": 24, "kind": "train", "epoch": 0, "batch": 0}
+    assert as_text(read_batch(text, 25, records=[wrong])) == steps[1][1]
+
+
+@pytest.mark.parametrize("value", [None, "3", 1.5, True])
+def test_a_record_without_whole_numbers_is_passed_over(text, steps, value):
+    record = {"step": 24, "kind": "train", "epoch": 0, "batch": value}
+    assert read_batch(text, 25, records=[record]).place == steps[24][0]
+
+
+def test_a_pair_stands_at_the_line_that_is_told(text):
+    seen = {}
+    for step in range(1, STEPS):
+        for pair in read_batch(text, step).pairs:
+            seen.setdefault(pair.place.corpus, []).append(pair)
+    (own,) = (corpus for corpus in seen if corpus.startswith("text:"))
+    for pair in seen[own]:
+        number = pair.place.line - 1
+        assert pair.source == f"line {number} {'ba' * number}".strip()
+        assert pair.target == f"Zeile {number} {'ab' * number}".strip()
+    assert len({pair.place.line for pair in seen[own]}) > 20
+    assert len(seen) == 2
+
+
+def test_rows_are_those_that_hold_something(text, steps):
+    with text.train_batches(START, row_multiple=1, share=BatchShard()) as batches:
+        _, batch = next(batches)
+    rows = np.count_nonzero(batch.target_segments.max(axis=1))
+    assert read_batch(text, 1).num_rows == rows

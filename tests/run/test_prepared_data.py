@@ -1,0 +1,403 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.data.batching.planner import PLAN_VERSION
+from t2t_jax.data.token_cache import known_words
+from t2t_jax.data.token_cache.known_words import KnownWords
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.run.prepared_data import open_prepared_data, prepare_data
+from t2t_jax.types import BatchShard
+from tests.integration import tiny
+
+
+def _prepare(workdir: Path, **changed):
+    options = parse_argv(tiny.arguments(workdir, **changed))
+    options.workdir.create()
+    said: list[str] = []
+    text = prepare_data(options.config, workdir=options.workdir, say=said.append)
+    return text, said
+
+
+def test_text_is_ready_and_told_of(tmp_path):
+    text, said = _prepare(tmp_path / "run")
+    assert text.vocabularies.target.size == tiny.TINY["vocabulary.size"]
+    assert text.train.num_pairs + text.train.counts["too_long"] == 300
+    assert len(text.dev_lines) == 11
+    assert any("300 pairs read" in line for line in said)
+    told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    expected = {"vocabulary", "train", "dev", "leaks", "vocabulary_lesson"}
+    assert set(told) == expected
+    page = (tmp_path / "run" / "data_report.txt").read_text(encoding="utf-8")
+    assert "300 pairs read" in page
+
+
+def test_the_vocabulary_of_another_start_is_not_replaced(tmp_path):
+    run = tmp_path / "run"
+    with pytest.raises(UserError, match="no"):
+        _prepare(run, data__dev="text:no.en,no.de")
+    assert not (run / "vocab.model").exists()
+    _prepare(run)
+    before = _contents(run)
+    with pytest.raises(DataError, match="learnt from another training text"):
+        _prepare(run, data__train="phrasebook:train:200")
+    assert _contents(run) == before
+
+
+def _contents(run):
+    return {path.name: path.read_bytes() for path in run.iterdir()}
+
+
+def test_the_vocabulary_of_a_run_stays_with_it(tmp_path):
+    run = tmp_path / "run"
+    first, _ = _prepare(run)
+    begun = parse_argv(tiny.arguments(run))
+    begun.workdir.write_config(begun.config)
+    again, _ = _prepare(run)
+    assert again.vocabularies.fingerprint == first.vocabularies.fingerprint
+    assert again.fingerprints == first.fingerprints
+
+
+def test_the_source_words_of_a_run_are_written_once(tmp_path):
+    run = tmp_path / "run"
+    text, _ = _prepare(run)
+    known = KnownWords.load(run)
+    assert known.hashes.tolist() == text.train.source_words.tolist()
+    assert known.unseen_shares(["The teacher", "xylophone, 42!"]) == [0.0, 1.0]
+    counts = json.loads((run / "data.json").read_text(encoding="utf-8"))["train"]
+    assert counts["source_words"] == len(known.hashes)
+    assert f"{len(known.hashes):,} different source words\n" in (
+        (run / "data_report.txt").read_text(encoding="utf-8")
+    )
+    # Nothing of a run that has begun is replaced; what an older run lacks is added.
+    begun = parse_argv(tiny.arguments(run))
+    begun.workdir.write_config(begun.config)
+    begun.workdir.write_json("fingerprints.json", text.fingerprints)
+    (run / known_words.FILE).write_bytes(b"its own")
+    _prepare(run)
+    assert (run / known_words.FILE).read_bytes() == b"its own"
+    (run / known_words.FILE).unlink()
+    _prepare(run)
+    assert (run / known_words.FILE).read_bytes() == known.to_bytes()
+
+
+def _without_learning(monkeypatch):
+    monkeypatch.setattr(VocabularyPair, "load_or_train", None)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"vocabulary__source_size": 110, "model__tying": "decoder"}],
+    ids=["shared", "two"],
+)
+def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own):
+    run = tmp_path / "run"
+    first, _ = _prepare(run, **own)
+    _without_learning(monkeypatch)
+    # Whatever it does not depend on may change.
+    second, _ = _prepare(run, model__d_ff=64, data__max_length=50, **own)
+    assert second.vocabularies.fingerprint == first.vocabularies.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"vocabulary__size": 140}, "config.vocabulary.size=150"),
+        ({"vocabulary__character_coverage": 0.999}, "vocabulary.character_coverage"),
+        ({"seed": 3}, "made with seed=0, and this start has 3"),
+        ({"data__train": "phrasebook:train:299"}, "another training text"),
+    ],
+    ids=str,
+)
+def test_a_vocabulary_of_other_text_or_settings_is_refused(
+    tmp_path, monkeypatch, changed, said
+):
+    run = tmp_path / "run"
+    _prepare(run)
+    before = _contents(run)
+    _without_learning(monkeypatch)
+    with pytest.raises(DataError, match=said):
+        _prepare(run, **changed)
+    assert _contents(run) == before
+
+
+@pytest.mark.parametrize("damage", ["data.json", "vocab.model", "exchange", "alone"])
+def test_a_damaged_preparation_is_refused_and_can_be_removed(tmp_path, damage):
+    run = tmp_path / "run"
+    first, _ = _prepare(run)
+    if damage == "exchange":
+        other, _ = _prepare(tmp_path / "other", data__train="phrasebook:train:200")
+        (run / "vocab.model").write_bytes(other.vocabularies.target.model)
+    elif damage == "alone":
+        (run / "data.json").unlink()
+    else:
+        (run / damage).write_text("{")
+    before = _contents(run)
+    with pytest.raises(DataError, match=r"or remove vocab\.model to prepare") as caught:
+        _prepare(run)
+    assert len(str(caught.value).splitlines()) <= 3
+    assert _contents(run) == before
+    (run / "vocab.model").unlink()
+    assert _prepare(run)[0].fingerprints == first.fingerprints
+
+
+@pytest.mark.parametrize("file", ["vocab.model", "vocab_source.model"])
+def test_of_two_vocabularies_the_missing_one_is_learnt_again(tmp_path, file):
+    own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
+    run = tmp_path / "run"
+    _prepare(run, **own)
+    before = _contents(run)
+    (run / file).unlink()
+    _prepare(run, **own)
+    assert _contents(run) == before
+
+
+def test_a_vocabulary_file_that_has_changed_is_refused(tmp_path):
+    _prepare(tmp_path / "other", data__train="phrasebook:train:200")
+    _prepare(tmp_path / "first")
+    file = tmp_path / "file.model"
+    file.write_bytes((tmp_path / "first" / "vocab.model").read_bytes())
+    _prepare(tmp_path / "run", vocabulary__file=file)
+    before = _contents(tmp_path / "run")
+    file.write_bytes((tmp_path / "other" / "vocab.model").read_bytes())
+    with pytest.raises(DataError, match=r"not the one that data\.json describes"):
+        _prepare(tmp_path / "run", vocabulary__file=file)
+    assert _contents(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"data__dev": ""}, "data.dev"),
+        ({"data__cache_dir": "/proc/none"}, "Set config.data.cache_dir"),
+        ({"data__cache_dir": "~nobody-here/x"}, "no home directory"),
+    ],
+    ids=str,
+)
+def test_what_cannot_do_is_refused_before_a_vocabulary_is_learnt(
+    tmp_path, monkeypatch, changed, said
+):
+    _without_learning(monkeypatch)
+    with pytest.raises(UserError) as caught:
+        _prepare(tmp_path / "run", **changed)
+    assert said in str(caught.value)
+
+
+def test_broken_development_text_is_told_with_broken_training_text(
+    tmp_path, monkeypatch
+):
+    _without_learning(monkeypatch)
+    specs = {}
+    for name in ("train", "dev"):
+        for side in ("en", "de"):
+            (tmp_path / f"{name}.{side}").write_bytes(b"fine\n\xff\n")
+        specs[f"data__{name}"] = f"text:{tmp_path / name}.en,{tmp_path / name}.de"
+    with pytest.raises(DataError) as caught:
+        _prepare(tmp_path / "run", **specs)
+    assert "train.en:2" in str(caught.value)
+    assert "dev.en:2" in str(caught.value)
+
+
+def test_caches_that_can_only_be_read_are_read(tmp_path, monkeypatch):
+    first, _ = _prepare(tmp_path / "run")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("t2t_jax.data.files.cache_paths.TemporaryDirectory", refuse)
+    again, _ = _prepare(tmp_path / "again")
+    assert again.fingerprints == first.fingerprints
+
+
+def test_what_one_process_has_prepared_another_opens(tmp_path):
+    run = tmp_path / "run"
+    prepared, _ = _prepare(run)
+    options = parse_argv(tiny.arguments(run))
+    before = {path: path.stat().st_mtime_ns for path in run.iterdir()}
+    said: list[str] = []
+    opened = open_prepared_data(
+        options.config, workdir=options.workdir, say=said.append
+    )
+    assert opened.fingerprints == prepared.fingerprints
+    assert opened.batch_shapes == prepared.batch_shapes
+    assert opened.dev_lines == prepared.dev_lines
+    assert {path: path.stat().st_mtime_ns for path in run.iterdir()} == before
+    assert said == []
+
+
+def test_on_another_host_the_cache_is_made_again(tmp_path):
+    run = tmp_path / "run"
+    prepared, _ = _prepare(run)
+    options = parse_argv(tiny.arguments(run, data__cache_dir=str(tmp_path / "there")))
+    said: list[str] = []
+    opened = open_prepared_data(
+        options.config, workdir=options.workdir, say=said.append
+    )
+    assert opened.fingerprints == prepared.fingerprints
+    assert any("Preparing phrasebook:train:300" in line for line in said)
+
+
+def test_no_text_is_opened_that_is_not_there(tmp_path):
+    run = tmp_path / "run"
+    _prepare(run)
+    options = parse_argv(tiny.arguments(run, data__dev="text:no.en,no.de"))
+    with pytest.raises(UserError, match=r"no\.en: no such file"):
+        open_prepared_data(options.config, workdir=options.workdir, say=print)
+
+
+def test_filters_are_for_the_training_text_alone(tmp_path):
+    text, said = _prepare(
+        tmp_path / "run",
+        data__train="phrasebook:dev:30++phrasebook:dev:30",
+        data__dev="phrasebook:dev:30++phrasebook:dev:30",
+        data__drop_duplicates=True,
+        vocabulary__size=120,
+    )
+    assert text.dev.counts["duplicates"] == 0
+    assert text.dev.num_pairs == 2 * text.train.num_pairs
+    assert any(f"{text.train.counts['duplicates']:,} again" in line for line in said)
+
+
+def test_development_text_in_the_training_text_is_a_warning(tmp_path):
+    run = tmp_path / "run"
+    _, said = _prepare(run, data__dev="phrasebook:train:300[7:30]")
+    (warning,) = [line for line in said if line.startswith("warning:")]
+    assert "of the 23 pairs of phrasebook:train:300[7:30]" in warning
+    told = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    (found,) = told["leaks"].values()
+    assert found["both"] > 15
+    assert len(found["examples"]) == 3
+
+
+def test_held_out_text_is_looked_for_and_changes_nothing_else(tmp_path):
+    plain, _ = _prepare(tmp_path / "plain")
+    test_sets = "phrasebook:train:300[7:30]++phrasebook:test:11"
+    text, said = _prepare(tmp_path / "run", data__held_out=test_sets)
+    assert text.fingerprints == plain.fingerprints
+    (warning,) = [line for line in said if line.startswith("warning:")]
+    assert "phrasebook:train:300[7:30]" in warning
+    told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    dev, *others = told["leaks"]
+    assert dev == told["dev"]["spec"]
+    assert others == test_sets.split("++")
+
+
+def test_a_test_set_that_is_not_there_is_told_with_everything_else(tmp_path):
+    with pytest.raises(UserError) as caught:
+        _prepare(tmp_path / "run", data__held_out="text:no.en,no.de", data__dev="cvs:y")
+    assert any("no.en: no such file" in problem for problem in caught.value.problems)
+    assert any("data.dev='cvs:y'" in problem for problem in caught.value.problems)
+
+
+def test_without_evaluation_no_development_text_is_needed_or_read(tmp_path):
+    off = {"evaluation__every_steps": 0}
+    plain, _ = _prepare(tmp_path / "plain")
+    for number, dev in enumerate(("", "text:not.there,not.there.either")):
+        run = tmp_path / f"run-{number}"
+        text, said = _prepare(run, **off, data__dev=dev)
+        assert text.dev is None
+        assert list(text.dev_batches(row_multiple=1, share=BatchShard())) == []
+        # The development text is compared only where it is read.
+        assert {**plain.fingerprints, **text.fingerprints} == plain.fingerprints
+        assert "dev" not in text.fingerprints
+        told = json.loads((run / "data.json").read_text(encoding="utf-8"))
+        assert "dev" not in told
+        page = (run / "data_report.txt").read_text(encoding="utf-8")
+        assert "Development: not read, since evaluation is off" in page
+        assert not any("dev" in line for line in said)
+
+
+def test_evaluation_without_development_text_says_how_to_get_or_do_without(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        _prepare(tmp_path / "run", data__dev="")
+    (problem,) = caught.value.problems
+    assert problem == (
+        "evaluation.every_steps=8 needs development text, and data.dev is empty. Set "
+        "config.data.dev, or config.data.dev_pairs to hold pairs out of data.train, or "
+        "config.evaluation.every_steps=0 to train without evaluation."
+    )
+
+
+def test_development_pairs_are_held_out_of_the_training_text(tmp_path):
+    held = {"data__dev": "", "data__dev_pairs": 11}
+    text, _ = _prepare(tmp_path / "run", **held)
+    sliced, _ = _prepare(
+        tmp_path / "sliced",
+        data__train="phrasebook:train:300[11:]",
+        data__dev="phrasebook:train:300[:11]",
+    )
+    assert text.fingerprints == sliced.fingerprints
+    assert text.dev_lines == sliced.dev_lines
+    # They stay held out where nobody evaluates: the run may be evaluated later.
+    off, _ = _prepare(tmp_path / "off", **held, evaluation__every_steps=0)
+    assert off.fingerprints["train"] == text.fingerprints["train"]
+    # Files that are not there are told once, as those of the training text.
+    with pytest.raises(UserError) as caught:
+        _prepare(tmp_path / "none", **held, data__train="text:no.en,no.de")
+    assert len(caught.value.problems) == 2
+    assert all("config.data.train" in problem for problem in caught.value.problems)
+
+
+def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):
+    parts = "phrasebook:train:100++{}phrasebook:train:300[100:]"
+    texts = [
+        _prepare(tmp_path / "run", data__train=parts.format(weight))[0]
+        for weight in ("", "1*", "2*")
+    ]
+    plain, one, two = (text.fingerprints for text in texts)
+    assert plain == one == {**two, "weights of train": "1, 1"}
+    assert two["weights of train"] == "1, 2"
+    assert two["way of planning batches"] == PLAN_VERSION
+    assert texts[2].train.weights == (1.0, 2.0)
+
+
+def test_a_vocabulary_of_another_size_names_file_and_both_numbers(tmp_path):
+    _prepare(tmp_path / "run")
+    file = tmp_path / "run" / "vocab.model"
+    with pytest.raises(DataError, match=r"vocab\.model has 150 .*size=160"):
+        _prepare(tmp_path / "other", vocabulary__file=file, vocabulary__size=160)
+
+
+def test_what_is_wrong_with_both_corpora_comes_together(tmp_path):
+    with pytest.raises(ConfigError) as info:
+        _prepare(tmp_path / "run", data__train="cvs:x", data__dev="cvs:y")
+    assert len(info.value.problems) == 2
+
+
+def test_files_are_looked_for_before_a_set_is_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
+    asked = []
+    monkeypatch.setattr(
+        "t2t_jax.data.corpora.tfds.download_and_prepare",
+        lambda name, *_, **__: asked.append(name),
+    )
+    sets = "tfds:wmt14_translate/de-en:train"
+    with pytest.raises(UserError, match=r"no\.en.*\n.*no\.de"):
+        _prepare(tmp_path / "run", data__train=sets, data__dev="text:no.en,no.de")
+    with pytest.raises(UserError, match=r"gone\.tsv"):
+        _prepare(tmp_path / "run", data__train=f"{sets}++tsv:gone.tsv")
+    with pytest.raises(ConfigError, match=r"data\.dev is empty"):
+        _prepare(tmp_path / "run", data__train=sets, data__dev="")
+    assert asked == []
+
+
+def test_a_download_that_fails_is_tried_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
+    asked = []
+
+    def fail(name, *_, **__):
+        asked.append(name)
+        raise InputMissingError("No network.")
+
+    monkeypatch.setattr("t2t_jax.data.corpora.tfds.download_and_prepare", fail)
+    name = "wmt14_translate/de-en"
+    with pytest.raises(InputMissingError, match=r"^No network\.$"):
+        _prepare(
+            tmp_path / "run",
+            data__train=f"tfds:{name}:train++tfds:wmt14_translate/fr-en:train",
+            data__dev=f"tfds:{name}:validation",
+        )
+    assert asked == [name]

@@ -1,0 +1,65 @@
+import pytest
+
+from t2t_jax.run.time_estimate import EVALUATION_COST, RunSize, estimate
+
+SIZE = {
+    "steps": 20_000,
+    "evaluate_every": 1_000,
+    "dev_tokens": 26_000,
+    "tokens_per_batch": 8_192,
+    "parameters": 7_000_000,
+    "on_cpu": True,
+}
+
+
+def test_the_time_left_is_that_of_steps_and_evaluations():
+    size = RunSize(**SIZE)
+    pace = {"step_seconds": 0.5, "tokens_per_second": 13_000.0}
+    evaluation = EVALUATION_COST * 2  # seconds
+    left = size.seconds_left(1_020, **pace)
+    assert left == pytest.approx(18_980 * 0.5 + 19 * evaluation)
+    assert estimate(size, 1_020, **pace) == (
+        "Estimated time left: 2 h 40 min (18,980 steps of 0.5 s and 19 evaluations of "
+        "at least 3 s, more as long as translations reach their length limit)."
+    )
+
+
+def test_the_last_step_is_evaluated_too_and_none_where_evaluation_is_off():
+    size = RunSize(**{**SIZE, "steps": 2_500})
+    assert [size.evaluations_after(n) for n in (0, 1_000, 2_400)] == [3, 2, 1]
+    off = RunSize(**{**SIZE, "evaluate_every": 0})
+    assert off.evaluations_after(0) == 0
+    told = estimate(off, 20, step_seconds=0.5, tokens_per_second=9.0)
+    assert "evaluation" not in told
+
+
+def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():
+    size = RunSize(**{**SIZE, "evaluate_every": 0})
+    pace = {"step_seconds": 10.0, "tokens_per_second": 700.0}
+    told = estimate(size, 0, **pace)
+    assert told.splitlines()[0] == (
+        "Estimated time left: 2.3 days (20,000 steps of 10 s)."
+    )
+    assert "--config.steps=4300 takes about 12 h" in told
+    assert "--config.data.tokens_per_batch=1700 takes about 11 h" in told
+    assert "7,000,000 parameters, such as --config=own_text:small" in told
+    # Of a resumed run, the 12 hours are those from here on.
+    resumed = estimate(size, 10_000, **pace)
+    assert "--config.steps=14000 takes about 12 h" in resumed
+    for line in told.splitlines()[1:]:
+        assert line.startswith("  ")
+
+
+@pytest.mark.parametrize(
+    ("changed", "step_seconds"), [({"on_cpu": False}, 10.0), ({}, 2.0)]
+)
+def test_an_accelerator_or_a_short_run_gets_no_advice(changed, step_seconds):
+    size = RunSize(**{**SIZE, **changed})
+    told = estimate(size, 0, step_seconds=step_seconds, tokens_per_second=4e3)
+    assert "\n" not in told
+
+
+def test_a_batch_is_not_advised_to_be_smaller_than_is_of_use():
+    size = RunSize(**{**SIZE, "evaluate_every": 0, "steps": 10_000_000})
+    told = estimate(size, 0, step_seconds=10.0, tokens_per_second=700.0)
+    assert "tokens_per_batch=1024 takes about" in told

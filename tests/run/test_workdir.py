@@ -1,0 +1,209 @@
+import fcntl
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.workdir import Workdir
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    made = Workdir(tmp_path / "runs" / "größe")
+    made.create()
+    return made
+
+
+def test_a_directory_is_made_with_its_parents_and_may_be_there(workdir):
+    assert workdir.path.is_dir()
+    workdir.create()
+
+
+def test_a_new_directory_holds_no_run(workdir):
+    assert not workdir.has_config
+    with pytest.raises(InputMissingError, match=r"config\.json is missing\. Train"):
+        workdir.require()
+    with pytest.raises(InputMissingError, match=r"not a run or a model"):
+        workdir.read_config()
+
+
+@pytest.mark.parametrize(
+    ("folder", "meant"),
+    [
+        ("checkpoints", r"größe\?"),
+        ("checkpoints/400", r"größe with checkpoint=400\?"),
+        ("checkpoints/tmp", r"größe\?"),
+    ],
+)
+def test_a_folder_of_a_run_is_answered_with_the_run(workdir, folder, meant):
+    workdir.write_config(Config())
+    inside = workdir.path / folder
+    inside.mkdir(parents=True, exist_ok=True)
+    with pytest.raises(InputMissingError, match=rf"Did you mean \S+/{meant} Train"):
+        Workdir(inside).read_config()
+
+
+def test_a_configuration_comes_back_as_it_was(workdir):
+    model = TransformerConfig(vocab_size=37_000, d_model=6, dropout=0.25)
+    config = Config(steps=7, seed=3, model=model)
+    workdir.write_config(config)
+    assert workdir.read_config() == config
+    workdir.require()
+
+
+def test_json_is_readable_utf8_and_leaves_no_other_file(workdir):
+    workdir.write_json("data.json", {"größe": [1, 2]})
+    assert [path.name for path in workdir.path.iterdir()] == ["data.json"]
+    text = (workdir.path / "data.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {"größe": [1, 2]}
+    assert "größe" in text
+    assert text.endswith("\n")
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(workdir):
+    workdir.write_json("data.json", {"a": 1})
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        workdir.write_json("data.json", {"a": object()})
+    assert json.loads((workdir.path / "data.json").read_text()) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"steps": 7',
+        "[]",
+        "3",
+        '{"steps": "seven"}',
+        '{"model": 3}',
+        '{"model": "abc"}',
+        '{"vocabulary": [1]}',
+        '{"stepz": 7}',
+        "\udcff",
+    ],
+)
+def test_a_damaged_configuration_is_named_as_such(workdir, text):
+    path = workdir.path / "config.json"
+    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    with pytest.raises(DataError, match=r"config\.json is damaged") as info:
+        workdir.read_config()
+    assert info.value.exit_code == 65
+
+
+def test_a_file_in_the_way_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        message = rf"^{path} must be a directory .*: {tmp_path / 'file'} is a file\."
+        with pytest.raises(OutputError, match=message):
+            Workdir(path).create()
+    with pytest.raises(InputMissingError, match="it is a file and not a directory"):
+        Workdir(tmp_path / "file").require()
+
+
+def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
+    (workdir.path / "samples").mkdir()
+    monkeypatch.setattr("t2t_jax.run.workdir.os.access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="must be writable") as caught:
+        workdir.create()
+    assert len(caught.value.problems) == 2
+
+
+def test_all_that_is_in_the_way_of_what_a_run_makes_is_named_at_once(workdir):
+    (workdir.path / "metrics.jsonl").mkdir()
+    (workdir.path / "vocab.model").symlink_to("nowhere")
+    (workdir.path / "lock").symlink_to(__file__)
+    (workdir.path / "checkpoints").write_text("")
+    with pytest.raises(DataError) as caught:
+        workdir.create()
+    folder, *files = sorted(caught.value.problems)
+    assert "checkpoints must be a directory" in folder
+    assert [Path(said.split()[0]).name for said in files] == [
+        "lock",
+        "metrics.jsonl",
+        "vocab.model",
+    ]
+
+
+def test_what_a_run_has_made_is_not_in_its_way(workdir):
+    workdir.write_config(Config())
+    workdir.write_samples(3, "a")
+    workdir.log_of(1)
+    workdir.checkpoints.mkdir()
+    with workdir.locked():
+        workdir.create()
+
+
+def test_who_holds_the_lock_is_written_into_it(workdir):
+    assert workdir.owner() == ""
+    with workdir.locked() as first:
+        assert workdir.owner() == first
+        with pytest.raises(OutputError, match=f"prepared, by {re.escape(first)}"):
+            workdir.locked().__enter__()
+        assert workdir.owner() == first
+    with workdir.locked() as second:
+        assert workdir.owner() == second != first
+
+
+def test_each_process_has_a_log_of_its_own(workdir):
+    assert workdir.log_of(3) == workdir.path / "logs" / "rank-3.log"
+    assert workdir.log_of(0).parent.is_dir()
+
+
+def test_samples_are_kept_by_step(workdir):
+    workdir.write_samples(5, "ä\n")
+    workdir.write_samples(7, "b\n")
+    folder = workdir.path / "samples"
+    assert sorted(path.name for path in folder.iterdir()) == ["5.txt", "7.txt"]
+    assert (folder / "5.txt").read_text(encoding="utf-8") == "ä\n"
+
+
+def test_the_layout_is_the_documented_one(workdir):
+    assert workdir.checkpoints == workdir.path / "checkpoints"
+
+
+def test_a_directory_whose_name_is_not_utf_8_is_refused_before_the_work(tmp_path):
+    workdir = Workdir(tmp_path / "r\udcffn")
+    with pytest.raises(OutputError, match="has a name that is not UTF-8"):
+        workdir.create()
+    with pytest.raises(InputMissingError, match="Set PYTHONUTF8=1, or choose another"):
+        workdir.require()
+
+
+def _refuse(workdir, *, after=lambda: None):
+    with workdir.begun():
+        assert workdir.owner()
+        after()
+        raise DataError("The text is missing.")
+
+
+def test_a_refused_start_leaves_nothing_that_it_has_made(tmp_path):
+    refused = Workdir(tmp_path / "runs" / "one")
+    with pytest.raises(DataError, match="The text"):
+        _refuse(refused)
+    assert list(tmp_path.iterdir()) == []
+    # What was there before, or has been written, stays.
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "lock").touch()
+    with pytest.raises(DataError, match="The text"):
+        _refuse(Workdir(tmp_path / "runs"))
+    assert (tmp_path / "runs" / "lock").exists()
+    with pytest.raises(DataError, match="The text"):
+        _refuse(refused, after=lambda: refused.write_json("data.json", {}))
+    assert sorted(path.name for path in refused.path.iterdir()) == ["data.json", "lock"]
+
+
+def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out(workdir, monkeypatch):
+    flock = fcntl.flock
+
+    def lose_the_race(lock, operation):
+        (workdir.path / "lock").unlink()
+        (workdir.path / "lock").touch()
+        flock(lock, operation)
+
+    monkeypatch.setattr("t2t_jax.run.workdir.fcntl.flock", lose_the_race)
+    with pytest.raises(OutputError, match="another process"), workdir.locked():
+        pass

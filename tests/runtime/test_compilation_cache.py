@@ -1,0 +1,295 @@
+"""A directory that others can write to is never read, and a damaged program never kept.
+
+Seen to fail: without the test of the owner and of the mode in `_make_private`, without
+the mode it makes a directory with, without `unlink`, `_said` and the filter for
+`_Mending`, without the number or the kind of the processors in `machine_key`, without
+the day in `evict_unused`, with its `read` left out or taken of directories too, and
+without the `except` for the default directory.
+"""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+import warnings
+
+import jax
+import pytest
+
+from t2t_jax.errors import UserError
+from t2t_jax.runtime.compilation_cache import (
+    DIRECTORY,
+    SWITCH,
+    disable_cache_on_multiprocess_cpu,
+    enable_compilation_cache,
+    evict_unused,
+    machine_key,
+)
+from tests.faults import running
+from tests.integration import tiny
+
+DAY = 24 * 3600
+# Three programs of other sizes than any other test's, and what comes out of them.
+PROGRAM = """
+import resource, sys
+from t2t_jax.runtime.compilation_cache import enable_compilation_cache
+enable_compilation_cache()
+if len(sys.argv) > 1:  # bytes that a file may have: a disk that is full
+    size = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+import jax
+for factor in (3.0, 5.0, 7.0):
+    print(jax.jit(lambda x: (x * factor).sum())(jax.numpy.arange(11.0)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _warnings_as_they_were():
+    with warnings.catch_warnings():  # it puts the filters back as well
+        yield
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def computed(home, *arguments):
+    """Runs PROGRAM with its own cache, and returns what it printed and said."""
+    environment = {**tiny.environment(), "XDG_CACHE_HOME": str(home)}
+    environment.pop(DIRECTORY, None)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        env=environment,
+        timeout=120,
+        check=True,
+    )
+    return done.stdout, done.stderr.decode()
+
+
+def entries(home):
+    return sorted((home / "t2t_jax" / "compiled").glob("*/*-cache"))
+
+
+def test_a_directory_that_is_named_is_used_as_it_is(tmp_path):
+    environ = {
+        DIRECTORY: str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
+    }
+    tmp_path.chmod(0o755)
+    old = tmp_path / "old-cache"
+    old.touch()
+    os.utime(old, (0, 0))
+    assert enable_compilation_cache(environ) == tmp_path
+    assert environ == {
+        DIRECTORY: str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    assert (mode(tmp_path), old.exists()) == (0o755, True)
+
+
+def test_what_is_made_is_private_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        enable_compilation_cache({DIRECTORY: str(tmp_path / "named")})
+        default = enable_compilation_cache({"XDG_CACHE_HOME": str(tmp_path)})
+    finally:
+        os.umask(before)
+    assert default.parent == tmp_path / "t2t_jax" / "compiled"
+    private = [tmp_path / "named", default, default.parent]
+    assert [mode(folder) for folder in private] == [0o700] * 3
+
+
+@pytest.mark.parametrize("wrong", [0o770, 0o702])
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path, wrong):
+    tmp_path.chmod(wrong)
+    with pytest.raises(UserError, match=rf"others can write to it \(mode {wrong:o}\)"):
+        enable_compilation_cache({DIRECTORY: str(tmp_path)})
+
+
+def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(UserError, match=f"belongs to user {owner}, and this is user"):
+        enable_compilation_cache({DIRECTORY: str(tmp_path)})
+
+
+def test_a_file_in_the_place_is_named(tmp_path):
+    place = tmp_path / "file"
+    place.touch()
+    with pytest.raises(UserError, match=f"{place} .* cannot be made: File exists"):
+        enable_compilation_cache({DIRECTORY: str(place)})
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{SWITCH: "false"}, {SWITCH: "0", DIRECTORY: "/nowhere"}, {DIRECTORY: "gs://a/b"}],
+)
+def test_what_is_off_or_elsewhere_is_left_alone(environ):
+    before = dict(environ)
+    assert enable_compilation_cache(environ) is None
+    assert environ == before
+
+
+@pytest.mark.parametrize("place", ["t2t_jax", "t2t_jax/compiled"])
+def test_a_default_directory_that_cannot_be_used_is_a_warning(tmp_path, caplog, place):
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place).rmdir()
+    (tmp_path / place).touch()
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert enable_compilation_cache(environ) is None
+    assert DIRECTORY not in environ
+    (warning,) = caplog.messages
+    assert "Compiled programs are not kept" in warning
+    assert f"{SWITCH}=false" in warning
+
+
+def test_programs_in_a_default_directory_that_others_write_to_are_not_read(
+    tmp_path, caplog
+):
+    (tmp_path / "t2t_jax" / "compiled").mkdir(parents=True)
+    (tmp_path / "t2t_jax" / "compiled").chmod(0o777)
+    assert enable_compilation_cache({"XDG_CACHE_HOME": str(tmp_path)}) is None
+    assert "others can write to it" in caplog.text
+
+
+def test_who_has_no_home_directory_is_told_what_to_set(monkeypatch, caplog):
+    def no_home(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.expanduser", no_home)
+    assert enable_compilation_cache({}) is None
+    assert f"There is no home directory. Set {DIRECTORY}" in caplog.text
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1, True), (2, False)])
+def test_several_processes_on_cpus_keep_nothing(monkeypatch, count, kept):
+    changed = {}
+    monkeypatch.setattr(jax.config, "update", changed.__setitem__)
+    disable_cache_on_multiprocess_cpu(count)
+    assert changed == ({} if kept else {"jax_enable_compilation_cache": False})
+
+
+def test_each_kind_of_machine_has_its_own_programs():
+    cpu = ["processor : 0\n", "flags : avx2 fma\n", "cpu MHz : 1996.2\n"]
+    keys = [
+        machine_key(cpu, cpus=2, jaxlib="0.10.2"),
+        machine_key(cpu, cpus=3, jaxlib="0.10.2"),
+        machine_key(cpu, cpus=2, jaxlib="0.11.0"),
+        machine_key([cpu[0], "flags : avx2\n"], cpus=2, jaxlib="0.10.2"),
+        machine_key([], cpus=2, jaxlib="0.10.2"),
+    ]
+    assert len(set(keys)) == 5
+    now = ["processor : 1\n", cpu[1], "cpu MHz : 2450.0\n"]
+    assert machine_key(now, cpus=2, jaxlib="0.10.2") == keys[0]
+
+
+def test_programs_unused_for_30_days_go_and_others_stay(tmp_path):
+    now = time.time()
+    times = {
+        "a/used-cache": (now - 29 * DAY, now - 80 * DAY),
+        "a/made-cache": (now - 80 * DAY, now - 29 * DAY),
+        "a/unused-cache": (now - 31 * DAY, now - 31 * DAY),
+        "b/unused-cache": (now - 31 * DAY, now - 31 * DAY),
+        "c": (now, now - 31 * DAY),
+    }
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    for name, read_and_written in times.items():
+        path = tmp_path / name
+        if name != "c":
+            path.touch()
+        os.utime(path, read_and_written)
+    evict_unused(tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    # b has been written to just now, so it goes when that is 30 days ago.
+    assert left == {"a", "a/used-cache", "a/made-cache", "b", "swept"}
+
+
+def test_the_search_for_unused_programs_is_made_once_a_day(tmp_path):
+    evict_unused(tmp_path)
+    late = tmp_path / "late-cache"
+    late.touch()
+    os.utime(late, (0, 0))
+    evict_unused(tmp_path)
+    assert late.exists()
+    yesterday = time.time() - 25 * 3600
+    os.utime(tmp_path / "swept", (yesterday, yesterday))
+    evict_unused(tmp_path)
+    assert not late.exists()
+
+
+def test_a_search_that_a_wrong_clock_has_dated_is_made_again(tmp_path):
+    evict_unused(tmp_path)
+    late = tmp_path / "late-cache"
+    late.touch()
+    os.utime(late, (0, 0))
+    in_years = time.time() + 13 * 365 * 24 * 3600
+    os.utime(tmp_path / "swept", (in_years, in_years))
+    evict_unused(tmp_path)
+    assert not late.exists()
+
+
+def test_a_damaged_program_is_compiled_again_and_kept(tmp_path):
+    printed, said = computed(tmp_path)
+    assert (printed.split(), said) == ([b"165.0", b"275.0", b"385.0"], "")
+    whole = {path: path.stat().st_size for path in entries(tmp_path)}
+    assert len(whole) >= 3
+    for number, path in enumerate(whole):
+        content = path.read_bytes()
+        damaged = [content[: len(content) // 2], b"", content[::-1]]
+        path.write_bytes(damaged[number % 3])
+    again, said = computed(tmp_path)
+    assert again == printed
+    (line,) = said.splitlines()
+    assert line.startswith(f"A compiled program could not be read from {tmp_path}")
+    assert entries(tmp_path) == list(whole)
+    assert computed(tmp_path) == (printed, "")
+
+
+def test_a_full_disk_costs_time_only_and_leaves_nothing_cut_off(tmp_path):
+    printed, said = computed(tmp_path, "700")
+    (line,) = said.splitlines()
+    assert line.startswith(f"A compiled program could not be kept in {tmp_path}")
+    assert "File too large" in line
+    assert all(path.stat().st_size < 700 for path in entries(tmp_path))
+    assert computed(tmp_path) == (printed, "")
+
+
+def test_runs_that_begin_together_do_not_disturb_one_another(tmp_path):
+    environment = {**tiny.environment(), "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop(DIRECTORY, None)
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, env=environment
+        )
+        for _ in range(3)
+    ]
+    printed = [run.communicate(timeout=120)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert len(set(printed)) == 1
+    assert computed(tmp_path) == (printed[0], "")
+
+
+@pytest.mark.slow
+def test_a_kept_program_trains_to_the_very_same_bits(tmp_path):
+    """On 8 devices; on one it was seen by hand."""
+    said, leaves = {}, {}
+    kept = {DIRECTORY: str(tmp_path / "programs")}
+    for name in ("first", "second"):
+        said[name] = running.finish(
+            tmp_path / name,
+            devices=8,
+            seconds=240,
+            environment=kept,
+            evaluation__every_steps=100,
+            checkpoint__every_steps=100,
+        )
+        leaves[name] = running.parameters(tmp_path / name, 12)
+    assert len(list((tmp_path / "programs").glob("*-cache"))) > 5
+    running.require_bit_equal(leaves["first"], leaves["second"])
+    for text in said.values():
+        assert "WARNING" not in text
+        assert "compilation cache" not in text

@@ -1,0 +1,82 @@
+import signal
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.errors import UserError
+from t2t_jax.runtime import fault_injection
+from t2t_jax.runtime.fault_injection import (
+    Fault,
+    maybe_inject_fault,
+    maybe_inject_nan,
+    parse,
+)
+
+
+@pytest.fixture
+def request_fault(monkeypatch):
+    def ask(value):
+        monkeypatch.setenv(fault_injection.VARIABLE, value)
+        fault_injection.requested.cache_clear()
+
+    yield ask
+    monkeypatch.undo()
+    fault_injection.requested.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("", Fault()),
+        ("raise@7", Fault("raise", "training", 7, 7, None)),
+        ("term_evaluating@8", Fault("term", "evaluating", 8, 8, None)),
+        ("kill@3:0", Fault("kill", "training", 3, 3, 0)),
+        ("nan@7-26", Fault("nan", "training", 7, 26, None)),
+    ],
+)
+def test_a_fault_is_what_its_name_says(value, fault):
+    assert parse({fault_injection.VARIABLE: value}) == fault
+
+
+@pytest.mark.parametrize(
+    "value", ["kill", "kil@3", "kill@x", "kill_sleeping@3", "kill@3-5", "nan@3:1"]
+)
+def test_a_misspelt_fault_is_refused(value):
+    with pytest.raises(UserError, match=r"T2T_JAX_FAULT=.* must be kind@step"):
+        parse({fault_injection.VARIABLE: value})
+
+
+def test_nothing_happens_unless_it_is_asked_for(request_fault):
+    request_fault("")
+    maybe_inject_fault(7)
+    assert maybe_inject_nan(jnp.float32(2.0), jnp.int32(6)) == 2.0
+
+
+def test_it_happens_at_its_step_its_place_and_its_rank_only(request_fault):
+    request_fault("raise_saving@7:0")
+    maybe_inject_fault(6, "saving")
+    maybe_inject_fault(7)
+    with pytest.raises(RuntimeError, match="at step 7"):
+        maybe_inject_fault(7, "saving")
+    request_fault("raise_saving@7:1")
+    maybe_inject_fault(7, "saving")
+
+
+def test_a_signal_reaches_this_process(request_fault):
+    came = []
+    before = signal.signal(signal.SIGTERM, lambda *_: came.append(True))
+    try:
+        request_fault("term@5")
+        maybe_inject_fault(5)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == [True]
+
+
+def test_the_loss_of_the_steps_asked_for_is_no_number(request_fault):
+    request_fault("nan@3-4")
+    losses = [
+        float(maybe_inject_nan(jnp.float32(2.0), jnp.int32(step))) for step in range(5)
+    ]
+    np.testing.assert_array_equal(losses, [2.0, 2.0, np.nan, np.nan, 2.0])

@@ -1,0 +1,137 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.errors import ConfigError
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.training import compiled_step
+from t2t_jax.training.accumulation import MicroBatching
+from t2t_jax.training.batch_layout import BatchLayout
+from t2t_jax.training.compiled_step import StepCompiler
+from t2t_jax.training.state import TrainState
+from t2t_jax.training.step import StepOutput
+from t2t_jax.types import Batch
+
+
+def batch_of(rows, length):
+    slots = np.arange(rows * length, dtype=np.int32).reshape(rows, length)
+    return Batch(*[slots] * 7, rows=np.arange(rows, dtype=np.int32))
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def make(said):
+    """Makes steps that add up a batch and a key, on 2 devices."""
+
+    def step(state, batch, key, *, mesh, split):
+        total = batch.source.sum() + jax.random.key_data(key).sum().astype(jnp.int32)
+        return state._replace(step=state.step + 1), StepOutput(total, total)
+
+    def made(*, name_shapes):
+        planned = [(6, 5), (2, 13)] if name_shapes else [(6, 5)]
+        return StepCompiler(
+            step,
+            jax.eval_shape(start),
+            layout=BatchLayout(planned=planned, mesh=make_mesh(jax.devices()[:2])),
+            split=MicroBatching(),
+            shard_optimizer=False,
+            key=jax.random.key(3),
+            say=said.append,
+            about="a while",
+        )
+
+    return made
+
+
+def start():
+    return TrainState(jnp.int32(0), {"scale": jnp.zeros(2)}, ())
+
+
+def test_each_shape_is_compiled_once_and_runs(make, said):
+    steps, state = make(name_shapes=True), start()
+    short, long = batch_of(6, 5), batch_of(2, 13)
+    assert not steps.is_ready(short)
+    for batch in (short, long, short):
+        if not steps.is_ready(batch):
+            steps.compile_for_batch(batch)
+        state, output = steps(state, batch)
+        assert output.gradient_norm == batch.source.sum() + 3
+    assert ["6 rows" in said[0], "2 rows" in said[2], len(said)] == [True, True, 4]
+    assert state.step == 3
+
+
+def test_what_was_compiled_ahead_is_ready(make):
+    steps = make(name_shapes=False)
+    steps.compile_for((6, 5))
+    assert steps.is_ready(batch_of(6, 5))
+    assert not steps.is_ready(batch_of(6, 7))
+
+
+def test_people_are_told_and_of_several_shapes_which(make, said):
+    make(name_shapes=False).compile_for((6, 5))
+    make(name_shapes=True).compile_for((6, 5))
+    assert said[0] == "Compiling the training step, a while …"
+    assert said[1].startswith("Compiled in ")
+    assert said[2] == "Compiling the training step for 6 rows of 5 slots, a while …"
+
+
+@pytest.fixture
+def fitting(make, monkeypatch):
+    """Makes steps that need 70 bytes a row that a device reads at once."""
+    reads = []
+
+    def needed(compiled):
+        layout = steps.layout
+        reads.append(layout.micro_batches)
+        return 70 * layout.shapes[-1][0] // (2 * layout.micro_batches)
+
+    monkeypatch.setattr(compiled_step, "bytes_needed", needed)
+    steps = make(name_shapes=False)
+    steps.reads = reads
+    return steps
+
+
+@pytest.mark.parametrize(("memory", "wanted"), [(210, 1), (140, 2), (70, 3)])
+def test_the_fewest_micro_batches_that_fit_are_found(fitting, said, memory, wanted):
+    fitting.fit(memory)
+    assert fitting.layout.micro_batches == wanted
+    assert fitting.reads == list(range(1, wanted + 1))
+    # Two devices have three rows each; in two parts there is an empty one.
+    rows = 8 if wanted == 2 else 6
+    assert fitting.layout.shapes == [(rows, 5)]
+    assert fitting.is_ready(batch_of(rows, 5))
+    too_large = [line for line in said if line.startswith("it takes ")]
+    assert len(too_large) == wanted - 1
+
+
+def test_what_a_compiler_refuses_for_its_size_does_not_fit(fitting, monkeypatch):
+    refused = [RuntimeError, jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 9G of 8G")]
+    compile_step = compiled_step.compile_step
+
+    def compile_or_refuse(*arguments, **keys):
+        if len(refused) > 1:
+            raise refused.pop()
+        return compile_step(*arguments, **keys)
+
+    monkeypatch.setattr(compiled_step, "compile_step", compile_or_refuse)
+    fitting.fit(210)
+    assert fitting.layout.micro_batches == 2
+
+
+def test_other_failures_of_the_compiler_are_not_taken_for_it(fitting, monkeypatch):
+    def fail(*arguments, **keys):
+        raise jax.errors.JaxRuntimeError("INTERNAL: no")
+
+    monkeypatch.setattr(compiled_step, "compile_step", fail)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
+        fitting.fit(210)
+
+
+def test_what_does_not_fit_row_by_row_is_refused_with_what_would_help(fitting):
+    with pytest.raises(ConfigError, match=r"one row .*config.mesh.fsdp.*model.remat"):
+        fitting.fit(69)

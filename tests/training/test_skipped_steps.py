@@ -1,0 +1,93 @@
+"""What is said of steps without an update, and when there are too many.
+
+Seen to fail: without either of the two limits of `check_divergence`, with the second
+one for large gradients too, and without the quotes around the workdir.
+"""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.errors import DivergedError
+from t2t_jax.training.config import TrainingConfig
+from t2t_jax.training.skipped_steps import check_divergence, skip_message
+
+
+def record_of(step=1_017, *, loss=None, norm=None, in_a_row=1, batch=30):
+    return {
+        "step": step,
+        "kind": "skipped",
+        "loss": loss,
+        "gradient_norm": norm,
+        "in_a_row": in_a_row,
+        "epoch": 2,
+        "batch": batch,
+    }
+
+
+def test_a_warning_is_one_line_that_ends_in_flags_for_the_shell():
+    line = skip_message(record_of(), workdir=Path("runs/zweiter Lauf"))
+    assert (
+        "step 1,017 made no update: loss not finite, gradient norm not finite" in line
+    )
+    assert "batch 30 of epoch 2" in line
+    assert "\n" not in line
+    assert shlex.split(line.partition("Its text: ")[2]) == [
+        "--mode=show_batch",
+        "--workdir=runs/zweiter Lauf",
+        "--step=1017",
+    ]
+
+
+def test_a_gradient_that_is_only_large_is_told_as_such():
+    line = skip_message(record_of(loss=2.25, norm=87.5), workdir=Path("run"))
+    assert "loss 2.25, gradient norm 87.5 (above training.skip_gradient_norm)" in line
+    half = skip_message(record_of(loss=2.25), workdir=Path("run"))
+    assert "loss 2.25, gradient norm not finite, from" in half
+
+
+@pytest.mark.parametrize(
+    ("record", "settings"),
+    [
+        (record_of(in_a_row=6), {"max_bad_steps": 7}),
+        (record_of(in_a_row=9), {}),
+        # Large is finite, and no reason to stop at once.
+        (record_of(loss=2.0, norm=87.5), {"on_nonfinite": "stop"}),
+    ],
+)
+def test_a_run_goes_on_below_its_limits(record, settings):
+    check_divergence(record, config=TrainingConfig(**settings))
+
+
+def test_too_many_in_a_row_end_the_run_and_are_named_with_their_batches():
+    with pytest.raises(DivergedError) as info:
+        check_divergence(record_of(in_a_row=7), config=TrainingConfig(max_bad_steps=7))
+    (told,) = info.value.problems
+    assert told.startswith(
+        "Steps 1,011 to 1,017 made no update (training.max_bad_steps=7). "
+        "They read batches 24 to 30 of epoch 2, and step 1,017 had loss not finite"
+    )
+    assert "All checkpoints are good" in told
+    assert "--mode=show_batch --step=1017" in told
+    assert "config.optimizer.peak_learning_rate" in told
+    assert told.count("\n") == 2
+    assert info.value.exit_code == 76
+
+
+def test_batches_on_both_sides_of_an_epoch_s_end_are_told_up_to_the_last():
+    record = record_of(in_a_row=7, batch=5)
+    with pytest.raises(DivergedError, match="read all up to batch 5 of epoch 2"):
+        check_divergence(record, config=TrainingConfig(max_bad_steps=7))
+
+
+def test_a_limit_of_one_is_the_first_of_them():
+    with pytest.raises(DivergedError, match=r"^A step made no update .*=1\). It read"):
+        check_divergence(record_of(), config=TrainingConfig(max_bad_steps=1))
+
+
+@pytest.mark.parametrize("figures", [{"loss": 2.0}, {"norm": 0.5}, {}])
+def test_one_that_is_not_finite_ends_the_run_where_that_is_wanted(figures):
+    config = TrainingConfig(on_nonfinite="stop")
+    with pytest.raises(DivergedError, match=r"on_nonfinite=stop\). It read batch 30"):
+        check_divergence(record_of(**figures), config=config)
