@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# All checks: lint, format, types, the test suite with the slow tests, the doctests.
-#   bash launch/test.sh           all but what is marked full and soak
-#   bash launch/test.sh --quick   without the tests marked slow
-#   bash launch/test.sh --full    and the tests marked full: what continuous integration
-#                                 runs; the demo is trained once
+# Checks the code: lint, format, types, tests and doctests. tests/tiers.py says which
+# tests are in which tier.
+#   bash launch/test.sh --quick   3 minutes: toy models and fakes, one run from end to end
+#   bash launch/test.sh           8 minutes: models, steps, searches, 8 simulated devices,
+#                                 and one fault of each kind
+#   bash launch/test.sh --full    all, with processes, launchers, benchmarks, every fault
+#                                 and the demo: what continuous integration runs
 #   bash launch/test.sh --soak    half an hour of kills, signals and other devices
 #   bash launch/test.sh --print   shows the commands, installs and runs nothing
 set -euo pipefail
 selection="not soak and not full"
 case "${1:-}" in
   "" | --soak) ;;
-  --quick) selection="not slow and not soak and not full" ;;
+  --quick) selection="quick and not soak" ;;
   --full) selection="not soak" ;;
   -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; exit ;;
   --print) sed -n '/^source /,$p' "$0"; exit ;;

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from t2t_jax.runtime.compilation_cache import enable_compilation_cache
-from tests import compiling
+from tests import compiling, tiers
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "--xla_force_host_platform_device_count=8" not in os.environ.get("XLA_FLAGS", ""):
@@ -24,6 +24,12 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks each test with its tier, before `-m` selects."""
+    tiers.mark(items)
 
 
 # A process may have 65,530 mappings, and each compiled program takes several: beyond

@@ -19,7 +19,7 @@ FUNCTIONS = [
 ]
 METHODS = [
     f"{name}.{member}"
-    for name in ("Model", "Translation", "Hypothesis", "PairScore")
+    for name in ("TranslationModel", "Translation", "Hypothesis", "PairScore")
     for member, value in vars(getattr(t2t_jax, name)).items()
     if not member.startswith("_")
     and (inspect.isfunction(value) or isinstance(value, property))
@@ -57,7 +57,7 @@ def mentions_any(hint):
 def returned(function):
     names = {
         **vars(sys.modules[function.__module__]),
-        "Model": t2t_jax.TranslationModel,
+        "TranslationModel": t2t_jax.TranslationModel,
     }
     wanted = {"return": function.__annotations__["return"]}
     carrier = type("Carrier", (), {"__annotations__": wanted})

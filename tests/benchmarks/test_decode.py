@@ -111,7 +111,6 @@ def measured(*flags, timeout=300):
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
 def test_our_search_is_timed_for_each_size_of_batches(capsys):
     report = measured(
         "--size=tiny", "--peer=none", "--rounds=3", "--seconds=0.1", "--batches=1,9",
@@ -133,7 +132,6 @@ def test_our_search_is_timed_for_each_size_of_batches(capsys):
     assert "outputs of 8 tokens, forced" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_our_translator_is_timed_on_text(tmp_path, capsys):
     run = tmp_path / "run"
     trained = tiny.run(*tiny.arguments(run, steps=1, evaluation__bleu_sentences=0))

@@ -108,7 +108,6 @@ def measured(*flags, timeout=300):
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
 def test_our_step_is_timed_and_so_are_its_parts_and_a_variant(capsys):
     report = measured(
         "--size=tiny",
@@ -153,7 +152,6 @@ def test_our_step_is_timed_and_so_are_its_parts_and_a_variant(capsys):
     assert all(part["name"] in told for part in parts)
 
 
-@pytest.mark.slow
 def test_our_loop_trains_on_text(capsys):
     report = measured(
         "--size=tiny",

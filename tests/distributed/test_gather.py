@@ -128,7 +128,7 @@ def mesh_of(*shape):
     return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(shape))
 
 
-@pytest.log_prefix.parametrize("spec", [P(), P("fsdp"), P(("data", "fsdp"), "tensor")])
+@pytest.mark.parametrize("spec", [P(), P("fsdp"), P(("data", "fsdp"), "tensor")])
 def test_parameters_of_a_mesh_come_whole_to_each_of_its_devices(spec):
     mesh = mesh_of(2, 1, 3)
     split = {"a": jax.device_put(HOST, NamedSharding(mesh, spec)), "b": {}}
@@ -153,7 +153,7 @@ def test_parameters_of_no_mesh_stay_where_they_are():
     assert gather_to_local_devices(held) is held
 
 
-@pytest.log_prefix.parametrize("devices", [None, [2], [5, 3]])
+@pytest.mark.parametrize("devices", [None, [2], [5, 3]])
 def test_arrays_are_copied_to_the_devices_that_are_asked_for(devices):
     chosen = devices and [jax.devices()[number] for number in devices]
     (array,) = replicate([HOST], chosen)
@@ -164,7 +164,6 @@ def test_arrays_are_copied_to_the_devices_that_are_asked_for(devices):
 # --- processes
 
 
-@pytest.log_prefix.slow
 def test_two_processes_of_four_devices_gather_texts_and_parameters():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

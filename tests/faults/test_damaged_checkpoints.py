@@ -16,8 +16,6 @@ from t2t_jax.checkpointing.checksums import digest
 from tests.faults import running
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 SAVED = (4, 8, 12)
 
 

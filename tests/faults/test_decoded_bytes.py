@@ -9,8 +9,6 @@ from tests.faults import running
 from tests.faults.test_decoded_lines import LINE_ENDS
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 BYTES = [
     *(b"", b" \t ", b"\r", "🙂".encode(), b"\xff\xfe", b"a\xe2\x82", b"<s> </s>"),
     *(b"a\tb", "a\u2028b\x85c".encode(), b"a\0b", b"The old teacher reads a book."),

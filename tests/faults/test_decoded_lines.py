@@ -28,8 +28,6 @@ from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import StepModel
 
-pytestmark = pytest.mark.slow
-
 TIE = 1e-4
 EXTRA = 5
 # 8 rows at 32 slots; one line alone has a row of its own.

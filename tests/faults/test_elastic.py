@@ -16,8 +16,6 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BatchShard, DataPosition
 from tests.faults import running
 
-pytestmark = pytest.mark.slow
-
 # 8 rows a batch, which 8 devices share. Stopped by a signal, since several processes on
 # few cores evaluate, as they would at the end, a hundred times more slowly than one.
 CHANGED = {

@@ -24,8 +24,6 @@ from t2t_jax.runtime import fault_injection
 from tests.faults import running
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 ENOUGH = resource.RLIM_INFINITY
 KEYS = {
     "steps": 240,

@@ -13,7 +13,6 @@ from tests.faults import chaos, running
 from tests.integration import tiny
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.usefixtures("compiled_as_for_users"),
 ]
 

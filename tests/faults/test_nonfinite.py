@@ -149,7 +149,6 @@ def test_a_run_ends_as_it_is_configured_to(tmp_path, settings, fault, told):
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
     workdir = tmp_path / "run"
     said = running.finish(

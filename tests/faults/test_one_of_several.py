@@ -16,7 +16,6 @@ import pytest
 from t2t_jax.distributed.rendezvous import HEARTBEAT_SECONDS
 from tests.faults.running import end, finish, saved, start
 
-pytestmark = pytest.mark.slow
 again = pytest.mark.soak  # One of each kind is enough for every day.
 
 # Of a run with a fault at step 6, which takes some seconds to get there.
@@ -58,7 +57,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
     assert f"[rank {rank}] FATAL Traceback" in said
     assert (
         f"[rank {other}] error: process {rank} has failed (exit code 70), and what it "
-        "said last is: RuntimeError: T2T_JAX_FAULT asked for this at step 6." in said
+        "said last is: RuntimeError: Injected by T2T_JAX_FAULT at step 6." in said
     )
     assert said.count("FATAL") == 1
     # The one that was begun a step before may not have ended.

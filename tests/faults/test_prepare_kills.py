@@ -14,8 +14,6 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.slow
-
 PAIRS = 100_000
 
 PROGRAM = """
@@ -163,7 +161,7 @@ def test_a_signal_ends_it_with_all_its_processes(corpus, undisturbed, tmp_path, 
         preparing.process.send_signal(number)
     errors = preparing.process.communicate(timeout=60)[1].decode()
     assert preparing.process.returncode == 75, errors
-    assert "Give the same command again" in errors
+    assert "Rerun the same command" in errors
     assert "Traceback" not in errors
     require_gone(children)
     assert "Going on after" in Preparing(corpus, tmp_path).finish()

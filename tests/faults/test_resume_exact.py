@@ -12,7 +12,6 @@ import pytest
 from tests.faults import running
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.usefixtures("compiled_as_for_users"),
 ]
 

@@ -24,8 +24,6 @@ from tests.faults.running import (
     wait_for,
 )
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
@@ -69,7 +67,7 @@ def test_a_signal_in_an_evaluation_saves_and_the_evaluation_is_made_up_for(
 def test_before_the_first_step_there_is_nothing_to_save(tmp_path, whole):
     workdir = tmp_path / "run"
     said = finish(workdir, fault="term_compiling@0", code=75)
-    assert "error: Stopped by SIGTERM. Give the same command again.\n" in said
+    assert "error: Stopped by SIGTERM. Rerun the same command.\n" in said
     assert saved(workdir) == []
     finish(workdir, fault="term@5", code=75)
     # A resumed run has nothing unsaved either until its first step.

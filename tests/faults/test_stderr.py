@@ -16,8 +16,6 @@ from t2t_jax.runtime import fault_injection
 from tests.faults import running
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("redirection", ["2> >(exec true)", "2>/dev/full", "2>&-"])
 @pytest.mark.parametrize(

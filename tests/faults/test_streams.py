@@ -27,10 +27,8 @@ import pytest
 from tests.faults import running
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 SENTENCE = b"The old teacher reads a book, and a child helps the famous men.\n"
-STOPPED = "error: Stopped by {}. Give the same command again.\n"
+STOPPED = "error: Stopped by {}. Rerun the same command.\n"
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ import pytest
 
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 LINES = [
     "The old teacher reads a book.",
     "",

@@ -83,7 +83,6 @@ def test_a_corpus_that_cannot_be_understood_is_a_mistake(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_base_is_described_for_eight_devices_without_its_text(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
     began = time.monotonic()

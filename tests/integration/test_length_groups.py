@@ -21,9 +21,6 @@ from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
-
 CHANGED = {
     "data__layout": "length_groups",
     "data__tokens_per_batch": 1_024,

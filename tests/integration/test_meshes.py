@@ -13,8 +13,6 @@ import pytest
 
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 CHANGED = {
     "steps": 20,
     "logging__every_steps": 1,

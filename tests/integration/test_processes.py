@@ -11,8 +11,6 @@ import pytest
 
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
 # For what is over before a step is compiled.
 SECONDS = 60

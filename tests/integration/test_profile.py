@@ -10,8 +10,6 @@ import pytest
 from tests.faults.running import finish, metrics
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 
 def traces(workdir):
     return sorted(

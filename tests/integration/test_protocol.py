@@ -12,8 +12,6 @@ import pytest
 from t2t_jax.evaluation.bleu import METRICS
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 NEEDS_MOSES = "the extra `paper` is not installed"
 WHO = (("A man", "Ein Mann"), ("A woman", "Eine Frau"), ("A child", "Ein Kind"))
 WHEN = (("today", "heute"), ("at night", "nachts"), ("often", "oft"))

@@ -5,11 +5,7 @@ How it goes on is said in tests/faults/test_resume_exact.py and test_signals.py.
 
 import shutil
 
-import pytest
-
 from tests.integration import tiny
-
-pytestmark = pytest.mark.slow
 
 
 def test_a_change_under_a_run_is_refused_with_both_values(tmp_path):

@@ -13,8 +13,6 @@ from t2t_jax.data.phrasebook import corpus
 from tests.data.tfds_sets import write_wmt14
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 # A vocabulary that so little text can fill belongs to the size of the model.
 SMALLER = {
     "vocabulary.size": 1_500,

@@ -20,8 +20,6 @@ import pytest
 from tests.faults import running
 from tests.integration import tiny
 
-pytestmark = pytest.mark.slow
-
 LINES = [
     "The old teacher reads a book.",
     "",

@@ -28,7 +28,6 @@ def test_what_readers_are_told_to_translate_is_one_of_the_examples(name, count):
     assert set(found) <= ENGLISH
 
 
-@pytest.mark.full
 def test_the_demo_translates_its_examples_and_scores_well(tmp_path):
     # Compiled as users' programs are, not as tests are.
     env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}

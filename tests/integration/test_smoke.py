@@ -1,0 +1,26 @@
+"""One run from end to end, as on the command line: the quick tier's only whole program.
+
+Seen to fail: with a checkpoint interval of 7; with `--config.steps=6` the second time.
+"""
+
+import json
+
+from tests.integration import tiny
+
+
+def test_a_run_trains_resumes_and_translates(tmp_path):
+    workdir = tmp_path / "run"
+    for steps in (6, 8):
+        done = tiny.run(
+            *tiny.arguments(workdir, steps=steps, evaluation__every_steps=0)
+        )
+        assert done.returncode == 0, done.stderr.decode()
+    records = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
+    assert [one["step"] for one in records if one["kind"] == "train"][-1] == 8
+    assert b"from step 6" in done.stderr
+
+    lines = b"The old teacher reads a book.\n\nTwo men.\n"
+    done = tiny.run("--mode=translate", f"--workdir={workdir}", stdin=lines)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.count(b"\n") == 3
+    assert done.stdout.splitlines()[1] == b""

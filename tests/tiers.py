@@ -1,0 +1,108 @@
+"""Which tier a test belongs to: one table, by folder, file or test.
+
+| tier | command | time on two idle cores |
+|---|---|---|
+| quick | `bash launch/test.sh --quick` | under 3 minutes |
+| default | `bash launch/test.sh` | under 8 minutes |
+| full | `bash launch/test.sh --full` | what continuous integration runs |
+| soak | `bash launch/test.sh --soak` | half an hour or more |
+
+Each tier contains those before it. The longest prefix of a test's id decides. Only
+`soak` is a marker in the test files: it stands beside the parameters that it repeats.
+"""
+
+from collections.abc import Iterable
+
+import pytest
+
+QUICK, DEFAULT, FULL = "quick", "default", "full"
+
+TIERS = {
+    "": QUICK,
+    # Doctests compile small programs.
+    "t2t_jax/": DEFAULT,
+    "t2t_jax/cli/": QUICK,
+    "t2t_jax/data/": QUICK,
+    # Compiles models, searches and steps.
+    "tests/decoding/": DEFAULT,
+    "tests/decoding/search/test_beam_search.py": QUICK,
+    "tests/decoding/search/test_hypotheses.py": QUICK,
+    "tests/decoding/search/test_length_penalty.py": QUICK,
+    "tests/decoding/engine/test_background_compile.py": QUICK,
+    "tests/decoding/engine/test_concurrent_batches.py": QUICK,
+    "tests/decoding/text/test_split_long_lines.py": QUICK,
+    "tests/decoding/text/test_translator.py": QUICK,
+    "tests/description/test_costs.py": DEFAULT,
+    "tests/description/test_summary.py": DEFAULT,
+    "tests/exporting/test_ctranslate2.py": DEFAULT,
+    "tests/exporting/test_exporter.py": DEFAULT,
+    "tests/inference/": DEFAULT,
+    "tests/model/": DEFAULT,
+    "tests/model/test_config.py": QUICK,
+    "tests/model/test_counting.py": QUICK,
+    "tests/model/test_attention.py": QUICK,
+    "tests/reference/": DEFAULT,
+    "tests/run/test_prepared_data.py": DEFAULT,
+    "tests/runtime/": DEFAULT,
+    "tests/test_docs.py": DEFAULT,
+    "tests/test_readme.py": DEFAULT,
+    "tests/training/test_accumulation.py": DEFAULT,
+    "tests/training/test_compiled_step.py": DEFAULT,
+    "tests/training/test_guarded_step.py": DEFAULT,
+    "tests/training/test_learning.py": DEFAULT,
+    "tests/training/test_loss.py": DEFAULT,
+    "tests/training/test_state.py": DEFAULT,
+    "tests/training/test_step.py": DEFAULT,
+    "tests/training/health/": DEFAULT,
+    "tests/training/profiling/": DEFAULT,
+    # Second ways to the same result, and learning again.
+    "tests/decoding/test_parity_ctranslate2.py": FULL,
+    "tests/decoding/test_transformer_search.py": FULL,
+    "tests/model/test_low_precision_learning.py": FULL,
+    "tests/model/test_remat.py": FULL,
+    "tests/model/test_rnn_learning.py": FULL,
+    "tests/runtime/test_compilation_cache.py": FULL,
+    # Whole programs: processes, scripts, benchmarks, faults.
+    "tests/benchmarks/": FULL,
+    "tests/launch/": FULL,
+    "tests/integration/": FULL,
+    "tests/integration/test_command_line.py": DEFAULT,
+    "tests/integration/test_loading.py": DEFAULT,
+    "tests/integration/test_meshes.py::test_eight_devices_in_any_mesh": DEFAULT,
+    "tests/integration/test_resume.py::test_a_change_under_a_run": DEFAULT,
+    "tests/integration/test_smoke.py": QUICK,
+    "tests/faults/": FULL,
+    # One of each row of the table of faults in docs/reliability.md.
+    "tests/faults/test_configuration.py": DEFAULT,
+    "tests/faults/test_damaged_checkpoints.py::test_two_damaged_ones": DEFAULT,
+    "tests/faults/test_full_disk.py::test_a_save_fails_and_a_later_one": DEFAULT,
+    "tests/faults/test_nonfinite.py::test_one_bad_step": DEFAULT,
+    "tests/faults/test_prepare_kills.py::test_two_at_once": DEFAULT,
+    "tests/faults/test_recover.py": DEFAULT,
+    "tests/faults/test_run_files.py": DEFAULT,
+    "tests/faults/test_signals.py::test_each_of_the_signals": DEFAULT,
+    "tests/faults/test_stderr.py": DEFAULT,
+    "tests/faults/test_streams.py::test_a_reader_that_has_had_enough": DEFAULT,
+    "tests/faults/test_training_text.py": DEFAULT,
+    "tests/faults/test_untrusted_directories.py::test_a_checkpoint_of_pickles": DEFAULT,
+    "tests/faults/test_vocabulary.py": DEFAULT,
+}
+
+
+def tier_of(test_id: str) -> str:
+    """Returns the tier of a test.
+
+    Args:
+      test_id: of pytest, such as `tests/data/test_lines.py::test_name[1]`.
+
+    Example:
+      >>> tier_of("tests/faults/test_kills.py::test_a"), tier_of("tests/test_a.py")
+      ('full', 'quick')
+    """
+    return TIERS[max((p for p in TIERS if test_id.startswith(p)), key=len)]
+
+
+def mark(tests: Iterable[pytest.Item]) -> None:
+    """Marks each test with its tier, for `-m` in launch/test.sh."""
+    for test in tests:
+        test.add_marker(tier_of(test.nodeid))
