@@ -11,9 +11,8 @@ from tests.integration import tiny
 def test_a_run_trains_resumes_and_translates(tmp_path):
     workdir = tmp_path / "run"
     for steps in (6, 8):
-        done = tiny.run(
-            *tiny.arguments(workdir, steps=steps, evaluation__every_steps=0)
-        )
+        changed = {"steps": steps, "evaluation__every_steps": 0}
+        done = tiny.run(*tiny.arguments(workdir, **changed))
         assert done.returncode == 0, done.stderr.decode()
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
     assert [one["step"] for one in records if one["kind"] == "train"][-1] == 8
