@@ -1,4 +1,4 @@
-"""The legend of axis letters, and the few types that every floor shares.
+"""The axis letters, and the types shared by all packages.
 
 Axis letters, used in names (`scores_BxHxQxK`), docstrings, errors and tests:
 
@@ -38,28 +38,28 @@ else:
     Array = Any
 
 Params: TypeAlias = Any
-"""Nested dicts of float32 arrays: what `Transformer.init` returns as "params"."""
+"""Nested dicts of float32 arrays, as `Transformer.init` returns in "params"."""
 
 PyTree: TypeAlias = Any
-"""Any nest of containers with arrays at the leaves."""
+"""Nested containers with arrays at the leaves."""
 
 
 class Batch(NamedTuple):
-    """One batch of sentence pairs, packed or padded, as every floor understands it.
+    """A batch of sentence pairs, packed or padded.
 
-    A row holds one or more pairs. The parts of a pair share a segment number on both
-    sides, counted from 1 in each row; 0 marks padding. All arrays are int32.
+    A row holds one or more pairs. Both sides of a pair have the same segment number,
+    counted from 1 in each row; 0 marks padding. All arrays are int32.
 
     Attributes:
       source: [B, S] subwords of each sentence, then eos.
-      target_inputs: [B, T] bos, then the subwords: what the decoder reads.
-      target_outputs: [B, T] the subwords, then eos: what the decoder must say.
+      target_inputs: [B, T] bos, then the subwords: the decoder's input.
+      target_outputs: [B, T] the subwords, then eos: the decoder's targets.
       source_segments: [B, S] segment numbers.
       target_segments: [B, T] segment numbers.
       source_positions: [B, S] position inside the segment, from 0.
       target_positions: [B, T] position inside the segment, from 0.
       rows: [B] the row's number in the global batch; dropout depends on it, so that
-        a row is dropped alike wherever it is computed.
+        a row gets the same mask on any device.
     """
 
     source: Array
@@ -73,11 +73,11 @@ class Batch(NamedTuple):
 
 
 class DataPosition(NamedTuple):
-    """Where a run stands in its data: all that there is to save of the input.
+    """The position of a run in its data, the complete state of the input pipeline.
 
     Attributes:
-      epoch: passes over the corpus already completed.
-      batch: batches of this epoch already consumed.
+      epoch: passes over the corpus completed.
+      batch: batches of this epoch consumed.
     """
 
     epoch: int
@@ -86,21 +86,21 @@ class DataPosition(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchShard:
-    """One of several equal parts of every batch, whose rows stand side by side.
+    """One of several equal shards of every batch, of contiguous rows.
 
     Attributes:
-      index: which, from 0.
-      count: into how many parts a batch is split.
+      index: of the shard, from 0.
+      count: number of shards.
     """
 
     index: int = 0
     count: int = 1
 
     def rows_of(self, rows: int) -> slice:
-        """Returns its part of so many rows.
+        """Returns the rows of this shard, of so many in all.
 
         Raises:
-          ValueError: the parts would not be equal.
+          ValueError: the rows are not divisible by `count`.
 
         Example:
           >>> BatchShard(index=1, count=2).rows_of(8)
@@ -116,36 +116,36 @@ class BatchShard:
 
 
 class StepModel(Protocol):
-    """What decoding needs of a model, whatever its architecture.
+    """The model interface of decoding, for any architecture.
 
     Implementations are pytrees (their arrays are leaves), so that a search can be
-    jitted with the model as an argument. Nothing here is tiled by beam but the cache.
+    jitted with the model as an argument. Only the cache has an axis for beams.
 
-    A model may have a `source_size` besides, the number of tokens of its source: then
-    the search functions refuse others.
+    A model may also have a `source_size`, the size of its source vocabulary: then
+    the search functions reject other tokens.
     """
 
     def encode(self, source_BxS: Array) -> PyTree:
-        """Reads source tokens (pad = 0) once; every leaf starts with axis B."""
+        """Encodes source tokens (pad = 0); every leaf starts with axis B."""
         ...
 
     def init_cache(self, memory: PyTree, num_beams: int, length: int) -> PyTree:
-        """Makes the state of W = `num_beams` beams for `length` target positions."""
+        """Allocates the state of `num_beams` beams for `length` target positions."""
         ...
 
     def step(
         self, tokens_BxW: Array, memory: PyTree, cache: PyTree, position: Array
     ) -> tuple[Array, PyTree]:
-        """Reads one token per beam at `position`: (logits_BxWxV, new cache)."""
+        """Decodes one token per beam at `position`: (logits_BxWxV, new cache)."""
         ...
 
     def reorder(self, cache: PyTree, parents_BxW: Array) -> PyTree:
-        """Gives beam w of sentence b the state of beam `parents_BxW[b, w]`.
+        """Replaces the state of beam w of sentence b by that of `parents_BxW[b, w]`.
 
-        It may put the work off to the next `step`, if the cache tells that it is due.
+        It may defer the work to the next `step`, with a note in the cache.
         """
         ...
 
     def grow(self, cache: PyTree, length: int) -> PyTree:
-        """Makes room for `length` positions in all (the identity for an RNN)."""
+        """Grows the cache to `length` positions (the identity for an RNN)."""
         ...

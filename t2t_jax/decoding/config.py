@@ -1,4 +1,4 @@
-"""The knobs of decoding, section 6.1 of the paper. Standard library only."""
+"""Configuration of decoding, section 6.1 of the paper. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from t2t_jax.errors import ErrorCollector
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecodingConfig:
-    """How a trained model is asked for translations.
+    """How a trained model translates.
 
     Paper: section 6.1 (beam of 4, alpha of 0.6, output at most input + 50).
 
@@ -66,7 +66,7 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        for name, least in _LEAST.items():
+        for name, least in _MIN_VALUES.items():
             value = getattr(self, name)
             problems.check(
                 isinstance(value, int)
@@ -76,16 +76,16 @@ class DecodingConfig:
                 f"decoding.{name}={value!r} must be a whole number of at least "
                 f"{least}. Change config.decoding.{name}.",
             )
-            if name in _MOST and isinstance(value, int):
-                problems.limit(f"decoding.{name}", value, _MOST[name])
+            if name in _MAX_VALUES and isinstance(value, int):
+                problems.limit(f"decoding.{name}", value, _MAX_VALUES[name])
         problems.check(
             _is_number(self.length_penalty) and 0 <= self.length_penalty < _INFINITY,
             f"decoding.length_penalty={self.length_penalty!r} must be a finite number "
             "of at least 0 (0.6 in the paper). Change config.decoding.length_penalty.",
         )
         self._check_sampling(problems)
-        if not problems.found:
-            self._check_together(problems)
+        if not problems.messages:
+            self._check_combinations(problems)
         problems.raise_if_any()
 
     def _check_sampling(self, problems: ErrorCollector) -> None:
@@ -117,7 +117,7 @@ class DecodingConfig:
             "config.decoding.attention_layer.",
         )
 
-    def _check_together(self, problems: ErrorCollector) -> None:
+    def _check_combinations(self, problems: ErrorCollector) -> None:
         longest = self.max_source_length + self.max_extra_tokens
         problems.check(
             self.tokens_per_batch >= longest,
@@ -129,14 +129,13 @@ class DecodingConfig:
         problems.check(
             self.sample or self.n_best <= self.beam_size,
             f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
-            f"{self.beam_size}, for a search keeps no more. Lower one or raise the "
-            "other, or draw samples with decoding.sample.",
+            f"{self.beam_size}. Lower one or raise the other, or set decoding.sample.",
         )
 
 
 _INFINITY = float("inf")
 # A source of 2 slots is one subword and its eos.
-_LEAST = {
+_MIN_VALUES = {
     "beam_size": 1,
     "max_extra_tokens": 0,
     "tokens_per_batch": 1,
@@ -147,8 +146,8 @@ _LEAST = {
     "seed": 0,
 }
 
-# Beyond these no machine has the memory.
-_MOST = {
+# Larger values would not fit any machine's memory.
+_MAX_VALUES = {
     "beam_size": 1_000,
     "n_best": 1_000,
     "max_extra_tokens": 1_000_000,

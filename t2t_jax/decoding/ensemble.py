@@ -1,4 +1,4 @@
-"""Several models that speak with one voice: the mean of their probabilities."""
+"""Ensembles: the mean of several models' probabilities."""
 
 from __future__ import annotations
 
@@ -22,44 +22,25 @@ _Trees: TypeAlias = tuple[PyTree, ...]
 class EnsembleStepModel:
     """A `StepModel` whose next-token probabilities are the mean of several models'.
 
-    The members may differ in everything but their vocabulary, on both sides; each keeps
-    its own memory and cache.
+    The members must share both vocabularies; each keeps its own memory and cache.
 
     Departs: the paper's own results are of single models, averaged checkpoints aside.
-
-    Attributes:
-      members: at least one.
     """
 
     members: tuple[StepModel, ...]
 
     @property
     def source_size(self) -> int | None:
-        """The number of tokens that a source may hold; None: no member says it."""
+        """The size of the source vocabulary; None if the members do not define it."""
         sizes = (getattr(member, "source_size", None) for member in self.members)
         return min((size for size in sizes if size is not None), default=None)
 
     def encode(self, source_BxS: Array) -> _Trees:
-        """Lets every member read the source.
-
-        Args:
-          source_BxS: [B, S] tokens; pad = 0.
-
-        Returns:
-          The memory of each.
-        """
+        """Encodes the source ([B, S], pad = 0) with every member."""
         return tuple(member.encode(source_BxS) for member in self.members)
 
     def init_cache(self, memory: _Trees, num_beams: int, length: int) -> _Trees:
-        """Makes the state of every member.
-
-        Args:
-          memory: from `encode`.
-          length: target positions to make room for.
-
-        Returns:
-          The cache of each.
-        """
+        """Initializes the cache of every member, for `length` target positions."""
         return tuple(
             member.init_cache(own, num_beams, length)
             for member, own in zip(self.members, memory, strict=True)
@@ -68,11 +49,10 @@ class EnsembleStepModel:
     def step(
         self, tokens_BxW: Array, memory: _Trees, cache: _Trees, position: Array
     ) -> tuple[jax.Array, _Trees]:
-        """Asks every member for what comes next.
+        """Computes the next-token distribution.
 
         Args:
           tokens_BxW: [B, W] the tokens at `position`.
-          memory: from `encode`.
 
         Returns:
           logits: [B, W, V] float32, logarithms of the mean probabilities.
@@ -86,25 +66,14 @@ class EnsembleStepModel:
         return mean_log_probabilities(logs), tuple(kept for _, kept in found)
 
     def reorder(self, cache: _Trees, parents_BxW: Array) -> _Trees:
-        """Moves the beams of every member alike.
-
-        Args:
-          parents_BxW: [B, W] beam numbers.
-
-        Returns:
-          The caches of the new beams.
-        """
+        """Reorders the beams of every member by `parents_BxW` [B, W]."""
         return tuple(
             member.reorder(kept, parents_BxW)
             for member, kept in zip(self.members, cache, strict=True)
         )
 
     def grow(self, cache: _Trees, length: int) -> _Trees:
-        """Makes room in every member's cache.
-
-        Returns:
-          The caches with that room.
-        """
+        """Grows every member's cache to `length` positions."""
         return tuple(
             member.grow(kept, length)
             for member, kept in zip(self.members, cache, strict=True)
@@ -112,13 +81,7 @@ class EnsembleStepModel:
 
 
 def mean_log_probabilities(logs: list[jax.Array]) -> jax.Array:
-    """Computes the logarithm of the mean of probabilities from their logarithms.
-
-    Args:
-      logs: arrays of one shape, one from each model.
-
-    Returns:
-      float32 of that shape.
+    """Computes the log of the mean of probabilities from their logs, in float32.
 
     Example:
       >>> logs = [jnp.log(jnp.array([0.5, 0.25])), jnp.log(jnp.array([0.5, 0.75]))]

@@ -1,4 +1,4 @@
-"""Additive attention: what recurrent translation looked with before the Transformer."""
+"""Additive attention, as in recurrent translation before the Transformer."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ def additive_attention_weights(
     score_Dk: Array,
     mask_xQxK: Array | None = None,
 ) -> jax.Array:
-    """Computes how much each query looks where: softmax(v^T tanh(W q + U k)).
+    """Computes attention weights softmax(v^T tanh(W q + U k)).
 
-    W q does not depend on the key nor U k on the query, so both come in computed: the
-    keys once for a whole sentence, however many queries there are.
+    W q does not depend on the key, nor U k on the query, so both are arguments: the
+    keys are projected once per sentence, however many queries there are.
 
     Args:
       q_xQxDk: [..., Q, Dk] queries, already multiplied by W.
       k_xKxDk: [..., K, Dk] keys, already multiplied by U.
       score_Dk: [Dk] the vector v.
-      mask_xQxK: [..., Q, K] True = may look; axes of size 1 are broadcast. None: every
-        query looks everywhere.
+      mask_xQxK: [..., Q, K] True = attends; axes of size 1 are broadcast. None: every
+        query attends to all keys.
 
     Returns:
-      weights: [..., Q, K] float32. Each row sums to 1, or is all zeros where the query
-      may look nowhere.
+      weights: [..., Q, K] float32. Each row sums to 1, or is zeros if fully masked.
 
     Raises:
-      ValueError: the axes do not agree.
+      ValueError: the shapes do not agree.
 
     Paper:
       §3.2.1 compares it with the dot product: "additive attention computes the
@@ -49,7 +48,7 @@ def additive_attention_weights(
     check_axes(q=(q_xQxDk, "...xQxDk"), k=(k_xKxDk, "...xKxDk"), score=(score_Dk, "Dk"))
     queries_xQx1xDk = jnp.asarray(q_xQxDk)[..., :, None, :]
     keys_x1xKxDk = jnp.asarray(k_xKxDk)[..., None, :, :]
-    # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
+    # Float32, since sums of exponentials lose small weights in bfloat16's 8 bits.
     scores_xQxK = einsum_f32(
         "...d,d->...",
         jnp.tanh(queries_xQx1xDk + keys_x1xKxDk),
@@ -58,7 +57,7 @@ def additive_attention_weights(
     )
     if mask_xQxK is None:
         return jax.nn.softmax(scores_xQxK)
-    # Not -inf, as in `functional.attention`: a query without keys must not give NaN.
+    # Not -inf, as in `functional.attention`: a fully masked query must not give NaN.
     lowest = np.finfo(np.float32).min
     weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
     return jnp.where(mask_xQxK, weights_xQxK, 0.0)

@@ -15,8 +15,8 @@ from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
-_DEEPEST_FUSED = 128
-"""Depth of a head that every GPU's kernel has; Hopper's goes to 256."""
+_MAX_FUSED_DEPTH = 128
+"""Head depth that the kernel supports on every GPU; on Hopper it is 256."""
 
 
 def attention(
@@ -33,22 +33,22 @@ def attention(
       q_xQxDk: [..., Q, Dk] queries.
       k_xKxDk: [..., K, Dk] keys.
       v_xKxDv: [..., K, Dv] values.
-      mask_xQxK: [..., Q, K] True = may look; axes of size 1 are broadcast. None: every
-        query looks everywhere.
-      dropout: what is done to the weights before they are used; None: nothing.
+      mask_xQxK: [..., Q, K] True = attends; axes of size 1 are broadcast. None: every
+        query attends to all keys.
+      dropout: applied to the weights; None for no dropout.
 
     Returns:
-      context: [..., Q, Dv] in the dtype of the values. A query that may look nowhere
-      gets zeros.
+      context: [..., Q, Dv] in the dtype of the values. A fully masked query yields
+      zeros.
 
     Raises:
-      ValueError: the axes do not agree.
+      ValueError: the shapes do not agree.
 
     Paper:
       §3.2.1, equation 1. Figure 2, left: MatMul, Scale, Mask, SoftMax, MatMul.
 
     Departs:
-      The paper drops no attention weights; `dropout` is there for recipes that do.
+      The paper has no dropout on attention weights.
 
     Example:
       >>> q, k = jnp.array([[1.0, 0.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0]])
@@ -67,20 +67,19 @@ def attention(
 def attention_weights(
     q_xQxDk: Array, k_xKxDk: Array, *, mask_xQxK: Array | None = None
 ) -> jax.Array:
-    """Computes the first half of equation 1: how much each query looks where.
+    """Computes the attention weights, the first half of equation 1.
 
     Args:
       q_xQxDk: [..., Q, Dk] queries.
       k_xKxDk: [..., K, Dk] keys.
-      mask_xQxK: [..., Q, K] True = may look; axes of size 1 are broadcast. None: every
-        query looks everywhere.
+      mask_xQxK: [..., Q, K] True = attends; axes of size 1 are broadcast. None: every
+        query attends to all keys.
 
     Returns:
-      weights: [..., Q, K] float32. Each row sums to 1, or is all zeros where the query
-      may look nowhere.
+      weights: [..., Q, K] float32. Each row sums to 1, or is zeros if fully masked.
 
     Raises:
-      ValueError: the axes do not agree.
+      ValueError: the shapes do not agree.
 
     Paper:
       §3.2.1: softmax(Q K^T / sqrt(d_k)).
@@ -92,7 +91,7 @@ def attention_weights(
     """
     sizes = check_axes(q=(q_xQxDk, "...xQxDk"), k=(k_xKxDk, "...xKxDk"))
     leading = jnp.broadcast_shapes(q_xQxDk.shape[:-2], k_xKxDk.shape[:-2])
-    # Sums of exponentials lose all small weights in bfloat16's 8 bits: float32.
+    # Float32, since sums of exponentials lose small weights in bfloat16's 8 bits.
     scores_xQxK = einsum_f32(
         "...qd,...kd->...qk",
         jnp.broadcast_to(q_xQxDk, (*leading, *q_xQxDk.shape[-2:])),
@@ -101,8 +100,8 @@ def attention_weights(
     ) / math.sqrt(sizes["Dk"])
     if mask_xQxK is None:
         return jax.nn.softmax(scores_xQxK)
-    # Not -inf: a row of nothing else has no softmax, and its gradient is NaN even
-    # where it is not used. The second `where` turns such a row into zeros.
+    # Not -inf: the softmax of a fully masked row would be NaN, and so its gradient,
+    # used or not. The second `where` turns such a row into zeros.
     lowest = np.finfo(np.float32).min
     weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
     return jnp.where(mask_xQxK, weights_xQxK, 0.0)
@@ -116,51 +115,51 @@ def fused_attention(
     mask_Bx1xQxK: jax.Array,
     implementation: Literal["cudnn", "xla"] = "cudnn",
 ) -> jax.Array:
-    """Computes `attention` in one kernel, which never writes the weights down.
+    """Computes `attention` in one kernel, without storing the weights.
 
-    It reads the mask once for each head, in the dtype of the queries.
+    The mask is repeated for each head, in the dtype of the queries.
 
     Args:
       q_BxHxQxD: [B, H, Q, D] queries.
       k_BxHxKxD: [B, H, K, D] keys.
       v_BxHxKxD: [B, H, K, D] values.
-      mask_Bx1xQxK: [B, 1, Q, K] True = may look.
-      implementation: of `jax.nn.dot_product_attention`. "cudnn" runs on NVIDIA's GPUs
-        alone, and there on what `can_be_fused` lets through; "xla" everywhere.
+      mask_Bx1xQxK: [B, 1, Q, K] True = attends.
+      implementation: of `jax.nn.dot_product_attention`. "cudnn" runs on NVIDIA GPUs
+        only, for inputs that `can_be_fused` accepts; "xla" everywhere.
 
     Returns:
-      context: [B, H, Q, D] in the dtype of the values. A query that may look nowhere
-      gets zeros.
+      context: [B, H, Q, D] in the dtype of the values. A fully masked query yields
+      zeros.
 
     Paper:
       §3.2.1, equation 1.
     """
-    heads_inside = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
+    swap_heads_and_length = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
     # Under vmap, JAX has no rule for cuDNN's kernel with one mask for all heads.
     heads = q_BxHxQxD.shape[1]
     mask_BxHxQxK = jnp.repeat(mask_Bx1xQxK, heads, axis=1)
     context_BxQxHxD = jax.nn.dot_product_attention(
-        heads_inside(q_BxHxQxD),
-        heads_inside(k_BxHxKxD),
-        heads_inside(v_BxHxKxD),
+        swap_heads_and_length(q_BxHxQxD),
+        swap_heads_and_length(k_BxHxKxD),
+        swap_heads_and_length(v_BxHxKxD),
         mask=mask_BxHxQxK,
         implementation=implementation,
     )
-    # The kernel takes a mask for very low scores, all of them alike in an empty row.
-    looks_Bx1xQx1 = mask_Bx1xQxK.any(axis=-1, keepdims=True)
-    return jnp.where(looks_Bx1xQx1, heads_inside(context_BxQxHxD), 0)
+    # The kernel masks with very low scores: a fully masked row would be uniform.
+    attends_Bx1xQx1 = mask_Bx1xQxK.any(axis=-1, keepdims=True)
+    return jnp.where(attends_Bx1xQx1, swap_heads_and_length(context_BxQxHxD), 0)
 
 
 def can_be_fused(
     q_BxHxQxDk: jax.Array, v_BxHxKxDv: jax.Array, mask_Bx1xQxK: jax.Array
 ) -> bool:
-    """Tells whether cuDNN has a kernel for these shapes and this dtype.
+    """Returns whether cuDNN has a kernel for these shapes and this dtype.
 
     Args:
-      q_BxHxQxDk: [B, H, Q, Dk] queries; keys have their depth.
+      q_BxHxQxDk: [B, H, Q, Dk] queries; keys have the same depth.
       v_BxHxKxDv: [B, H, K, Dv] values.
-      mask_Bx1xQxK: [B, 1, Q, K] True = may look; the Q axis may be 1, which cuDNN
-        does not know.
+      mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1, which cuDNN
+        does not support.
 
     Example:
       >>> x, mask = jnp.zeros((1, 2, 4, 64), jnp.bfloat16), jnp.ones((1, 1, 4, 4), bool)
@@ -170,7 +169,7 @@ def can_be_fused(
     (queries, d_k), (keys, d_v) = q_BxHxQxDk.shape[-2:], v_BxHxKxDv.shape[-2:]
     return (
         q_BxHxQxDk.dtype == v_BxHxKxDv.dtype == jnp.bfloat16
-        and d_k == d_v <= _DEEPEST_FUSED
+        and d_k == d_v <= _MAX_FUSED_DEPTH
         and d_k % 8 == 0
         and queries % 2 == keys % 2 == 0
         and mask_Bx1xQxK.shape[-2] == queries

@@ -1,9 +1,9 @@
-"""Products of matrices that sum in float32, forwards and backwards.
+"""Matrix products that sum in float32, in the forward and the backward pass.
 
-Where activations are bfloat16, autodiff by itself goes wrong in two ways: what goes
-into a float32 result (logits, attention scores) comes back as float32, and is then
-multiplied as float32, many times as slow on an accelerator; and the gradient of a
-matrix, a sum over all tokens and devices, is rounded to bfloat16 before it is summed.
+With bfloat16 activations, plain autodiff has two problems: the cotangent of a float32
+result (logits, attention scores) is float32, and is multiplied as float32, many times
+slower on an accelerator; and the gradient of a matrix, a sum over all tokens and
+devices, is rounded to bfloat16 before it is summed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def einsum_f32(
 ) -> jax.Array:
     """Multiplies two arrays, in the dtype of the first.
 
+    The gradient is custom where dtypes differ: reverse mode only, also twice, but not
+    `jax.jvp`. Pure float32 is left to JAX.
+
     Args:
-      equation: of `jnp.einsum`, with its arrow. Every axis stands in two of its three
-        parts, and has one size: none is broadcast.
+      equation: of `jnp.einsum`, with its arrow. Every axis occurs in two of its three
+        parts, with one size: no broadcasting.
       x: activations; every product, also of the gradients, multiplies in their dtype.
       y: other activations, or parameters, which may be float32 and are cast.
-      dtype: of the result; None: that of `x`. Sums are float32 in any case.
+      dtype: of the result; None: that of `x`. Sums are always float32.
 
     Returns:
       The product. Its gradients have the dtypes of `x` and `y`, so those of float32
       parameters are never rounded.
-
-    Where dtypes differ its gradient is written out: it can be differentiated in reverse
-    mode, also twice, but not by `jax.jvp`. Float32 throughout is left to JAX.
 
     Example:
       >>> x, w = jnp.ones((3, 2), jnp.bfloat16), jnp.eye(2)
@@ -67,14 +67,14 @@ def _backward(
     residuals: tuple[jax.Array, jax.Array],
     cotangent: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    del dtype  # The cotangent has it.
+    del dtype  # that of the cotangent
     x, y = residuals
-    inputs, of_result = equation.split("->")
-    of_x, of_y = inputs.split(",")
+    inputs, result_axes = equation.split("->")
+    x_axes, y_axes = inputs.split(",")
     cotangent = cotangent.astype(x.dtype)
     return (
-        einsum_f32(f"{of_result},{of_y}->{of_x}", cotangent, y),
-        einsum_f32(f"{of_x},{of_result}->{of_y}", x, cotangent, dtype=y.dtype),
+        einsum_f32(f"{result_axes},{y_axes}->{x_axes}", cotangent, y),
+        einsum_f32(f"{x_axes},{result_axes}->{y_axes}", x, cotangent, dtype=y.dtype),
     )
 
 

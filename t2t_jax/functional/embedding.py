@@ -15,8 +15,8 @@ def embed(ids_x: Array, table_VxD: Array) -> jax.Array:
     """Looks up the vectors of ids, multiplied by sqrt(d_model).
 
     Args:
-      ids_x: [...] ids from 0 to V - 1. An id beyond the table gives NaN: a wrong
-        vocabulary is seen at once, not trained on.
+      ids_x: [...] ids from 0 to V - 1. An id outside the table gives NaN, so that a
+        wrong vocabulary is detected at once.
       table_VxD: [V, D] the embedding matrix.
 
     Returns:
@@ -33,14 +33,14 @@ def embed(ids_x: Array, table_VxD: Array) -> jax.Array:
 
 
 def logits(y_xD: Array, table_VxD: Array) -> jax.Array:
-    """Compares the decoder's output with the vector of every word.
+    """Computes the logits of every word.
 
     Args:
       y_xD: [..., D] output of the decoder.
       table_VxD: [V, D] the pre-softmax matrix, cast to the dtype of `y_xD`.
 
     Returns:
-      [..., V] float32: what softmax turns into probabilities.
+      [..., V] float32.
 
     Paper:
       §3.4: the pre-softmax linear transformation, which shares the matrix of the
@@ -50,9 +50,9 @@ def logits(y_xD: Array, table_VxD: Array) -> jax.Array:
       >>> logits(jnp.array([1.0, 2.0]), jnp.array([[1.0, 0.0], [1.0, 1.0]])).tolist()
       [1.0, 3.0]
     """
-    # float32, for the loss subtracts logits from their log-sum-exp. One matrix product
-    # of all tokens: with several leading axes XLA:CPU takes twice as long for the
-    # gradients.
+    # float32, since the loss subtracts logits from their log-sum-exp. One matrix
+    # product of all tokens: with several leading axes XLA:CPU takes twice as long for
+    # the gradients.
     y_LxD = jnp.asarray(y_xD).reshape(-1, y_xD.shape[-1])
     logits_LxV = einsum_f32("ld,vd->lv", y_LxD, table_VxD, dtype=jnp.float32)
     return logits_LxV.reshape(*y_xD.shape[:-1], -1)

@@ -20,7 +20,7 @@ def feed_forward(
     b2_D: Array,
     dropout: Callable[[jax.Array], jax.Array] | None = None,
 ) -> jax.Array:
-    """Computes FFN(x) = max(0, x W1 + b1) W2 + b2, at each position alone.
+    """Computes FFN(x) = max(0, x W1 + b1) W2 + b2 at each position.
 
     Args:
       x_xD: [..., D] input.
@@ -28,7 +28,7 @@ def feed_forward(
       b1_F: [F] bias of the inner layer.
       w2_FxD: [F, D] weights of the outer layer.
       b2_D: [D] bias of the outer layer.
-      dropout: what is done to the inner layer after its ReLU; None: nothing.
+      dropout: applied after the ReLU; None for no dropout.
 
     Returns:
       [..., D] in the dtype of the input. The weights are cast to it.
@@ -37,7 +37,7 @@ def feed_forward(
       §3.3, equation 2.
 
     Departs:
-      The paper drops nothing inside; `dropout` is there for recipes that do.
+      The paper has no dropout inside the network.
 
     Example:
       >>> eye, zero = jnp.eye(2), jnp.zeros(2)
@@ -58,5 +58,5 @@ def _affine(x_xD: Array, w_DxE: Array, b_E: Array) -> jax.Array:
     x_LxD = jnp.asarray(x_xD).reshape(-1, x_xD.shape[-1])
     y_LxE = einsum_f32("ld,de->le", x_LxD, w_DxE)
     y_xE = y_LxE.reshape(*x_xD.shape[:-1], w_DxE.shape[-1])
-    # Cast after it is spread out: its gradient sums over all tokens, in its own dtype.
+    # Cast after the broadcast: its gradient sums over all tokens in its own dtype.
     return y_xE + jnp.broadcast_to(b_E, y_xE.shape).astype(y_xE.dtype)

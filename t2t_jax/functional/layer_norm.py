@@ -1,4 +1,4 @@
-"""Layer normalisation, used around every sub-layer (§3.1 of the paper)."""
+"""Layer normalization, used around every sub-layer (§3.1 of the paper)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from t2t_jax.types import Array
 def layer_norm(
     x_xD: Array, scale_D: Array, *, bias_D: Array, epsilon: float = 1e-6
 ) -> jax.Array:
-    """Shifts and scales each vector to mean 0 and variance 1, then to what is learned.
+    """Normalizes each vector to mean 0 and variance 1, then applies scale and bias.
 
     Args:
       x_xD: [..., D] input.
-      scale_D: [D] learned standard deviation of the output.
-      bias_D: [D] learned mean of the output.
+      scale_D: [D] learned scale.
+      bias_D: [D] learned bias.
       epsilon: added to the variance, so that a constant vector gives the bias.
 
     Returns:
       [..., D] in the dtype of the input.
 
     Paper:
-      §3.1 and its reference [1] (Ba et al.). The paper names no epsilon; 1e-6 is that
+      §3.1 and its reference [1] (Ba et al.). The paper gives no epsilon; 1e-6 is that
       of its authors' code.
 
     Example:
@@ -31,7 +31,7 @@ def layer_norm(
       >>> layer_norm(x, one, bias_D=zero).round(3).tolist()
       [-1.0, 1.0]
     """
-    # A variance is a difference of near numbers: in bfloat16 it would be noise.
+    # A variance is a difference of close numbers: in bfloat16 it would be noise.
     x32_xD = jnp.asarray(x_xD, jnp.float32)
     mean_x1 = x32_xD.mean(axis=-1, keepdims=True)
     variance_x1 = jnp.square(x32_xD - mean_x1).mean(axis=-1, keepdims=True)

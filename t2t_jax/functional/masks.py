@@ -1,7 +1,7 @@
-"""Who may look at whom: segments (padding and packing) and the order of time.
+"""Attention masks: segments (padding and packing) and causality.
 
-True = may look. A row of a batch may hold several sentences, told apart by their
-segment numbers from 1; 0 is padding.
+True = attends. A row of a batch may hold several sentences, separated by their segment
+numbers from 1; 0 is padding.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import jax.numpy as jnp
 from t2t_jax.types import Array
 
 PAD = 0
-"""The token id that stands for nothing; whoever omits segments means it by it."""
+"""The padding id, from which segments are derived by default."""
 
 
 def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
-    """Lets a query look at the keys of its own segment, and never at padding.
+    """Masks keys of other segments, and padding.
 
     Args:
       query_segments_xQ: [..., Q] segment numbers from 1; 0 is padding.
@@ -26,7 +26,7 @@ def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
       mask: [..., Q, K] bool.
 
     Paper:
-      §3.2.3 has one sentence a row, and padding is taken for granted.
+      §3.2.3 has one sentence a row, and does not mention padding.
 
     Example:
       >>> segment_mask(jnp.array([1, 2, 0]), jnp.array([1, 1, 2, 0])).astype(int)
@@ -40,7 +40,7 @@ def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
 
 
 def causal_mask(length: int) -> jax.Array:
-    """Lets a query look at itself and at what comes before it in the row.
+    """Masks later positions.
 
     Args:
       length: number of positions in the row.
@@ -61,7 +61,7 @@ def causal_mask(length: int) -> jax.Array:
 
 
 def causal_segment_mask(segments_xL: Array) -> jax.Array:
-    """Combines both: a query looks back, inside its own segment.
+    """Masks later positions, other segments, and padding.
 
     Args:
       segments_xL: [..., L] segment numbers from 1; 0 is padding.
@@ -86,13 +86,13 @@ def causal_segment_mask(segments_xL: Array) -> jax.Array:
 
 
 def segments_of(tokens_xL: Array) -> jax.Array:
-    """Numbers the segments of rows that hold one sentence each.
+    """Returns the segments of rows with one sentence each.
 
     Args:
       tokens_xL: [..., L] token ids; pad = 0.
 
     Returns:
-      segments: [..., L] int32, 1 where there is a token, 0 where there is padding.
+      segments: [..., L] int32, 1 for tokens, 0 for padding.
 
     Example:
       >>> segments_of(jnp.array([5, 7, 2, 0])).tolist()

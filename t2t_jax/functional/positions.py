@@ -13,15 +13,14 @@ LONGEST_PERIOD = 10_000
 
 
 def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
-    r"""Computes the vector that marks each position.
+    r"""Computes the sinusoidal encoding of each position.
 
     PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same:
     sines and cosines are interleaved, each pair with its own wavelength.
 
     Args:
       positions_xL: [..., L] integers: positions inside the sentence, from 0. They are
-        given, not assumed, because they restart where a packed row's next sentence
-        starts.
+        an argument because they restart at each sentence of a packed row.
       d_model: width of the model; even.
 
     Returns:
@@ -42,8 +41,7 @@ def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
             f"d_model={d_model} must be even: positions are pairs of a sine and a "
             "cosine (§3.5). Change config.model.d_model."
         )
-    # NumPy's float64 until the last moment: an error in a rate is multiplied by the
-    # position.
+    # The rates in NumPy's float64: their errors are multiplied by the position.
     two_i = np.arange(0, d_model, 2)
     rates = np.power(float(LONGEST_PERIOD), -two_i / d_model).astype(np.float32)
     angles = jnp.asarray(positions_xL, jnp.float32)[..., None] * rates.reshape(

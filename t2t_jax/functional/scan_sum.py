@@ -14,14 +14,14 @@ from t2t_jax.types import PyTree
 def scan_sum(
     function: Callable[[PyTree], tuple[PyTree, Any]], parts: PyTree
 ) -> tuple[PyTree, Any]:
-    """Adds up what a function makes of each part, in a loop of the device.
+    """Sums a function's results over parts, in a loop on the device.
 
     Args:
-      function: part -> (what is added up, what is put side by side).
+      function: part -> (results to sum, results to stack).
       parts: arrays whose first axis counts the parts.
 
     Returns:
-      The sum, and the others with the axis of the parts first.
+      The sum, and the stacked results with the axis of the parts first.
 
     Example:
       >>> total, doubles = scan_sum(lambda x: (x, 2 * x), jnp.array([1, 2, 3]))
@@ -29,11 +29,11 @@ def scan_sum(
       (6, [2, 4, 6])
     """
     shapes, _ = jax.eval_shape(function, jax.tree.map(lambda x: x[0], parts))
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
     def add(total: PyTree, part: PyTree) -> tuple[PyTree, Any]:
-        found, apart = function(part)
-        return jax.tree.map(jnp.add, total, found), apart
+        term, stacked = function(part)
+        return jax.tree.map(jnp.add, total, term), stacked
 
-    summed: tuple[PyTree, Any] = jax.lax.scan(add, nothing, parts)
+    summed: tuple[PyTree, Any] = jax.lax.scan(add, zeros, parts)
     return summed

@@ -16,7 +16,7 @@ def inverse_square_root(
     Args:
       step: optimizer step, counted from 1.
       warmup_steps: optimizer steps until the peak; at least 1.
-      peak: the learning rate at `warmup_steps`, the highest of all. None: that of
+      peak: the learning rate at `warmup_steps`, its maximum. None: that of
         equation 3, (d_model * warmup_steps)^-0.5.
 
     Returns:
@@ -26,7 +26,7 @@ def inverse_square_root(
       §5.3, equation 3; warmup_steps = 4000.
 
     Departs:
-      Equation 3 ties the peak to d_model; small corpora want it free.
+      Equation 3 ties the peak to d_model; small corpora need another.
 
     Example:
       >>> f"{inverse_square_root(4000, 512, warmup_steps=4000):.3e}"  # base's peak

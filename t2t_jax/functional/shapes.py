@@ -1,4 +1,4 @@
-"""Checks arrays against the axis letters of `t2t_jax.types`."""
+"""Checks array shapes against the axis letters of `t2t_jax.types`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from t2t_jax.types import Array
 
 
 def check_axes(**arrays: tuple[Array | None, str]) -> dict[str, int]:
-    """Checks that arrays have the axes they should, of sizes that agree.
+    """Checks the number of axes of arrays, and that their sizes agree.
 
-    A suffix in a name (`memory_BxSxD`) is a comment and can lie; this is the check
-    that goes with it at a public entry point. Shapes are static, so it costs nothing
-    in a compiled program.
+    A suffix in a name (`memory_BxSxD`) is not checked; this is the check for a public
+    entry point. Shapes are static, so it costs nothing in a compiled program.
 
     Args:
-      **arrays: under each argument's name, the array and its axes, written as in a
-        suffix: `"BxSxD"`. A number stands for itself (`"BxSx512"`), a leading `...` for
-        any axes. None is an argument left out, and is not checked.
+      **arrays: for each argument, the array and its axes, written as in a suffix:
+        `"BxSxD"`. A number is a fixed size (`"BxSx512"`), a leading `...` stands for
+        any axes. None is an omitted argument, and is not checked.
 
     Returns:
-      The size of every letter met.
+      The size of every letter.
 
     Raises:
       ValueError: an array has another number of axes, or a letter two sizes.
@@ -29,7 +28,7 @@ def check_axes(**arrays: tuple[Array | None, str]) -> dict[str, int]:
       {'B': 2, 'S': 3}
     """
     sizes: dict[str, int] = {}
-    met_in: dict[str, str] = {}
+    first_use: dict[str, str] = {}
     for name, (array, axes) in arrays.items():
         if array is None:
             continue
@@ -40,24 +39,24 @@ def check_axes(**arrays: tuple[Array | None, str]) -> dict[str, int]:
             shape = shape[max(0, len(shape) - len(letters)) :]
         if len(shape) != len(letters):
             raise ValueError(
-                f"{name} must have the axes {_drawn(axes)}; it came with the shape "
+                f"{name} must have the axes {_format_axes(axes)}; its shape is "
                 f"{list(array.shape)}. Pass {len(letters)} axes."
             )
         for letter, size in zip(letters, shape, strict=True):
             expected = int(letter) if letter.isdigit() else sizes.get(letter, size)
             if size != expected:
-                where = f" (as in {met_in[letter]})" if letter in met_in else ""
+                where = f" (as in {first_use[letter]})" if letter in first_use else ""
                 raise ValueError(
-                    f"{name} must be {_drawn(axes)} with {letter}={expected}{where}; "
-                    f"it came with the shape {list(array.shape)}. Pass arrays whose "
-                    f"axis {letter} agrees."
+                    f"{name} must be {_format_axes(axes)} with "
+                    f"{letter}={expected}{where}; its shape is {list(array.shape)}. "
+                    f"Pass arrays whose axis {letter} agrees."
                 )
             if not letter.isdigit():
                 sizes.setdefault(letter, size)
-                met_in.setdefault(letter, name)
+                first_use.setdefault(letter, name)
     return sizes
 
 
-def _drawn(axes: str) -> str:
-    """Writes "BxSxD" as [B, S, D]."""
+def _format_axes(axes: str) -> str:
+    """Formats "BxSxD" as [B, S, D]."""
     return f"[{', '.join(axes.split('x'))}]"

@@ -1,4 +1,4 @@
-"""Where the decoder looks in the source: one layer's weights, for alignments."""
+"""Extracts cross-attention weights of a decoder layer, for alignments."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from t2t_jax.types import Array, PyTree
 
 @dataclasses.dataclass(frozen=True)
 class AlignmentExtractor:
-    """Reads one layer's cross-attention off a pass over pairs of sentences.
+    """Extracts one layer's cross-attention weights in a teacher-forced pass.
 
     Attributes:
       module: the model.
-      layer: of the decoder, from 0; negative ones count from the last. A recurrent
-        model looks at the source in one place only, which is layer 0.
+      layer: of the decoder, from 0; negative numbers count from the last. A recurrent
+        model has one layer with attention, 0.
 
     Raises:
-      UserError: there is no such layer.
+      UserError: the layer does not exist.
     """
 
     module: nn.Module
@@ -34,30 +34,29 @@ class AlignmentExtractor:
         layers = _num_layers(self.module)
         if not -layers <= self.layer < layers:
             raise UserError(
-                f"decoding.attention_layer={self.layer} must name one of the "
-                f"{layers} layers of the decoder that look at the source, from 0, or "
+                f"decoding.attention_layer={self.layer} must be one of the "
+                f"{layers} layers of the decoder that attend to the source, from 0, or "
                 "from -1 backwards. Change config.decoding.attention_layer."
             )
 
     def __call__(
         self, variables: PyTree, source_BxS: Array, target_inputs_BxT: Array
     ) -> jax.Array:
-        """Computes the weights, each row before the token that it predicts.
+        """Computes the weights; row t belongs to the token that position t predicts.
 
         Args:
-          variables: what the module's `apply` takes first.
+          variables: the first argument of the module's `apply`.
           source_BxS: [B, S] tokens; pad = 0.
           target_inputs_BxT: [B, T] tokens, bos first.
 
         Returns:
-          [B, T, S] float32, the mean over the heads; a row sums to 1, or to 0 where
-          there is pad.
+          [B, T, S] float32, the mean over the heads; a row sums to 1, or to 0 at pad.
         """
         _, collections = self.module.apply(
             variables, source_BxS, target_inputs_BxT, mutable=["intermediates"]
         )
         sown = collections["intermediates"]["decoder"]
-        # What is sown comes as a tuple, for a module may be called more than once.
+        # Sown values are tuples, since a module may be called more than once.
         if isinstance(self.module, RNN):
             return jnp.asarray(sown["weights"][0], jnp.float32)
         layer = self.layer % _num_layers(self.module)

@@ -1,7 +1,7 @@
-"""The two models that can be trained: the paper's, and the baseline of its Table 1.
+"""Builds the trainable models: the Transformer, and the baseline of Table 1.
 
-Both take the same arguments and speak the same `StepModel`, so nothing above this file
-knows which of them it holds.
+Both take the same arguments and implement `StepModel`, so nothing above this file
+depends on which it is.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from t2t_jax.types import Params, StepModel
 
 
 def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Module:
-    """Builds the module that a configuration describes.
+    """Builds the module of a configuration.
 
     Args:
-      config: of the Transformer or of the recurrent baseline.
-      platform: of the devices that it will run on, cpu, gpu or tpu, which decides what
-        `compute_dtype="auto"` is, and whether `attention="cudnn"` can be; None: JAX's
-        default device, whenever it is traced.
+      platform: cpu, gpu or tpu; resolves `compute_dtype="auto"` and
+        `attention="cudnn"`. None: JAX's default device, at tracing time.
 
     Returns:
       A module that takes the arguments of `Transformer.__call__`.
@@ -55,27 +53,21 @@ def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Modul
 def make_step_model(module: nn.Module, params: Params) -> StepModel:
     """Binds a module from `make_module` to its parameters, for decoding.
 
-    Args:
-      params: nested dict of float32 arrays.
-
     Raises:
-      TypeError: the module is of another kind, which has its own `StepModel`.
+      TypeError: the module is neither a `Transformer` nor an `RNN`.
     """
     if isinstance(module, Transformer):
         return TransformerStepModel(module, params)
     if isinstance(module, RNN):
         return RNNStepModel(module, params)
     raise TypeError(
-        f"A step model is known for Transformer and RNN, and {type(module).__name__} "
-        "came. Give decoding a StepModel of your own."
+        f"module must be a Transformer or an RNN, not {type(module).__name__}. Pass a "
+        "StepModel of your own to decoding."
     )
 
 
 def count_parameters(config: ModelConfig) -> counting.ParameterCount:
-    """Counts the parameters of the model that a configuration describes.
-
-    Args:
-      config: of the Transformer or of the recurrent baseline.
+    """Counts the parameters of a configuration's model.
 
     Example:
       >>> count_parameters(TransformerConfig()).total
@@ -89,10 +81,7 @@ def count_parameters(config: ModelConfig) -> counting.ParameterCount:
 def training_flops(
     config: ModelConfig, *, source_length: float, target_length: float
 ) -> counting.FlopCount | rnn_counting.RNNFlopCount:
-    """Counts the operations of training on one sentence pair, forward and backward.
-
-    Args:
-      config: of the Transformer or of the recurrent baseline.
+    """Counts the FLOPs of training on one sentence pair, forward and backward.
 
     Returns:
       The numbers, by part, and their `total`.

@@ -23,13 +23,13 @@ from t2t_jax.types import Array
 
 
 class Projection(nn.Module):
-    """Is a linear map without bias, between the model's width and the heads.
+    """A linear map without bias, between the model's width and the heads.
 
     Attributes:
       shape: of the kernel, inputs first.
-      num_inputs: how many of its axes are inputs; the rest are outputs.
+      num_inputs: number of input axes; the rest are outputs.
       equation: of the product. Heads come out as [B, H, L, Dk]: batched matrix
-        products over the two last axes are 5 times as fast on a CPU as [B, L, H, Dk].
+        products over the last two axes are 5 times as fast on a CPU as [B, L, H, Dk].
     """
 
     shape: tuple[int, ...]
@@ -77,14 +77,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout = Dropout(config.attention_dropout)
 
     def keys_values(self, x_BxKxD: jax.Array) -> KVPair:
-        """Projects what is to be looked at.
-
-        Args:
-          x_BxKxD: [B, K, D] the memory, or the layer's own input in self-attention.
-
-        Returns:
-          Keys [B, H, K, Dk] and values [B, H, K, Dv].
-        """
+        """Projects [B, K, D] to keys [B, H, K, Dk] and values [B, H, K, Dv]."""
         return KVPair(self.key(x_BxKxD), self.value(x_BxKxD))
 
     def __call__(
@@ -95,26 +88,27 @@ class MultiHeadAttention(nn.Module):
         mask_Bx1xQxK: jax.Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Looks from every query at the keys.
+        """Applies attention.
+
+        Sows the weights [B, H, Q, K] into "intermediates" if it is mutable.
 
         Args:
-          x_BxQxD: [B, Q, D] who looks.
-          keys_values: what is looked at, from `keys_values`.
-          mask_Bx1xQxK: [B, 1, Q, K] True = may look; the Q axis may be 1 as well.
+          x_BxQxD: [B, Q, D] queries.
+          keys_values: keys and values, from `keys_values`.
+          mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
           rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
-          [B, Q, D]. Whoever makes the collection "intermediates" mutable finds the
-          weights [B, H, Q, K] there.
+          [B, Q, D]
         """
         q_BxHxQxDk = self.query(x_BxQxD)
         keys, values = keys_values
         if self.is_mutable_collection("intermediates"):
             weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
             self.sow("intermediates", "weights", weights)
-        whole = rows_B is None or self.config.attention_dropout == 0
+        no_dropout = rows_B is None or self.config.attention_dropout == 0
         if (
-            whole
+            no_dropout
             and attention_kernel(self.config) == "cudnn"
             and can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK)
         ):
@@ -139,16 +133,13 @@ class MultiHeadAttention(nn.Module):
         *,
         parents_BxW: Array | None = None,
     ) -> KVPair:
-        """Adds the keys and values of one position to those of each beam's past.
+        """Appends the keys and values of one position to each beam's cache.
 
         Args:
-          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv]; K is the room.
+          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv]; K is the capacity.
           x_BxWxD: [B, W, D] the layer's input at `position`.
           parents_BxW: [B, W] the beam of the past that each beam continues; None: its
             own.
-
-        Returns:
-          The past with `position` filled in.
         """
         new = self.keys_values(x_BxWxD)
         write = functools.partial(_write, position=position, parents_BxW=parents_BxW)
@@ -157,12 +148,12 @@ class MultiHeadAttention(nn.Module):
     def attend_to_cache(
         self, x_BxWxD: jax.Array, past: KVPair, position: Array
     ) -> jax.Array:
-        """Looks from each beam's newest position at its own past.
+        """Attends from each beam's newest position to its own past.
 
         Args:
           x_BxWxD: [B, W, D] the layer's input at `position`.
-          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], filled up to and
-            with `position`.
+          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], written up to and
+            including `position`.
 
         Returns:
           [B, W, D]
@@ -187,9 +178,9 @@ def _write(
         return jax.lax.dynamic_update_slice_in_dim(
             past_BxHxWxKxD, new_BxHxWx1xD, position, axis=3
         )
-    # One pass that moves and fills in: apart, XLA copies a cache three times a step,
-    # between layouts; on two CPU cores that was a quarter of a search.
-    moved_BxHxWxKxD = jnp.take_along_axis(
+    # One pass that reorders and writes: with two, XLA copies a cache three times a
+    # step, between layouts; on two CPU cores that was a quarter of a search.
+    reordered_BxHxWxKxD = jnp.take_along_axis(
         past_BxHxWxKxD,
         jnp.asarray(parents_BxW)[:, None, :, None, None],
         axis=2,
@@ -197,4 +188,4 @@ def _write(
     )
     is_here_K = jnp.arange(past_BxHxWxKxD.shape[3]) == position
     is_here_1x1x1xKx1 = is_here_K[None, None, None, :, None]
-    return jnp.where(is_here_1x1x1xKx1, new_BxHxWx1xD, moved_BxHxWxKxD)
+    return jnp.where(is_here_1x1x1xKx1, new_BxHxWx1xD, reordered_BxHxWxKxD)

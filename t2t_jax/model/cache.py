@@ -1,4 +1,4 @@
-"""What the decoder remembers from one step to the next, as explicit arrays."""
+"""The decoder's cache, as explicit arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from t2t_jax.types import Array
 
 
 class KVPair(NamedTuple):
-    """What attention looks at: projected once, looked at as often as needed.
+    """Projected keys and values of attention.
 
     Attributes:
-      keys: [B, H, K, Dk], or [B, H, W, K, Dk] where each beam has its own.
+      keys: [B, H, K, Dk], or [B, H, W, K, Dk] with one set per beam.
       values: [B, H, K, Dv], or [B, H, W, K, Dv].
     """
 
@@ -26,7 +26,7 @@ class KVPair(NamedTuple):
 
 
 class CrossKV(NamedTuple):
-    """The memory as the decoder reads it: projected once for each sentence.
+    """The memory's keys and values, projected once for each sentence.
 
     Attributes:
       layers: for each layer, keys [B, H, S, Dk] and values [B, H, S, Dv].
@@ -38,12 +38,12 @@ class CrossKV(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """All that a step of decoding needs besides the parameters.
+    """The inputs of a decoding step besides parameters and tokens.
 
     Attributes:
-      memory: what the cross-attention looks at; one for all beams of a sentence.
-      past: for each layer, what self-attention looks at: keys [B, H, W, length, Dk] and
-        values [B, H, W, length, Dv], zeros where nothing has been read yet.
+      memory: for cross-attention; shared by all beams of a sentence.
+      past: for self-attention of each layer: keys [B, H, W, length, Dk] and values
+        [B, H, W, length, Dv], zeros where nothing is written yet.
       parents: [B, W] the beam of `past` that each beam continues at the next step;
         None: its own.
     """
@@ -56,38 +56,33 @@ class Cache(NamedTuple):
 def empty_cache(
     config: TransformerConfig, batch: int, *, num_beams: int, length: int
 ) -> tuple[KVPair, ...]:
-    """Makes room for `length` target positions of every beam.
+    """Allocates the self-attention cache of every beam and layer.
 
     Args:
-      num_beams: W, number of beams a sentence.
+      num_beams: W.
+      length: capacity in target positions.
 
     Returns:
       For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv] in the
       compute dtype.
 
     Raises:
-      ValueError: there are not so many learned positions.
+      ValueError: there are fewer learned positions than `length`.
     """
     check_positions(config, length)
-    room = (batch, config.num_heads, num_beams, length)
+    shape = (batch, config.num_heads, num_beams, length)
     dtype = compute_dtype(config)
     return tuple(
         KVPair(
-            jnp.zeros((*room, config.d_k), dtype),
-            jnp.zeros((*room, config.d_v), dtype),
+            jnp.zeros((*shape, config.d_k), dtype),
+            jnp.zeros((*shape, config.d_v), dtype),
         )
         for _ in range(config.num_layers)
     )
 
 
 def identity_parents(parents_BxW: Array) -> jax.Array:
-    """Names each beam as its own parent.
-
-    Args:
-      parents_BxW: any numbers of beams, for their shape.
-
-    Returns:
-      [B, W] int32.
+    """Returns each beam as its own parent: [B, W] int32 in the shape of `parents_BxW`.
 
     Example:
       >>> identity_parents(jnp.array([[1, 1, 0]])).tolist()

@@ -1,4 +1,4 @@
-"""The hyper-parameters of both models: the Transformer's are Table 3's columns."""
+"""Configuration of both models: the Transformer's fields are Table 3's columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from t2t_jax.arguments import with_article
 from t2t_jax.errors import ErrorCollector
 
 CHOICES = {
@@ -18,33 +17,33 @@ CHOICES = {
     "remat": (False, True),
     "attention": ("plain", "cudnn"),
 }
-"""What a key may hold, where it is neither a number nor free text."""
+"""The values of keys that are neither numbers nor free text."""
 
 _LARGEST = 1_000_000
-"""Of every size: what is beyond is a slip of the finger, and no machine holds it."""
+"""Limit of every size: no machine has the memory for more."""
 
 MOST_LAYERS = 1_000
-"""Of each stack: the compiler takes minutes for far fewer."""
+"""Limit of layers per stack: the compiler takes minutes for far fewer."""
 
 
 def require_config(config: object, wanted: type, *, caller: str) -> None:
-    """Checks that a module was given its configuration, and not its values alone.
+    """Checks the type of a module's configuration.
 
     Raises:
-      TypeError: it is of another type.
+      TypeError: it is not a `wanted`.
     """
     if not isinstance(config, wanted):
         name = wanted.__name__
         raise TypeError(
-            f"{caller} takes {with_article(name)} as config, not "
-            f"{with_article(type(config).__name__)}. Pass {name}(vocab_size=…)."
+            f"config of {caller} must be of type {name}, not "
+            f"{type(config).__name__}. Pass {name}(vocab_size=…)."
         )
 
 
 def check_sizes(
     problems: ErrorCollector, config: object, section: str, *, names: Sequence[str]
 ) -> None:
-    """Notes every size that is no whole number, or out of bounds."""
+    """Checks that sizes are whole numbers within bounds."""
     for name in names:
         size = getattr(config, name)
         problems.check(
@@ -57,10 +56,10 @@ def check_sizes(
 def check_rates(
     problems: ErrorCollector, config: object, section: str, *, names: Sequence[str]
 ) -> None:
-    """Notes every rate of dropout that is none."""
+    """Checks that dropout rates lie in [0, 1)."""
     for name in names:
         rate = getattr(config, name)
-        # A comparison with NaN is False, so NaN is refused here as well.
+        # Comparisons with NaN are False, so NaN fails as well.
         problems.check(
             is_number(rate) and 0 <= rate < 1,
             f"{section}.{name}={rate!r} must be in [0, 1): it is the probability of "
@@ -69,7 +68,7 @@ def check_rates(
 
 
 def check_words(problems: ErrorCollector, config: object, section: str) -> None:
-    """Notes every word, of all of `CHOICES` that the configuration has, not known."""
+    """Checks the keys of `CHOICES`."""
     for name, known in CHOICES.items():
         word = getattr(config, name, known[0])
         problems.check(
@@ -80,7 +79,7 @@ def check_words(problems: ErrorCollector, config: object, section: str) -> None:
 
 
 def check_tying(problems: ErrorCollector, config: Any, section: str) -> None:
-    """Notes where one matrix is to serve two vocabularies, or a vocabulary no size."""
+    """Checks the source vocabulary's size against the tying."""
     size = config.source_vocab_size
     problems.check(
         size == 0 or is_size(size),
@@ -90,26 +89,26 @@ def check_tying(problems: ErrorCollector, config: Any, section: str) -> None:
     )
     problems.check(
         size == 0 or config.tying != "all",
-        f"{section}.tying='all' needs one vocabulary of both sides, and the source has "
+        f"{section}.tying='all' needs one vocabulary of both sides, but the source has "
         f"its own. Change config.{section}.tying, or config.vocabulary.source_size.",
     )
 
 
 def is_size(value: object) -> bool:
-    """Tells a whole number within bounds; True and 8.0 are none."""
+    """Returns whether a value is a whole number within bounds; True and 8.0 are not."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return 1 <= value <= _LARGEST
 
 
 def is_number(value: object) -> bool:
-    """Tells an int or a float from anything else; True is neither."""
+    """Returns whether a value is an int or a float; True is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
-    """What makes one Transformer differ from another; the defaults: the paper's base.
+    """Configuration of a Transformer; the defaults are the paper's base model.
 
     Attributes:
       vocab_size (subwords): V, of the target, and of the source if they are shared.
@@ -148,7 +147,7 @@ class TransformerConfig:
         multiple of 8; on other GPUs, or without cuDNN, JAX raises an error.
 
     Raises:
-      ConfigError: rules are broken; it names them all.
+      ConfigError: values are invalid; the message lists all.
 
     Paper:
       Table 3, §3, §5.4.
@@ -207,10 +206,10 @@ class TransformerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RNNConfig:
-    """What makes one recurrent baseline differ from another.
+    """Configuration of the recurrent baseline.
 
-    A bidirectional LSTM encoder and an LSTM decoder that looks at it by additive
-    attention: what the paper compares the Transformer with.
+    A bidirectional LSTM encoder and an LSTM decoder with additive attention, the kind
+    of model with which the paper compares the Transformer.
 
     Attributes:
       vocab_size (subwords): V, as in `TransformerConfig`.
@@ -229,7 +228,7 @@ class RNNConfig:
         float32 on CPUs. The states of the LSTMs are float32.
 
     Raises:
-      ConfigError: rules are broken; it names them all.
+      ConfigError: values are invalid; the message lists all.
 
     Paper:
       Table 1, row "Recurrent"; its reference [2] for the attention.
@@ -262,15 +261,14 @@ class RNNConfig:
 
 
 ModelConfig: TypeAlias = TransformerConfig | RNNConfig
-"""Whatever `t2t_jax.model.architectures` can build."""
+"""The configurations that `t2t_jax.model.architectures` can build."""
 
 
 def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:
-    """Names the dtype of activations on a platform, "float32" or "bfloat16".
+    """Returns the dtype of activations on a platform, "float32" or "bfloat16".
 
     Args:
-      config: of either model.
-      platform: of the devices, as JAX names it: `jax.Device.platform`.
+      platform: of the devices, as in `jax.Device.platform`.
 
     Example:
       >>> config = TransformerConfig(compute_dtype="auto")
@@ -284,10 +282,9 @@ def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:
 
 
 def resolve_attention(config: TransformerConfig, platform: str) -> str:
-    """Names what computes attention on a platform, "plain" or "cudnn".
+    """Returns the attention implementation on a platform, "plain" or "cudnn".
 
     Args:
-      config: of the model.
       platform: as for `resolve_compute_dtype`.
 
     Example:

@@ -1,6 +1,6 @@
-"""Counts parameters and floating-point operations by formula, without a model.
+"""Counts parameters and FLOPs by formula, without a model.
 
-The counts are exact for this package's Transformer; they fill in the last column of the
+The counts are exact for this package's Transformer; they give the last column of the
 paper's Table 3 and the "training cost" of its Table 2.
 """
 
@@ -26,7 +26,7 @@ class ParameterCount(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Parameters of the whole model."""
+        """Parameters of the complete model."""
         return sum(self)
 
 
@@ -47,15 +47,12 @@ class FlopCount(NamedTuple):
 
     @property
     def total(self) -> float:
-        """FLOPs of the whole step."""
+        """FLOPs of the complete step."""
         return sum(self)
 
 
 def count_parameters(config: TransformerConfig) -> ParameterCount:
-    """Counts the parameters of a model, each matrix once however often it is used.
-
-    Returns:
-      The numbers, by part.
+    """Counts the parameters of a model; shared matrices count once.
 
     Paper:
       Table 3, last column.
@@ -87,17 +84,17 @@ def count_parameters(config: TransformerConfig) -> ParameterCount:
 def training_flops(
     config: TransformerConfig, *, source_length: float, target_length: float
 ) -> FlopCount:
-    """Counts the operations of training on one sentence pair, forward and backward.
+    """Counts the FLOPs of training on one sentence pair, forward and backward.
 
     Matrix products only: they are all but a thousandth. The backward pass costs two
-    forward passes. Scores are counted for every pair of positions, for that is how they
-    are computed; causality would halve a third of 1 %.
+    forward passes. Scores are counted for every pair of positions, as they are
+    computed; causality would halve a third of 1 %.
 
     Args:
       source_length: subwords of the source, or their average.
 
     Returns:
-      The numbers, by part. Divided by the length, they are those of a pair of tokens.
+      The numbers, by part; divided by the length, those of a pair of tokens.
 
     Paper:
       Table 2, "Training Cost (FLOPs)"; there estimated from time and hardware.
@@ -111,15 +108,15 @@ def training_flops(
     """
     layers, heads, d_model = config.num_layers, config.num_heads, config.d_model
     both = source_length + target_length
-    # A weight is used once for each position that it is applied to: W^Q and W^O for
-    # those that look, W^K and W^V for those that are looked at.
-    looks = source_length + 2 * target_length
-    looked_at = both + source_length
+    # A weight is used once per position that it is applied to: W^Q and W^O for
+    # queries, W^K and W^V for keys and values.
+    queries = source_length + 2 * target_length
+    keys = both + source_length
     half_attention = d_model * heads * (config.d_k + config.d_v)
     pairs = source_length**2 + target_length**2 + target_length * source_length
     products = FlopCount(
         feed_forward=layers * both * 2 * d_model * config.d_ff,
-        projections=layers * (looks + looked_at) * half_attention,
+        projections=layers * (queries + keys) * half_attention,
         scores=layers * pairs * heads * (config.d_k + config.d_v),
         logits=target_length * d_model * config.vocab_size,
     )

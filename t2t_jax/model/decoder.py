@@ -1,4 +1,4 @@
-"""The decoder: the right half of the paper's Figure 1, in full and step by step."""
+"""The decoder: the right half of the paper's Figure 1, at once and step by step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from t2t_jax.types import Array
 
 
 class DecoderLayer(nn.Module):
-    """Stacks masked self-attention, attention over the memory, and a feed-forward net.
+    """Masked self-attention, cross-attention, and a feed-forward network.
 
     Paper:
       §3.1, "Decoder".
@@ -50,8 +50,8 @@ class DecoderLayer(nn.Module):
         Args:
           x_BxTxD: [B, T, D] output of the layer below.
           memory: this layer's keys and values of the memory.
-          self_mask_Bx1xTxT: [B, 1, T, T] True = may look.
-          cross_mask_Bx1xTxS: [B, 1, T, S] True = may look.
+          self_mask_Bx1xTxT: [B, 1, T, T] True = attends.
+          cross_mask_Bx1xTxS: [B, 1, T, S] True = attends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
@@ -84,13 +84,13 @@ class DecoderLayer(nn.Module):
     ) -> tuple[jax.Array, KVPair]:
         """Computes one layer at one position of every beam.
 
-        The beams of a sentence are so many queries to its memory, which need not be
-        repeated for them.
+        The beams of a sentence are queries to the same memory, which is not repeated
+        for them.
 
         Args:
           x_BxWxD: [B, W, D] output of the layer below.
           memory: this layer's keys and values of the memory.
-          mask_Bx1x1xS: [B, 1, 1, S] True = may look.
+          mask_Bx1x1xS: [B, 1, 1, S] True = attends.
           past: this layer's keys and values of earlier positions.
           parents_BxW: [B, W] the beam of `past` that each beam continues; None: its
             own.
@@ -125,7 +125,7 @@ class DecoderLayer(nn.Module):
         cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Computes the three sub-layers, given how self-attention finds its past."""
+        """Computes the three sub-layers, with self-attention as a function."""
 
         def cross_attention(x: jax.Array) -> jax.Array:
             return self.cross_attention(
@@ -141,7 +141,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Turns embedded target tokens and the memory into vectors that predict words.
+    """Computes the decoder's output vectors from target embeddings and the memory.
 
     Paper:
       Figure 1, right; §3.1.
@@ -150,7 +150,7 @@ class Decoder(nn.Module):
     config: TransformerConfig
 
     def setup(self) -> None:
-        """Declares positions, N layers of three sub-layers, pre-norm's last norm."""
+        """Declares positions, N layers, and the final norm of pre-norm."""
         config = self.config
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
@@ -175,11 +175,11 @@ class Decoder(nn.Module):
         positions_BxT: Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Decodes all positions at once, none seeing a later one.
+        """Decodes all positions at once, with a causal mask.
 
         Args:
-          x_BxTxD: [B, T, D] embedded target tokens, the first of them bos.
-          memory: from `read`.
+          x_BxTxD: [B, T, D] embedded target tokens, bos first.
+          memory: from `project_memory`.
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
           positions_BxT: [B, T] position inside the segment, from 0.
           rows_B: [B] global row numbers for dropout; None: deterministic.

@@ -1,4 +1,4 @@
-"""Owns the vocabulary's matrix (§3.4 of the paper) and adds positions (§3.5)."""
+"""Vocabulary embeddings (§3.4 of the paper) and positional encodings (§3.5)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from t2t_jax.types import Array
 
 
 class Embedding(nn.Module):
-    """Owns one matrix of vectors, and both of its uses.
+    """An embedding matrix, used for lookups and for logits.
 
     Attributes:
       num_ids: rows of the matrix: V, or the number of learned positions.
-      d_model: its columns, D.
       dtype: of the vectors looked up.
 
     Paper:
@@ -49,27 +48,26 @@ class Embedding(nn.Module):
 
 
 Head: TypeAlias = Callable[[Embedding, jax.Array], Any]
-"""(pre-softmax matrix, decoder's output [B, T, D]) -> what a model returns."""
+"""(pre-softmax matrix, decoder output [B, T, D]) -> the model's output."""
 
 
 def declare_matrices(model: Any, config: ModelConfig) -> None:
-    """Declares the matrices of the vocabulary in a model's `setup`.
+    """Declares the vocabulary matrices in a model's `setup`.
 
     Args:
       model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
-        one, two or three; one that is all of them is `embedding` among the parameters.
-      config: says how many, and how large.
+        one, two or three matrices; a single one is the parameter `embedding`.
 
     Paper:
-      §3.4; one, where it is not said otherwise.
+      §3.4; a single matrix by default.
     """
     new = (config.vocab_size, config.d_model, compute_dtype(config))
     if config.tying == "all":
         model.embedding = Embedding(*new)
         model.source_embedding = model.target_embedding = model.embedding
     else:
-        of_source = config.source_vocab_size or config.vocab_size
-        model.source_embedding = Embedding(of_source, *new[1:])
+        source_size = config.source_vocab_size or config.vocab_size
+        model.source_embedding = Embedding(source_size, *new[1:])
         model.target_embedding = Embedding(*new)
     if config.tying == "none":
         model.pre_softmax = Embedding(*new)
@@ -78,20 +76,21 @@ def declare_matrices(model: Any, config: ModelConfig) -> None:
 
 
 class Positions(nn.Module):
-    """Adds to each token's vector the one that marks its position.
+    """Adds positional encodings to embeddings.
 
     Paper:
       §3.5; learned positions are Table 3 (E).
 
     Departs:
-      The paper does not say how learned positions are scaled or initialised: here as
-      tokens are, one table for each stack.
+      The paper does not give the scale or initialization of learned positions: here
+        they
+      are those of tokens, with one table for each stack.
     """
 
     config: TransformerConfig
 
     def setup(self) -> None:
-        """Declares the table of learned positions, if there is one."""
+        """Declares the table of learned positions, if configured."""
         config = self.config
         if config.positions == "learned":
             self.learned = Embedding(
@@ -110,5 +109,5 @@ class Positions(nn.Module):
         """
         if self.config.positions == "learned":
             return x_BxLxD + self.learned(positions_BxL)
-        marks_BxLxD = sinusoidal_positions(positions_BxL, self.config.d_model)
-        return x_BxLxD + marks_BxLxD.astype(x_BxLxD.dtype)
+        encodings_BxLxD = sinusoidal_positions(positions_BxL, self.config.d_model)
+        return x_BxLxD + encodings_BxLxD.astype(x_BxLxD.dtype)

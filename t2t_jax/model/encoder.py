@@ -15,7 +15,7 @@ from t2t_jax.types import Array
 
 
 class EncoderLayer(nn.Module):
-    """Stacks self-attention and a feed-forward network.
+    """Self-attention and a feed-forward network.
 
     Paper:
       §3.1, "Encoder".
@@ -33,11 +33,11 @@ class EncoderLayer(nn.Module):
     def __call__(
         self, x_BxSxD: jax.Array, *, mask_Bx1xSxS: jax.Array, rows_B: Array | None
     ) -> jax.Array:
-        """Computes one layer: [B, S, D] -> [B, S, D].
+        """Computes one layer.
 
         Args:
           x_BxSxD: [B, S, D] output of the layer below.
-          mask_Bx1xSxS: [B, 1, S, S] True = may look.
+          mask_Bx1xSxS: [B, 1, S, S] True = attends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
@@ -58,7 +58,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Turns embedded source tokens into the memory that the decoder reads.
+    """Computes the memory from source embeddings.
 
     Paper:
       Figure 1, left; §3.1.
@@ -67,7 +67,7 @@ class Encoder(nn.Module):
     config: TransformerConfig
 
     def setup(self) -> None:
-        """Declares positions, N layers of two sub-layers, and pre-norm's last norm."""
+        """Declares positions, N layers, and the final norm of pre-norm."""
         config = self.config
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
@@ -84,7 +84,7 @@ class Encoder(nn.Module):
         positions_BxS: Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Encodes.
+        """Encodes all positions.
 
         Args:
           x_BxSxD: [B, S, D] embedded source tokens.

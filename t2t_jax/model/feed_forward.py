@@ -1,4 +1,4 @@
-"""Owns the matrices of the position-wise feed-forward network (§3.3 of the paper)."""
+"""The position-wise feed-forward network (§3.3 of the paper)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2t_jax.types import Array
 
 
 class Affine(nn.Module):
-    """Owns one W and b of equation 2.
+    """One W and b of equation 2.
 
     Attributes:
       shape: of the kernel: inputs, outputs.
@@ -47,14 +47,10 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(self.config.relu_dropout)
 
     def __call__(self, x_BxLxD: jax.Array, rows_B: Array | None) -> jax.Array:
-        """Applies the network to every position alone.
+        """Applies the network to every position: [B, L, D] -> [B, L, D].
 
         Args:
-          x_BxLxD: [B, L, D] input.
           rows_B: [B] global row numbers for dropout; None: deterministic.
-
-        Returns:
-          [B, L, D]
         """
         return feed_forward(
             x_BxLxD,

@@ -1,4 +1,4 @@
-"""What a row of a batch is taken to hold where the caller does not say."""
+"""Defaults of the optional inputs: segments, positions and dropout rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def default_segments_and_positions(
     *,
     positions_BxL: Array | None,
 ) -> tuple[Array, Array]:
-    """Takes what is left out for one sentence a row, counted from position 0.
+    """Fills in omitted segments and positions: one sentence a row, from position 0.
 
     Args:
       tokens_BxL: [B, L] tokens; pad = 0.
-      segments_BxL: [B, L] segment numbers; None: 1 where there is a token.
+      segments_BxL: [B, L] segment numbers; None: 1 for tokens, 0 for pad.
       positions_BxL: [B, L] positions; None: 0 to L - 1.
 
     Returns:
@@ -28,8 +28,8 @@ def default_segments_and_positions(
       positions: [B, L]
 
     Raises:
-      ValueError: there are fewer learned positions than L. (Given positions are not
-        known before they are computed; beyond the table they give NaN.)
+      ValueError: there are fewer learned positions than L. (Explicit positions are
+        traced; beyond the table they give NaN.)
     """
     if segments_BxL is None:
         segments_BxL = segments_of(tokens_BxL)
@@ -43,14 +43,11 @@ def default_segments_and_positions(
 def dropout_rows(
     tokens_BxL: Array, rows_B: Array | None, *, deterministic: bool
 ) -> Array | None:
-    """Says by which row numbers to drop out.
+    """Returns the row numbers for dropout; None if deterministic.
 
     Args:
       tokens_BxL: [B, L] tokens.
       rows_B: [B] global row numbers; None: 0 to B - 1.
-
-    Returns:
-      [B], or None where nothing is dropped.
     """
     if deterministic:
         return None
@@ -58,10 +55,10 @@ def dropout_rows(
 
 
 def check_positions(config: TransformerConfig, length: int) -> None:
-    """Checks that there is a position for every token.
+    """Checks that the table of learned positions is long enough.
 
     Raises:
-      ValueError: the table of learned positions is shorter.
+      ValueError: it is shorter than `length`.
     """
     if config.positions == "learned" and length > config.max_positions:
         raise ValueError(

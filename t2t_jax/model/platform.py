@@ -1,4 +1,4 @@
-"""What of a model depends on the device: the dtype of activations, and a kernel."""
+"""Platform-dependent choices: the dtype of activations, and the attention kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from t2t_jax.model.config import (
 
 
 def compute_dtype(config: ModelConfig) -> str:
-    """Names the dtype of activations of a module that is being traced.
+    """Returns the dtype of activations for tracing, "float32" or "bfloat16".
 
-    A module from `architectures.make_module(config, platform=…)` knows it already.
-    Elsewhere "auto" is decided by JAX's default device, or the default backend.
-
-    Returns:
-      "float32" or "bfloat16".
+    `architectures.make_module(config, platform=…)` resolves "auto" before. Otherwise
+    JAX's default device or backend decides.
 
     Example:
       >>> compute_dtype(TransformerConfig(compute_dtype="bfloat16"))
@@ -31,13 +28,7 @@ def compute_dtype(config: ModelConfig) -> str:
 
 
 def attention_kernel(config: TransformerConfig) -> str:
-    """Names what computes attention in a module that is being traced.
-
-    Args:
-      config: of the module; decided as `compute_dtype` is.
-
-    Returns:
-      "plain" or "cudnn".
+    """Returns the attention implementation for tracing, "plain" or "cudnn".
 
     Example:
       >>> attention_kernel(TransformerConfig())
@@ -47,7 +38,7 @@ def attention_kernel(config: TransformerConfig) -> str:
 
 
 def _default_platform() -> str:
-    settings: Any = jax.config  # JAX does not declare what it holds.
+    settings: Any = jax.config  # untyped in JAX
     default = settings.jax_default_device  # a device, a platform's name, or None
     platform = getattr(default, "platform", default) or jax.default_backend()
     return str(platform)

@@ -1,4 +1,4 @@
-"""The Transformer as decoding sees it: a `t2t_jax.types.StepModel`."""
+"""The Transformer as a `t2t_jax.types.StepModel`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from t2t_jax.types import Array, Params, PyTree
 
 
 class Past(NamedTuple):
-    """What the beams have read.
+    """The self-attention cache of all beams.
 
     Attributes:
       layers: for each layer, keys [B, H, W, length, Dk] and values [B, H, W, length,
         Dv].
-      parents: [B, W] the beam of `layers` that each beam continues; None where beams
-        were never reordered.
+      parents: [B, W] the beam of `layers` that each beam continues: a reordering that
+        the next step applies; None for none.
     """
 
     layers: tuple[KVPair, ...]
@@ -36,17 +36,16 @@ class Past(NamedTuple):
 )
 @dataclasses.dataclass(frozen=True)
 class TransformerStepModel:
-    """Binds a Transformer to its parameters.
+    """Binds a Transformer to its parameters, for decoding.
 
     It is a pytree whose leaves are the parameters, so a jitted search takes it as an
     argument and compiles once for all checkpoints.
 
     Attributes:
-      model: the module; static under `jit`.
-      params: its parameters.
+      model: static under `jit`.
 
     Paper:
-      §6.1: what beam search asks of a model.
+      §6.1: what beam search requires of a model.
     """
 
     model: Transformer
@@ -54,31 +53,24 @@ class TransformerStepModel:
 
     @property
     def source_size(self) -> int:
-        """The number of tokens that a source may hold."""
+        """The size of the source vocabulary."""
         config = self.model.config
         return config.source_vocab_size or config.vocab_size
 
     def encode(self, source_BxS: Array) -> CrossKV:
-        """Reads source tokens once, up to each layer's keys and values.
+        """Encodes the source, and projects the memory to each layer's keys and values.
 
         Args:
           source_BxS: [B, S] tokens; pad = 0. One sentence a row.
 
         Returns:
-          Arrays that start with axis B, none repeated for beams.
+          Arrays that start with axis B, not repeated for beams.
         """
-        memory: CrossKV = self._apply(_read, source_BxS)
+        memory: CrossKV = self._apply(_encode_and_project, source_BxS)
         return memory
 
     def init_cache(self, memory: CrossKV, num_beams: int, length: int) -> Past:
-        """Makes room for the past of every beam.
-
-        Args:
-          memory: from `encode`.
-
-        Returns:
-          Zeros.
-        """
+        """Allocates the cache of every beam, for `length` target positions."""
         batch = memory.segments.shape[0]
         return Past(
             empty_cache(self.model.config, batch, num_beams=num_beams, length=length)
@@ -87,33 +79,28 @@ class TransformerStepModel:
     def step(
         self, tokens_BxW: Array, memory: CrossKV, cache: Past, position: Array
     ) -> tuple[jax.Array, Past]:
-        """Reads one token of every beam at `position`.
+        """Decodes one token of every beam at `position`.
 
         Args:
           tokens_BxW: [B, W] tokens; bos at position 0.
           memory: from `encode`.
-          cache: the past of every beam.
           position: scalar integer below the cache's length.
 
         Returns:
           logits: [B, W, V] float32, of the next token.
           cache: with this position added.
         """
-        whole = Cache(memory, cache.layers, cache.parents)
-        logits_BxWxV, whole = self._apply("step", tokens_BxW, whole, position)
-        return logits_BxWxV, Past(whole.past, whole.parents)
+        full = Cache(memory, cache.layers, cache.parents)
+        logits_BxWxV, full = self._apply("step", tokens_BxW, full, position)
+        return logits_BxWxV, Past(full.past, full.parents)
 
     def reorder(self, cache: Past, parents_BxW: Array) -> Past:
-        """Gives beam w of sentence b the past of beam `parents_BxW[b, w]`.
+        """Gathers the past of the beams `parents_BxW` of each sentence.
 
-        Nothing is moved yet: the next step does that, while it adds its position.
+        The reordering is deferred to the next step, which also adds its position.
 
         Args:
-          cache: the past of every beam.
           parents_BxW: [B, W] beam numbers; W may differ from the cache's.
-
-        Returns:
-          The past of the new beams.
         """
         parents_BxW = jnp.asarray(parents_BxW, jnp.int32)
         if cache.parents is not None:
@@ -121,24 +108,17 @@ class TransformerStepModel:
         return cache._replace(parents=parents_BxW)
 
     def grow(self, cache: Past, length: int) -> Past:
-        """Makes room for `length` positions in all.
-
-        Args:
-          cache: the past of every beam.
-          length: at least as many positions as there is room for already.
-
-        Returns:
-          The same past with zeros after it.
+        """Grows the cache to `length` positions, filled with zeros.
 
         Raises:
-          ValueError: `length` would cut the past off.
+          ValueError: `length` is less than the present capacity.
         """
         check_positions(self.model.config, length)
         more = length - cache.layers[0].keys.shape[3]
         if more < 0:
             raise ValueError(
-                f"length={length} must be at least the {length - more} positions that "
-                "the cache has room for. Pass a greater length."
+                f"length={length} must be at least the cache's capacity of "
+                f"{length - more} positions. Pass a greater length."
             )
         widths = ((0, 0), (0, 0), (0, 0), (0, more), (0, 0))
         grown: tuple[KVPair, ...] = jax.tree.map(
@@ -150,8 +130,8 @@ class TransformerStepModel:
         return self.model.apply({"params": self.params}, *args, method=method)
 
 
-def _read(model: Transformer, source_BxS: Array) -> CrossKV:
-    """Encodes, and projects the memory for the decoder, in one pass."""
+def _encode_and_project(model: Transformer, source_BxS: Array) -> CrossKV:
+    """Encodes the source and projects the memory, in one pass."""
     segments_BxS = segments_of(source_BxS)
     memory_BxSxD = model.encode(source_BxS, source_segments=segments_BxS)
     return model.decoder.project_memory(memory_BxSxD, segments_BxS)

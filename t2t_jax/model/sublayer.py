@@ -1,4 +1,4 @@
-"""What surrounds every sub-layer: residual connection, dropout, layer normalisation."""
+"""The frame of every sub-layer: residual connection, dropout, layer normalization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2t_jax.types import Array
 
 
 class LayerNorm(nn.Module):
-    """Owns the scale and bias of one `functional.layer_norm`."""
+    """Scale and bias of one `functional.layer_norm`."""
 
     config: TransformerConfig
 
@@ -26,22 +26,22 @@ class LayerNorm(nn.Module):
         self.bias = self.param("bias", nn.initializers.zeros, shape, jnp.float32)
 
     def __call__(self, x_xD: jax.Array) -> jax.Array:
-        """Normalises the last axis."""
+        """Normalizes the last axis."""
         epsilon = self.config.layer_norm_epsilon
         return layer_norm(x_xD, self.scale, bias_D=self.bias, epsilon=epsilon)
 
 
 class Dropout(nn.Module):
-    """Is one site of dropout: its place in the module tree makes its masks its own."""
+    """One dropout site; its path in the module tree makes its masks distinct."""
 
     rate: float
 
     def __call__(self, x_Bx: jax.Array, rows_B: Array | None) -> jax.Array:
-        """Drops out with the "dropout" key of `apply(…, rngs=…)`.
+        """Applies dropout with the "dropout" key of `apply(…, rngs=…)`.
 
         Args:
           x_Bx: [B, ...] input.
-          rows_B: [B] global row numbers; None: drop nothing (deterministic).
+          rows_B: [B] global row numbers; None: no dropout (deterministic).
 
         Returns:
           [B, ...]
@@ -53,14 +53,14 @@ class Dropout(nn.Module):
 
 
 class AddAndNorm(nn.Module):
-    """Is the box "Add & Norm" of Figure 1, with the dropout of §5.4.
+    """The box "Add & Norm" of Figure 1, with the dropout of §5.4.
 
     Paper:
       §3.1, "LayerNorm(x + Sublayer(x))"; §5.4, dropout "to the output of each
       sub-layer, before it is added to the sub-layer input and normalized".
 
     Departs:
-      `norm_position="pre"` normalises what enters the sub-layer instead.
+      `norm_position="pre"` normalizes the input of the sub-layer instead.
     """
 
     config: TransformerConfig

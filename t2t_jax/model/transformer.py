@@ -1,4 +1,4 @@
-"""The Transformer: the paper's Figure 1, one object for training and decoding."""
+"""The Transformer: the paper's Figure 1, one module for training and decoding."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from t2t_jax.types import Array
 
 
 class Transformer(nn.Module):
-    """Predicts each word of a sentence's translation from the words before it.
+    """The Transformer: scores each target word given source and previous words.
 
-    Tokens are integers, pad = 0. Rows hold one sentence each, or several told apart by
-    `segments`. What is left out means: segments, 1 where there is a token and 0 where
-    there is padding; positions, 0 to L - 1; rows, 0 to B - 1.
+    Tokens are integers, pad = 0. Rows hold one sentence each, or several, separated by
+    `segments`. Defaults: segments, 1 for tokens and 0 for padding; positions, 0 to
+    L - 1; rows, 0 to B - 1.
 
     Attributes:
-      config: of the model.
-      head: what is made of the decoder's output and the pre-softmax matrix; logits, if
-        it is not said.
+      head: computes the output from the pre-softmax matrix and the decoder's output;
+        by default the logits.
 
     Paper:
       Figure 1, §3, and the dropout of §5.4.
@@ -47,16 +46,16 @@ class Transformer(nn.Module):
     head: Head = Embedding.logits
 
     def __post_init__(self) -> None:
-        """Checks the configuration.
+        """Checks the type of the configuration.
 
         Raises:
-          TypeError: it is none.
+          TypeError: it is not a `TransformerConfig`.
         """
         require_config(self.config, TransformerConfig, caller="Transformer")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Declares both stacks and one, two or three matrices of the vocabulary."""
+        """Declares both stacks and the vocabulary matrices."""
         declare_matrices(self, self.config)
         self.encoder = Encoder(self.config)
         self.decoder = Decoder(self.config)
@@ -73,24 +72,25 @@ class Transformer(nn.Module):
         rows: Array | None = None,
         deterministic: bool = True,
     ) -> jax.Array:
-        """Scores every word at every position of the target, given those before it.
+        """Computes the logits of every target position, given the tokens before it.
 
         Args:
-          source: [B, S] tokens of the source.
-          target_inputs: [B, T] tokens of the target, shifted right: bos first.
+          source: [B, S] source tokens.
+          target_inputs: [B, T] target tokens, shifted right: bos first.
           source_segments: [B, S] segment numbers from 1, 0 is padding. For None, here
             and below, see the class.
           target_segments: [B, T] likewise; a pair shares its number.
           source_positions: [B, S] position inside the segment, from 0.
           target_positions: [B, T] likewise.
           rows: [B] global row numbers for dropout.
-          deterministic: False drops out, with the "dropout" key of `apply(…, rngs=…)`.
+          deterministic: False applies dropout, with the "dropout" key of
+            `apply(…, rngs=…)`.
 
         Returns:
           logits: [B, T, V] float32.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         if source_segments is None:
             source_segments = segments_of(source)
@@ -120,19 +120,15 @@ class Transformer(nn.Module):
         rows: Array | None = None,
         deterministic: bool = True,
     ) -> jax.Array:
-        """Reads the source: the left half of Figure 1.
+        """Encodes the source: the left half of Figure 1.
 
-        Args:
-          source: [B, S] as in `__call__`, like all that follows.
-          source_segments: [B, S]
-          source_positions: [B, S]
-          rows: [B]
+        The arguments are those of `__call__`.
 
         Returns:
           memory: [B, S, D] in the compute dtype.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(
             source=(source, "BxS"),
@@ -161,22 +157,20 @@ class Transformer(nn.Module):
         rows: Array | None = None,
         deterministic: bool = True,
     ) -> jax.Array:
-        """Scores the target given the memory: the right half of Figure 1.
+        """Computes the logits given the memory: the right half of Figure 1.
+
+        The other arguments are those of `__call__`.
 
         Args:
-          target_inputs: [B, T] as in `__call__`.
           memory: [B, S, D] from `encode`.
-          source_segments: [B, S] those of the source that `encode` read; not optional,
-            for there are no source tokens here to take them from.
-          target_segments: [B, T] as in `__call__`, like all that follows.
-          target_positions: [B, T]
-          rows: [B]
+          source_segments: [B, S] as for `encode`; required, since the source tokens are
+            not an argument.
 
         Returns:
           logits: [B, T, V] float32.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(
             target_inputs=(target_inputs, "BxT"),
@@ -202,19 +196,20 @@ class Transformer(nn.Module):
     def init_cache(
         self, memory: Array, source_segments: Array, *, num_beams: int = 1, length: int
     ) -> Cache:
-        """Prepares decoding one token at a time; a row holds one sentence here.
+        """Allocates the cache for decoding step by step, one sentence per row.
 
         Args:
           memory: [B, S, D] from `encode`.
-          source_segments: [B, S] 1 where there is a token, 0 where there is padding.
-          num_beams: W, translations of each sentence that grow side by side.
-          length: number of target positions there is room for.
+          source_segments: [B, S] 1 for tokens, 0 for padding.
+          num_beams: W, beams per sentence.
+          length: capacity in target positions.
 
         Returns:
-          The cache to give to `step`.
+          The cache for `step`.
 
         Raises:
-          ValueError: the axes do not agree, or there are not so many learned positions.
+          ValueError: the shapes do not agree, or there are fewer learned positions than
+            `length`.
         """
         check_axes(
             memory=(memory, f"BxSx{self.config.d_model}"),
@@ -229,11 +224,11 @@ class Transformer(nn.Module):
     def step(
         self, tokens: Array, cache: Cache, position: Array | int
     ) -> tuple[jax.Array, Cache]:
-        """Reads one token of every beam and scores the next: `decode`, in parts.
+        """Decodes one token of every beam, an incremental `decode`.
 
         Args:
           tokens: [B, W] the tokens at `position`; bos at position 0.
-          cache: from `init_cache`, or from the step before.
+          cache: from `init_cache`, or from the previous step.
           position: scalar integer, one more at each step; it may be traced. It must be
             below the cache's length: beyond, the last position is overwritten.
 
@@ -242,7 +237,7 @@ class Transformer(nn.Module):
           cache: with this position added.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(cache=(cache.past[0].keys, "BxHxWxLxDk"), tokens=(tokens, "BxW"))
         y_BxWxD, cache = self.decoder.step(

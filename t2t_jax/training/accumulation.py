@@ -1,7 +1,7 @@
-"""The gradient of a sum over a batch, taken in parts and added up.
+"""Gradient accumulation over micro-batches and data shards.
 
-A batch that is too large for the devices is read in micro-batches, one after the other.
-Each part of the axis `data` adds up its own gradients, and they are exchanged once, at
+A batch too large for the devices is processed in micro-batches, one after the other.
+Each shard of the axis `data` accumulates its own gradients, which are reduced once, at
 the end: many micro-batches cost no more communication than one.
 """
 
@@ -22,13 +22,13 @@ Aux = TypeVar("Aux")
 
 
 class MicroBatching(NamedTuple):
-    """How a step takes its batch apart.
+    """How a step splits its batch.
 
     Attributes:
-      micro_batches: parts that each device reads one after the other.
-      gradient_dtype: of the gradients as they are exchanged over the axis `data`:
-        "float32" or "bfloat16". Over the other axes they are float32 always.
-      loss_chunks: parts of a row's target of which logits and loss are computed one
+      micro_batches: parts that each device processes one after the other.
+      gradient_dtype: of the gradients in the reduction over the axis `data`:
+        "float32" or "bfloat16". Over the other axes they are always float32.
+      loss_chunks: chunks of each target for which logits and loss are computed one
         after the other; see `functional.chunked_loss`.
     """
 
@@ -38,7 +38,7 @@ class MicroBatching(NamedTuple):
 
     @classmethod
     def of(cls, config: TrainingConfig, micro_batches: int) -> MicroBatching:
-        """Takes what the configuration says, but for the number of micro-batches."""
+        """Returns the configured values, with this number of micro-batches."""
         return cls(micro_batches, config.gradient_dtype, config.loss_chunks)
 
 
@@ -53,62 +53,61 @@ def accumulate_gradients(
     mesh: Mesh,
     split: MicroBatching = NO_MICRO_BATCHING,
 ) -> tuple[Params, Aux]:
-    """Differentiates a sum over the rows of a batch; to be called under `jax.jit`.
+    """Differentiates a sum over the rows of a batch. Call it under `jax.jit`.
 
     Args:
-      sums: (params, rows) -> (what is differentiated, other sums); both are sums over
-        the rows, so that those of a batch are those of its parts added up.
+      sums: (params, rows) -> (the sum to differentiate, other sums); sums over rows, so
+        that those of a batch are the sum of those of its parts.
       batch: B rows, divisible by the row shards of `mesh` times the micro-batches.
-      mesh: the devices over which the rows are split.
 
     Returns:
-      The gradient by `params`, and the other sums.
+      The gradient with respect to `params`, and the other sums.
     """
     gradient = jax.grad(sums, has_aux=True)
     if mesh.shape["data"] == split.micro_batches == 1:
-        found: tuple[Params, Aux] = gradient(params, batch)
-        return found
-    # Left to itself the compiler lets the devices exchange a gradient for each use of
-    # a parameter, which is three of the embedding, and those of each micro-batch.
-    of_every_shard = jax.vmap(gradient, in_axes=(None, 0), spmd_axis_name="data")
+        function: tuple[Params, Aux] = gradient(params, batch)
+        return function
+    # By default the compiler would reduce a gradient for each use of a parameter (three
+    # of the embedding), and for each micro-batch.
+    shard_gradients = jax.vmap(gradient, in_axes=(None, 0), spmd_axis_name="data")
     parts = jax.tree.map(
         lambda x: _parts(x, mesh=mesh, micro_batches=split.micro_batches), batch
     )
-    gradients, others = _added_up(of_every_shard, params, parts)
-    # With one part there is nothing to exchange, and nothing to round.
+    gradients, others = _accumulate(shard_gradients, params, parts)
+    # With one shard there is no reduction, and no rounding.
     exchange = jnp.dtype(split.gradient_dtype if mesh.shape["data"] > 1 else "float32")
-    added = jax.tree.map(lambda g: _sum_of_shards(g, exchange), gradients)
+    added = jax.tree.map(lambda g: _sum_shards(g, exchange), gradients)
     return added, jax.tree.map(lambda x: x.sum(axis=0), others)
 
 
 def _parts(x_Bx: Array, *, mesh: Mesh, micro_batches: int) -> jax.Array:
-    """Cuts rows into [micro-batch, shard of data, rows], each where it is already."""
+    """Reshapes rows to [micro-batch, shard of data, rows], without moving any."""
     data, fsdp = mesh.shape["data"], mesh.shape["fsdp"]
     rest = x_Bx.shape[1:]
     x = jnp.asarray(x_Bx).reshape(data, fsdp, micro_batches, -1, *rest)
     x = jnp.moveaxis(x, 2, 0).reshape(micro_batches, data, -1, *rest)
-    place = NamedSharding(mesh, PartitionSpec(None, "data", "fsdp"))
-    parts: jax.Array = jax.lax.with_sharding_constraint(x, place)
+    sharding = NamedSharding(mesh, PartitionSpec(None, "data", "fsdp"))
+    parts: jax.Array = jax.lax.with_sharding_constraint(x, sharding)
     return parts
 
 
-def _added_up(
-    found: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
+def _accumulate(
+    function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
 ) -> PyTree:
-    """Adds up what is found in each micro-batch, the first axis of `parts`."""
+    """Sums the results of each micro-batch, the first axis of `parts`."""
     if len(parts.rows) == 1:
-        return found(params, jax.tree.map(lambda x: x[0], parts))
+        return function(params, jax.tree.map(lambda x: x[0], parts))
 
-    def of_part(part: Batch) -> tuple[PyTree, None]:
-        # Or XLA would gather split parameters before the loop, all of them at once.
+    def run_part(part: Batch) -> tuple[PyTree, None]:
+        # Otherwise XLA gathers all sharded parameters at once, before the loop.
         inside, part = jax.lax.optimization_barrier((params, part))
-        return found(inside, part), None
+        return function(inside, part), None
 
-    return scan_sum(of_part, parts)[0]
+    return scan_sum(run_part, parts)[0]
 
 
-def _sum_of_shards(gradients: jax.Array, exchange: Any) -> jax.Array:
-    """Adds up over the first axis; `jnp.sum` would exchange bfloat16 as float32."""
+def _sum_shards(gradients: jax.Array, exchange: Any) -> jax.Array:
+    """Sums over the first axis; `jnp.sum` would reduce bfloat16 as float32."""
     zero = jnp.zeros((), exchange)
     rounded = gradients.astype(exchange)
     total: jax.Array = jax.lax.reduce(rounded, zero, jax.lax.add, (0,))

@@ -1,4 +1,4 @@
-"""How the rows of a batch lie on devices and in micro-batches."""
+"""The layout of a batch's rows over devices and micro-batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from t2t_jax.types import BatchShard
 
 @dataclass(frozen=True, kw_only=True)
 class BatchLayout:
-    """The global batches of a run, and the equal parts into which they are split.
+    """The shapes of a run's global batches, and how they are split.
 
     Attributes:
       planned: (rows, slots of a row on each side) of the batches, short rows first.
-      mesh: the devices.
-      micro_batches: parts that each device reads one after the other.
+      micro_batches: parts that each device processes one after the other.
     """
 
     planned: Sequence[tuple[int, int]]
@@ -28,24 +27,24 @@ class BatchLayout:
 
     @property
     def share(self) -> BatchShard:
-        """The part of every batch that this process holds."""
+        """This process's shard of every batch."""
         return local_batch_shard(self.mesh, process=jax.process_index())
 
     @property
     def row_multiple(self) -> int:
-        """What the rows of every batch are a multiple of."""
+        """The divisor of the rows of every batch."""
         return round_up_rows(self.mesh, 1, micro_batches=self.micro_batches)
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """The shapes of the batches, with the empty rows that make them divide."""
+        """The shapes of the batches, padded with empty rows to be divisible."""
         return [
             (round_up_rows(self.mesh, rows, micro_batches=self.micro_batches), length)
             for rows, length in self.planned
         ]
 
     def text(self) -> str:
-        """Says what is split into what, and what that costs.
+        """Describes how batches are split, and the padding rows.
 
         Example:
           >>> import jax
@@ -67,7 +66,7 @@ class BatchLayout:
         ]
         for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
             if rows > wanted:
-                fills = (  # Another number would make other length groups.
+                fills = (  # Another number would change the length buckets.
                     f" A data.tokens_per_batch of {rows * length:,} would fill them."
                     if len(self.planned) == 1
                     else ""
@@ -80,10 +79,10 @@ class BatchLayout:
 
 
 def pluralize(number: int, thing: str) -> str:
-    """Counts things, in words.
+    """Formats a count with its noun.
 
     Example:
-      >>> counted(1, "device"), counted(2, "micro-batch")
+      >>> pluralize(1, "device"), pluralize(2, "micro-batch")
       ('1 device', '2 micro-batches')
     """
     ending = "" if number == 1 else "es" if thing.endswith("ch") else "s"
@@ -91,7 +90,7 @@ def pluralize(number: int, thing: str) -> str:
 
 
 def _devices(mesh: Mesh) -> str:
-    """Names the parts of the devices that read rows of their own."""
+    """Formats the devices, and the number of row shards if it differs."""
     named = pluralize(mesh.size, "device")
     if row_shards(mesh) == mesh.shape["data"] == mesh.size:
         return named

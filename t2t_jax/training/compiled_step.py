@@ -1,4 +1,4 @@
-"""The training step, compiled anew for each shape of batch that comes."""
+"""The training step, compiled for each batch shape."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import Step, StepOutput, compile_step
 from t2t_jax.types import Batch
 
+_GIGABYTE = 1e9
 _USABLE = 0.92
-"""Of a device's memory; fragments and what is sent ahead take the rest."""
+"""Usable share of a device's memory; fragments and prefetched batches take the rest."""
 
 
 def bytes_needed(compiled: jax.stages.Compiled) -> int:
-    """Adds up what must fit on one device at once, by the compiler's analysis."""
+    """Returns the peak memory per device, by the compiler's analysis."""
     found: Any = compiled.memory_analysis()
     return int(
         found.argument_size_in_bytes
@@ -37,10 +38,9 @@ def bytes_needed(compiled: jax.stages.Compiled) -> int:
 
 
 def device_memory_limit(mesh: Mesh) -> int:
-    """Asks this process's devices for the memory that a step may take on each.
+    """Returns the bytes that a step may use on each device of this process.
 
-    Returns:
-      Bytes on the device that has the least; 0 where they do not tell, as CPUs.
+    The minimum over the devices; 0 where they do not report it, as CPUs.
     """
     limits = [
         (device.memory_stats() or {}).get("bytes_limit", 0)
@@ -49,22 +49,17 @@ def device_memory_limit(mesh: Mesh) -> int:
     return int(_USABLE * min(limits))
 
 
-_GIGABYTE = 1e9
-
-
 class StepCompiler:
-    """Runs a step on batches from the host; `loop.Step` for the loop.
+    """Runs a step on host batches; implements `loop.Step`.
 
     Args:
       step: `train_step` with everything but state, batch, key and split bound.
-      state: the shapes of the state.
-      layout: the batches, and the devices.
-      split: how the step takes a batch apart.
-      say: tells people what is being done.
-      about: how long compiling takes, in words.
+      state: shapes of the state.
+      say: logs a line.
+      about: the expected compile time, in words.
 
     Attributes:
-      layout: the batches, with as many micro-batches as the step reads.
+      layout: the batches, with the current number of micro-batches.
     """
 
     def __init__(
@@ -93,7 +88,7 @@ class StepCompiler:
     def __call__(
         self, state: TrainState, batch: Batch
     ) -> tuple[TrainState, StepOutput]:
-        """Makes a step, whose state is donated, on a batch that it is ready for."""
+        """Runs a step on a batch for which it is compiled; donates the state."""
         compiled = self._compiled[self._shape_of(batch)]
         made: tuple[TrainState, StepOutput] = compiled(
             state, make_global_batch(batch, self._mesh), self._key
@@ -101,7 +96,7 @@ class StepCompiler:
         return made
 
     def is_ready(self, batch: Batch) -> bool:
-        """Tells whether the step has been compiled for batches of this shape."""
+        """Returns whether the step is compiled for batches of this shape."""
         return self._shape_of(batch) in self._compiled
 
     def compile_for_batch(self, batch: Batch) -> None:
@@ -109,11 +104,11 @@ class StepCompiler:
         self.compile_for(self._shape_of(batch))
 
     def hlo_texts(self) -> list[str]:
-        """Writes the step out, as compiled for each shape so far, in XLA's words."""
+        """Returns the HLO text of the step for each compiled shape."""
         return [compiled.as_text() for compiled in self._compiled.values()]
 
     def compile_for(self, shape: tuple[int, int]) -> None:
-        """Compiles the step for global batches of so many rows and slots."""
+        """Compiles the step for global batches of (rows, slots)."""
         several = len(self.layout.planned) > 1
         of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * several
         self._say(f"Compiling the training step{of_shape}, {self._about} …")
@@ -126,44 +121,47 @@ class StepCompiler:
             shard_optimizer=self._shard_optimizer,
         )
         self._say(f"Compiled in {time.perf_counter() - began:.0f} s.")
-        # Whoever begins a step waits only so long for the others, in Gloo 30 s.
+        # Collectives time out, in Gloo after 30 s, so all processes start together.
         self._times += 1
         current_processes().sync_exit_codes(f"compiled {self._times}", 0)
 
     def choose_micro_batches(self, memory: int) -> None:
-        """Compiles for the longest rows, in the fewest micro-batches that fit.
+        """Compiles for the longest rows, with the fewest micro-batches that fit.
 
         Args:
-          memory: bytes that the step may take on a device.
+          memory: bytes that the step may use on a device.
 
         Raises:
-          ConfigError: it does not fit even row by row.
+          ConfigError: it does not fit even with one row at a time.
         """
         rows_of_a_device = self.layout.shapes[-1][0] // row_shards(self._mesh)
         micro_batches = 1
         while True:
-            self._compiled.clear()  # Of another number of micro-batches.
+            self._compiled.clear()  # for another number of micro-batches
             self._split = self._split._replace(micro_batches=micro_batches)
             self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
-            told = self._excess(memory)
-            if not told:
+            excess = self._excess(memory)
+            if not excess:
                 return
-            self._say(f"{told} in {pluralize(micro_batches, 'micro-batch')}.")
+            self._say(
+                f"A step with {pluralize(micro_batches, 'micro-batch')} does not fit: "
+                f"{excess}."
+            )
             if micro_batches >= rows_of_a_device:
                 raise ConfigError(
-                    f"A training step must fit a device, and {told} with one row at a "
-                    "time. Raise config.mesh.fsdp, set config.model.remat=True, or "
-                    "lower config.data.row_length."
+                    f"A training step of one row at a time does not fit a device: "
+                    f"{excess}. Raise config.mesh.fsdp, set config.model.remat=True, "
+                    "or lower config.data.row_length."
                 )
             micro_batches = min(2 * micro_batches, rows_of_a_device)
 
     def _excess(self, memory: int) -> str:
-        """Compiles, and says by how much the step is too large; "" if it fits."""
+        """Compiles the step; describes how it exceeds the memory, "" if it fits."""
         shape = self.layout.shapes[-1]
         try:
             self.compile_for(shape)
         except jax.errors.JaxRuntimeError as error:
-            # Some compilers refuse what does not fit.
+            # Some compilers reject what does not fit.
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             return "it takes more than there is"
@@ -173,6 +171,6 @@ class StepCompiler:
         return f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
 
     def _shape_of(self, batch: Batch) -> tuple[int, int]:
-        """The shape of the global batch of which these are this process's rows."""
+        """Returns the shape of the global batch of this process's rows."""
         rows, length = batch.source.shape
         return rows * self.layout.share.count, length

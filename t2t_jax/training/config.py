@@ -1,4 +1,4 @@
-"""What can be set about optimizing and about reporting on it (no JAX needed)."""
+"""Configuration of the optimizer, the training step and its reports. Without JAX."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from t2t_jax.errors import ErrorCollector
 GRADIENT_DTYPES = ("float32", "bfloat16")
 ON_NONFINITE = ("skip", "stop")
 
-# All that is traced stays in memory until the last of these steps.
-_MOST_PROFILED = 100
+# A trace stays in memory until its last step.
+_MAX_PROFILED = 100
 
-_MOST_PARTS = 100_000
-_MOST_WARMUP = 1_000_000_000  # optimizer steps
+_MAX_PARTS = 100_000
+_MAX_WARMUP = 1_000_000_000  # optimizer steps
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
 
 
@@ -47,7 +47,7 @@ class OptimizerConfig:
             f"optimizer.warmup_steps={self.warmup_steps} must be at least 1. "
             "Change config.optimizer.warmup_steps.",
         )
-        problems.limit("optimizer.warmup_steps", self.warmup_steps, _MOST_WARMUP)
+        problems.limit("optimizer.warmup_steps", self.warmup_steps, _MAX_WARMUP)
         problems.check(
             0 <= self.peak_learning_rate < math.inf,
             f"optimizer.peak_learning_rate={self.peak_learning_rate} must be a "
@@ -118,7 +118,7 @@ class TrainingConfig:
         problems.check(
             self.micro_batches >= 0,
             f"training.micro_batches={self.micro_batches} must be at least 1, or 0 "
-            "for as many as memory asks for. Change config.training.micro_batches.",
+            "for the fewest that fit. Change config.training.micro_batches.",
         )
         problems.check(
             self.gradient_dtype in GRADIENT_DTYPES,
@@ -151,9 +151,9 @@ class TrainingConfig:
         problems.raise_if_any()
 
     def _check_limits(self, problems: ErrorCollector) -> None:
-        """Checks that nothing is absurdly large."""
-        problems.limit("training.micro_batches", self.micro_batches, _MOST_PARTS)
-        problems.limit("training.loss_chunks", self.loss_chunks, _MOST_PARTS)
+        """Checks upper limits."""
+        problems.limit("training.micro_batches", self.micro_batches, _MAX_PARTS)
+        problems.limit("training.loss_chunks", self.loss_chunks, _MAX_PARTS)
         for name in ("step_timeout", "pause_timeout"):
             value = getattr(self, name)
             if math.isfinite(value):
@@ -163,7 +163,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingConfig:
-    """How often a run says where it is.
+    """How often a run reports metrics.
 
     Attributes:
       every_steps (optimizer steps): Interval of the records in metrics.jsonl; the first
@@ -192,7 +192,7 @@ class LoggingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileConfig:
-    """Which steps of a run are looked at closely.
+    """Which steps of a run are profiled.
 
     Attributes:
       steps: First and last of at most 100 steps to trace, such as "10:15", into the
@@ -204,9 +204,9 @@ class ProfileConfig:
     def __post_init__(self) -> None:
         problems = ErrorCollector()
         problems.check(
-            not self.steps or 1 <= len(self.span) <= _MOST_PROFILED,
+            not self.steps or 1 <= len(self.span) <= _MAX_PROFILED,
             f'profile.steps={self.steps!r} must be "first:last" with '
-            f"1 <= first <= last, at most {_MOST_PROFILED} steps in all, or empty for "
+            f"1 <= first <= last, at most {_MAX_PROFILED} steps in all, or empty for "
             "none. Change config.profile.steps.",
         )
         problems.raise_if_any()
@@ -219,6 +219,6 @@ class ProfileConfig:
           >>> list(ProfileConfig(steps="3:5").span)
           [3, 4, 5]
         """
-        # Twelve digits are more than any run has, and few enough to be counted.
+        # At most twelve digits: a range of more could not be counted.
         found = re.fullmatch("([1-9][0-9]{0,11}):([1-9][0-9]{0,11})", self.steps)
         return range(int(found[1]), int(found[2]) + 1) if found else range(0)

@@ -1,13 +1,13 @@
-"""The training loop: it counts, and calls what is due.
+"""The training loop: step, log, evaluate, save.
 
-It knows neither files nor corpora: evaluating, saving and reporting are callables.
+Files and corpora are behind the `Callbacks`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,25 @@ from t2t_jax.training.step import StepOutput
 from t2t_jax.training.step_meter import StepMeter
 from t2t_jax.types import Batch, DataPosition
 
+_ALWAYS_SHOWN = (1, 20)
+"""Steps of a process whose metrics are always shown: that it trains at all, and enough
+to estimate the time left."""
+
+
+class Step(Protocol):
+    """A training step that may have to be compiled for a batch."""
+
+    def __call__(
+        self, state: TrainState, batch: Batch
+    ) -> tuple[TrainState, StepOutput]:
+        """Runs a step on a batch for which it is compiled."""
+
+    def is_ready(self, batch: Batch) -> bool:
+        """Returns whether the step is compiled for the shape of a batch."""
+
+    def compile_for_batch(self, batch: Batch) -> None:
+        """Compiles the step for the shape of a batch."""
+
 
 class Callbacks(Protocol):
     """What the loop calls.
@@ -33,27 +52,31 @@ class Callbacks(Protocol):
     profile: Profiler
 
     def log(self, record: Record) -> None:
-        """Writes down figures over the steps since the last call."""
+        """Writes the metrics of the steps since the last call."""
 
     def show(self, record: Record) -> None:
-        """Shows figures over the steps since the last `log` to people."""
+        """Shows the metrics of the steps since the last `log` on the console."""
 
     def skip(self, record: Record) -> None:
-        """Writes down and shows a step that made no update; may end the run."""
+        """Writes and shows a skipped update; may end the run."""
 
     def evaluate(self, state: TrainState, step: int) -> Record | None:
-        """Scores the development set; None if that was given up, to stop soon.
+        """Evaluates the development set; None if cancelled by a stop request.
 
         The record holds `bleu` if the set was decoded.
         """
 
     def is_time(self, step: int, due: bool) -> bool:
-        """Tells whether to save, `due` by this process's clock; alike on all."""
+        """Returns whether to save by time, the same on all processes.
+
+        Args:
+          due: by this process's clock.
+        """
 
     def save(
         self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
     ) -> None:
-        """Writes a checkpoint, in the place of one of this step that is there.
+        """Writes a checkpoint, and replaces one of the same step.
 
         Args:
           state: after `progress.step` steps.
@@ -61,101 +84,159 @@ class Callbacks(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Turn:
-    """Opens and closes each step of a run.
+def train(
+    state: TrainState,
+    batches: Iterable[tuple[DataPosition, Batch]],
+    *,
+    step: Step,
+    progress: RunProgress,
+    intervals: Intervals,
+    callbacks: Callbacks,
+    stop: StopRequest,
+    watchdog: Watchdog,
+) -> tuple[TrainState, RunProgress]:
+    """Trains until `intervals.steps`, or until a stop is requested.
 
-    Attributes:
-      meter: of the run; what is done here is not training time.
-      intervals: what is due when.
-      callbacks: what is called when it is due.
-      stop: asked after each step.
-      deadlines: told of what is done between two steps.
+    Args:
+      state: after `progress.step` steps; its buffers are donated.
+      batches: from `progress.position` on, each with the position after it.
+      step: the compiled step; compilation does not count as training time.
+
+    Returns:
+      The last state and its progress; both have been saved.
+
+    Raises:
+      DivergedError: from `callbacks.skip`, after too many skipped updates.
     """
+    meter = StepMeter(progress, skip=callbacks.skip)
+    loop = _Loop(meter, step, intervals, callbacks, stop, watchdog)
+    is_over = progress.completes(intervals.steps)
+    if progress.pending:
+        progress, is_over = loop.evaluate_and_save(state, progress, progress)
+    for position, batch in () if is_over else batches:
+        before, number = progress, progress.step + 1
+        state = loop.run_step(state, batch, number=number, position=before.position)
+        progress = progress._replace(
+            step=number, position=position, minutes=meter.minutes
+        )
+        maybe_inject_fault(number)
+        loop.log(number)
+        loop.end_profile(number)
+        progress, is_over = loop.evaluate_and_save(state, before, progress)
+        if is_over:
+            break
+    return state, progress
+
+
+@dataclass
+class _Loop:
+    """The parts of the loop, and what they share."""
 
     meter: StepMeter
+    step: Step
     intervals: Intervals
     callbacks: Callbacks
     stop: StopRequest
-    deadlines: Watchdog
+    watchdog: Watchdog
+    steps_here: int = 0
 
-    @contextmanager
-    def not_training(self, what: str) -> Iterator[None]:
-        """Keeps what is not training out of its time, and gives it a limit."""
-        with self.meter.paused(), self.deadlines.extended(what):
-            yield
-
-    def start_step(self, step: int) -> AbstractContextManager[object]:
-        """Begins the profile, if it is due.
-
-        Returns:
-          What to make the step in.
-        """
+    def run_step(
+        self, state: TrainState, batch: Batch, *, number: int, position: DataPosition
+    ) -> TrainState:
+        """Runs one step; compiles it and starts the profile before, if due."""
         profile = self.callbacks.profile
-        if profile.begins_with(step):
-            self.meter.drain()
-            with self.not_training("beginning a profile"):
-                profile.begin(step)
-        return profile.named(step)
+        if not self.step.is_ready(batch):
+            with self._not_training("compiling"):
+                self.step.compile_for_batch(batch)
+        if profile.starts_at(number):
+            with self._not_training("beginning a profile"):
+                profile.start(number)
+        with profile.annotate(number):
+            state, output = self.step(state, batch)
+        self.meter.add(output, step=number, position=position)
+        self.watchdog.step_done(number)
+        self.steps_here += 1
+        return state
 
-    def end_step(
+    def log(self, step: int) -> None:
+        """Logs and shows metrics, whichever is due.
+
+        What is logged depends on the step only, so that a resumed run writes the same
+        records; what is shown depends on the clock and the steps of this process.
+        """
+        meter, intervals = self.meter, self.intervals
+        last = step == intervals.steps
+        to_log = last or step == 1 or step % intervals.log == 0
+        to_show = last or self.steps_here in _ALWAYS_SHOWN
+        to_show |= time.perf_counter() - meter.last_shown >= intervals.show_seconds
+        if not (to_log or to_show):
+            return
+        record = meter.make_record(step)
+        if record and to_log:
+            self.callbacks.log(record)
+        if record and to_show:
+            self.callbacks.show(record)
+        if to_log:
+            meter.close_window()
+        if to_show:
+            meter.last_shown = time.perf_counter()
+
+    def end_profile(self, step: int) -> None:
+        """Writes the profile, if due."""
+        # A stop request comes first, in a single process: several must all write it.
+        stops = current_processes().count == 1 and self.stop.stop_requested()
+        if self.callbacks.profile.ends_at(step) and not stops:
+            with self._not_training("writing a profile"):
+                self.callbacks.profile.stop()
+
+    def evaluate_and_save(
         self, state: TrainState, before: RunProgress, now: RunProgress
     ) -> tuple[RunProgress, bool]:
-        """Profiles, evaluates and saves what is due, or what is still pending.
+        """Evaluates and saves, if due, or if an evaluation was cancelled before.
 
         Args:
-          before: where the run stood before it.
+          before: the progress before the step.
 
         Returns:
-          Where the run stands, with what is written in its checkpoint if there is
-          one; and whether it is over.
+          The progress, as saved if there is a checkpoint; and whether training ends.
         """
-        # Who is to stop saves first: alone, for several have to write at the same step.
-        in_haste = current_processes().count == 1 and self.stop.stop_requested()
-        if self.callbacks.profile.ends_with(now.step) and not in_haste:
-            self.meter.drain()
-            with self.not_training("writing a profile"):
-                self.callbacks.profile.end()
         pending, now = now.pending, now._replace(pending=())
-        bleu = self._evaluate(state, now.step, anyway=bool(pending))
-        given_up = bleu is None
+        bleu = self._evaluate(state, now.step, force=bool(pending))
+        cancelled = bleu is None
         kinds = self._kinds_due(before, now, bleu)
         if bleu is not None:
             now = now._replace(best_bleu=max(bleu, now.best_bleu))
         is_last = now.step >= self.intervals.steps
         # Read once: a signal between here and the end would leave without saving.
-        stopping = given_up or not (
+        stopping = cancelled or not (
             is_last or pending or not self.stop.should_stop(now.step)
         )
         if stopping:
             kinds += ("stopped",)
-        if given_up:
+        if cancelled:
             now = now._replace(pending=kinds)
-        if pending and not given_up:
-            # What was interrupted gets the kinds that it would have had.
+        if pending and not cancelled:
+            # The repeated evaluation completes the kinds of that checkpoint.
             earlier = tuple(kind for kind in pending if kind != "stopped")
             kinds = tuple(dict.fromkeys((*earlier, *kinds))) or pending
-        if kinds and not (pending and given_up):
+        if kinds and not (pending and cancelled):
             now = self._save(state, now, kinds)
         return now, is_last or stopping
 
-    def _evaluate(self, state: TrainState, step: int, *, anyway: bool) -> float | None:
-        """Returns the BLEU of an evaluation; -1 for none, None if it was given up."""
+    def _evaluate(self, state: TrainState, step: int, *, force: bool) -> float | None:
+        """Returns the BLEU of an evaluation; -1 for none, None if cancelled."""
         every = self.intervals.evaluate
-        if not every:
+        is_due = every and (step >= self.intervals.steps or step % every == 0)
+        if not (is_due or (force and every)):
             return -1.0
-        is_due = step >= self.intervals.steps or step % every == 0
-        if not (anyway or is_due):
-            return -1.0
-        self.meter.drain()
-        with self.not_training(f"evaluating step {step:,}"):
+        with self._not_training(f"evaluating step {step:,}"):
             record = self.callbacks.evaluate(state, step)
         return None if record is None else float(record.get("bleu", -1.0))
 
     def _kinds_due(
         self, before: RunProgress, now: RunProgress, bleu: float | None
     ) -> tuple[str, ...]:
-        """Says which checkpoints are due after the step from `before` to `now`."""
+        """Returns the kinds of checkpoint due after the step from `before` to `now`."""
         every = self.intervals
         epochs, minutes = every.save_epochs, every.save_minutes
         is_late = now.minutes - now.saved_minutes >= minutes
@@ -181,109 +262,13 @@ class Turn:
         now = self.meter.store_in(now)
         if "periodic" in kinds:
             now = now._replace(saved_minutes=now.minutes)
-        with self.not_training(f"saving step {now.step:,}"):
+        with self._not_training(f"saving step {now.step:,}"):
             self.callbacks.save(state, now, kinds)
         return now
 
-
-_SHOWN = (1, 20)
-"""Steps of a process whose metrics are shown whatever the clock says: that it trains
-at all, and enough to estimate the time left."""
-
-
-class Step(Protocol):
-    """A training step that may have to be compiled for the batch at hand."""
-
-    def __call__(
-        self, state: TrainState, batch: Batch
-    ) -> tuple[TrainState, StepOutput]:
-        """Makes a step on a batch that it is ready for."""
-
-    def is_ready(self, batch: Batch) -> bool:
-        """Tells whether `__call__` can begin at once."""
-
-    def compile_for_batch(self, batch: Batch) -> None:
-        """Compiles what the batch needs."""
-
-
-def train(
-    state: TrainState,
-    batches: Iterable[tuple[DataPosition, Batch]],
-    *,
-    step: Step,
-    progress: RunProgress,
-    intervals: Intervals,
-    callbacks: Callbacks,
-    stop: StopRequest,
-    deadlines: Watchdog,
-) -> tuple[TrainState, RunProgress]:
-    """Runs steps until `intervals.steps`, or until `stop` is requested.
-
-    Args:
-      state: after `progress.step` steps; its buffers are donated.
-      batches: from `progress.position` on, each with the position after it.
-      step: the compiled step; compiling is not training time.
-      callbacks: what is called when it is due.
-      deadlines: told of each step, and of what is done between two.
-
-    Returns:
-      The last state and where it stands. It has been saved.
-
-    Raises:
-      DivergedError: `callbacks.skip` says that too many steps made no update.
-    """
-    meter = StepMeter(progress, skip=callbacks.skip)
-    turn = Turn(meter, intervals, callbacks, stop, deadlines)
-    is_over, made = progress.completes(intervals.steps), 0
-    if progress.pending:
-        progress, is_over = turn.end_step(state, progress, progress)
-    for position, batch in () if is_over else batches:
-        if not step.is_ready(batch):
-            meter.drain()
-            with turn.not_training("compiling"):
-                step.compile_for_batch(batch)
-        before, number = progress, progress.step + 1
-        with turn.start_step(number):
-            state, output = step(state, batch)
-        meter.add(output, step=number, place=before.position)
-        deadlines.step_done(number)
-        progress = progress._replace(
-            step=number, position=position, minutes=meter.minutes
-        )
-        maybe_inject_fault(number)
-        made += 1
-        _report(meter, number, made=made, intervals=intervals, callbacks=callbacks)
-        progress, is_over = turn.end_step(state, before, progress)
-        if is_over:
-            break
-    return state, progress
-
-
-def _report(
-    meter: StepMeter,
-    step: int,
-    *,
-    made: int,
-    intervals: Intervals,
-    callbacks: Callbacks,
-) -> None:
-    """Writes down and shows figures, whichever of the two is due.
-
-    What is written down depends on the step alone, so that a resumed run writes the
-    same records; what is shown depends on the clock and on the steps `step_done` here.
-    """
-    last = step == intervals.steps
-    to_log = last or step == 1 or step % intervals.log == 0
-    to_show = last or made in _SHOWN
-    to_show |= time.perf_counter() - meter.shown >= intervals.show_seconds
-    if not (to_log or to_show):
-        return
-    record = meter.make_record(step)
-    if record and to_log:
-        callbacks.log(record)
-    if record and to_show:
-        callbacks.show(record)
-    if to_log:
-        meter.close_window()
-    if to_show:
-        meter.shown = time.perf_counter()
+    @contextmanager
+    def _not_training(self, what: str) -> Iterator[None]:
+        """Excludes an activity from the training time, and extends the watchdog."""
+        self.meter.drain()
+        with self.meter.paused(), self.watchdog.extended(what):
+            yield

@@ -1,4 +1,4 @@
-"""What a batch adds up to: the model, and its loss over the real target tokens."""
+"""The forward pass of a batch, and its loss over the real target tokens."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def forward_loss(
     dropout_key: jax.Array | None = None,
     loss_chunks: int = 1,
 ) -> Sums:
-    """Runs the model on a batch and adds up the loss of its real target tokens.
+    """Runs the model on a batch and sums the loss over its real target tokens.
 
     Args:
-      module: takes the arrays of a `Batch`.
-      label_smoothing: mass spread over the vocabulary.
-      dropout_key: drops activations with it; None runs the model as it is evaluated.
-      loss_chunks: parts of a row's target of which logits and loss are computed one
+      module: its `__call__` takes the arrays of a `Batch`.
+      label_smoothing: probability mass spread over the vocabulary.
+      dropout_key: PRNG key of dropout; None for no dropout.
+      loss_chunks: chunks of each target for which logits and loss are computed one
         after the other. Above 1 the module must have a `head`, as `Transformer` has.
 
     Paper: §5.4.
@@ -42,7 +42,7 @@ def forward_loss(
     real_BxT = batch.target_segments > 0
     if loss_chunks > 1:
         in_chunks = partial(
-            _chunked, batch, label_smoothing=label_smoothing, chunks=loss_chunks
+            _loss_head, batch, label_smoothing=label_smoothing, chunks=loss_chunks
         )
         module = module.clone(head=in_chunks)
     found: Any = module.apply(
@@ -72,7 +72,7 @@ def forward_loss(
     )
 
 
-def _chunked(
+def _loss_head(
     batch: Batch,
     pre_softmax: Embedding,
     y_BxTxD: jax.Array,
@@ -80,7 +80,7 @@ def _chunked(
     label_smoothing: float,
     chunks: int,
 ) -> LossSums:
-    """Is the head of a model that makes its loss instead of its logits."""
+    """Computes the loss in place of the logits, as the head of a model."""
     return chunked_loss_sums(
         y_BxTxD,
         pre_softmax.table,

@@ -1,6 +1,6 @@
-"""Sums that a step returns, and the figures made of them.
+"""Sums that a step returns, and the metrics computed from them.
 
-A figure over several steps is a sum over a sum: means are never averaged.
+A metric over several steps is a ratio of sums: means are never averaged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LARGEST_EXPONENT = 700.0  # math.exp overflows a float64 soon after
 
 
 class Sums(NamedTuple):
-    """What one batch adds up to; every field is a scalar.
+    """Sums over one batch; every field is a scalar.
 
     Attributes:
       loss: smoothed cross entropy, summed over target tokens, in nats.
@@ -37,10 +37,10 @@ class Sums(NamedTuple):
 
 
 def total(parts: Sequence[Sums]) -> Sums:
-    """Adds up the sums of several batches, as Python floats.
+    """Adds the sums of several batches, as Python floats.
 
-    In the float32 and int32 of the devices small sums would get lost beside large
-    ones, and the tokens of a long window overflow.
+    The float32 and int32 of the devices would lose small terms, and overflow over a
+    long window.
 
     Example:
       >>> total([Sums(1.0, 1.0, 1, 2, 2, 8), Sums(3.0, 2.0, 1, 2, 3, 8)]).loss
@@ -50,14 +50,14 @@ def total(parts: Sequence[Sums]) -> Sums:
 
 
 def summarise(sums: Sums) -> dict[str, float]:
-    """Makes per-token figures of `sums`.
+    """Computes per-token metrics.
 
     Returns:
       `loss` and `nll` in nats per target token, `perplexity` = exp(nll) per token,
       `accuracy` of the most likely token, `padding_fraction` of all slots.
 
     Raises:
-      ValueError: there is no target token.
+      ValueError: there are no target tokens.
 
     Example:
       >>> summarise(Sums(4.0, 0.0, 1, 2, 3, 10))["padding_fraction"]
@@ -66,7 +66,7 @@ def summarise(sums: Sums) -> dict[str, float]:
     tokens = float(sums.target_tokens)
     if tokens == 0:
         raise ValueError(
-            "Figures per token need at least one target token, and there is none. "
+            "Metrics per token need at least one target token, but there are none. "
             "Check that the corpus has pairs shorter than data.max_length."
         )
     nll = float(sums.nll) / tokens

@@ -12,11 +12,10 @@ from t2t_jax.training.config import OptimizerConfig
 def learning_rate(
     count: jax.Array | int, *, config: OptimizerConfig, d_model: int
 ) -> jax.Array:
-    """Evaluates the schedule where Optax stands.
+    """Evaluates the schedule at an Optax update count.
 
     Args:
-      count: updates made so far, from 0 as Optax counts; equation 3 gets count + 1.
-      config: the warm-up and the peak, if it is not the paper's.
+      count: updates so far, from 0 as Optax counts; equation 3 gets count + 1.
       d_model: width of the model, which sets the paper's peak.
 
     Returns:
@@ -38,7 +37,6 @@ def make_optimizer(
     """Builds Adam of §5.3; its state's moments mirror the parameters' tree.
 
     Args:
-      config: see `OptimizerConfig`.
       d_model: width of the model, which sets the paper's peak learning rate.
 
     Paper: §5.3. No gradient clipping and no weight decay.

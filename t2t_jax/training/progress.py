@@ -1,4 +1,4 @@
-"""Where a run stands, and when something is due."""
+"""The progress of a run, and the intervals of its actions."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from typing import Any, NamedTuple
 from t2t_jax.types import DataPosition
 
 Record = dict[str, Any]
-"""What a run says of itself: JSON values, with `step` and `kind` among them."""
+"""A record of metrics.jsonl: JSON values, `step` and `kind` among them."""
 
 
 class RunProgress(NamedTuple):
-    """Where a run stands; saved with every checkpoint.
+    """The progress of a run, saved with every checkpoint.
 
     Attributes:
-      step: optimizer steps made.
+      step: optimizer steps done.
       position: the next batch to read.
-      minutes: of training, evaluation and saving left out.
+      minutes: of training, without evaluation and saving.
       best_bleu: highest development BLEU so far; -1 before the first evaluation.
       saved_minutes: `minutes` at the last periodic checkpoint.
       window: the `Sums` of the steps since the last training record, so that a
-        resumed run writes the record that it would have written; () for none.
+        resumed run writes the same record as an uninterrupted one; () for none.
         (A record's gradient norm is that of its last update.)
       gradient_norm: of the last update.
-      skipped: steps of the run that made no update; see
-      `training.step.skip_bad_updates`.
-      skipped_in_a_row: how many of them are the last steps made.
-      pending: the kinds of the checkpoint of this very step, if the evaluation after
-        it was given up for a signal and has to be made up for; () as a rule.
+      skipped: updates skipped in the run; see `training.step.skip_bad_updates`.
+      skipped_in_a_row: consecutive skipped updates up to the last step.
+      pending: kinds of the checkpoint of this step, if its evaluation was cancelled by
+        a signal and has to be repeated; else ().
     """
 
     step: int = 0
@@ -43,10 +42,10 @@ class RunProgress(NamedTuple):
     pending: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields by name, as they are saved; without a BLEU there is none.
+        """Returns the fields by name, without `best_bleu` before an evaluation.
 
         Example:
-          >>> "best_bleu" in Progress(7).to_dict()
+          >>> "best_bleu" in RunProgress(7).to_dict()
           False
         """
         values = self._asdict()
@@ -55,27 +54,29 @@ class RunProgress(NamedTuple):
         return values
 
     def completes(self, steps: int) -> bool:
-        """Tells whether a run of so many steps is over.
+        """Returns whether a run of so many steps is complete.
 
         Example:
-          >>> Progress(7).completes(7), Progress(7, pending=("stopped",)).completes(7)
-          (True, False)
+          >>> RunProgress(7).completes(7)
+          True
+          >>> RunProgress(7, pending=("stopped",)).completes(7)
+          False
         """
         return self.step >= steps and not self.pending
 
 
 class Intervals(NamedTuple):
-    """When something is due, in optimizer steps; 0 is never, but for `log`.
+    """Intervals in optimizer steps; 0 for never, except for `log`.
 
     Attributes:
-      steps: at which training is complete.
+      steps: total steps of the run.
       log: between training records; the first step has one too.
       evaluate: between evaluations; the last step is evaluated too, unless this is 0.
-      show_seconds: seconds after which metrics are shown again, whatever the records;
-        those of a process's first and 20th step always are.
+      show_seconds: seconds between metrics on the console; those of a process's first
+        and 20th step are always shown.
       save_steps: between periodic checkpoints.
       save_minutes: between periodic checkpoints, in minutes of training.
-      save_epochs: between periodic checkpoints, in passes over the corpus.
+      save_epochs: between periodic checkpoints, in epochs.
     """
 
     steps: int

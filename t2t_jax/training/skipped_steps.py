@@ -1,4 +1,4 @@
-"""Steps that made no update: what people are told of them, and when it is enough."""
+"""Skipped updates: the warning, and the limit at which training ends."""
 
 from __future__ import annotations
 
@@ -11,65 +11,64 @@ from t2t_jax.training.progress import Record
 
 
 def skip_message(record: Record, *, workdir: Path) -> str:
-    """Says in one line that a step made no update, and how to see what it read.
+    """Returns the one-line warning of a skipped update.
 
     Args:
       record: of kind `skipped`.
     """
     step = record["step"]
     return (
-        f"WARNING: step {step:,} made no update: {_figures(record)}, from batch "
-        f"{record['batch']} of epoch {record['epoch']}. Its text: "
+        f"WARNING: Skipped the update of step {step:,} ({_reasons(record)}; epoch "
+        f"{record['epoch']}, batch {record['batch']}). To print its text: "
         f"--mode=show_batch --workdir={shlex.quote(str(workdir))} --step={step}"
     )
 
 
 def check_divergence(record: Record, *, config: TrainingConfig) -> None:
-    """Ends a run that goes on without getting on.
+    """Aborts after too many consecutive skipped updates.
 
     Args:
       record: of kind `skipped`, of the last step.
-      config: how many such steps in a row are too many, and whether one is.
 
     Raises:
-      DivergedError: this step is one too many.
+      DivergedError: `max_bad_steps` is reached, or the loss is not finite and
+        `on_nonfinite` is "stop".
     """
     step, number = record["step"], record["in_a_row"]
     is_finite = None not in (record["loss"], record["gradient_norm"])
     if number >= config.max_bad_steps:
-        what = f"Steps {step - number + 1:,} to {step:,}" if number > 1 else "A step"
-        told = f"{what} made no update (training.max_bad_steps={config.max_bad_steps})"
+        limit = f"training.max_bad_steps={config.max_bad_steps}"
     elif config.on_nonfinite == "stop" and not is_finite:
-        told = "A step made no update (training.on_nonfinite=stop)"
-        number = 1
+        limit, number = "training.on_nonfinite=stop", 1
     else:
         return
+    steps = f"s of steps {step - number + 1:,} to" if number > 1 else " of step"
     raise DivergedError(
-        f"{told}. {_places(record, number)}, and step {step:,} had {_figures(record)}."
-        "\nAll checkpoints are good: they hold nothing of such steps. --mode=show_batch"
-        f" --step={step} with the same flags prints what that step read.\nMend that "
-        "text, or begin again in a new workdir with a lower "
+        f"Training diverged: skipped the update{steps} {step:,} ({limit}; "
+        f"{_batches(record, number)}). Step {step:,} had {_reasons(record)}.\n"
+        "All checkpoints are valid: skipped updates do not change them. "
+        f"--mode=show_batch --step={step} with the same flags prints the text of that "
+        "step.\nFix that text, or train in a new workdir with a lower "
         "config.optimizer.peak_learning_rate or more config.optimizer.warmup_steps."
     )
 
 
-def _figures(record: Record) -> str:
-    """Says what was wrong with a step."""
+def _reasons(record: Record) -> str:
     loss, norm = record["loss"], record["gradient_norm"]
-    told = [
+    values = [
         f"{name} {'not finite' if value is None else format(value, '.4g')}"
         for name, value in (("loss", loss), ("gradient norm", norm))
     ]
     is_finite = None not in (loss, norm)
-    return ", ".join(told) + is_finite * " (above training.skip_gradient_norm)"
+    return ", ".join(values) + is_finite * " (above training.skip_gradient_norm)"
 
 
-def _places(record: Record, number: int) -> str:
-    """Says what the last `number` steps read: batches that follow one another."""
+def _batches(record: Record, number: int) -> str:
+    """Names the batches of the last `number` steps."""
     epoch, last = record["epoch"], record["batch"]
     if number == 1:
-        return f"It read batch {last} of epoch {epoch}"
+        return f"epoch {epoch}, batch {last}"
     first = last - number + 1
-    if first < 0:  # Where the epoch before ended is not known here.
-        return f"They read all up to batch {last} of epoch {epoch}"
-    return f"They read batches {first} to {last} of epoch {epoch}"
+    if first < 0:  # The number of batches of the epoch before is unknown here.
+        return f"up to epoch {epoch}, batch {last}"
+    return f"epoch {epoch}, batches {first} to {last}"

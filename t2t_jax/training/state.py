@@ -1,4 +1,4 @@
-"""All that training carries from one step to the next."""
+"""The training state: parameters and optimizer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from t2t_jax.types import Params, PyTree
 
 
 class TrainState(NamedTuple):
-    """Parameters and optimizer, after `step` updates.
+    """Parameters and optimizer state after `step` updates.
 
-    Randomness is no part of it: the key of a step is folded from the seed and `step`.
+    It holds no PRNG key: that of a step is folded from the seed and `step`.
 
     Attributes:
-      step: int32 scalar, updates made so far.
+      step: int32 scalar, steps done.
       params: nested dict of float32 arrays.
       optimizer: the Optax state.
     """
@@ -33,11 +33,7 @@ class TrainState(NamedTuple):
 def init_state(
     module: nn.Module, optimizer: optax.GradientTransformation, key: jax.Array
 ) -> TrainState:
-    """Draws the parameters and starts the optimizer; to be called under `jax.jit`.
-
-    Args:
-      key: PRNG key of the parameters.
-    """
+    """Initializes parameters and optimizer. Call it under `jax.jit`."""
     token = jnp.ones((1, 1), jnp.int32)
     params = module.init(key, token, token)["params"]
     return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
@@ -46,20 +42,17 @@ def init_state(
 def state_shardings(
     state: TrainState, mesh: Mesh, *, shard_optimizer: bool = False
 ) -> TrainState:
-    """Says on which devices each array of a state lives.
+    """Returns the `NamedSharding` of each array of a state.
 
     Args:
-      shard_optimizer: whether the moments are split over the axis `data` too, while
+      shard_optimizer: whether the moments are sharded over the axis `data` too, while
         the parameters are not ("ZeRO-1").
 
-    Returns:
-      The same tree, of `NamedSharding`.
-
     Raises:
-      ConfigError: the model's axes do not divide by those of the mesh.
+      ConfigError: the model's axes are not divisible by those of the mesh.
     """
-    places: TrainState = shardings_for(state, mesh)
+    shardings: TrainState = shardings_for(state, mesh)
     if not shard_optimizer:
-        return places
+        return shardings
     moments = shardings_for(state.optimizer, mesh, over_data=True)
-    return places._replace(optimizer=moments)
+    return shardings._replace(optimizer=moments)

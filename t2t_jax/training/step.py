@@ -26,12 +26,12 @@ from t2t_jax.types import Batch, Params
 
 
 class StepOutput(NamedTuple):
-    """What a step reports.
+    """The metrics of a step.
 
     Attributes:
       sums: of the batch, before the update.
       gradient_norm: global L2 norm of the gradient of the mean loss.
-      applied: bool scalar, whether there was an update; see `skip_bad_updates`.
+      applied: bool scalar, whether the update was applied; see `skip_bad_updates`.
     """
 
     sums: Sums
@@ -40,7 +40,7 @@ class StepOutput(NamedTuple):
 
 
 Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
-"""(state, batch, key) -> (state after the step, what it reports)."""
+"""(state, batch, key) -> (state after the step, its metrics)."""
 
 
 def train_step(
@@ -54,17 +54,15 @@ def train_step(
     mesh: Mesh,
     split: MicroBatching = NO_MICRO_BATCHING,
 ) -> tuple[TrainState, StepOutput]:
-    """Updates the parameters once.
+    """Computes one update of the parameters.
+
+    The loss is summed over the real target tokens of the global batch, and divided by
+    their number.
 
     Args:
-      key: the run's dropout key; the step's own is folded from it and `state.step`.
-      optimizer: the Optax transformation whose state `state.optimizer` is.
-      label_smoothing: mass spread over the vocabulary.
-      split: how the batch is taken apart; it changes nothing but the order of sums.
-
-    Returns:
-      The state after the update, and what to report. The loss is the sum over the
-      real target tokens of the global batch, divided by their number.
+      key: the run's dropout key; that of the step is folded from it and `state.step`.
+      label_smoothing: probability mass spread over the vocabulary.
+      split: the micro-batches; they change only the order of sums.
 
     Paper: §5.3, §5.4.
     """
@@ -95,17 +93,18 @@ def train_step(
 
 
 def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
-    """Keeps of a step's updates those that are worth having.
+    """Wraps a step so that bad updates are not applied.
+
+    Where loss or gradient norm are not finite, the norm exceeds the limit, or the batch
+    has no target tokens, parameters and optimizer state (its update count too) stay
+    bit for bit the same; only `state.step` advances, and with it the dropout masks.
 
     Args:
-      step: `train_step`, with whatever is bound of its arguments.
-      skip_gradient_norm: the largest gradient norm of an update; 0 for any.
+      step: `train_step`, with arguments bound.
+      skip_gradient_norm: largest gradient norm of an update; 0 for no limit.
 
     Returns:
-      A step that reports `applied`. Where loss or gradient norm are infinite or NaN,
-      the norm is above the largest, or there is no target token at all, parameters
-      and optimizer, its count of updates too, stay bit for bit what they were; only
-      `state.step` goes on, and with it the dropout masks.
+      A step that reports `applied`.
     """
 
     def guarded_step(
@@ -117,9 +116,9 @@ def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
         good &= jnp.asarray(output.sums.target_tokens) > 0
         if skip_gradient_norm:
             good &= norm <= skip_gradient_norm
-        # The old values are read anyway to make the new ones. Measured: 3 % of a step
-        # of 1,024 tokens on a CPU, less of a larger one; and the memory of a gradient,
-        # since no update can begin before all of it is there.
+        # The old values are read for the update anyway. Measured: 3 % of a step of
+        # 1,024 tokens on a CPU, less of a larger one; and the memory of a gradient,
+        # since no update can start before the full gradient is known.
         kept = jax.tree.map(partial(jnp.where, good), after, state)
         return kept._replace(step=after.step), output._replace(applied=good)
 
@@ -134,13 +133,12 @@ def compile_step(
     mesh: Mesh,
     shard_optimizer: bool = False,
 ) -> Step:
-    """Compiles `step(state, batch, key)` ahead, once, for all the mesh's devices.
+    """Compiles `step(state, batch, key)` ahead of time for all devices of the mesh.
 
     Args:
       step: `train_step`, guarded or not, with all but state, batch and key bound.
-      state: the shapes of the state.
-      batch_shape: (B, L) of the global batch, alike on both sides.
-      mesh: the devices; the batch is split over its row axes.
+      state: shapes of the state.
+      batch_shape: (B, L) of the global batch, the same on both sides.
 
     Returns:
       The compiled function; its state argument is donated.
@@ -162,21 +160,16 @@ def lower_step(
     mesh: Mesh,
     shard_optimizer: bool = False,
 ) -> jax.stages.Lowered:
-    """Traces `step` for the compiler, which can then say what it costs.
+    """Lowers `step` for the compiler, for cost analysis without allocating anything.
 
-    Nothing is computed and nothing allocated, however large the model.
-
-    Args:
-      step: as in `compile_step`, like all the others.
-      state: the shapes of the state.
-      batch_shape: (B, L) of the global batch.
+    The arguments are those of `compile_step`.
     """
-    places = state_shardings(state, mesh, shard_optimizer=shard_optimizer)
-    everywhere = replicated(mesh)
+    shardings = state_shardings(state, mesh, shard_optimizer=shard_optimizer)
+    replicated_sharding = replicated(mesh)
     jitted = jax.jit(
         step,
-        in_shardings=(places, batch_sharding(mesh), everywhere),
-        out_shardings=(places, everywhere),
+        in_shardings=(shardings, batch_sharding(mesh), replicated_sharding),
+        out_shardings=(shardings, replicated_sharding),
         donate_argnums=0,
     )
     shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]

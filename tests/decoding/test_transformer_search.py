@@ -52,7 +52,7 @@ def searched(model, source, prefixes, keys, *, drawn):
             model,
             source,
             keys,
-            rules=DRAWING,
+            sampling_params=DRAWING,
             max_extra_tokens=3,
             prefixes_BxP=prefixes,
         )
@@ -80,7 +80,7 @@ def test_chunks_that_shrink_on_two_devices_find_what_one_loop_finds(params, draw
         model_of(placed),
         source,
         max_extra_tokens=3,
-        rules=DRAWING if drawn else SEARCH,
+        search_params=DRAWING if drawn else SEARCH,
         prefixes_BxP=prefixes,
         keys_BxK=np.asarray(jax.random.key_data(keys)),
     )

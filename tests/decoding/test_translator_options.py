@@ -57,7 +57,9 @@ def test_what_cannot_be_split_is_cut_and_counted_in_one_warning(caplog):
     ]
     assert [translation.num_parts for translation in found] == [2, 0, 1]
     (record,) = caplog.records
-    assert record.getMessage().startswith("2 of 3 lines hold characters of more than")
+    assert record.getMessage().startswith(
+        "Truncated 2 of 3 lines with characters of more than"
+    )
     assert "config.decoding.max_source_length" in record.getMessage()
 
 

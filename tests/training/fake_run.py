@@ -26,7 +26,8 @@ class Run:
         self.bleus, self.losses, self.stop_at = {}, {}, ()
         self.in_haste = False
         self.stop = SimpleNamespace(
-            reached=lambda step: step in self.stop_at, is_wanted=lambda: self.in_haste
+            should_stop=lambda step: step in self.stop_at,
+            stop_requested=lambda: self.in_haste,
         )
         self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
         self.shapes, self.ready = [], {None}
@@ -94,14 +95,14 @@ class Run:
             intervals=Intervals(**every),
             callbacks=self,
             stop=self.stop,
-            deadlines=self,
+            watchdog=self,
         )
 
-    def made(self, step):
+    def step_done(self, step):
         self.waiting_for = f"step {step + 1}"
 
     @contextmanager
-    def paused(self, what):
+    def extended(self, what):
         self.pauses.append(what)
         yield
 

@@ -118,7 +118,7 @@ def expected():
         {"devices": 1, "split": MicroBatching(loss_chunks=3)},
         {},
         {"split": MicroBatching(micro_batches=2)},
-        pytest.param({"shard_optimizer": True}, marks=pytest.mark.slow),
+        {"shard_optimizer": True},
         pytest.param(
             {"fsdp": 2, "split": MicroBatching(micro_batches=2)}, marks=pytest.mark.soak
         ),

@@ -135,7 +135,7 @@ def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
             self._asked -= 1
             return self._asked <= 0
 
-        def is_wanted(self):
+        def stop_requested(self):
             return False
 
     for asked in range(1, 9):

@@ -29,11 +29,11 @@ def record_of(step=1_017, *, loss=None, norm=None, in_a_row=1, batch=30):
 def test_a_warning_is_one_line_that_ends_in_flags_for_the_shell():
     line = skip_message(record_of(), workdir=Path("runs/zweiter Lauf"))
     assert (
-        "step 1,017 made no update: loss not finite, gradient norm not finite" in line
+        "Skipped the update of step 1,017 (loss not finite, gradient norm not" in line
     )
-    assert "batch 30 of epoch 2" in line
+    assert "; epoch 2, batch 30)" in line
     assert "\n" not in line
-    assert shlex.split(line.partition("Its text: ")[2]) == [
+    assert shlex.split(line.partition("To print its text: ")[2]) == [
         "--mode=show_batch",
         "--workdir=runs/zweiter Lauf",
         "--step=1017",
@@ -44,7 +44,7 @@ def test_a_gradient_that_is_only_large_is_told_as_such():
     line = skip_message(record_of(loss=2.25, norm=87.5), workdir=Path("run"))
     assert "loss 2.25, gradient norm 87.5 (above training.skip_gradient_norm)" in line
     half = skip_message(record_of(loss=2.25), workdir=Path("run"))
-    assert "loss 2.25, gradient norm not finite, from" in half
+    assert "loss 2.25, gradient norm not finite; epoch" in half
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_too_many_in_a_row_end_the_run_and_are_named_with_their_batches():
         check_divergence(record_of(in_a_row=7), config=TrainingConfig(max_bad_steps=7))
     (told,) = info.value.problems
     assert told.startswith(
-        "Steps 1,011 to 1,017 made no update (training.max_bad_steps=7). "
-        "They read batches 24 to 30 of epoch 2, and step 1,017 had loss not finite"
+        "Training diverged: skipped the updates of steps 1,011 to 1,017 "
+        "(training.max_bad_steps=7; epoch 2, batches 24 to 30). Step 1,017 had loss "
     )
-    assert "All checkpoints are good" in told
+    assert "All checkpoints are valid" in told
     assert "--mode=show_batch --step=1017" in told
     assert "config.optimizer.peak_learning_rate" in told
     assert told.count("\n") == 2
@@ -77,17 +77,19 @@ def test_too_many_in_a_row_end_the_run_and_are_named_with_their_batches():
 
 def test_batches_on_both_sides_of_an_epoch_s_end_are_told_up_to_the_last():
     record = record_of(in_a_row=7, batch=5)
-    with pytest.raises(DivergedError, match="read all up to batch 5 of epoch 2"):
+    with pytest.raises(DivergedError, match="up to epoch 2, batch 5"):
         check_divergence(record, config=TrainingConfig(max_bad_steps=7))
 
 
 def test_a_limit_of_one_is_the_first_of_them():
-    with pytest.raises(DivergedError, match=r"^A step made no update .*=1\). It read"):
+    with pytest.raises(
+        DivergedError, match=r"skipped the update of step 1,017 .*=1; epoch"
+    ):
         check_divergence(record_of(), config=TrainingConfig(max_bad_steps=1))
 
 
 @pytest.mark.parametrize("figures", [{"loss": 2.0}, {"norm": 0.5}, {}])
 def test_one_that_is_not_finite_ends_the_run_where_that_is_wanted(figures):
     config = TrainingConfig(on_nonfinite="stop")
-    with pytest.raises(DivergedError, match=r"on_nonfinite=stop\). It read batch 30"):
+    with pytest.raises(DivergedError, match=r"on_nonfinite=stop; epoch 2, batch 30\)"):
         check_divergence(record_of(**figures), config=config)

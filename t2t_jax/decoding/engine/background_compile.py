@@ -1,4 +1,4 @@
-"""Compiling what is needed next, while what is there already runs."""
+"""Compiles programs for the next batches while the current one runs."""
 
 from __future__ import annotations
 
@@ -16,64 +16,60 @@ _compiled: set[Hashable] = set()
 
 
 class BackgroundCompiler:
-    """Compiles for the shapes of batches to come, one after the other, in a thread.
+    """Compiles for the shapes of upcoming batches, one after the other, in a thread.
 
-    To be used in a `with` statement around the work on the batches. What this process
-    has compiled once is not compiled again. The first shape is left to whoever needs
-    it now, in `compiling`.
+    A context manager around the work on the batches. What this process has compiled
+    is not compiled again. The first shape is left to the caller, in `compiling`.
 
     Args:
-      shapes: those of the batches, in their order.
-      likewise: all else that the programs depend on.
+      shapes: those of the batches, in order.
+      cache_key: everything else that the programs depend on.
     """
 
     def __init__(
         self,
-        make: Callable[[Shape], object],
+        compile_shape: Callable[[Shape], object],
         shapes: Iterable[Shape],
         *,
-        likewise: Hashable,
+        cache_key: Hashable,
     ):
-        self._likewise = likewise
+        self._cache_key = cache_key
         later = [
             shape
             for shape in list(dict.fromkeys(shapes))[1:]
-            if (likewise, shape) not in _compiled
+            if (cache_key, shape) not in _compiled
         ]
-        self._thread = ThreadPoolExecutor(1)  # It starts with its first work.
-        self._making: dict[Shape, Future[object]] = {
-            shape: self._thread.submit(self._make, make, shape) for shape in later
+        self._thread = ThreadPoolExecutor(1)  # starts with its first task
+        self._pending: dict[Shape, Future[object]] = {
+            shape: self._thread.submit(self._compile, compile_shape, shape)
+            for shape in later
         }
 
     def wait(self, shape: Shape) -> None:
-        """Waits until a shape has its programs, if they are being made.
+        """Waits for the programs of a shape, if they are being compiled.
 
-        What went wrong with them is only noted: it will again where they are used, and
-        there somebody can be told.
-
-        Args:
-          shape: of the batch that comes now.
+        Errors are only logged: they occur again where the programs are used.
         """
-        future = self._making.pop(shape, None)
-        if future is None or future.cancel():  # Not begun yet: do it now, oneself.
+        future = self._pending.pop(shape, None)
+        if future is None or future.cancel():  # not started: the caller compiles
             return
         if error := future.exception():
-            _LOGGER.debug("Compiling ahead for %s: %r", shape, error)
+            _LOGGER.debug("Background compilation for %s: %r", shape, error)
 
     @contextmanager
     def compiling(self, shape: Shape) -> Iterator[None]:
-        """Waits for a shape's programs; what is done then has made them for sure."""
+        """Waits for the programs of a shape; marks the shape as compiled afterwards."""
         self.wait(shape)
         yield
-        _compiled.add((self._likewise, shape))
+        _compiled.add((self._cache_key, shape))
 
     def is_compiled(self, shape: Shape) -> bool:
-        """Tells whether a shape has its programs."""
-        return (self._likewise, shape) in _compiled
+        """Returns whether a shape has been compiled."""
+        return (self._cache_key, shape) in _compiled
 
-    def _make(self, make: Callable[[Shape], object], shape: Shape) -> None:
-        make(shape)
-        _compiled.add((self._likewise, shape))
+    def _compile(self, compile_shape: Callable[[Shape], object], shape: Shape) -> None:
+        compile_shape(shape)
+        _compiled.add((self._cache_key, shape))
 
     def __enter__(self) -> BackgroundCompiler:
         return self

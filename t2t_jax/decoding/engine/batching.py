@@ -1,4 +1,4 @@
-"""Which sentences are decoded together. NumPy alone; a batch is a few static shapes."""
+"""Batches source sentences of similar length into a few static shapes. NumPy only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from t2t_jax.decoding.config import DecodingConfig
 
-_MOST_SHAPES = 8
-_SHORTEST = 16
-_LONE_LENGTHS = 3
+_MAX_SHAPES = 8
+_MIN_LENGTH = 16
+_SINGLE_LINE_LENGTHS = 3
 
 
 class SourceBatch(NamedTuple):
-    """Sentences of like length.
+    """Sentences of similar length.
 
     Attributes:
       source_BxS: [B, S] int32, each row a sentence's subwords, eos, pad; rows beyond
-        the sentences are pad alone.
+        the sentences are only pad.
       indices: the sentence of each of the first rows.
     """
 
@@ -29,26 +29,23 @@ class SourceBatch(NamedTuple):
 
 
 def source_lengths(max_source_length: int) -> tuple[int, ...]:
-    """Chooses the few lengths S that batches may have.
+    """Chooses the lengths S of batches, in ascending order.
 
     Halves the longest until 16 or 8 lengths are reached, so that at most about half of
     a row is pad and few programs are compiled.
-
-    Returns:
-      Lengths in ascending order.
 
     Example:
       >>> source_lengths(200)
       (25, 50, 100, 200)
     """
     lengths = [max_source_length]
-    while len(lengths) < _MOST_SHAPES and (lengths[-1] + 1) // 2 >= _SHORTEST:
+    while len(lengths) < _MAX_SHAPES and (lengths[-1] + 1) // 2 >= _MIN_LENGTH:
         lengths.append((lengths[-1] + 1) // 2)
     return tuple(reversed(lengths))
 
 
 def max_batch_rows(config: DecodingConfig) -> int:
-    """Counts the rows of a device's largest batch, which is one of short sentences.
+    """Returns the rows of a device's largest batch, one of short sentences.
 
     Example:
       >>> max_batch_rows(DecodingConfig())
@@ -61,20 +58,17 @@ def max_batch_rows(config: DecodingConfig) -> int:
 def single_line_shapes(
     config: DecodingConfig, *, devices: int
 ) -> list[tuple[int, int]]:
-    """Lists the shapes in which most sentences are decoded that come alone.
+    """Lists the batch shapes of most single lines: (rows, slots), the shortest first.
 
     Args:
-      devices: how many share the rows of a batch evenly.
-
-    Returns:
-      (rows, slots), the shortest first.
+      devices: number of devices that share the rows of a batch.
 
     Example:
       >>> single_line_shapes(DecodingConfig(), devices=1)
       [(1, 16), (1, 32), (1, 64)]
     """
     lengths = source_lengths(config.max_source_length)
-    return [(devices, length) for length in lengths[:_LONE_LENGTHS]]
+    return [(devices, length) for length in lengths[:_SINGLE_LINE_LENGTHS]]
 
 
 def source_batches(
@@ -86,20 +80,20 @@ def source_batches(
     devices: int = 1,
     row_growth: int = 2,
 ) -> Iterator[SourceBatch]:
-    """Puts sentences of like length together, the longest first.
+    """Batches sentences of similar length, the longest first.
 
     A batch takes as many rows on each device as `config.tokens_per_batch` allows at its
-    length, so its shape depends on nothing else. It begins with the longest sentence
-    that is left and is filled with the next ones, shorter ones included: only the last
+    length, so its shape depends on nothing else. It starts with the longest sentence
+    left and is filled with the next ones, shorter ones included: only the last
     batch has empty rows. Where there are fewer sentences than rows, a device's rows are
     the next power of `row_growth` that holds them.
 
     Args:
       sources: sentences as subwords, without eos, each of at most
         `config.max_source_length - 1`.
-      devices: how many share the rows of a batch evenly.
-      row_growth: 2 adds the fewest empty rows; with more, calls for few sentences each
-        have fewer shapes among them.
+      devices: number of devices that share the rows of a batch.
+      row_growth: 2 adds the fewest empty rows; more gives fewer shapes over calls of
+        few sentences each.
 
     Yields:
       Batches that hold every sentence once.
@@ -113,14 +107,14 @@ def source_batches(
     lengths = source_lengths(config.max_source_length)
     needed = np.array([len(source) + 1 for source in sources], np.int64)
     longest_first = np.argsort(-needed, kind="stable")
-    enough_rows = 1
-    while enough_rows * devices < len(sources):
-        enough_rows *= row_growth
+    max_rows = 1
+    while max_rows * devices < len(sources):
+        max_rows *= row_growth
     start = 0
     while start < len(sources):
         length = next(s for s in lengths if s >= needed[longest_first[start]])
-        fitting_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
-        rows = devices * min(fitting_rows, enough_rows)
+        memory_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
+        rows = devices * min(memory_rows, max_rows)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         source_BxS = np.full((rows, length), pad, np.int32)
         for row, index in enumerate(indices):

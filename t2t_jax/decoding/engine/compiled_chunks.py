@@ -1,7 +1,7 @@
-"""The compiled programs of `chunked_search`: of searching and of drawing alike.
+"""The compiled programs of `chunked_search`, for beam search and sampling.
 
-The leaves of `source`, `memory` and `state` are [devices, ...]: the parts of searches
-that run side by side.
+The leaves of `source`, `memory` and `state` are [devices, ...]: each device decodes its
+own rows.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from jax.sharding import Mesh
 
 from t2t_jax.decoding.engine.device_rows import per_device
 from t2t_jax.decoding.search import beam_search, sampling
-from t2t_jax.decoding.search import beam_search as beam_step
 from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
-from t2t_jax.decoding.search.static_params import Rules, SamplingParams
+from t2t_jax.decoding.search.static_params import SamplingParams, SearchParams
 from t2t_jax.types import Array, PyTree, StepModel
 
 _State: TypeAlias = Any
 
 
-class _Kind(NamedTuple):
-    """The four things that are done in chunks, of searching or of drawing."""
+class _SearchFunctions(NamedTuple):
+    """The functions of beam search, or of sampling."""
 
     init: Callable[..., _State]
     advance: Callable[..., _State]
@@ -33,44 +32,52 @@ class _Kind(NamedTuple):
     collect: Callable[..., BeamResult]
 
 
-_SEARCH = _Kind(
-    beam_step.init_state, beam_step.advance, beam_step.is_done, beam_search.collect
+_SEARCH = _SearchFunctions(
+    beam_search.init_state,
+    beam_search.advance,
+    beam_search.is_done,
+    beam_search.collect,
 )
-_DRAWING = _Kind(
-    sampling.init_samples,
+_SAMPLING = _SearchFunctions(
+    sampling.init_sampling,
     sampling.sample_until,
     sampling.is_done,
     sampling.collect_samples,
 )
 
 
-def _kind(rules: Rules) -> _Kind:
-    return _DRAWING if isinstance(rules, SamplingParams) else _SEARCH
+def _functions(search_params: SearchParams) -> _SearchFunctions:
+    return _SAMPLING if isinstance(search_params, SamplingParams) else _SEARCH
 
 
 @functools.partial(
     jax.jit,
-    static_argnames=("mesh", "max_extra_tokens", "room", "cache_length", "rules"),
+    static_argnames=(
+        "mesh",
+        "max_extra_tokens",
+        "max_length",
+        "cache_length",
+        "search_params",
+    ),
 )
 def start(
     model: StepModel,
     source: Array,
     *,
-    given: Mapping[str, Array],
+    batch_inputs: Mapping[str, Array],
     mesh: Mesh,
     max_extra_tokens: int,
-    room: int,
+    max_length: int,
     cache_length: int,
-    rules: Rules,
+    search_params: SearchParams,
 ) -> tuple[PyTree, _State]:
-    """Reads the sources and makes the state before the first token.
+    """Encodes the sources and initializes the decoding state.
 
     Args:
       source: [devices, B, S] tokens.
-      given: prefixes and keys, where there are any.
-      room: T, tokens that an output may hold.
-      cache_length: positions that the cache has room for at first.
-      rules: of the search or of the draws.
+      batch_inputs: prefixes and keys, if any.
+      max_length: T, capacity of the outputs.
+      cache_length: initial capacity of the cache, in positions.
 
     Returns:
       (memory, state), on each device.
@@ -79,47 +86,43 @@ def start(
     def begin(
         model: StepModel, part: tuple[Array, Mapping[str, Array]]
     ) -> tuple[PyTree, _State]:
-        source_BxS, given = part
+        source_BxS, batch_inputs = part
         memory = model.encode(source_BxS)
         limits_B = per_sentence_limits(
             source_BxS,
             max_extra_tokens=max_extra_tokens,
-            max_length=room,
-            ids=rules.ids,
+            max_length=max_length,
+            ids=search_params.ids,
         )
-        state = _kind(rules).init(
+        state = _functions(search_params).init(
             model,
             memory,
             limits_B=limits_B,
-            max_length=room,
+            max_length=max_length,
             cache_length=cache_length,
-            rules=rules,
-            **given,
+            search_params=search_params,
+            **batch_inputs,
         )
         return memory, state
 
     started: tuple[PyTree, _State]
-    started = per_device(begin, mesh)(model, (source, given))
+    started = per_device(begin, mesh)(model, (source, batch_inputs))
     return started
 
 
-@functools.partial(jax.jit, static_argnames=("mesh", "room"))
-def grow(model: StepModel, state: _State, *, mesh: Mesh, room: int) -> _State:
-    """Lets the cache grow.
-
-    Args:
-      room: positions that the cache has room for from here on.
-
-    Returns:
-      The state with that room.
-    """
+@functools.partial(jax.jit, static_argnames=("mesh", "cache_length"))
+def grow(model: StepModel, state: _State, *, mesh: Mesh, cache_length: int) -> _State:
+    """Grows the cache to `cache_length` positions."""
     return per_device(
-        lambda model, state: state._replace(cache=model.grow(state.cache, room)), mesh
+        lambda model, state: state._replace(
+            cache=model.grow(state.cache, cache_length)
+        ),
+        mesh,
     )(model, state)
 
 
 @functools.partial(
-    jax.jit, static_argnames=("mesh", "rules"), donate_argnames=("state",)
+    jax.jit, static_argnames=("mesh", "search_params"), donate_argnames=("state",)
 )
 def advance(
     model: StepModel,
@@ -128,76 +131,66 @@ def advance(
     memory: PyTree,
     until: Array,
     mesh: Mesh,
-    rules: Rules,
+    search_params: SearchParams,
 ) -> tuple[_State, jax.Array]:
-    """Goes on until a position, or until all is done.
+    """Decodes until a position, or until every sentence is done.
 
     Args:
-      state: where decoding stands; its memory is used again.
+      state: donated.
       memory: from `start`.
-      until: the position, int32: one program serves all that the cache has room for.
-      rules: of the search or of the draws.
+      until: the position, int32, traced: one program for all positions of a cache.
 
     Returns:
       (state, [devices, B] bool: which sentences are done).
     """
-    kind = _kind(rules)
+    functions = _functions(search_params)
 
-    def go_on(
+    def advance_device(
         shared: tuple[StepModel, Array], part: tuple[PyTree, _State]
     ) -> tuple[_State, jax.Array]:
         (model, until), (memory, state) = shared, part
-        state = kind.advance(model, state, memory=memory, until=until, rules=rules)
-        return state, kind.is_done(state, rules=rules)
+        state = functions.advance(
+            model, state, memory=memory, until=until, search_params=search_params
+        )
+        return state, functions.is_done(state, search_params=search_params)
 
     reached: tuple[_State, jax.Array]
-    reached = per_device(go_on, mesh)((model, until), (memory, state))
+    reached = per_device(advance_device, mesh)((model, until), (memory, state))
     return reached
 
 
-@functools.partial(jax.jit, static_argnames=("mesh", "rules"))
-def collect(state: _State, *, mesh: Mesh, rules: Rules) -> BeamResult:
-    """Reads the outputs out of a state.
-
-    Args:
-      rules: of the search or of the draws.
-
-    Returns:
-      The outputs, all leaves [devices, B, ...].
-    """
-    kind = _kind(rules)
+@functools.partial(jax.jit, static_argnames=("mesh", "search_params"))
+def collect(state: _State, *, mesh: Mesh, search_params: SearchParams) -> BeamResult:
+    """Reads the outputs of a state; all leaves are [devices, B, ...]."""
+    functions = _functions(search_params)
     collected: BeamResult = per_device(
-        lambda _, part: kind.collect(part, rules=rules), mesh
+        lambda _, part: functions.collect(part, search_params=search_params), mesh
     )((), state)
     return collected
 
 
 @functools.partial(jax.jit, static_argnames=("mesh",))
 def take(
-    memory: PyTree, state: _State, places: Array, *, mesh: Mesh
+    memory: PyTree, state: _State, indices: Array, *, mesh: Mesh
 ) -> tuple[PyTree, _State]:
-    """Picks the rows to go on with, on each device.
+    """Gathers rows of memory and state on each device.
 
     Args:
-      memory: from `start`.
-      places: [devices, rows] which of its rows each device keeps.
-
-    Returns:
-      (memory, state) of these rows.
+      indices: [devices, rows] which of its rows each device keeps.
     """
 
     def pick_rows(
         _: PyTree, part: tuple[PyTree, _State, Array]
     ) -> tuple[PyTree, _State]:
-        memory, state, places_B = part
+        memory, state, indices_B = part
 
         def pick(leaf: jax.Array) -> jax.Array:
-            return leaf[places_B] if leaf.ndim else leaf  # the position has no rows
+            return leaf[indices_B] if leaf.ndim else leaf  # the position has no rows
 
         taken: tuple[PyTree, _State] = jax.tree.map(pick, (memory, state))
         return taken
 
     picked: tuple[PyTree, _State] = per_device(pick_rows, mesh)(
-        (), (memory, state, places)
+        (), (memory, state, indices)
     )
     return picked

@@ -1,9 +1,9 @@
-"""Decoding on many devices: each has all of the model, and rows of its own.
+"""Data-parallel decoding: the model is replicated, the rows are split over the devices.
 
-What becomes of a row depends on no other, so the devices need not speak. Each runs the
-program of a single one on its part of the rows, and stops when its own rows are done.
-(One program over all rows, split by the compiler, would have to agree at every token
-whether all of them are done.)
+Rows are independent, so the devices do not communicate. Each runs the program of a
+single device on its part of the rows, and stops when its own rows are done.
+(One program over all rows, partitioned by the compiler, would have to agree at every
+token whether all of them are done.)
 """
 
 from __future__ import annotations
@@ -24,17 +24,12 @@ Tree = TypeVar("Tree")
 
 
 def devices_of(tree: PyTree) -> Mesh:
-    """Finds the devices that hold the arrays of a tree.
+    """Returns a one-axis mesh of the devices that hold the arrays of a tree.
 
-    Args:
-      tree: a model or its parameters; arrays that are on no particular device follow
-        the others.
-
-    Returns:
-      A mesh of one axis; of the default device if nothing says otherwise.
+    Uncommitted arrays follow the others; without any the default device is used.
 
     Raises:
-      ValueError: some of the devices are another process's.
+      ValueError: some of the devices belong to another process.
 
     Example:
       >>> devices_of({"kernel": jax.device_put(1.0, jax.devices()[0])}).size
@@ -44,24 +39,21 @@ def devices_of(tree: PyTree) -> Mesh:
     leaves.sort(key=lambda leaf: not leaf.committed)
     sharding = (leaves or [jax.numpy.zeros(())])[0].sharding
     if isinstance(sharding, NamedSharding):
-        # In their own order: JAX mixes no arrays whose devices are ordered otherwise.
+        # In the same order: JAX cannot mix arrays with different device orders.
         devices = list(sharding.mesh.devices.flat)
     else:
         devices = sorted(sharding.device_set, key=lambda device: device.id)
     if any(device.process_index != jax.process_index() for device in devices):
         raise ValueError(
-            "A model must lie on devices of this process to decode, and lies on those "
-            "of others too. Pass its parameters through "
+            "Cannot decode: the model is on devices of other processes too. Pass its "
+            "parameters through "
             "t2t_jax.distributed.gather.gather_to_local_devices first."
         )
     return Mesh(np.asarray(devices), (_AXIS,), axis_types=(AxisType.Auto,))
 
 
 def abstract_key(tree: PyTree) -> Hashable:
-    """Tells what of a model decides about the programs that it needs.
-
-    Returns:
-      Its structure, and the shapes, dtypes and places of its arrays.
+    """Returns a cache key for programs: tree structure, shapes, dtypes and shardings.
 
     Example:
       >>> abstract_key({"kernel": np.ones(7)}) == abstract_key({"kernel": np.zeros(7)})
@@ -73,7 +65,7 @@ def abstract_key(tree: PyTree) -> Hashable:
 
 
 def shard_rows(rows: Array, mesh: Mesh) -> jax.Array:
-    """Gives each device its part of the rows.
+    """Splits rows over the devices.
 
     Args:
       rows: [B, ...]; B must be a multiple of the devices. On a CPU the result may share
@@ -84,7 +76,7 @@ def shard_rows(rows: Array, mesh: Mesh) -> jax.Array:
       [devices, B / devices, ...], each part on its device.
 
     Raises:
-      UserError: the rows cannot be shared evenly.
+      UserError: B is not a multiple of the devices.
 
     Example:
       >>> shard_rows(np.ones((6, 5)), devices_of(())).shape
@@ -97,22 +89,24 @@ def shard_rows(rows: Array, mesh: Mesh) -> jax.Array:
             "the model. Add rows of pad, or put the model on one device."
         )
     parts = np.asarray(rows).reshape(mesh.size, num_rows // mesh.size, *trailing)
-    placed: jax.Array = jax.device_put(parts, NamedSharding(mesh, PartitionSpec(_AXIS)))
-    return placed
+    sharded: jax.Array = jax.device_put(
+        parts, NamedSharding(mesh, PartitionSpec(_AXIS))
+    )
+    return sharded
 
 
 def per_device(
     function: Callable[[PyTree, PyTree], PyTree], mesh: Mesh
 ) -> Callable[[PyTree, PyTree], PyTree]:
-    """Makes every device run `function` by itself. To be called under `jax.jit`.
+    """Runs `function` on every device independently. Call it under `jax.jit`.
 
     Args:
-      function: `(shared, part) -> result`, on arrays without the axis of devices.
+      function: `(shared, part) -> result`, on arrays without the device axis.
       mesh: from `devices_of`.
 
     Returns:
-      `(shared, parts) -> results`: `shared` comes whole to every device, and the leaves
-      of `parts` and of `results` are [devices, ...], each part on its device.
+      `(shared, parts) -> results`: `shared` is replicated, and the leaves of `parts`
+      and `results` are [devices, ...], each part on its device.
 
     Example:
       >>> mesh = devices_of(())
@@ -126,8 +120,8 @@ def per_device(
         return jax.tree.map(lambda leaf: jax.numpy.expand_dims(leaf, 0), result)
 
     split = PartitionSpec(_AXIS)
-    # The check would follow which values differ between devices, to find what was not
-    # summed over them. Nothing is here, and it refuses the loops of ordinary models.
+    # The check looks for values that were not reduced over devices. Nothing is reduced
+    # here, and it rejects the loops of ordinary models.
     run: Callable[[PyTree, PyTree], PyTree] = jax.shard_map(
         on_one,
         mesh=mesh,
@@ -139,7 +133,7 @@ def per_device(
 
 
 def gather_rows(results: Tree) -> Tree:
-    """Brings rows to the host, in their order.
+    """Fetches rows to the host, in order.
 
     Args:
       results: leaves [devices, B / devices, ...].

@@ -1,7 +1,7 @@
-"""Which pairs are scored together. NumPy alone; a batch is one of a few static shapes.
+"""Batches pairs of similar length into a few static shapes. NumPy only.
 
-Unlike a search, scoring writes down the logits of all positions at once, so a batch is
-bounded by their bytes too.
+Unlike a search, scoring computes the logits of all positions at once, so the size of a
+batch is limited by their bytes too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS, SpecialIds
 
 LOGITS_BYTES = 256 * 2**20
-"""Bound on a device's float32 logits [B, T, V], 256 MiB."""
+"""Limit of a device's float32 logits [B, T, V], 256 MiB."""
 
 # 16, 32, … 1,024: with the length of all that is longer, 8 shapes.
 _LENGTHS = tuple(16 << doublings for doublings in range(7))
@@ -24,11 +24,11 @@ _LOGIT_BYTES = 4
 
 
 class PairBatch(NamedTuple):
-    """Pairs of like length; both sides have the same number of slots, S = T.
+    """Pairs of similar length; both sides have the same number of slots, S = T.
 
     Attributes:
       source_BxS: [B, S] int32, each row a source's subwords, eos, pad; rows beyond the
-        pairs are pad alone.
+        pairs are only pad.
       target_outputs_BxT: [B, T] int32, their targets likewise.
       indices: the pair of each of the first rows.
     """
@@ -39,17 +39,14 @@ class PairBatch(NamedTuple):
 
 
 def pair_lengths(longest: int, *, max_length: int | None = None) -> tuple[int, ...]:
-    """Chooses the few lengths that batches may have.
+    """Chooses the lengths of batches, at most 8, in ascending order.
 
-    They double from 16 to 1,024; whatever is longer shares the one length that holds
-    it, so that a stray long line makes no other line longer.
+    They double from 16 to 1,024; everything longer shares the one length that holds
+    it, so that a single long line does not lengthen others.
 
     Args:
-      longest: the most slots that a side of a pair needs.
-      max_length: slots beyond which the model cannot read; None: there is no bound.
-
-    Returns:
-      At most 8 lengths in ascending order.
+      longest: slots that the longest side of a pair needs.
+      max_length: slots that the model can read; None for no limit.
 
     Example:
       >>> pair_lengths(50)
@@ -74,7 +71,7 @@ def pair_batches(
     devices: int = 1,
     ids: SpecialIds = DEFAULT_IDS,
 ) -> Iterator[PairBatch]:
-    """Puts pairs of like length together, the longest first.
+    """Batches pairs of similar length, the longest first.
 
     A pair is as long as its longer side. A batch takes as many rows on each device as
     `config.tokens_per_batch` and `LOGITS_BYTES` allow at its length, but at least one,
@@ -84,11 +81,9 @@ def pair_batches(
 
     Args:
       pairs: subwords of source and target, without eos.
-      config: bounds the slots of a device's rows.
       vocab_size: V, logits of each slot.
       max_length: slots that the model can read; no side with its eos may be longer.
-      devices: how many share the rows of a batch evenly.
-      ids: what fills the rows and ends the sentences.
+      devices: number of devices that share the rows of a batch.
 
     Yields:
       Batches that hold every pair once, in at most 8 shapes.
@@ -103,11 +98,11 @@ def pair_batches(
     lengths = pair_lengths(int(needed.max(initial=1)), max_length=max_length)
     slots = min(config.tokens_per_batch, LOGITS_BYTES // (_LOGIT_BYTES * vocab_size))
     share = -(-len(pairs) // devices)
-    most_rows = 1 << max(0, share - 1).bit_length()
+    max_rows = 1 << max(0, share - 1).bit_length()
     start = 0
     while start < len(pairs):
         length = next(n for n in lengths if n >= needed[longest_first[start]])
-        rows = devices * min(max(1, slots // length), most_rows)
+        rows = devices * min(max(1, slots // length), max_rows)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         sides = np.full((2, rows, length), ids.pad, np.int32)
         for row, index in enumerate(indices):

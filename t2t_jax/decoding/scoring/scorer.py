@@ -1,4 +1,4 @@
-"""How probable a model finds given translations, all positions of them at once."""
+"""Scores given translations with teacher forcing, all positions in parallel."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _Subwords: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
 
 class PairScore(NamedTuple):
-    """What a model says of one pair. Logarithms are natural.
+    """A model's score of one pair, in natural logarithms.
 
     Attributes:
-      score: log-probability / `((5 + n) / 6) ** alpha`, what a search goes by.
+      score: log-probability / `((5 + n) / 6) ** alpha`, as in beam search.
       log_probability: of the target given the source, the eos included.
       num_tokens: n, the target's tokens, the eos included.
       tokens: the n pieces, U+2581 for a space, `</s>` at the end.
-      token_log_probabilities: of each of them, given those before it.
+      token_log_probabilities: of each token, given those before it.
       source_cut: whether the source was longer than `decoding.max_source_length`.
     """
 
@@ -57,7 +57,7 @@ class PairScore(NamedTuple):
 
     @property
     def per_token(self) -> float:
-        """The mean log-probability of a token; exp of its opposite is a perplexity."""
+        """The mean log-probability of a token; exp of its negative is a perplexity."""
         return self.log_probability / self.num_tokens
 
 
@@ -65,25 +65,24 @@ class PairScore(NamedTuple):
 class Scorer:
     """Scores pairs of text with a trained model.
 
-    Pairs of like length are scored together, in at most 8 shapes, each of which is
+    Pairs of similar length share a batch, in at most 8 shapes, each of which is
     compiled once for an `apply`. A pair's score does not depend on the pairs around it,
-    but for its last bits. Where several devices hold the variables, the rows of a batch
-    are split over them; the logits of a device's rows take 256 MiB at most, unless
-    those of a single pair take more.
+    except for its last bits. Where several devices hold the variables, the rows of a
+    batch are split over them; the logits of a device's rows take 256 MiB at most,
+    unless those of a single pair take more.
 
-    Text is scored as the vocabulary cuts it. Where a model has spelt a translation with
-    other pieces, the beam's score was that of another sequence.
+    Text is scored with the subwords that the vocabulary gives it. A translation that
+    the model generated with other subwords had another score in the search.
 
-    A blank target is its eos alone. So is a blank source, which no model has seen in
-    training: `translate` does not ask the model there, here it is asked.
+    A blank target is its eos only. So is a blank source, which does not occur in
+    training: `translate` skips the model there, scoring does not.
 
     Attributes:
       apply: the model, such as a Linen module's `apply`.
-      variables: what it takes first, such as `{"params": params}`; each of their
-        devices holds all of them.
-      vocabularies: turn text into subwords.
+      variables: its first argument, such as `{"params": params}`, replicated over its
+        devices.
       config: `length_penalty`, `max_source_length` and `tokens_per_batch`.
-      max_length: positions that the model knows; None: any number.
+      max_length: positions of the model; None for no limit.
     """
 
     apply: Apply
@@ -93,20 +92,17 @@ class Scorer:
     max_length: int | None = None
 
     def scores(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
-        """Scores every pair.
+        """Scores every pair, in order.
 
         Args:
-          sources: any text without line ends; what is longer than
-            `config.max_source_length` is cut, as for translating.
-          targets: as many; they are never cut.
-
-        Returns:
-          One score for each pair, in the same order.
+          sources: any text without line ends; sources longer than
+            `config.max_source_length` are truncated, as in translation.
+          targets: as many; they are never truncated.
 
         Raises:
-          DataError: pairs are longer than `max_length`, or scores are not numbers.
-          TypeError: a side is a single string, or holds something else than strings.
-          UserError: the sources are not as many as the targets.
+          DataError: pairs are longer than `max_length`, or scores are not finite.
+          TypeError: a side is a single string, or holds other things than strings.
+          UserError: the number of sources and targets differs.
         """
         sources = as_lines(sources, caller="scores", noun="sources")
         targets = as_lines(targets, caller="scores", noun="targets")
@@ -116,28 +112,28 @@ class Scorer:
     def iter_scores(
         self, sources: Iterable[str], targets: Iterable[str]
     ) -> Iterator[tuple[int, PairScore]]:
-        """Scores batch by batch, for those who show progress.
+        """Scores batch by batch, for progress reports.
 
-        Sources that had to be cut are counted in one warning, at the end.
+        Truncated sources are counted in one warning, at the end.
 
         Returns:
           An iterator over (number of the pair from 0, its score), every pair once, the
           longest first.
 
         Raises:
-          DataError: pairs are longer than `max_length`, or scores are not numbers.
+          DataError: pairs are longer than `max_length`, or scores are not finite.
           TypeError: as in `scores`.
-          UserError: the sources are not as many as the targets.
+          UserError: the number of sources and targets differs.
         """
         return self._iterate(
-            as_lines(sources, caller="iterate", noun="sources"),
-            as_lines(targets, caller="iterate", noun="targets"),
+            as_lines(sources, caller="iter_scores", noun="sources"),
+            as_lines(targets, caller="iter_scores", noun="targets"),
         )
 
     def _iterate(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> Iterator[tuple[int, PairScore]]:
-        pairs, were_cut = self._encode(sources, targets)
+        pairs, truncated = self._encode(sources, targets)
         lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(length_penalty(lengths, self.config.length_penalty))
         mesh = devices_of(self.variables)
@@ -159,36 +155,36 @@ class Scorer:
                     pairs[number][1],
                     penalty=float(penalties[number]),
                 )
-                _require_finite(score.log_probability, number)
-                yield number, score._replace(source_cut=were_cut[number])
-        if any(were_cut):
+                _check_finite(score.log_probability, number)
+                yield number, score._replace(source_cut=truncated[number])
+        if any(truncated):
             _LOGGER.warning(
-                "%d of %d sources were longer than %d subwords and were cut there. "
-                "Raise config.decoding.max_source_length to read them whole.",
-                sum(were_cut),
-                len(were_cut),
+                "Truncated %d of %d sources that were longer than %d subwords. "
+                "Raise config.decoding.max_source_length to read them full.",
+                sum(truncated),
+                len(truncated),
                 self.config.max_source_length - 1,
             )
 
     def _encode(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> tuple[list[_Subwords], list[bool]]:
-        """Finds the subwords of each pair, and whether its source was cut."""
+        """Encodes the pairs; also returns which sources were truncated."""
         if len(sources) != len(targets):
             raise UserError(
-                f"Every source must have one target, and there are {len(sources)} "
+                f"Every source needs one target, but there are {len(sources)} "
                 f"sources and {len(targets)} targets. Pass as many of both."
             )
         longest = self.config.max_source_length - 1
-        whole = self.vocabularies.source.encode(sources)
+        full = self.vocabularies.source.encode(sources)
         encoded = self.vocabularies.target.encode(targets)
         pairs: list[_Subwords] = [
             (source[:longest], target)
-            for source, target in zip(whole, encoded, strict=True)
+            for source, target in zip(full, encoded, strict=True)
         ]
         if self.max_length is not None:
-            _require_room(pairs, self.max_length)
-        return pairs, [len(source) > longest for source in whole]
+            _check_target_lengths(pairs, self.max_length)
+        return pairs, [len(source) > longest for source in full]
 
     def _pair_score(
         self, logs: Sequence[float], target: Sequence[int], *, penalty: float
@@ -208,7 +204,7 @@ class Scorer:
 def _log_probabilities(
     variables: PyTree, parts: tuple[Array, ...], *, apply: Apply, mesh: Mesh
 ) -> jax.Array:
-    """Scores the tokens of each device's rows: all axes begin with `devices`."""
+    """Scores the tokens of each device's rows; all axes start with `devices`."""
 
     def score(variables: PyTree, sides: tuple[Array, ...]) -> jax.Array:
         source_BxS, target_outputs_BxT = sides
@@ -223,23 +219,23 @@ def _log_probabilities(
     return logs
 
 
-def _require_room(pairs: Sequence[_Subwords], max_length: int) -> None:
+def _check_target_lengths(pairs: Sequence[_Subwords], max_length: int) -> None:
     problems = LineProblems()
     for number, pair in enumerate(pairs, start=1):
         for side, tokens in zip(("source", "target"), pair, strict=True):
             if len(tokens) >= max_length:
                 problems.add(
-                    f"Line {number}: the {side} must be at most {max_length} tokens "
-                    f"with its eos (model.max_positions), and has {len(tokens) + 1}. "
-                    "Shorten it, or leave the pair out."
+                    f"Line {number}: the {side} must have at most {max_length} tokens "
+                    f"with its eos (model.max_positions), but has {len(tokens) + 1}. "
+                    "Shorten it, or remove the pair."
                 )
     problems.raise_if_any(DataError)
 
 
-def _require_finite(log_probability: float, number: int) -> None:
+def _check_finite(log_probability: float, number: int) -> None:
     if not math.isfinite(log_probability):
         raise DataError(
             f"The log-probability of line {number + 1} must be a finite number but is "
-            f"{log_probability}: the model's weights are damaged or its computation "
-            "overflows. Take another checkpoint, or compute in float32."
+            f"{log_probability}: the model's weights are corrupt or its computation "
+            "overflows. Use another checkpoint, or compute in float32."
         )

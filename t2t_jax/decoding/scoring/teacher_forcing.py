@@ -1,4 +1,4 @@
-"""One parallel pass over outputs that are known: what training does, to read scores."""
+"""Log-probabilities of given outputs, in one pass of the model as in training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array, PyTree
 
 Apply: TypeAlias = Callable[[PyTree, Array, Array], Any]
-"""(variables, source_BxS, target_inputs_BxT) -> logits_BxTxV; pad is no token."""
+"""(variables, source_BxS, target_inputs_BxT) -> logits_BxTxV; pad is masked."""
 
 
 def token_log_probabilities(
@@ -24,21 +24,21 @@ def token_log_probabilities(
     target_outputs_BxT: Array,
     ids: SpecialIds = DEFAULT_IDS,
 ) -> jax.Array:
-    """Scores every token of given outputs, each given all those before it.
+    """Computes the log-probability of every output token given those before it.
 
     One pass of the model instead of T steps; a hypothesis of beam search gets the
-    log-probability that it was found with. Safe under `jax.jit` with `apply` and `ids`
+    log-probability of the search. Safe under `jax.jit` with `apply` and `ids`
     static, and under `jax.vmap`.
 
     Args:
       apply: the model, such as a Linen module's `apply`.
-      variables: what `apply` takes first.
+      variables: the first argument of `apply`.
       source_BxS: [B, S] int tokens, pad after the end.
       target_outputs_BxT: [B, T] int tokens, usually with eos, pad after the end.
       ids: pad and bos of the model.
 
     Returns:
-      [B, T] float32, natural logarithms; 0 where there is pad.
+      [B, T] float32, natural logarithms; 0 at pad.
 
     Raises:
       ValueError: the axes do not agree.
@@ -47,7 +47,7 @@ def token_log_probabilities(
       §6.1: what beam search compares.
 
     Example:
-      A model to which every one of 4 words is as likely:
+      A model with a uniform distribution over 4 words:
 
       >>> def apply(variables, source_BxS, target_inputs_BxT):
       ...     return jnp.zeros((*target_inputs_BxT.shape, 4))
@@ -65,14 +65,14 @@ def token_log_probabilities(
     real_BxT = target_outputs_BxT != ids.pad
     bos_Bx1 = jnp.full_like(target_outputs_BxT[:, :1], ids.bos)
     shifted_BxT = jnp.concatenate([bos_Bx1, target_outputs_BxT[:, :-1]], axis=1)
-    # Without the last eos, which is said but not read: as in training.
+    # Without the last eos, which is an output but not an input: as in training.
     target_inputs_BxT = jnp.where(real_BxT, shifted_BxT, ids.pad)
     logits_BxTxV = apply(variables, source_BxS, target_inputs_BxT)
-    # A sum over V = 37,000 words: float32 whatever computed the logits. Gather and
-    # log-sum-exp only read them, where log_softmax would write as many once more.
+    # A sum over V = 37,000 words: in float32, whatever the dtype of the logits. Gather
+    # and log-sum-exp only read them; log_softmax would write as many again.
     logits_BxTxV = jnp.asarray(logits_BxTxV, jnp.float32)
-    said_BxTx1 = jnp.take_along_axis(
+    output_BxTx1 = jnp.take_along_axis(
         logits_BxTxV, target_outputs_BxT[..., None], axis=-1
     )
-    logs_BxT = said_BxTx1[..., 0] - jax.nn.logsumexp(logits_BxTxV, axis=-1)
+    logs_BxT = output_BxTx1[..., 0] - jax.nn.logsumexp(logits_BxTxV, axis=-1)
     return jnp.where(real_BxT, logs_BxT, 0.0)

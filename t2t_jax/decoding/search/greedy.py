@@ -1,4 +1,4 @@
-"""Greedy decoding: at every position the one most probable token."""
+"""Greedy decoding: the most probable token at every position."""
 
 from __future__ import annotations
 
@@ -50,32 +50,28 @@ def greedy_search(
     max_length: int | None = None,
     ids: SpecialIds = DEFAULT_IDS,
 ) -> GreedyResult:
-    """Says the most probable token until it is eos.
+    """Generates the most probable token at each position until eos.
 
-    The same as `beam_search` with a beam of 1 and `length_penalty=0`, without its
-    bookkeeping. Pad and bos are never said; of equal tokens the lower one is. Pure,
+    Equal to `beam_search` with a beam of 1 and `length_penalty=0`, without its
+    bookkeeping. Pad and bos are never generated; ties go to the lower token. Pure,
     and safe under `jax.jit` and `jax.vmap`; all keyword arguments are static.
 
     Departs: section 6.1 decodes with a beam of 4.
 
     Args:
-      model: anything with the five methods of `StepModel`.
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
-      max_extra_tokens: an output holds at most this many tokens more than its source
-        holds subwords (its pad and eos not counted).
-      max_length: T, bound for all outputs; None means S + `max_extra_tokens`.
+      max_extra_tokens: maximum length of an output beyond the subwords of its source
+        (pad and eos not counted).
+      max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
       ids: pad, bos and eos of the model.
-
-    Returns:
-      The output of every sentence.
 
     Raises:
       UserError: an argument is out of range or the source is not [B, S].
 
     Example:
-      A model that repeats what it has read:
+      A model that copies its source:
 
-      >>> class Parrot(NamedTuple):
+      >>> class Copier(NamedTuple):
       ...     def encode(self, source_BxS):
       ...         return source_BxS
       ...     def init_cache(self, memory, num_beams, length):
@@ -86,14 +82,14 @@ def greedy_search(
       ...         return cache
       ...     def grow(self, cache, length):
       ...         return cache
-      >>> greedy_search(Parrot(), jnp.array([[7, 5, 2, 0]])).tokens_BxT[0, :5].tolist()
+      >>> greedy_search(Copier(), jnp.array([[7, 5, 2, 0]])).tokens_BxT[0, :5].tolist()
       [7, 5, 2, 0, 0]
     """
     source_BxS = jnp.asarray(source_BxS)
-    room = max_output_length(source_BxS, max_extra_tokens, max_length=max_length)
+    max_length = max_output_length(source_BxS, max_extra_tokens, max_length=max_length)
     memory = model.encode(source_BxS)
     limits_B = per_sentence_limits(
-        source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=ids
+        source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids
     )
 
     def is_open(state: _State) -> jax.Array:
@@ -103,7 +99,7 @@ def greedy_search(
         logits_Bx1xV, cache = model.step(
             state.last_tokens_B[:, None], memory, state.cache, state.position
         )
-        best_B, gain_B = _most_probable(jnp.asarray(logits_Bx1xV)[:, 0], ids=ids)
+        best_B, gain_B = _best_token(jnp.asarray(logits_Bx1xV)[:, 0], ids=ids)
         tokens_B = jnp.where(is_open(state), best_B, ids.pad)
         gain_B = jnp.where(is_open(state), gain_B, 0.0)
         return _State(
@@ -115,8 +111,8 @@ def greedy_search(
             cache=cache,
         )
 
-    cache = model.init_cache(memory, 1, room)
-    state = _nothing_said(source_BxS.shape[0], room, cache=cache, ids=ids)
+    cache = model.init_cache(memory, 1, max_length)
+    state = _initial_state(source_BxS.shape[0], max_length, cache=cache, ids=ids)
     state = jax.lax.while_loop(lambda state: jnp.any(is_open(state)), step, state)
     lengths_B = jnp.sum(state.tokens_BxT != ids.pad, axis=-1, dtype=jnp.int32)
     return GreedyResult(
@@ -124,10 +120,12 @@ def greedy_search(
     )
 
 
-def _nothing_said(rows: int, room: int, *, cache: PyTree, ids: SpecialIds) -> _State:
+def _initial_state(
+    rows: int, max_length: int, *, cache: PyTree, ids: SpecialIds
+) -> _State:
     return _State(
         position=jnp.zeros((), jnp.int32),
-        tokens_BxT=jnp.full((rows, room), ids.pad, jnp.int32),
+        tokens_BxT=jnp.full((rows, max_length), ids.pad, jnp.int32),
         log_probabilities_B=jnp.zeros((rows,), jnp.float32),
         finished_B=jnp.zeros((rows,), bool),
         last_tokens_B=jnp.full((rows,), ids.bos, jnp.int32),
@@ -135,14 +133,14 @@ def _nothing_said(rows: int, room: int, *, cache: PyTree, ids: SpecialIds) -> _S
     )
 
 
-def _most_probable(
+def _best_token(
     logits_BxV: jax.Array, *, ids: SpecialIds
 ) -> tuple[jax.Array, jax.Array]:
-    """Finds the best token that may be said: ([B] tokens, [B] log-probabilities)."""
+    """Returns the best tokens except pad and bos, and their log-probabilities."""
     # Three, as pad and bos may be the first two; `argmax` is slow over a vocabulary.
     best_Bx3, tokens_Bx3 = top_k(logits_BxV, min(3, logits_BxV.shape[-1]))
-    may_say_Bx3 = (tokens_Bx3 != ids.pad) & (tokens_Bx3 != ids.bos)
-    rank_Bx1 = jnp.argmax(may_say_Bx3, axis=-1, keepdims=True)
+    allowed_Bx3 = (tokens_Bx3 != ids.pad) & (tokens_Bx3 != ids.bos)
+    rank_Bx1 = jnp.argmax(allowed_Bx3, axis=-1, keepdims=True)
     best_B = jnp.take_along_axis(best_Bx3, rank_Bx1, axis=-1)[:, 0]
     normaliser_B = jax.nn.logsumexp(jnp.asarray(logits_BxV, jnp.float32), axis=-1)
     tokens_B = jnp.take_along_axis(tokens_Bx3, rank_Bx1, axis=-1)[:, 0]

@@ -1,4 +1,4 @@
-"""Sets of hypotheses, and how to pick among them. Pure functions of arrays."""
+"""Hypotheses of a batch, and array operations on them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class _State(Protocol):
 
 
 State = TypeVar("State", bound=_State)
+Tree = TypeVar("Tree")
 
 
 def decode_while(
@@ -26,31 +27,25 @@ def decode_while(
     step: Callable[[State], State],
     is_done: Callable[[State], jax.Array],
 ) -> State:
-    """Takes steps until a position is reached, or every sentence is done.
+    """Runs `step` until a position is reached, or until every sentence is done.
 
     Args:
-      state: where decoding stands; a pytree with a scalar `position`.
-      step: makes the state one position later.
-      is_done: tells of each sentence, [B] bool, whether it can gain nothing more.
-
-    Returns:
-      The state reached.
+      state: a pytree with a scalar `position`.
+      step: returns the state one position later.
+      is_done: returns [B] bool, which sentences are complete.
     """
 
-    def goes_on(state: State) -> jax.Array:
+    def continues(state: State) -> jax.Array:
         return jnp.asarray(state.position < until) & ~jnp.all(is_done(state))
 
-    reached: State = jax.lax.while_loop(goes_on, step, state)
+    reached: State = jax.lax.while_loop(continues, step, state)
     return reached
 
 
-Tree = TypeVar("Tree")
-
-
 class Hypotheses(NamedTuple):
-    """Some outputs of each sentence, the best first.
+    """Outputs of each sentence, best first.
 
-    A place that no output has taken yet has the log-probability and score -inf.
+    Empty entries have the log-probability and score -inf.
 
     Attributes:
       tokens_BxWxT: [B, W, T] int32 tokens without bos, pad after the last one.
@@ -64,13 +59,7 @@ class Hypotheses(NamedTuple):
 
 
 def empty_hypotheses(rows: int, beams: int, *, max_length: int, pad: int) -> Hypotheses:
-    """Makes empty places.
-
-    Args:
-      pad: what the tokens are filled with.
-
-    Returns:
-      B x W places, all of them at -inf.
+    """Returns B x W empty hypotheses: only `pad`, scores -inf.
 
     Example:
       >>> empty_hypotheses(1, 2, max_length=3, pad=0).scores_BxW.tolist()
@@ -83,12 +72,12 @@ def empty_hypotheses(rows: int, beams: int, *, max_length: int, pad: int) -> Hyp
     )
 
 
-def gather_beams(tree: Tree, places_BxC: jax.Array) -> Tree:
-    """Takes the places `places_BxC` of every leaf.
+def gather_beams(tree: Tree, indices_BxC: jax.Array) -> Tree:
+    """Gathers beams from every leaf, sentence by sentence.
 
     Args:
-      tree: a pytree whose leaves are [B, W, ...].
-      places_BxC: [B, C] which of the W places, sentence by sentence.
+      tree: leaves [B, W, ...].
+      indices_BxC: [B, C] which of the W beams.
 
     Returns:
       The same pytree with leaves [B, C, ...].
@@ -100,21 +89,14 @@ def gather_beams(tree: Tree, places_BxC: jax.Array) -> Tree:
 
     def take(leaf: jax.Array) -> jax.Array:
         trailing = tuple(range(2, leaf.ndim))
-        return jnp.take_along_axis(leaf, jnp.expand_dims(places_BxC, trailing), axis=1)
+        return jnp.take_along_axis(leaf, jnp.expand_dims(indices_BxC, trailing), axis=1)
 
-    taken: Tree = jax.tree.map(take, tree)
-    return taken
+    gathered: Tree = jax.tree.map(take, tree)
+    return gathered
 
 
 def mask_hypotheses(keep_BxW: jax.Array, hypotheses: Hypotheses) -> Hypotheses:
-    """Puts the hypotheses that are not to be kept at -inf, where none is chosen.
-
-    Args:
-      keep_BxW: [B, W] bool.
-      hypotheses: B x W of them.
-
-    Returns:
-      As many places; the tokens are left as they were.
+    """Sets the scores of hypotheses outside `keep_BxW` ([B, W] bool) to -inf.
 
     Example:
       >>> two = empty_hypotheses(1, 2, max_length=3, pad=0)
@@ -131,17 +113,11 @@ def mask_hypotheses(keep_BxW: jax.Array, hypotheses: Hypotheses) -> Hypotheses:
 
 
 def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
-    """Puts the places of `second` behind those of `first`.
-
-    Args:
-      second: B x C hypotheses of the same sentences and the same T.
-
-    Returns:
-      B x (W + C) hypotheses.
+    """Concatenates W and C hypotheses of the same sentences and T into W + C.
 
     Example:
       >>> one = empty_hypotheses(1, 1, max_length=3, pad=0)
-      >>> join(one, one).tokens_BxWxT.shape
+      >>> concat_hypotheses(one, one).tokens_BxWxT.shape
       (1, 2, 3)
     """
     joined: Hypotheses = jax.tree.map(
@@ -151,15 +127,11 @@ def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
 
 
 def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:
-    """Takes whole sentences from `old` where `old_B` holds, else from `new`.
+    """Selects rows of `old` where `old_B` ([B] bool) holds, else of `new`.
 
     Args:
-      old_B: [B] bool.
-      old: a pytree whose leaves start with axis B.
-      new: a pytree of the same shapes.
-
-    Returns:
-      The mixture.
+      old: leaves start with axis B.
+      new: the same shapes.
 
     Example:
       >>> old, new = jnp.array([[1], [2]]), jnp.array([[3], [4]])
@@ -167,9 +139,9 @@ def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:
       [[1], [4]]
     """
 
-    def choose(before: jax.Array, after: jax.Array) -> jax.Array:
+    def select(before: jax.Array, after: jax.Array) -> jax.Array:
         trailing = tuple(range(1, before.ndim))
         return jnp.where(jnp.expand_dims(old_B, trailing), before, after)
 
-    mixture: Tree = jax.tree.map(choose, old, new)
-    return mixture
+    selected: Tree = jax.tree.map(select, old, new)
+    return selected

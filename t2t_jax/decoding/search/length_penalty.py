@@ -1,4 +1,4 @@
-"""What the tokens with a meaning are, how long an output may be, what length costs."""
+"""Special tokens, length limits and the length penalty of a search."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from t2t_jax.types import Array
 
 
 class SpecialIds(NamedTuple):
-    """The token ids that a search must know; a model of other origin brings its own.
+    """The special token ids of a model.
 
     Attributes:
-      pad: fills rows; never said.
-      bos: what the decoder reads first; never said.
+      pad: fills rows; never generated.
+      bos: the first decoder input; never generated.
       eos: ends an output.
 
     Example:
@@ -31,23 +31,23 @@ class SpecialIds(NamedTuple):
 
 
 DEFAULT_IDS = SpecialIds()
-"""The ids of our own vocabularies."""
+"""The ids of the vocabularies that t2t_jax builds."""
 
 
 def length_penalty(lengths: Array, alpha: float) -> jax.Array:
-    """Computes what a log-probability is divided by before hypotheses are compared.
+    """Computes the divisor of log-probabilities, `((5 + n) / 6) ** alpha`.
 
-    `((5 + n) / 6) ** alpha`, 1 for a single token. It grows with n (for alpha > 0), so
-    a longer hypothesis may have a lower probability and still win.
+    1 for a single token. It grows with n (for alpha > 0), so a longer hypothesis may
+    have a lower probability and still win.
 
     Paper: section 6.1, by way of its reference [38] (Wu et al., equation 14).
 
     Args:
       lengths: n of any shape, decoded tokens, the eos included.
-      alpha: the strength, at least 0.
+      alpha: at least 0.
 
     Returns:
-      float32 divisors of the same shape.
+      float32 of the same shape.
 
     Example:
       >>> length_penalty(jnp.array([1, 7, 19]), 0.5).tolist()
@@ -59,22 +59,13 @@ def length_penalty(lengths: Array, alpha: float) -> jax.Array:
 def per_sentence_limits(
     source_BxS: Array, *, max_extra_tokens: int, max_length: int, ids: SpecialIds
 ) -> jax.Array:
-    """Computes how many tokens each sentence's output may hold, the eos included.
+    """Computes the maximum tokens of each output, the eos included: [B] int32.
 
-    A sentence's length is the number of its subwords: tokens that are neither pad nor
-    eos. Its limit is that plus `max_extra_tokens`, at least 1 and at most
-    `max_length`. A row of nothing but pad is not a sentence: its limit is 0.
+    The limit is the number of subwords (tokens other than pad and eos) plus
+    `max_extra_tokens`, at least 1 and at most `max_length`. A row of only pad is not a
+    sentence: its limit is 0.
 
     Paper: section 6.1, "maximum output length ... to input length + 50".
-
-    Args:
-      source_BxS: [B, S] source tokens.
-      max_extra_tokens: tokens allowed beyond the sentence's own length.
-      max_length: bound for every sentence, T.
-      ids: which tokens are pad and eos.
-
-    Returns:
-      [B] int32 limits.
 
     Example:
       >>> source = jnp.array([[5, 6, 7, 2], [5, 2, 0, 0], [0, 0, 0, 0]])
@@ -98,16 +89,13 @@ def max_output_length(
     max_length: int | None = None,
     prefix_length: int = 0,
 ) -> int:
-    """Tells how many tokens a search must have room for, T, and checks what it got.
+    """Checks the source and the bounds, and returns T, the capacity of the outputs.
 
     Args:
       source_BxS: [B, S] source tokens.
       max_extra_tokens: tokens allowed beyond a sentence's own length.
-      max_length: the caller's own bound; None means S + `max_extra_tokens`.
-      prefix_length: P, tokens that an output may have to begin with.
-
-    Returns:
-      T, at least 1.
+      max_length: bound of the caller; None means S + `max_extra_tokens`.
+      prefix_length: P, length of the longest forced prefix.
 
     Raises:
       UserError: the source is not [B, S] whole numbers, or a bound is too small.

@@ -1,4 +1,4 @@
-"""What an output must begin with, and what may not be said yet."""
+"""Forced prefixes, and the checks of a search's arguments."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ _METHODS = ("encode", "init_cache", "step", "reorder", "grow")
 
 
 def forced_tokens(prefixes_BxP: Array, position: Array, *, pad: int) -> jax.Array:
-    """Finds what each sentence must say at a position.
+    """Returns the forced token of each sentence at a position, [B] int32; pad for none.
 
     Args:
       prefixes_BxP: [B, P] int tokens, pad after the end of each prefix; P at least 1.
-
-    Returns:
-      [B] int32 tokens, pad where a sentence may say what it likes.
 
     Example:
       >>> prefixes = jnp.array([[5, 6], [7, 0], [0, 0]])
@@ -39,15 +36,11 @@ def forced_tokens(prefixes_BxP: Array, position: Array, *, pad: int) -> jax.Arra
 def mask_to_forced_token(
     logits_BxWxV: Array, forced_B: Array, *, pad: int
 ) -> jax.Array:
-    """Leaves a sentence that is forced nothing but its token.
+    """Masks all logits of a sentence but that of its forced token.
 
     Args:
       logits_BxWxV: [B, W, V] of any float type.
-      forced_B: [B] from `forced_tokens`.
-      pad: marks the sentences that are free.
-
-    Returns:
-      [B, W, V]: -inf wherever another token is forced.
+      forced_B: [B] from `forced_tokens`; pad: nothing is masked.
 
     Example:
       >>> mask_to_forced_token(jnp.zeros((2, 1, 3)), jnp.array([2, 0]), pad=0).tolist()
@@ -56,21 +49,21 @@ def mask_to_forced_token(
     logits_BxWxV = jnp.asarray(logits_BxWxV)
     forced_Bx1x1 = jnp.asarray(forced_B)[:, None, None]
     tokens_1x1xV = jnp.arange(logits_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
-    may_say_Bx1xV = (forced_Bx1x1 == pad) | (forced_Bx1x1 == tokens_1x1xV)
-    return jnp.where(may_say_Bx1xV, logits_BxWxV, -jnp.inf)
+    allowed_Bx1xV = (forced_Bx1x1 == pad) | (forced_Bx1x1 == tokens_1x1xV)
+    return jnp.where(allowed_Bx1xV, logits_BxWxV, -jnp.inf)
 
 
 def raise_limits_for_prefix(
     limits_B: Array, prefixes_BxP: Array | None, *, max_length: int, pad: int
 ) -> jax.Array:
-    """Raises the limits that would end an output within its prefix.
+    """Raises limits that would end an output within its prefix.
 
     Args:
-      limits_B: [B] int32 tokens that each output may hold, 0 for an empty row.
-      prefixes_BxP: [B, P] int tokens; None: nothing is forced.
+      limits_B: [B] int32 maximum tokens of each output, 0 for an empty row.
+      prefixes_BxP: [B, P] int tokens; None for no prefixes.
 
     Returns:
-      [B] int32: at least one token more than the prefix, where there is a sentence.
+      [B] int32: at least one token more than the prefix, 0 for an empty row.
 
     Example:
       >>> raise_limits_for_prefix(
@@ -81,25 +74,22 @@ def raise_limits_for_prefix(
     limits_B = jnp.asarray(limits_B, jnp.int32)
     if prefixes_BxP is None:
         return limits_B
-    taken_B = jnp.sum(jnp.asarray(prefixes_BxP) != pad, axis=1, dtype=jnp.int32)
-    raised_B = jnp.minimum(jnp.maximum(limits_B, taken_B + 1), max_length)
+    lengths_B = jnp.sum(jnp.asarray(prefixes_BxP) != pad, axis=1, dtype=jnp.int32)
+    raised_B = jnp.minimum(jnp.maximum(limits_B, lengths_B + 1), max_length)
     return jnp.where(limits_B > 0, raised_B, 0)
 
 
 def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
-    """Returns source tokens as a JAX array, if a search got tokens and a `StepModel`.
+    """Checks model and source of a search, and returns the source as a JAX array.
 
     Args:
-      model: what the search was given as model.
-      source_BxS: what it was given as source.
       caller: the public function, for the message.
 
     Raises:
-      TypeError: the model is a loaded `TranslationModel`, or no `StepModel`, or the
-      source is
-        text or None.
-      UserError: the source holds tokens that the model does not have, which is looked
-        for where the values are known and the model has a `source_size`.
+      TypeError: the model is a loaded `TranslationModel` or not a `StepModel`, or the
+        source is text or None.
+      UserError: the source holds tokens outside the vocabulary. Checked only where the
+        values are known and the model has a `source_size`.
     """
     kind = with_article(type(model).__name__)
     if hasattr(model, "step_model"):
@@ -129,7 +119,7 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
 
 
 def _check_tokens(source_BxS: Array, size: int) -> None:
-    """Checks the range of tokens whose values are known; JAX would clamp them."""
+    """Checks the range of concrete tokens; JAX would clamp them."""
     if isinstance(source_BxS, jax.core.Tracer):
         return
     tokens = np.asarray(source_BxS)
@@ -155,18 +145,15 @@ def validated_max_length(
     max_length: int | None = None,
     ids: SpecialIds,
 ) -> int:
-    """Tells how many tokens outputs may hold, T, and checks what they begin with.
+    """Checks the prefixes, and returns T, the capacity of the outputs.
 
     Args:
       source_BxS: [B, S] source tokens.
-      prefixes_BxP: [B, P] what is forced; None: nothing.
+      prefixes_BxP: [B, P] forced prefixes; None for none.
       max_extra_tokens: tokens allowed beyond a sentence's own length.
-      max_length: the caller's own bound; None means S + `max_extra_tokens`, or P + 1
-        where that is more.
-      ids: tokens that no prefix may hold; looked for only where the values are known.
-
-    Returns:
-      T, at least 1.
+      max_length: bound of the caller; None means S + `max_extra_tokens`, or P + 1 where
+        that is more.
+      ids: tokens that a prefix must not hold; checked only where the values are known.
 
     Raises:
       UserError: the source is not [B, S] whole numbers, a bound is too small, or the
@@ -179,17 +166,17 @@ def validated_max_length(
       4
     """
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
-    room = max_output_length(
+    max_length = max_output_length(
         source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
     )
     if prefixes_BxP is not None:
         rows = jnp.shape(source_BxS)[0]
-        _check_prefixes(prefixes_BxP, rows=rows, room=room, ids=ids)
-    return room
+        _check_prefixes(prefixes_BxP, rows=rows, max_length=max_length, ids=ids)
+    return max_length
 
 
 def _check_prefixes(
-    prefixes_BxP: Array, *, rows: int, room: int, ids: SpecialIds
+    prefixes_BxP: Array, *, rows: int, max_length: int, ids: SpecialIds
 ) -> None:
     shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
     problems = ErrorCollector()
@@ -202,17 +189,18 @@ def _check_prefixes(
         f"with B={rows}, P at least 1. Pass one row of token ids per sentence.",
     )
     problems.check(
-        len(shape) != 2 or shape[1] < room,
-        f"prefixes_BxP of shape {shape} must leave room for one token more: an output "
-        f"holds at most {room}. Shorten them, or raise max_extra_tokens or max_length.",
+        len(shape) != 2 or shape[1] < max_length,
+        f"prefixes_BxP of shape {shape} must be shorter than an output, which holds at "
+        f"most {max_length} tokens. Shorten them, or raise max_extra_tokens or "
+        "max_length.",
     )
-    if not problems.found and not isinstance(prefixes_BxP, jax.core.Tracer):
+    if not problems.messages and not isinstance(prefixes_BxP, jax.core.Tracer):
         tokens = np.asarray(prefixes_BxP)
         gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
         problems.check(
             not (gap.any() or np.isin(tokens, (ids.bos, ids.eos)).any())
             and tokens.min(initial=0) >= 0,
-            "prefixes_BxP must hold no bos, no eos, nothing below 0, and pad only "
-            "behind the last token of a row. Take them out.",
+            "prefixes_BxP must not hold bos, eos or negative numbers, and pad only "
+            "after the last token of a row. Remove them.",
         )
     problems.raise_if_any(UserError)

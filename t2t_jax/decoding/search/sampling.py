@@ -1,4 +1,4 @@
-"""Drawing outputs by their probability, each sentence with a randomness of its own."""
+"""Samples outputs from the model's distribution, with a PRNG key per sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.arguments import with_article
-from t2t_jax.decoding.search.beam_search import BeamResult, no_outputs
+from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
 from t2t_jax.decoding.search.hypotheses import decode_while
 from t2t_jax.decoding.search.length_penalty import length_penalty, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
@@ -22,191 +22,7 @@ from t2t_jax.decoding.search.top_k import top_k, top_k_filter, top_p_filter
 from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
 
-
-class SampleState(NamedTuple):
-    """Where drawing stands; here W counts the samples of a sentence.
-
-    Attributes:
-      position: int32 scalar, the tokens drawn so far.
-      limits_B: [B] int32, the tokens that an output may hold, 0 for an empty row.
-      keys_BxK: [B, K] uint32, the data of each sentence's own PRNG key.
-      last_tokens_BxW: [B, W] int32, what each sample reads next.
-      tokens_BxWxT: [B, W, T] int32, pad after the last one.
-      log_probabilities_BxW: [B, W] float32, the model's own.
-      ended_BxW: [B, W] bool, whether eos was drawn.
-      cache: the model's own state of the samples.
-      prefixes_BxP: [B, P] int32, what each output must begin with; None: anything.
-    """
-
-    position: jax.Array
-    limits_B: jax.Array
-    keys_BxK: jax.Array
-    last_tokens_BxW: jax.Array
-    tokens_BxWxT: jax.Array
-    log_probabilities_BxW: jax.Array
-    ended_BxW: jax.Array
-    cache: PyTree
-    prefixes_BxP: jax.Array | None = None
-
-
-def init_samples(
-    model: StepModel,
-    memory: PyTree,
-    *,
-    limits_B: Array,
-    max_length: int,
-    cache_length: int,
-    rules: SamplingParams,
-    keys_BxK: Array,
-    prefixes_BxP: Array | None = None,
-) -> SampleState:
-    """Makes the state before the first draw; the arguments are those of `init_state`.
-
-    Args:
-      memory: what `model.encode` returned for the B sentences.
-      limits_B: [B] int32, the tokens that each output may hold.
-      max_length: T, room for tokens; no limit may be above it.
-      cache_length: positions that the model's cache has room for at first.
-      keys_BxK: [B, K] uint32, the data of a PRNG key for each.
-      prefixes_BxP: what each output must begin with, then pad; None: anything.
-
-    Returns:
-      The state at position 0.
-    """
-    rows, samples, ids = jnp.shape(limits_B)[0], rules.num_samples, rules.ids
-    prefixes = None if prefixes_BxP is None else jnp.asarray(prefixes_BxP, jnp.int32)
-    return SampleState(
-        position=jnp.zeros((), jnp.int32),
-        limits_B=raise_limits_for_prefix(
-            limits_B, prefixes, max_length=max_length, pad=ids.pad
-        ),
-        keys_BxK=jnp.asarray(keys_BxK),
-        last_tokens_BxW=jnp.full((rows, samples), ids.bos, jnp.int32),
-        tokens_BxWxT=jnp.full((rows, samples, max_length), ids.pad, jnp.int32),
-        log_probabilities_BxW=jnp.zeros((rows, samples), jnp.float32),
-        ended_BxW=jnp.zeros((rows, samples), bool),
-        cache=model.init_cache(memory, samples, cache_length),
-        prefixes_BxP=prefixes,
-    )
-
-
-def is_done(state: SampleState, *, rules: SamplingParams) -> jax.Array:
-    """Tells which sentences have all their samples.
-
-    Returns:
-      [B] bool.
-    """
-    del rules
-    return (state.position >= state.limits_B) | jnp.all(state.ended_BxW, axis=1)
-
-
-def sample_until(
-    model: StepModel,
-    state: SampleState,
-    *,
-    memory: PyTree,
-    until: Array | int,
-    rules: SamplingParams,
-) -> SampleState:
-    """Draws until position `until`, or until every sentence has its samples.
-
-    Args:
-      state: where drawing stands; its cache has room for `until` positions.
-      memory: what `model.encode` returned.
-
-    Returns:
-      The state reached.
-    """
-    return decode_while(
-        state,
-        until=until,
-        step=lambda state: _draw(model, state, memory=memory, rules=rules),
-        is_done=lambda state: is_done(state, rules=rules),
-    )
-
-
-def collect_samples(state: SampleState, *, rules: SamplingParams) -> BeamResult:
-    """Reads the samples out of the last state.
-
-    Returns:
-      All W of each sentence; those of an empty row have length 0.
-    """
-    lengths = jnp.sum(state.tokens_BxWxT != rules.ids.pad, axis=-1, dtype=jnp.int32)
-    penalty = length_penalty(jnp.maximum(lengths, 1), rules.length_penalty)
-    return BeamResult(
-        tokens_BxWxT=state.tokens_BxWxT,
-        scores_BxW=state.log_probabilities_BxW / penalty,
-        log_probabilities_BxW=state.log_probabilities_BxW,
-        lengths_BxW=lengths,
-        finished_BxW=state.ended_BxW,
-    )
-
-
-def _draw(
-    model: StepModel, state: SampleState, *, memory: PyTree, rules: SamplingParams
-) -> SampleState:
-    """Draws every sample's next token."""
-    logits_BxWxV, cache = model.step(
-        state.last_tokens_BxW, memory, state.cache, state.position
-    )
-    logs_BxWxV = jax.nn.log_softmax(jnp.asarray(logits_BxWxV, jnp.float32))
-    tokens_BxW = _chosen(logs_BxWxV, state, rules=rules)
-    gain_BxW = jnp.take_along_axis(logs_BxWxV, tokens_BxW[..., None], axis=-1)[..., 0]
-    is_open_BxW = ~state.ended_BxW & (state.position < state.limits_B)[:, None]
-    tokens_BxW = jnp.where(is_open_BxW, tokens_BxW, rules.ids.pad)
-    return state._replace(
-        position=state.position + 1,
-        last_tokens_BxW=tokens_BxW,
-        tokens_BxWxT=state.tokens_BxWxT.at[:, :, state.position].set(tokens_BxW),
-        log_probabilities_BxW=state.log_probabilities_BxW
-        + jnp.where(is_open_BxW, gain_BxW, 0.0),
-        ended_BxW=state.ended_BxW | (tokens_BxW == rules.ids.eos),
-        cache=cache,
-    )
-
-
-def _chosen(
-    logs_BxWxV: jax.Array, state: SampleState, *, rules: SamplingParams
-) -> jax.Array:
-    """Draws one token for each sample, or takes the one that is forced: [B, W]."""
-    ids = rules.ids
-    tokens_1x1xV = jnp.arange(logs_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
-    void_1x1xV = (tokens_1x1xV == ids.pad) | (tokens_1x1xV == ids.bos)
-    void_1x1xV |= (tokens_1x1xV == ids.eos) & (state.position < rules.min_tokens)
-    weights_BxWxV = jnp.where(void_1x1xV, -jnp.inf, logs_BxWxV)
-    # The best one is 0 then, which no temperature sends to -inf.
-    highest_BxWx1 = jnp.max(weights_BxWxV, axis=-1, keepdims=True)
-    weights_BxWxV = (weights_BxWxV - highest_BxWx1) / rules.temperature
-    if rules.top_k:
-        weights_BxWxV = top_k_filter(weights_BxWxV, rules.top_k)
-    if rules.top_p < 1:
-        weights_BxWxV = top_p_filter(weights_BxWxV, rules.top_p)
-    noise_BxWxV = _noise(state, logs_BxWxV.shape[1:])
-    # The place of the largest sum is a draw by probability (Gumbel's trick); `argmax`
-    # is slow over a vocabulary.
-    _, drawn_BxWx1 = top_k(weights_BxWxV + noise_BxWxV, 1)
-    if state.prefixes_BxP is None:
-        return drawn_BxWx1[..., 0]
-    forced_Bx1 = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)[:, None]
-    return jnp.where(forced_Bx1 == ids.pad, drawn_BxWx1[..., 0], forced_Bx1)
-
-
-def _noise(state: SampleState, shape: tuple[int, ...]) -> jax.Array:
-    """Draws Gumbel noise [B, W, V] that knows of sentence, sample and position."""
-    samples, vocabulary = shape
-    keys_B = jax.random.wrap_key_data(state.keys_BxK)
-
-    def of_sample(key: jax.Array, number: jax.Array) -> jax.Array:
-        key = jax.random.fold_in(jax.random.fold_in(key, number), state.position)
-        return jax.random.gumbel(key, (vocabulary,), jnp.float32)
-
-    of_line = jax.vmap(of_sample, in_axes=(None, 0))
-    of_all = jax.vmap(of_line, in_axes=(0, None))
-    noise: jax.Array = of_all(keys_B, jnp.arange(samples, dtype=jnp.uint32))
-    return noise
-
-
-_PLAIN = SamplingParams()
+_DEFAULT_PARAMS = SamplingParams()
 
 
 def sample(
@@ -214,29 +30,28 @@ def sample(
     source_BxS: Array,
     key: Array,
     *,
-    rules: SamplingParams = _PLAIN,
+    sampling_params: SamplingParams = _DEFAULT_PARAMS,
     max_extra_tokens: int = 50,
     max_length: int | None = None,
     prefixes_BxP: Array | None = None,
 ) -> BeamResult:
-    """Draws outputs for each sentence, token by token.
+    """Samples outputs for each sentence, token by token.
 
-    A sentence's outputs depend on the key, its row and the model's logits alone: not on
-    the sentences around it, nor on the room there is. Pure, and safe under `jax.jit`
-    and `jax.vmap`; all but the arrays is static.
+    A sentence's outputs depend on the key, its row and the model's logits only: not on
+    the sentences around it, nor on `max_length`. Pure, and safe under `jax.jit`
+    and `jax.vmap`; all arguments but the arrays are static.
 
     Departs: section 6.1 searches with a beam.
 
     Args:
-      model: anything with the five methods of `StepModel`.
+      model: any `StepModel`.
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
-      key: from `jax.random.key`, of JAX's default kind; or [B] of them, one for each
-        sentence.
-      rules: how to draw, and how often.
-      max_extra_tokens: an output holds at most this many tokens more than its source
-        holds subwords.
-      max_length: T, bound for all outputs; None means S + `max_extra_tokens`.
-      prefixes_BxP: [B, P] int tokens that each output must begin with, then pad.
+      key: from `jax.random.key`, with JAX's default implementation; or [B] keys, one
+        for each sentence.
+      sampling_params: the number of samples, the temperature and the filters.
+      max_extra_tokens: maximum length of an output beyond the subwords of its source.
+      max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
+      prefixes_BxP: [B, P] int forced prefixes, then pad; None for none.
 
     Returns:
       The samples of every sentence in the order they were drawn. Their
@@ -244,10 +59,9 @@ def sample(
 
     Raises:
       UserError: an argument is out of range, the source is not [B, S], or its tokens
-        are none of the model's.
-      TypeError: the model is no `StepModel`, the rules no `SamplingParams`, the source
-      is
-        text, or there is no key.
+        are not in the model's vocabulary.
+      TypeError: the model is not a `StepModel`, `sampling_params` is not
+        `SamplingParams`, the source is text, or the key is None.
 
     Example:
       >>> from typing import NamedTuple
@@ -268,47 +82,47 @@ def sample(
       [4, 5]
     """
     source_BxS = source_array(model, source_BxS, caller="sample")
-    if not isinstance(rules, SamplingParams):
-        kind = with_article(type(rules).__name__)
+    if not isinstance(sampling_params, SamplingParams):
+        kind = with_article(type(sampling_params).__name__)
         raise TypeError(
-            f"sample takes SampleRules as rules, not {kind}. Pass "
-            "t2t_jax.SampleRules(temperature=…)."
+            f"sample takes SamplingParams as sampling_params, not {kind}. Pass "
+            "t2t_jax.SamplingParams(temperature=…)."
         )
-    room = validated_max_length(
-        source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=rules.ids
+    ids = sampling_params.ids
+    max_length = validated_max_length(
+        source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=ids
     )
     rows = source_BxS.shape[0]
     _check_key(key, rows)
     if not rows:
-        return no_outputs(rules.num_samples, room)
+        return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
     limits_B = per_sentence_limits(
-        source_BxS, max_extra_tokens=max_extra_tokens, max_length=room, ids=rules.ids
+        source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids
     )
-    state = init_samples(
+    state = init_sampling(
         model,
         memory,
         limits_B=limits_B,
-        max_length=room,
-        cache_length=room,
-        rules=rules,
+        max_length=max_length,
+        cache_length=max_length,
+        search_params=sampling_params,
         keys_BxK=jax.random.key_data(key if key.ndim else row_keys(key, rows)),
         prefixes_BxP=prefixes_BxP,
     )
-    state = sample_until(model, state, memory=memory, until=room, rules=rules)
-    return collect_samples(state, rules=rules)
+    state = sample_until(
+        model, state, memory=memory, until=max_length, search_params=sampling_params
+    )
+    return collect_samples(state, search_params=sampling_params)
 
 
 def row_keys(key: Array, numbers: Array | int) -> jax.Array:
-    """Makes a key for each of several sentences.
+    """Derives one key per sentence.
 
     Args:
       key: from `jax.random.key`.
-      numbers: [B] whole numbers from 0 that tell the sentences apart, such as those of
-        lines in a file; B itself stands for 0 to B - 1.
-
-    Returns:
-      [B] keys.
+      numbers: [B] whole numbers from 0 that identify the sentences, such as line
+        numbers; an int B stands for 0 to B - 1.
 
     Example:
       >>> key = jax.random.key(5)
@@ -320,6 +134,187 @@ def row_keys(key: Array, numbers: Array | int) -> jax.Array:
         key, jnp.asarray(numbers_B).astype(jnp.uint32)
     )
     return keys
+
+
+class SampleState(NamedTuple):
+    """The state of sampling between two positions; W counts the samples of a sentence.
+
+    Attributes:
+      position: int32 scalar, tokens sampled so far.
+      limits_B: [B] int32, maximum tokens of an output, 0 for an empty row.
+      keys_BxK: [B, K] uint32, the data of each sentence's PRNG key.
+      last_tokens_BxW: [B, W] int32, the next input of each sample.
+      tokens_BxWxT: [B, W, T] int32, pad after the last one.
+      log_probabilities_BxW: [B, W] float32, the model's own.
+      ended_BxW: [B, W] bool, whether eos was sampled.
+      cache: the model's decoder state of the samples.
+      prefixes_BxP: [B, P] int32 forced prefixes; None for none.
+    """
+
+    position: jax.Array
+    limits_B: jax.Array
+    keys_BxK: jax.Array
+    last_tokens_BxW: jax.Array
+    tokens_BxWxT: jax.Array
+    log_probabilities_BxW: jax.Array
+    ended_BxW: jax.Array
+    cache: PyTree
+    prefixes_BxP: jax.Array | None = None
+
+
+def init_sampling(
+    model: StepModel,
+    memory: PyTree,
+    *,
+    limits_B: Array,
+    max_length: int,
+    cache_length: int,
+    search_params: SamplingParams,
+    keys_BxK: Array,
+    prefixes_BxP: Array | None = None,
+) -> SampleState:
+    """Initializes the state before the first token.
+
+    Args:
+      memory: from `model.encode`, for B sentences.
+      limits_B: [B] int32, maximum tokens of each output.
+      max_length: T, capacity of the outputs; no limit may exceed it.
+      cache_length: initial capacity of the model's cache, in positions.
+      keys_BxK: [B, K] uint32, the data of a PRNG key for each sentence.
+      prefixes_BxP: forced prefixes, then pad; None for none.
+    """
+    rows, samples, ids = (
+        jnp.shape(limits_B)[0],
+        search_params.num_samples,
+        search_params.ids,
+    )
+    prefixes = None if prefixes_BxP is None else jnp.asarray(prefixes_BxP, jnp.int32)
+    return SampleState(
+        position=jnp.zeros((), jnp.int32),
+        limits_B=raise_limits_for_prefix(
+            limits_B, prefixes, max_length=max_length, pad=ids.pad
+        ),
+        keys_BxK=jnp.asarray(keys_BxK),
+        last_tokens_BxW=jnp.full((rows, samples), ids.bos, jnp.int32),
+        tokens_BxWxT=jnp.full((rows, samples, max_length), ids.pad, jnp.int32),
+        log_probabilities_BxW=jnp.zeros((rows, samples), jnp.float32),
+        ended_BxW=jnp.zeros((rows, samples), bool),
+        cache=model.init_cache(memory, samples, cache_length),
+        prefixes_BxP=prefixes,
+    )
+
+
+def is_done(state: SampleState, *, search_params: SamplingParams) -> jax.Array:
+    """Returns which sentences have all their samples, [B] bool."""
+    del search_params
+    return (state.position >= state.limits_B) | jnp.all(state.ended_BxW, axis=1)
+
+
+def sample_until(
+    model: StepModel,
+    state: SampleState,
+    *,
+    memory: PyTree,
+    until: Array | int,
+    search_params: SamplingParams,
+) -> SampleState:
+    """Samples until position `until`, or until every sentence is done.
+
+    The cache must have capacity for `until` positions.
+    """
+    return decode_while(
+        state,
+        until=until,
+        step=lambda state: _sample_step(
+            model, state, memory=memory, search_params=search_params
+        ),
+        is_done=lambda state: is_done(state, search_params=search_params),
+    )
+
+
+def collect_samples(state: SampleState, *, search_params: SamplingParams) -> BeamResult:
+    """Returns all W samples of each sentence; those of an empty row have length 0."""
+    lengths = jnp.sum(
+        state.tokens_BxWxT != search_params.ids.pad, axis=-1, dtype=jnp.int32
+    )
+    penalty = length_penalty(jnp.maximum(lengths, 1), search_params.length_penalty)
+    return BeamResult(
+        tokens_BxWxT=state.tokens_BxWxT,
+        scores_BxW=state.log_probabilities_BxW / penalty,
+        log_probabilities_BxW=state.log_probabilities_BxW,
+        lengths_BxW=lengths,
+        finished_BxW=state.ended_BxW,
+    )
+
+
+def _sample_step(
+    model: StepModel,
+    state: SampleState,
+    *,
+    memory: PyTree,
+    search_params: SamplingParams,
+) -> SampleState:
+    """Samples the next token of every sample."""
+    logits_BxWxV, cache = model.step(
+        state.last_tokens_BxW, memory, state.cache, state.position
+    )
+    logs_BxWxV = jax.nn.log_softmax(jnp.asarray(logits_BxWxV, jnp.float32))
+    tokens_BxW = _next_tokens(logs_BxWxV, state, search_params=search_params)
+    gain_BxW = jnp.take_along_axis(logs_BxWxV, tokens_BxW[..., None], axis=-1)[..., 0]
+    is_open_BxW = ~state.ended_BxW & (state.position < state.limits_B)[:, None]
+    tokens_BxW = jnp.where(is_open_BxW, tokens_BxW, search_params.ids.pad)
+    return state._replace(
+        position=state.position + 1,
+        last_tokens_BxW=tokens_BxW,
+        tokens_BxWxT=state.tokens_BxWxT.at[:, :, state.position].set(tokens_BxW),
+        log_probabilities_BxW=state.log_probabilities_BxW
+        + jnp.where(is_open_BxW, gain_BxW, 0.0),
+        ended_BxW=state.ended_BxW | (tokens_BxW == search_params.ids.eos),
+        cache=cache,
+    )
+
+
+def _next_tokens(
+    logs_BxWxV: jax.Array, state: SampleState, *, search_params: SamplingParams
+) -> jax.Array:
+    """Samples a token for each sample, or takes the forced one: [B, W]."""
+    ids = search_params.ids
+    tokens_1x1xV = jnp.arange(logs_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
+    invalid_1x1xV = (tokens_1x1xV == ids.pad) | (tokens_1x1xV == ids.bos)
+    invalid_1x1xV |= (tokens_1x1xV == ids.eos) & (
+        state.position < search_params.min_tokens
+    )
+    weights_BxWxV = jnp.where(invalid_1x1xV, -jnp.inf, logs_BxWxV)
+    # Shift the maximum to 0, so that no temperature makes it -inf.
+    highest_BxWx1 = jnp.max(weights_BxWxV, axis=-1, keepdims=True)
+    weights_BxWxV = (weights_BxWxV - highest_BxWx1) / search_params.temperature
+    if search_params.top_k:
+        weights_BxWxV = top_k_filter(weights_BxWxV, search_params.top_k)
+    if search_params.top_p < 1:
+        weights_BxWxV = top_p_filter(weights_BxWxV, search_params.top_p)
+    noise_BxWxV = _noise(state, logs_BxWxV.shape[1:])
+    # Gumbel-max: the index of the largest sum is a sample; `argmax` is slow over a
+    # vocabulary.
+    _, sampled_BxWx1 = top_k(weights_BxWxV + noise_BxWxV, 1)
+    if state.prefixes_BxP is None:
+        return sampled_BxWx1[..., 0]
+    forced_Bx1 = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)[:, None]
+    return jnp.where(forced_Bx1 == ids.pad, sampled_BxWx1[..., 0], forced_Bx1)
+
+
+def _noise(state: SampleState, shape: tuple[int, ...]) -> jax.Array:
+    """Returns Gumbel noise [B, W, V], a function of sentence, sample and position."""
+    samples, vocabulary = shape
+    keys_B = jax.random.wrap_key_data(state.keys_BxK)
+
+    def sample_noise(key: jax.Array, number: jax.Array) -> jax.Array:
+        key = jax.random.fold_in(jax.random.fold_in(key, number), state.position)
+        return jax.random.gumbel(key, (vocabulary,), jnp.float32)
+
+    row_noise = jax.vmap(sample_noise, in_axes=(None, 0))
+    batch_noise = jax.vmap(row_noise, in_axes=(0, None))
+    noise: jax.Array = batch_noise(keys_B, jnp.arange(samples, dtype=jnp.uint32))
+    return noise
 
 
 def _check_key(key: Array, rows: int) -> None:

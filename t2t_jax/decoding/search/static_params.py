@@ -1,4 +1,4 @@
-"""What searches and samplers go by: numbers that are static under `jax.jit`."""
+"""Parameters of beam search and sampling, static under `jax.jit`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from t2t_jax.errors import ErrorCollector, UserError
 
 @dataclasses.dataclass(frozen=True)
 class BeamParams:
-    """What a beam search goes by.
+    """Parameters of a beam search.
 
     Attributes:
-      beam_size: hypotheses alive per sentence, W. A beam of 1 is greedy: there an eos
-        that is only the second best continuation ends nothing.
+      beam_size: W, live hypotheses per sentence. A beam of 1 is greedy: an eos that is
+        only the second best continuation does not end the output.
       length_penalty: the paper's alpha, at least 0.
-      n_best: outputs asked for per sentence, at most W.
-      ids: the special tokens.
-      min_tokens: an output holds at least as many tokens before its eos.
+      n_best: outputs per sentence, at most W.
+      min_tokens: minimum tokens of an output before its eos.
 
     Raises:
-      UserError: a value breaks its rule.
+      UserError: a value is invalid.
     """
 
     beam_size: int = 4
@@ -43,30 +42,29 @@ class BeamParams:
             f"n_best={self.n_best} must lie between 1 and beam_size={self.beam_size}. "
             "Change n_best or raise beam_size.",
         )
-        _require_common(self, problems)
+        _check_common(self, problems)
         problems.raise_if_any(UserError)
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplingParams:
-    """What drawing goes by.
+    """Parameters of sampling.
 
-    Departs: the paper draws nothing.
+    Departs: the paper does not sample.
 
     Attributes:
-      num_samples: outputs drawn per sentence, W.
-      temperature: above 0; logits are divided by it. Below 1 the probable becomes more
-        probable still.
-      top_k: tokens to draw among, the most probable; 0: all. Those as probable as the
-        k-th are among them too.
-      top_p: in (0, 1]; the fewest most probable tokens whose probabilities add up to
-        this much are drawn among, after `temperature` and `top_k`.
-      length_penalty: the alpha of the scores; nothing is chosen by it.
-      ids: the special tokens.
-      min_tokens: an output holds at least as many tokens before its eos.
+      num_samples: W, samples per sentence.
+      temperature: above 0; the logits are divided by it. Below 1 sharpens the
+        distribution.
+      top_k: sample among this many of the most probable tokens, and those as probable
+        as the k-th; 0 for all.
+      top_p: in (0, 1]; sample among the fewest most probable tokens whose probabilities
+        add up to this, after `temperature` and `top_k`.
+      length_penalty: the alpha of the scores; it does not change the samples.
+      min_tokens: minimum tokens of an output before its eos.
 
     Raises:
-      UserError: a value breaks its rule.
+      UserError: a value is invalid.
     """
 
     num_samples: int = 1
@@ -96,18 +94,15 @@ class SamplingParams:
             0 < self.top_p <= 1,
             f"top_p={self.top_p} must be above 0 and at most 1. Change top_p.",
         )
-        _require_common(self, problems)
+        _check_common(self, problems)
         problems.raise_if_any(UserError)
 
 
-Rules: TypeAlias = BeamParams | SamplingParams
+SearchParams: TypeAlias = BeamParams | SamplingParams
 
 
-def params_from_config(config: DecodingConfig) -> Rules:
-    """Makes of a configuration what a search, or drawing, goes by.
-
-    Args:
-      config: says which of the two, and how.
+def params_from_config(config: DecodingConfig) -> SearchParams:
+    """Returns the search or sampling parameters of a configuration.
 
     Example:
       >>> params_from_config(DecodingConfig(sample=True, n_best=3)).num_samples
@@ -130,16 +125,16 @@ def params_from_config(config: DecodingConfig) -> Rules:
     )
 
 
-def _require_common(
-    rules: BeamParams | SamplingParams, problems: ErrorCollector
+def _check_common(
+    search_params: BeamParams | SamplingParams, problems: ErrorCollector
 ) -> None:
-    """Notes what is broken of the rules that both kinds have."""
+    """Checks the fields that both classes have."""
     problems.check(
-        0 <= rules.length_penalty < float("inf"),
-        f"length_penalty={rules.length_penalty} must be at least 0, or no search could "
-        "know when to stop, and finite. Change length_penalty.",
+        0 <= search_params.length_penalty < float("inf"),
+        f"length_penalty={search_params.length_penalty} must be finite and at least 0. "
+        "Change length_penalty.",
     )
     problems.check(
-        rules.min_tokens >= 0,
-        f"min_tokens={rules.min_tokens} must be at least 0. Raise min_tokens.",
+        search_params.min_tokens >= 0,
+        f"min_tokens={search_params.min_tokens} must be at least 0. Raise min_tokens.",
     )

@@ -1,4 +1,4 @@
-"""The k largest of a long row, exactly, without sorting the row."""
+"""Exact top-k without sorting, and the top-k and top-p filters of sampling."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ import jax.numpy as jnp
 
 from t2t_jax.types import Array
 
-# Halvings of the interval in which a threshold lies: float32 tells no more apart.
+# Bisections of the interval of the threshold: float32 has no finer resolution.
 _HALVINGS = 30
 
 
 def top_k_filter(logits_xV: Array, k: int) -> jax.Array:
-    """Leaves the k most probable tokens; those as probable as the k-th stay too.
+    """Masks all but the k most probable tokens, and those as probable as the k-th.
 
     Args:
-      logits_xV: [..., V] logits, -inf for what is out already.
-      k: how many, at least 1; V and more leave all.
-
-    Returns:
-      [..., V]: -inf for all others.
+      logits_xV: [..., V] logits, -inf for masked tokens.
+      k: at least 1; V and more mask nothing.
 
     Example:
       >>> top_k_filter(jnp.array([[1.0, 3.0, 2.0]]), 2).tolist()
@@ -33,19 +30,16 @@ def top_k_filter(logits_xV: Array, k: int) -> jax.Array:
 
 
 def top_p_filter(logits_xV: Array, p: float) -> jax.Array:
-    """Leaves the fewest most probable tokens that are together at least p probable.
+    """Masks all but the fewest most probable tokens whose probabilities add up to p.
 
-    Found without sorting: the least probability that stays is closed in by halves, to
-    within 1e-9 of the largest. Tokens that lie closer to it stay or go together.
+    Does not sort: the smallest probability that is kept is found by bisection, to
+    within 1e-9 of the largest. Tokens closer to it are kept or masked together.
 
     Source: Holtzman et al., arXiv 1904.09751, "nucleus sampling".
 
     Args:
-      logits_xV: [..., V] logits, -inf for what is out already.
-      p: in (0, 1]; the most probable token always stays.
-
-    Returns:
-      [..., V]: -inf for all others.
+      logits_xV: [..., V] logits, -inf for masked tokens.
+      p: in (0, 1]; the most probable token is always kept.
 
     Example:
       >>> logits = jnp.log(jnp.array([[0.1, 0.5, 0.4]]))
@@ -71,7 +65,7 @@ def top_p_filter(logits_xV: Array, p: float) -> jax.Array:
 
     start = jnp.zeros_like(highest_x1), jnp.full_like(highest_x1, 1.0)
     enough_x1, _ = jax.lax.fori_loop(0, _HALVINGS, halve, start)
-    # Halving comes close to 1 and never there: the most probable one alone may do.
+    # Bisection never reaches 1: the most probable token alone may suffice.
     kept_xV = (relative_xV >= enough_x1) | (relative_xV == 1.0)
     return jnp.where(kept_xV, logits_xV, -jnp.inf)
 
@@ -79,7 +73,7 @@ def top_p_filter(logits_xV: Array, p: float) -> jax.Array:
 def top_k(
     values_xV: Array, k: int, *, block: int | None = None
 ) -> tuple[jax.Array, jax.Array]:
-    """Finds the `k` largest entries of the last axis and where they are.
+    """Returns the `k` largest entries of the last axis and their indices.
 
     Equal to `jax.lax.top_k`, ties included (the lower index first), for rows
     without NaN. An entry among the k largest lies in one of the k blocks with the
@@ -89,9 +83,8 @@ def top_k(
 
     Args:
       values_xV: [..., V] numbers of any float type.
-      k: how many; static, at most V.
-      block: entries per block; static. None: as many as make both searches alike
-        long.
+      k: static, at most V.
+      block: entries per block; static. None balances the two searches.
 
     Returns:
       ([..., k] values in descending order, [..., k] int32 indices).
@@ -107,23 +100,23 @@ def top_k(
     if size <= k * block:
         return _plain_top_k(values_xV, k)
     _, blocks_xK = _plain_top_k(_block_maxima(values_xV, block), k)
-    # In ascending order, so that among equals the lower index stays the first.
+    # In ascending order, so that ties keep the lower index first.
     blocks_xKx1 = jnp.sort(blocks_xK, axis=-1)[..., None]
     offsets = jnp.arange(block, dtype=blocks_xK.dtype)
     indices_xKxN = blocks_xKx1 * block + jnp.expand_dims(
         offsets, tuple(range(blocks_xKx1.ndim - 1))
     )
     indices_xI = indices_xKxN.reshape(*leading, k * block)
-    # A ragged last block reaches past the end, where there is nothing to find.
+    # A ragged last block reaches past the end: fill with -inf.
     inside_xI = jnp.take_along_axis(
         values_xV, indices_xI, axis=-1, mode="fill", fill_value=-jnp.inf
     )
-    best_xK, places_xK = _plain_top_k(inside_xI, k)
-    return best_xK, jnp.take_along_axis(indices_xI, places_xK, axis=-1)
+    best_xK, positions_xK = _plain_top_k(inside_xI, k)
+    return best_xK, jnp.take_along_axis(indices_xI, positions_xK, axis=-1)
 
 
 def _block_size(size: int, k: int) -> int:
-    """Chooses about sqrt(V / k), if it can a divisor: a ragged end costs a copy."""
+    """Chooses about sqrt(V / k), a divisor if possible: a ragged end costs a copy."""
     balanced = max(2, math.isqrt(size // k))
     near = range(balanced // 2 + 1, 2 * balanced)
     divisors = [block for block in near if size % block == 0]
@@ -136,13 +129,13 @@ def _plain_top_k(values: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
 
 
 def _block_maxima(values_xV: jax.Array, block: int) -> jax.Array:
-    """Takes the maximum of each block; the last block may be shorter."""
+    """Returns the maximum of each block; the last block may be shorter."""
     *leading, size = values_xV.shape
-    whole, rest = divmod(size, block)
+    full, rest = divmod(size, block)
     # Cutting off the rest is free inside the reduction; padding would copy the row.
-    even_xV = values_xV[..., : whole * block]
-    maxima_xG = even_xV.reshape(*leading, whole, block).max(-1)
+    even_xV = values_xV[..., : full * block]
+    maxima_xG = even_xV.reshape(*leading, full, block).max(-1)
     if not rest:
         return maxima_xG
-    last_xG = values_xV[..., whole * block :].max(-1, keepdims=True)
+    last_xG = values_xV[..., full * block :].max(-1, keepdims=True)
     return jnp.concatenate([maxima_xG, last_xG], axis=-1)

@@ -1,4 +1,4 @@
-"""What a batch is given beside its sources: prefixes, and randomness."""
+"""Optional per-batch inputs: forced prefixes and PRNG keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from t2t_jax.decoding.search.sampling import row_keys
 from t2t_jax.decoding.text.segments import Segment, replace_lone_surrogates
 from t2t_jax.errors import DataError, UserError
 
-_NARROWEST = 16  # subwords
+_MIN_PREFIX_WIDTH = 16  # subwords
 
 
 class _Vocabulary(Protocol):
@@ -24,10 +24,10 @@ class _Vocabulary(Protocol):
 
 
 class BatchInputs(TypedDict, total=False):
-    """What is there of it.
+    """Optional arrays of a batch.
 
     Attributes:
-      prefixes_BxP: [B, P] int32 tokens that each output must begin with, then pad.
+      prefixes_BxP: [B, P] int32 forced prefixes, then pad.
       keys_BxK: [B, K] uint32, the data of each sentence's PRNG key.
     """
 
@@ -35,25 +35,22 @@ class BatchInputs(TypedDict, total=False):
     keys_BxK: npt.NDArray[np.uint32]
 
 
-def encoded_prefixes(
+def encode_prefixes(
     prefixes: Sequence[str] | None, vocabulary: _Vocabulary, *, num_lines: int
 ) -> list[list[int]]:
-    """Encodes what the translation of each line must begin with.
+    """Encodes the forced prefix of each line into subwords.
 
     Args:
-      prefixes: one for each line, "" for nothing; None: nothing anywhere.
-
-    Returns:
-      The subwords of each.
+      prefixes: one for each line, "" for none; None for no prefixes.
 
     Raises:
-      UserError: there are not as many prefixes as lines.
+      UserError: the number of prefixes and lines differs.
     """
     if prefixes is None:
         return [[] for _ in range(num_lines)]
     if len(prefixes) != num_lines:
         raise UserError(
-            f"Every line must have one prefix, and there are {num_lines} lines and "
+            f"Every line needs one prefix, but there are {num_lines} lines and "
             f'{len(prefixes)} prefixes. Pass as many, "" for none.'
         )
     texts = [replace_lone_surrogates(prefix) for prefix in prefixes]
@@ -67,18 +64,18 @@ def check_prefix_lengths(
     *,
     first: int,
 ) -> None:
-    """Checks that no prefix is longer than the translation that it begins.
+    """Checks that every prefix is shorter than the limit of its translation.
 
     Args:
       forced: the subwords of each line's prefix.
-      config: says how much longer than its source an output may be.
-      first: the number of line 0 in the whole text.
+      first: the number of line 0 in the complete text.
 
     Raises:
-      DataError: some prefixes are; it names their lines.
+      DataError: some prefixes are too long; the message lists their lines.
 
     Example:
-      >>> require_room([[7] * 9], [Segment(0, 0, [5, 6])], DecodingConfig(), first=0)
+      >>> sources = [Segment(0, 0, [5, 6])]
+      >>> check_prefix_lengths([[7] * 9], sources, DecodingConfig(), first=0)
     """
     problems = LineProblems()
     for source in sources:
@@ -87,7 +84,7 @@ def check_prefix_lengths(
         if needed >= max(1, limit):
             problems.add(
                 f"Line {first + source.line + 1}: its prefix must be shorter than the "
-                f"longest translation allowed, {limit} tokens, and has {needed}. "
+                f"longest translation allowed, {limit} tokens, but has {needed}. "
                 "Shorten it, or raise config.decoding.max_extra_tokens."
             )
     problems.raise_if_any(DataError)
@@ -99,51 +96,49 @@ def make_batch_inputs(
     forced: Sequence[Sequence[int]],
     *,
     rows: int,
-    room: int,
+    max_length: int,
     first: int,
 ) -> BatchInputs:
-    """Makes the arrays of a batch.
+    """Makes the prefixes and keys of a batch, where they are needed.
 
     Args:
-      config: says whether to draw, and the seed.
-      sources: of the batch's first rows.
-      forced: of each line, the subwords that its translation must begin with.
-      rows: B, of the batch; those beyond the sources are empty.
-      room: tokens that an output of this batch may hold.
-      first: the number of line 0 in the whole text.
-
-    Returns:
-      What is needed; nothing where nothing is forced and nothing drawn.
+      sources: the segments of the batch's first rows.
+      forced: the subwords of each line's prefix.
+      rows: B; rows beyond the sources are empty.
+      max_length: T, capacity of the outputs.
+      first: the number of line 0 in the complete text.
 
     Example:
       >>> sources = [Segment(1, 0, [5]), Segment(0, 0, [6])]
-      >>> given = make_batch_inputs(
-      ...     DecodingConfig(), sources, [[], [7]], rows=2, room=3, first=0
+      >>> inputs = make_batch_inputs(
+      ...     DecodingConfig(), sources, [[], [7]], rows=2, max_length=3, first=0
       ... )
-      >>> given["prefixes_BxP"].tolist()
+      >>> inputs["prefixes_BxP"].tolist()
       [[7, 0], [0, 0]]
     """
-    given = BatchInputs()
+    inputs = BatchInputs()
     if any(forced):
         begins = [[] if one.part else forced[one.line] for one in sources]
-        given["prefixes_BxP"] = _padded(begins, rows, width=_width(forced, room))
+        inputs["prefixes_BxP"] = _pad_prefixes(
+            begins, rows, width=_width(forced, max_length)
+        )
     if config.sample:
         numbers_Bx2 = np.zeros((rows, 2), np.uint32)
         for row, one in enumerate(sources):
             numbers_Bx2[row] = first + one.line, one.part
-        given["keys_BxK"] = _keys(config.seed, numbers_Bx2)
-    return given
+        inputs["keys_BxK"] = _keys(config.seed, numbers_Bx2)
+    return inputs
 
 
-def _width(forced: Sequence[Sequence[int]], room: int) -> int:
+def _width(forced: Sequence[Sequence[int]], max_length: int) -> int:
     """Chooses one width for all batches of a call: each is a program to compile."""
-    width = _NARROWEST
+    width = _MIN_PREFIX_WIDTH
     while width < max(map(len, forced)):
         width *= 2
-    return max(1, min(width, room - 1))
+    return max(1, min(width, max_length - 1))
 
 
-def _padded(
+def _pad_prefixes(
     begins: Sequence[Sequence[int]], rows: int, *, width: int
 ) -> npt.NDArray[np.int32]:
     prefixes_BxP = np.full((rows, width), DEFAULT_IDS.pad, np.int32)
@@ -153,7 +148,7 @@ def _padded(
 
 
 def _keys(seed: int, numbers_Bx2: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Makes a key of each source's number of line and part."""
+    """Derives a key from each source's numbers of line and part."""
     of_lines = row_keys(jax.random.key(seed), numbers_Bx2[:, 0])
     keys = jax.vmap(jax.random.fold_in)(of_lines, numbers_Bx2[:, 1])
     return np.array(jax.random.key_data(keys), np.uint32)

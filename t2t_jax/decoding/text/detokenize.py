@@ -1,4 +1,4 @@
-"""From what a search has found to hypotheses in words."""
+"""Converts search results into text hypotheses."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def to_translations(
     sources: Sequence[Segment],
     *,
     vocabularies: _Vocabularies,
-    examiner: Rescorer | None = None,
+    rescorer: Rescorer | None = None,
 ) -> list[tuple[Segment, Translation]]:
-    """Puts what was found beside what was read.
+    """Converts a search result into one translation per segment.
 
     Args:
       result: of a search, on the host.
-      source_BxS: [B, S] what was searched for.
-      sources: lines, or parts of them, of the first rows; those beyond are empty.
-      examiner: takes a second look at every output, if there is one.
+      source_BxS: [B, S] the source tokens.
+      sources: the segments of the first rows; rows beyond are empty.
+      rescorer: adds token log-probabilities and attention to every output.
     """
     hypotheses = to_hypotheses(
         result,
         source_BxS,
         num_sentences=len(sources),
         vocabulary=vocabularies.target,
-        examiner=examiner,
+        rescorer=rescorer,
     )
     found = []
     for source, of_one in zip(sources, hypotheses, strict=True):
@@ -70,39 +70,36 @@ def to_hypotheses(
     *,
     num_sentences: int,
     vocabulary: _Vocabulary,
-    examiner: Rescorer | None = None,
+    rescorer: Rescorer | None = None,
 ) -> list[tuple[Hypothesis, ...]]:
-    """Reads the outputs of each sentence; the rows beyond are empty.
+    """Converts a search result into the hypotheses of each sentence, at least one each.
 
     Args:
       result: of a search, on the host.
-      source_BxS: [B, S] what was searched for.
-      num_sentences: rows that hold a sentence.
-      examiner: takes a second look at every output, if there is one.
-
-    Returns:
-      The hypotheses of each sentence as the search has sorted them, at least one.
+      source_BxS: [B, S] the source tokens.
+      num_sentences: rows that hold a sentence; rows beyond are empty.
+      rescorer: adds token log-probabilities and attention to every output.
     """
     lengths = np.asarray(result.lengths_BxW)[:num_sentences]
-    # A place without an output is left out, unless nothing at all was found.
+    # Missing outputs are omitted, but for the first.
     kept = lengths > 0
     kept[:, 0] = True
-    rows, places = np.nonzero(kept)
-    tokens_NxT = np.asarray(result.tokens_BxWxT)[rows, places]
-    ended_N = np.asarray(result.finished_BxW)[rows, places]
-    lengths_N = lengths[rows, places].tolist()
+    rows, ranks = np.nonzero(kept)
+    tokens_NxT = np.asarray(result.tokens_BxWxT)[rows, ranks]
+    ended_N = np.asarray(result.finished_BxW)[rows, ranks]
+    lengths_N = lengths[rows, ranks].tolist()
     tokens = [row[:n] for row, n in zip(tokens_NxT.tolist(), lengths_N, strict=True)]
     # The eos is not text; an output that was truncated has none.
     ends = [n - bool(has) for n, has in zip(lengths_N, ended_N.tolist(), strict=True)]
     texts = vocabulary.decode(
         [row[: max(end, 0)] for row, end in zip(tokens, ends, strict=True)]
     )
-    findings = RescoreResult(None, None)
-    if examiner is not None:
-        findings = examiner.rescore(source_BxS[rows], tokens_NxT)
+    rescored = RescoreResult(None, None)
+    if rescorer is not None:
+        rescored = rescorer.rescore(source_BxS[rows], tokens_NxT)
     widths = (source_BxS[rows] != 0).sum(axis=1).tolist()
-    scores = np.asarray(result.scores_BxW)[rows, places].tolist()
-    logs = np.asarray(result.log_probabilities_BxW)[rows, places].tolist()
+    scores = np.asarray(result.scores_BxW)[rows, ranks].tolist()
+    logs = np.asarray(result.log_probabilities_BxW)[rows, ranks].tolist()
     found: list[list[Hypothesis]] = [[] for _ in range(num_sentences)]
     for number, row in enumerate(rows.tolist()):
         length = lengths_N[number]
@@ -113,15 +110,15 @@ def to_hypotheses(
             num_tokens=length,
             ended=bool(ended_N[number]),
             tokens=tuple(vocabulary.pieces(tokens[number])),
-            token_log_probabilities=_scores(findings, number, length),
-            attention_TxS=_weights(findings, number, length, widths[number]),
+            token_log_probabilities=_scores(rescored, number, length),
+            attention_TxS=_weights(rescored, number, length, widths[number]),
         )
         found[row].append(hypothesis)
     return [tuple(hypotheses) for hypotheses in found]
 
 
-def _scores(findings: RescoreResult, number: int, length: int) -> tuple[float, ...]:
-    logs_NxT = findings.log_probabilities_BxT
+def _scores(rescored: RescoreResult, number: int, length: int) -> tuple[float, ...]:
+    logs_NxT = rescored.log_probabilities_BxT
     if logs_NxT is None:
         return ()
     values: Sequence[float] = logs_NxT[number, :length].tolist()
@@ -129,28 +126,28 @@ def _scores(findings: RescoreResult, number: int, length: int) -> tuple[float, .
 
 
 def _weights(
-    findings: RescoreResult, number: int, length: int, width: int
+    rescored: RescoreResult, number: int, length: int, width: int
 ) -> Attention | None:
-    weights_NxTxS = findings.attention_BxTxS
+    weights_NxTxS = rescored.attention_BxTxS
     if weights_NxTxS is None:
         return None
     # A copy, so that a line's weights do not keep those of its batch.
     return weights_NxTxS[number, :length, :width].copy()
 
 
-def require_finite(hypotheses: Iterable[Hypothesis], *, line: int) -> None:
-    """Checks that a model's scores are numbers.
+def check_finite(hypotheses: Iterable[Hypothesis], *, line: int) -> None:
+    """Checks that the scores are finite.
 
     Args:
-      line: its number in the whole text, from 0.
+      line: its number in the complete text, from 0.
 
     Raises:
-      DataError: one is not.
+      DataError: a score is not finite.
     """
     for hypothesis in hypotheses:
         if not math.isfinite(hypothesis.score):
             raise DataError(
                 f"The score of line {line + 1} must be a finite number but is "
-                f"{hypothesis.score}: the model's weights are damaged or its "
-                "computation overflows. Take another checkpoint, or compute in float32."
+                f"{hypothesis.score}: the model's weights are corrupt or its "
+                "computation overflows. Use another checkpoint, or compute in float32."
             )

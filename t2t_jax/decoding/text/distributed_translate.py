@@ -1,4 +1,4 @@
-"""Translating with the parameters of a run, wherever they lie."""
+"""Translates on all processes of a run with its sharded parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from t2t_jax.types import Params, StepModel
 if TYPE_CHECKING:
     from t2t_jax.data.vocabulary.pair import VocabularyPair
 
-# Whether an output has ended goes before its text, where processes exchange lines.
+# Processes exchange strings: whether an output has ended precedes its text.
 _ENDED, _UNFINISHED = "+", "-"
 
 
@@ -64,20 +64,19 @@ def make_translate(
     vocabularies: VocabularyPair,
     config: DecodingConfig,
     processes: Processes = SINGLE_PROCESS,
-    is_given_up: Callable[[], bool] = lambda: False,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Translate:
-    """Makes what translates with the parameters of a run, wherever they lie.
+    """Returns a function that translates with sharded parameters on all processes.
 
     Args:
-      make_model: binds parameters to the model that they are of.
-      vocabularies: turn text into subwords and back.
+      make_model: binds parameters to their model.
       processes: all that hold the parameters. Each translates a share of the lines on
-        its own devices, so all must call what is returned, with the same lines.
-      is_given_up: asked after each line whether to break off.
+        its own devices, so all must call the function, with the same lines.
+      is_cancelled: polled after each line.
 
     Returns:
-      A function that gives every process all translations, or raises `Cancelled` on
-      all.
+      A function that returns all translations on every process, or raises `Cancelled`
+      on all.
     """
 
     def translate(
@@ -98,7 +97,7 @@ def make_translate(
                 mark = _UNFINISHED if translation.truncated else _ENDED
                 found[number] = mark + translation.text
                 progress(len(found), len(share))
-                if is_given_up():
+                if is_cancelled():
                     raise Cancelled
             return [found[number] for number in range(len(share))]
 

@@ -1,4 +1,4 @@
-"""A second look at outputs that were found: token by token, and where it looked."""
+"""Rescores finished outputs with teacher forcing: token scores and attention."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ Attend: TypeAlias = Callable[[PyTree, Array, Array], jax.Array]
 
 _Floats: TypeAlias = npt.NDArray[np.float32]
 
-# As many bytes of logits and attention as one pass may take on each device, about: of
-# the layers' weights, which follow one another, one or two are there at a time.
-_MOST_BYTES = 256 * 2**20
+# Approximate limit of the logits and attention weights of one pass on a device. The
+# weights of one or two layers are in memory at a time.
+_MAX_BYTES = 256 * 2**20
 _HEADS = 16
 _ROUND = 16
 
 
 class RescoreResult(NamedTuple):
-    """What a second look has found.
+    """Token log-probabilities and attention of outputs.
 
     Attributes:
-      log_probabilities_BxT: [B, T] float32, natural, 0 where there is pad; None if not
-        asked for.
-      attention_BxTxS: [B, T, S] float32, in the row of a token where the model looked
-        when it said it; None if not asked for.
+      log_probabilities_BxT: [B, T] float32, natural, 0 at pad; None if not requested.
+      attention_BxTxS: [B, T, S] float32, the weights with which each token was
+        generated; None if not requested.
     """
 
     log_probabilities_BxT: _Floats | None
@@ -52,17 +51,16 @@ class RescoreResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Rescorer:
-    """Passes over sources and given outputs, all positions of them at once.
+    """Rescores outputs with teacher forcing, all positions in parallel.
 
-    Where several models spoke together, their probabilities and their weights are
-    averaged.
+    Probabilities and attention weights of several models are averaged.
 
     Attributes:
       applies: of each model, such as a Linen module's `apply`.
-      variables: of each model; each of their devices holds all of them.
+      variables: of each model, replicated over its devices.
       vocab_size: V, of the outputs.
-      attends: of each model, or none for no attention.
-      token_scores: whether the tokens' log-probabilities are asked for.
+      attends: of each model; empty for no attention.
+      token_scores: whether to compute the tokens' log-probabilities.
     """
 
     applies: tuple[Apply, ...]
@@ -74,19 +72,19 @@ class Rescorer:
     def rescore(
         self, source_BxS: npt.NDArray[np.int32], outputs_BxT: npt.NDArray[np.int32]
     ) -> RescoreResult:
-        """Looks at every output, as many at once as memory is meant for.
+        """Rescores every output, as many at once as fit the memory limit.
 
         Args:
           source_BxS: [B, S] tokens, each sentence with its eos, then pad.
           outputs_BxT: [B, T] tokens, the eos if there is one, then pad.
 
         Returns:
-          On the host; T is as long as the longest output, or some positions longer.
+          On the host; T is the longest output, rounded up.
         """
         longest = max(
             1, int((outputs_BxT != DEFAULT_IDS.pad).sum(axis=1).max(initial=0))
         )
-        # No more than the search had: a table of positions may hold no more.
+        # Not wider than the search: a table of positions may be no longer.
         width = min(-(-longest // _ROUND) * _ROUND, outputs_BxT.shape[1])
         outputs_BxT = outputs_BxT[:, :width]
         mesh, (rows, length) = devices_of(self.variables), source_BxS.shape
@@ -94,9 +92,9 @@ class Rescorer:
         numbers += width * self.vocab_size if self.token_scores else 0
         at_once = mesh.size * _rows_at_once(-(-rows // mesh.size), numbers)
         found = [
-            self._part(
-                _filled(source_BxS[start : start + at_once], at_once),
-                _filled(outputs_BxT[start : start + at_once], at_once),
+            self._rescore_batch(
+                _pad_rows(source_BxS[start : start + at_once], at_once),
+                _pad_rows(outputs_BxT[start : start + at_once], at_once),
                 mesh,
             )
             for start in range(0, rows, at_once)
@@ -107,35 +105,37 @@ class Rescorer:
             np.concatenate(attention)[:rows] if self.attends else None,
         )
 
-    def _part(self, source_BxS: Any, outputs_BxT: Any, mesh: Mesh) -> tuple[Any, Any]:
-        looked = _look(
+    def _rescore_batch(
+        self, source_BxS: Any, outputs_BxT: Any, mesh: Mesh
+    ) -> tuple[Any, Any]:
+        rescored = _rescore(
             self.variables,
             (shard_rows(source_BxS, mesh), shard_rows(outputs_BxT, mesh)),
             applies=self.applies if self.token_scores else (),
             attends=self.attends,
             mesh=mesh,
         )
-        fetched: tuple[Any, Any] = gather_rows(looked)
+        fetched: tuple[Any, Any] = gather_rows(rescored)
         return fetched
 
 
-def _filled(rows: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int32]:
-    """Adds rows of pad."""
+def _pad_rows(rows: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int32]:
+    """Appends rows of pad."""
     return np.pad(
         rows, ((0, count - len(rows)), (0, 0)), constant_values=DEFAULT_IDS.pad
     ).astype(np.int32)
 
 
 def _rows_at_once(rows: int, numbers: int) -> int:
-    """Chooses a power of two that holds `rows`, or as much of it as memory does."""
+    """Chooses a power of two that holds `rows`, or the largest that fits the limit."""
     at_once = 1
-    while at_once < rows and 2 * at_once * numbers * 4 <= _MOST_BYTES:
+    while at_once < rows and 2 * at_once * numbers * 4 <= _MAX_BYTES:
         at_once *= 2
     return at_once
 
 
 @functools.partial(jax.jit, static_argnames=("applies", "attends", "mesh"))
-def _look(
+def _rescore(
     variables: tuple[PyTree, ...],
     sides: tuple[Array, Array],
     *,
@@ -143,9 +143,9 @@ def _look(
     attends: tuple[Attend, ...],
     mesh: Mesh,
 ) -> tuple[jax.Array, jax.Array]:
-    """Examines each device's rows; what is not asked for comes as a 0 for each."""
+    """Rescores each device's rows; zeros [B] for what is not requested."""
 
-    def look(
+    def rescore_rows(
         variables: tuple[PyTree, ...], sides: tuple[Array, Array]
     ) -> tuple[jax.Array, jax.Array]:
         source_BxS, outputs_BxT = map(jnp.asarray, sides)
@@ -163,12 +163,12 @@ def _look(
             attend(own, source_BxS, inputs_BxT)
             for attend, own in zip(attends, variables, strict=False)
         ]
-        nothing_B = jnp.zeros(outputs_BxT.shape[:1], jnp.float32)
+        zeros_B = jnp.zeros(outputs_BxT.shape[:1], jnp.float32)
         return (
-            mean_log_probabilities(logs) if logs else nothing_B,
-            sum(weights[1:], weights[0]) / len(weights) if weights else nothing_B,
+            mean_log_probabilities(logs) if logs else zeros_B,
+            sum(weights[1:], weights[0]) / len(weights) if weights else zeros_B,
         )
 
-    looked: tuple[jax.Array, jax.Array]
-    looked = per_device(look, mesh)(variables, sides)
-    return looked
+    rescored: tuple[jax.Array, jax.Array]
+    rescored = per_device(rescore_rows, mesh)(variables, sides)
+    return rescored

@@ -1,4 +1,4 @@
-"""From lines to what is decoded: subwords, and parts of lines that are too long."""
+"""Encodes lines into segments: lines, or parts of lines that are too long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from t2t_jax.decoding.text.split_long_lines import split_line
 
 _LOGGER = logging.getLogger(__name__)
-# NUL is valid UTF-8, and in no text: what is full of it is mostly UTF-16.
+# NUL is valid UTF-8 but does not occur in text: files full of it are mostly UTF-16.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
@@ -19,13 +19,13 @@ class _Vocabulary(Protocol):
 
 
 class Segment(NamedTuple):
-    """What is decoded as one: a line, or a part of one.
+    """A line, or a part of a long line, that is decoded as one sentence.
 
     Attributes:
       line: number of the line, from 0.
       part: number of the part in its line, from 0.
       subwords: ids without eos, at least one.
-      before: what goes between the translation of the part before and this one's.
+      before: separator between the translations of the previous part and this one.
       cut: whether subwords are missing at the end.
     """
 
@@ -43,11 +43,10 @@ def make_segments(
 
     Args:
       lines: any text without line ends.
-      longest: subwords that a source may have, without eos.
+      longest: maximum subwords of a segment, without eos.
 
     Returns:
-      Those with anything to translate, in the order of the lines; the parts of a line
-      stand together.
+      The segments of non-blank lines, in the order of the lines.
 
     Example:
       >>> class Letters:
@@ -76,28 +75,28 @@ def _parts(
 
     parts = split_line(text, longest=longest, count=count)
     encoded = vocabulary.encode([part.text for part in parts])
-    # A single character may be more subwords than a source may have: bytes.
+    # A single character may exceed the limit, encoded as bytes.
     return [
         Segment(
             line,
-            place,
+            number,
             list(ids[:longest]),
-            part.before if place else "",
+            part.before if number else "",
             len(ids) > longest,
         )
-        for place, (part, ids) in enumerate(
+        for number, (part, ids) in enumerate(
             (part, ids) for part, ids in zip(parts, encoded, strict=True) if ids
         )
     ]
 
 
 def warn_truncated(sources: Sequence[Segment], num_lines: int, longest: int) -> None:
-    """Says how many lines could not be read whole, if any."""
+    """Logs how many lines were truncated, if any."""
     num_cut = len({source.line for source in sources if source.cut})
     if num_cut:
         _LOGGER.warning(
-            "%d of %d lines hold characters of more than %d subwords and were cut "
-            "there. Raise config.decoding.max_source_length to read them whole.",
+            "Truncated %d of %d lines with characters of more than %d subwords. Raise "
+            "config.decoding.max_source_length to read them in full.",
             num_cut,
             num_lines,
             longest,
@@ -118,10 +117,7 @@ def is_text(line: str) -> bool:
 
 
 def replace_lone_surrogates(line: str) -> str:
-    r"""Puts U+FFFD for halves of characters, which JSON can bring and UTF-8 cannot.
-
-    Returns:
-      One that can be encoded.
+    r"""Replaces lone surrogates, which JSON allows and UTF-8 does not, by U+FFFD.
 
     Example:
       >>> ascii(replace_lone_surrogates("a\ud800"))

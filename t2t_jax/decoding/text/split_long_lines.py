@@ -1,4 +1,4 @@
-"""Cuts a line that is too long for a model into parts that it can read."""
+"""Splits lines that are too long for a model."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 Count: TypeAlias = Callable[[Sequence[str]], Sequence[int]]
-"""Several texts -> how many subwords each of them has."""
+"""Texts -> the number of subwords of each."""
 
 _Span: TypeAlias = tuple[int, int]
 
 # Code points, since many of these marks look like others. Quotes and brackets that
 # close what a mark has ended:
 _CLOSE = "[\"')\\]}\u00bb\u2018-\u201d\u203a\u3009\u300b\u300d\u300f\u3011\uff09]*+"
-# Marks behind which white space must stand, so that 3.14 and 1,000 stay whole. Each
-# run of them is looked at once, however long it is.
+# Marks that need white space after them, so that 3.14 and 1,000 are not split. Each
+# run of them is scanned once, however long it is.
 _SPACED_END = f"(?<![.!?\u2026])[.!?\u2026]++{_CLOSE}(?=\\s)"
 _SPACED_CLAUSE = f"(?<![;:,])[;:,]++{_CLOSE}(?=\\s)"
-# Marks of scripts that need none: Chinese and Japanese, Devanagari, Arabic, Armenian,
-# Ethiopic, Burmese, Khmer.
+# Marks of scripts without that need: Chinese and Japanese, Devanagari, Arabic,
+# Armenian, Ethiopic, Burmese, Khmer.
 _END = (
     "[\u3002\uff0e\uff01\uff1f\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b"
     f"\u17d4\u17d5]++{_CLOSE}"
@@ -36,11 +36,11 @@ _CLAUSE = (
 )
 _SENTENCES = f"{_SPACED_END}|{_END}"
 _CLAUSES = f"{_SENTENCES}|{_SPACED_CLAUSE}|{_CLAUSE}"
-# From the best places to the worst.
-_PLACES = tuple(map(re.compile, (_SENTENCES, _CLAUSES, rf"{_CLAUSES}|\s+")))
+# From the best positions to the worst.
+_CUT_PATTERNS = tuple(map(re.compile, (_SENTENCES, _CLAUSES, rf"{_CLAUSES}|\s+")))
 
 _JOINER = "\u200d"
-_MOST_MARKS = 16
+_MAX_MARKS = 16
 
 
 class Part(NamedTuple):
@@ -48,8 +48,8 @@ class Part(NamedTuple):
 
     Attributes:
       text: without white space at its ends.
-      before: what stood between it and the part before it: " ", or "" where there was
-        no white space, as in Chinese. "" for the first part.
+      before: the separator to the previous part: " ", or "" without white space, as in
+        Chinese. "" for the first part.
     """
 
     text: str
@@ -57,22 +57,22 @@ class Part(NamedTuple):
 
 
 def split_line(line: str, *, longest: int, count: Count) -> list[Part]:
-    """Cuts a line where it hurts least, into few parts of like length.
+    """Splits a line into few parts of similar length.
 
-    It is cut at the ends of sentences; a sentence that is too long at the marks between
-    its clauses; a clause that is too long at white space; and where there is none,
-    anywhere between two characters. As many neighbours as fit make one part. A full
-    stop behind an abbreviation is taken for the end of a sentence.
+    Splits at the ends of sentences; a sentence that is too long, at the marks between
+    its clauses; a clause that is too long, at white space; and without white space,
+    between any two characters. As many neighbours as fit make one part. A full
+    stop after an abbreviation is taken for the end of a sentence.
 
-    Nothing is lost but white space at the ends of parts. Each stretch of text is
-    counted a few times at most, in large batches.
+    Only white space at the ends of parts is lost. Each span of text is counted a few
+    times at most, in large batches.
 
     Args:
-      longest: subwords that a part may have, at least 1.
-      count: tells how many subwords each of several texts has.
+      longest: maximum subwords of a part, at least 1.
+      count: returns the number of subwords of each text.
 
     Returns:
-      At least one part. None has more than `longest` subwords, unless it is one
+      At least one part. None has more than `longest` subwords, except for a single
       character that has.
 
     Example:
@@ -82,102 +82,106 @@ def split_line(line: str, *, longest: int, count: Count) -> list[Part]:
       [Part(text='It rains.', before=''), Part(text='We stay at home.', before=' ')]
     """
     sizes = _Sizes(line, count)
-    spans = _stripped(line, [0, len(line)]) or [(0, 0)]
-    for places in _PLACES:
-        pieces = _smaller(spans, sizes, longest, cut=partial(_at_marks, line, places))
+    spans = _stripped_spans(line, [0, len(line)]) or [(0, 0)]
+    for pattern in _CUT_PATTERNS:
+        pieces = _cut_long_spans(
+            spans, sizes, longest, cut=partial(_cut_at_matches, line, pattern)
+        )
         spans = [
             (group[0][0], group[-1][1])
             for neighbours in pieces
-            for group in _packed(neighbours, sizes, longest)
+            for group in _group_spans(neighbours, sizes, longest)
         ]
 
     def cut(span: _Span) -> list[_Span]:
-        return _evenly(line, span, math.ceil(sizes[span] / longest))
+        return _cut_evenly(line, span, math.ceil(sizes[span] / longest))
 
     before: list[_Span] = []
     while spans != before:
         before = spans
-        pieces = _smaller(spans, sizes, longest, cut=cut)
+        pieces = _cut_long_spans(spans, sizes, longest, cut=cut)
         spans = [piece for cut_span in pieces for piece in cut_span]
     return [_part(line, span) for span in spans]
 
 
 class _Sizes(dict[_Span, int]):
-    """Remembers how many subwords stretches of a line have."""
+    """Caches the number of subwords of spans of a line."""
 
     def __init__(self, line: str, count: Count):
         super().__init__()
         self._line, self._count = line, count
 
-    def learn(self, spans: Iterable[_Span]) -> None:
-        """Counts all that are new together."""
+    def add(self, spans: Iterable[_Span]) -> None:
+        """Counts all new spans in one call."""
         new = [span for span in dict.fromkeys(spans) if span not in self]
         counted = self._count([self._line[start:end] for start, end in new])
         self.update(zip(new, counted, strict=True))
 
 
-def _smaller(
+def _cut_long_spans(
     spans: list[_Span],
     sizes: _Sizes,
     longest: int,
     *,
     cut: Callable[[_Span], list[_Span]],
 ) -> list[list[_Span]]:
-    """Gives the pieces of each span: itself where it is not too long."""
-    sizes.learn(spans)
+    """Cuts each span that is too long; returns the pieces of each."""
+    sizes.add(spans)
     pieces = [cut(span) if sizes[span] > longest else [span] for span in spans]
-    sizes.learn(piece for cut_span in pieces for piece in cut_span)
+    sizes.add(piece for cut_span in pieces for piece in cut_span)
     return pieces
 
 
-def _packed(pieces: list[_Span], sizes: _Sizes, longest: int) -> list[list[_Span]]:
-    """Makes the fewest groups of neighbours that fit, as even as they can be."""
+def _group_spans(pieces: list[_Span], sizes: _Sizes, longest: int) -> list[list[_Span]]:
+    """Groups neighbours into the fewest groups that fit, as even as possible."""
 
     def groups(most: int) -> list[list[_Span]]:
         made: list[list[_Span]] = []
-        room = -1
+        capacity = -1
         for piece in pieces:
             size = sizes[piece]
-            # What does not fit anywhere stands alone.
-            if size > room:
+            # A piece that is too long gets a group of its own.
+            if size > capacity:
                 made.append([])
-                room = most
+                capacity = most
             made[-1].append(piece)
-            room -= size
+            capacity -= size
         return made
 
     fewest = len(groups(longest))
-    # A part of two words at the end would be translated without any context.
+    # Even groups: a short last part would be translated without context.
     most = bisect_left(range(longest + 1), -fewest, key=lambda most: -len(groups(most)))
     return groups(most)
 
 
-def _at_marks(line: str, places: re.Pattern[str], span: _Span) -> list[_Span]:
-    """Cuts behind each match."""
+def _cut_at_matches(line: str, pattern: re.Pattern[str], span: _Span) -> list[_Span]:
+    """Cuts after each match."""
     start, end = span
-    ends = [found.end() for found in places.finditer(line, start, end)]
-    return _stripped(line, [start, *ends, end])
+    ends = [found.end() for found in pattern.finditer(line, start, end)]
+    return _stripped_spans(line, [start, *ends, end])
 
 
-def _evenly(line: str, span: _Span, number: int) -> list[_Span]:
-    """Cuts into so many pieces of like length, at least two if there are characters."""
+def _cut_evenly(line: str, span: _Span, number: int) -> list[_Span]:
+    """Cuts into `number` pieces of similar length, at least two if possible."""
     start, end = span
     number = min(max(number, 2), end - start)
-    places = [start + (end - start) * i // number for i in range(1, number)]
-    return _stripped(line, [start, *(_between(line, at, end) for at in places), end])
+    positions = [start + (end - start) * i // number for i in range(1, number)]
+    return _stripped_spans(
+        line, [start, *(_skip_combining_marks(line, at, end) for at in positions), end]
+    )
 
 
-def _between(line: str, at: int, end: int) -> int:
-    """Moves a place behind the accents and joiners of the character before it."""
-    for place in range(at, min(at + _MOST_MARKS, end)):
+def _skip_combining_marks(line: str, at: int, end: int) -> int:
+    """Moves a position past the accents and joiners of the character before it."""
+    for place in range(at, min(at + _MAX_MARKS, end)):
         is_mark = unicodedata.category(line[place]).startswith("M")
         if not is_mark and _JOINER not in line[place - 1 : place + 1]:
             return place
     return at
 
 
-def _stripped(line: str, ends: list[int]) -> list[_Span]:
-    """Takes the stretches between places, without white space at their ends."""
+def _stripped_spans(line: str, ends: list[int]) -> list[_Span]:
+    """Returns the spans between positions, without white space at their ends."""
     spans = []
     for start, end in pairwise(ends):
         text = line[start:end]

@@ -1,4 +1,4 @@
-"""What becomes of a line: a translation, or several, and how the search went."""
+"""Translations of lines: hypotheses, scores, attention and status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNFAMILIAR = 1 / 3
 """A line with a larger share of unseen words has the status `unfamiliar`."""
 
 END = "</s>"
-"""How the eos is spelt among the pieces of a text."""
+"""The piece of the eos token."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,13 @@ class Hypothesis:
         the eos included.
       num_tokens: n, the eos included.
       ended: whether it ended in eos before its limit.
-      tokens: the n pieces, U+2581 for a space, `</s>` last if it ended. Where a line
-        was translated in parts, the eos of every part is counted, and only the last one
+      tokens: the n pieces, U+2581 for a space, `</s>` last if it ended. For a line that
+        was translated in parts, n counts the eos of every part, and only the last one
         is among the pieces.
-      token_log_probabilities: of each of them, given those before; none if they were
-        not asked for.
-      attention_TxS: [tokens, source tokens] float32, where the decoder looked when it
-        said each token: the mean of the heads of one layer; None if not asked for. A
-        row sums to 1, but for what parts of a line have given to eos in its middle.
+      token_log_probabilities: of each token, given those before; () if not requested.
+      attention_TxS: [tokens, source tokens] float32, the weights with which each token
+        was generated, averaged over the heads of one layer; None if not requested. A
+        row sums to 1, less the weights on the eos of earlier parts of a split line.
     """
 
     text: str
@@ -54,11 +53,11 @@ class Hypothesis:
     attention_TxS: Attention | None = None
 
     def alignment(self) -> list[tuple[int, int]]:
-        """Links each token to the source token that it looked at most.
+        """Aligns each token with the source token of the largest attention weight.
 
         Returns:
           (source, target) numbers of tokens from 0, in the order of the target. The
-          eos of neither side is linked, nor what looked at nothing.
+          eos of either side is not aligned, nor are tokens without weights.
 
         Example:
           >>> weights = np.array([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1], [0, 0, 1]])
@@ -76,32 +75,31 @@ class Hypothesis:
         if self.attention_TxS is None or not self.tokens:
             return []
         has_end = self.tokens[-1] == END
-        said = self.attention_TxS[: len(self.tokens) - has_end, :-1]
-        if not said.size:
+        weights_TxS = self.attention_TxS[: len(self.tokens) - has_end, :-1]
+        if not weights_TxS.size:
             return []
         return [
             (int(source), target)
-            for target, source in enumerate(said.argmax(axis=1))
-            if said[target, source] > 0
+            for target, source in enumerate(weights_TxS.argmax(axis=1))
+            if weights_TxS[target, source] > 0
         ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Translation:
-    """What became of one line.
+    """The translation of one line.
 
     Attributes:
       hypotheses: at least one, the best first; samples in the order they were drawn.
-      source_tokens: the pieces that the model has read, `</s>` last; none for an empty
-        line.
-      num_parts: 0 where there was nothing to translate; more than 1 where a line that
-        was too long was split, its parts translated, and joined again.
+      source_tokens: the source pieces, `</s>` last; () for an empty line.
+      num_parts: 0 for a blank line; more than 1 for a line that was too long, split,
+        and translated in parts.
       source_cut: whether a part was still longer than `decoding.max_source_length` and
-        was cut there.
+        was truncated.
       invalid_utf8: whether the line, or its prefix, held bytes that are not UTF-8
         (lone surrogates in a string) or a NUL.
-      unseen_words: share of the line's words that the training text did not have, 0
-        where there are none; None where the model does not know its training text.
+      unseen_words: share of the line's words that the training text does not contain, 0
+        for no words; None if the training text is unknown.
     """
 
     hypotheses: tuple[Hypothesis, ...]
@@ -138,7 +136,7 @@ class Translation:
 
     @property
     def status(self) -> Status:
-        """How it went in a word, the gravest that is true; "ok" where none is."""
+        """The most severe of the conditions that hold; "ok" for none."""
         is_true: dict[Status, bool] = {
             "invalid_utf8": self.invalid_utf8,
             "empty": not self.num_parts,
@@ -150,9 +148,11 @@ class Translation:
         return next((status for status, holds in is_true.items() if holds), "ok")
 
 
-_SILENCE = Hypothesis(text="", score=0.0, log_probability=0.0, num_tokens=0, ended=True)
-NOTHING = Translation(hypotheses=(_SILENCE,), num_parts=0)
-"""What becomes of an empty line."""
+_EMPTY_HYPOTHESIS = Hypothesis(
+    text="", score=0.0, log_probability=0.0, num_tokens=0, ended=True
+)
+EMPTY_TRANSLATION = Translation(hypotheses=(_EMPTY_HYPOTHESIS,), num_parts=0)
+"""The translation of an empty line."""
 
 
 def merge_parts(
@@ -162,24 +162,22 @@ def merge_parts(
     length_penalty: float,
     ranked: bool = True,
 ) -> Translation:
-    """Makes one translation of those of a line's parts.
+    """Merges the translations of a line's parts into one.
 
-    Each of its hypotheses is made of the r-th ones of the parts; a part that has fewer
-    gives its last. Every eos but the last one is dropped from the tokens; what it
-    cost stays in the log-probability.
+    The r-th hypothesis consists of the r-th ones of the parts; a part with fewer
+    contributes its last. Every eos but the last one is dropped from the tokens; its
+    log-probability is kept.
 
     Args:
-      parts: translations in the order of the line, at least one.
-      between: what comes before the text of each, nothing before the first.
+      parts: in the order of the line, at least one.
+      between: the separator before each part's text; the first is not used.
       length_penalty: the alpha of the scores.
-      ranked: whether the best come first; otherwise they stay in their order.
-
-    Returns:
-      The translation of the line.
+      ranked: whether to sort by score; samples keep their order.
 
     Example:
-      >>> part = Translation(hypotheses=(dataclasses.replace(_SILENCE, text="x"),))
-      >>> join([part, part], ["", " "], length_penalty=0.6).text
+      >>> part = dataclasses.replace(_EMPTY_HYPOTHESIS, text="x")
+      >>> part = Translation(hypotheses=(part,))
+      >>> merge_parts([part, part], ["", " "], length_penalty=0.6).text
       'x x'
     """
     if len(parts) == 1:
@@ -189,8 +187,8 @@ def merge_parts(
         [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
         for rank in ranks
     ]
-    joined = [_joined(column, between, length_penalty) for column in columns]
-    if ranked:  # The ended ones first, as a search has it.
+    joined = [_merge_column(column, between, length_penalty) for column in columns]
+    if ranked:  # Finished ones first, as in a search.
         joined.sort(key=lambda one: (not one.ended, -one.score))
     last = parts[-1].source_tokens
     before = [token for part in parts[:-1] for token in part.source_tokens[:-1]]
@@ -202,19 +200,19 @@ def merge_parts(
     )
 
 
-def _joined(
+def _merge_column(
     column: Sequence[Hypothesis], between: Sequence[str], alpha: float
 ) -> Hypothesis:
     log_probability = math.fsum(one.log_probability for one in column)
     num_tokens = sum(one.num_tokens for one in column)
     heads = [*(one.ended for one in column[:-1]), False]
-    # `has_eos` is 1 where an eos in the middle goes, and slices nothing off else.
+    # `has_eos` is 1 where an eos in the middle is dropped, else 0.
     ends = [
         len(one.tokens) - has_eos for one, has_eos in zip(column, heads, strict=True)
     ]
     text = ""
     for glue, one in zip(between, column, strict=True):
-        # Where a part says nothing, nothing stands between it and the others.
+        # No separator beside an empty part.
         text += glue + one.text if text and one.text else one.text
     tokens: list[str] = []
     logs: list[float] = []
@@ -229,25 +227,25 @@ def _joined(
         ended=all(one.ended for one in column),
         tokens=tuple(tokens),
         token_log_probabilities=tuple(logs),
-        attention_TxS=_blocks([one.attention_TxS for one in column], ends),
+        attention_TxS=_block_diagonal([one.attention_TxS for one in column], ends),
     )
 
 
-def _blocks(
+def _block_diagonal(
     attentions: Sequence[Attention | None], ends: Sequence[int]
 ) -> Attention | None:
-    """Puts the parts' weights on the diagonal: no part has looked at another."""
+    """Arranges the parts' weights as blocks on the diagonal."""
     kept: list[Any] = []
     for attention, end in zip(attentions, ends, strict=True):
         if attention is None:
             return None
         kept.append(attention[:end])
-    # The eos of each part's source but the last is dropped with its column.
+    # The column of each source's eos but the last is dropped.
     widths = [block.shape[1] - 1 for block in kept]
     widths[-1] += 1
-    whole = np.zeros((sum(map(len, kept)), sum(widths)), np.float32)
+    blocks = np.zeros((sum(map(len, kept)), sum(widths)), np.float32)
     row = column = 0
     for block, width in zip(kept, widths, strict=True):
-        whole[row : row + len(block), column : column + width] = block[:, :width]
+        blocks[row : row + len(block), column : column + width] = block[:, :width]
         row, column = row + len(block), column + width
-    return whole
+    return blocks

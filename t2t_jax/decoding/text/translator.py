@@ -1,4 +1,4 @@
-"""Strings in, strings out: searching any number of lines."""
+"""Translates lines of text: tokenize, batch, search, detokenize."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.static_params import params_from_config
 from t2t_jax.decoding.text.batch_inputs import (
     check_prefix_lengths,
-    encoded_prefixes,
+    encode_prefixes,
     make_batch_inputs,
 )
-from t2t_jax.decoding.text.detokenize import require_finite, to_translations
+from t2t_jax.decoding.text.detokenize import check_finite, to_translations
 from t2t_jax.decoding.text.rescoring import Rescorer
 from t2t_jax.decoding.text.segments import (
     Segment,
@@ -40,7 +40,11 @@ from t2t_jax.decoding.text.segments import (
     make_segments,
     warn_truncated,
 )
-from t2t_jax.decoding.text.translation import NOTHING, Translation, merge_parts
+from t2t_jax.decoding.text.translation import (
+    EMPTY_TRANSLATION,
+    Translation,
+    merge_parts,
+)
 from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
@@ -52,51 +56,46 @@ if TYPE_CHECKING:
 class Translator:
     """Translates lines of text with a trained model.
 
-    Lines of like length are decoded together, in at most 8 shapes, about 32 positions
-    at a time: between these chunks the model's cache grows, so a batch costs what its
-    longest output needs. Models of one structure share compiled programs. A line's
-    translation does not depend on those around it, but for the last bits of its score.
+    Lines of similar length share a batch, in at most 8 shapes, and are decoded about 32
+    positions at a time: between these chunks the model's cache grows, so a batch costs
+    what its longest output needs. Models of one structure share compiled programs. A
+    line's translation does not depend on those around it, except for the last bits of
+    its score.
 
     A line that is longer than `config.max_source_length` is split at the end of a
-    sentence or a clause, and its parts are translated and joined.
+    sentence or a clause, and its parts are translate_batch and joined.
 
     Where several devices hold the model, the rows of a batch are split over them.
 
     Paper: section 6.1.
 
     Attributes:
-      model: a `StepModel` that is a pytree, its arrays at the leaves; each of its
-        devices holds all of it.
-      vocabularies: turn text into subwords and back.
-      config: how to search.
-      row_growth: where there are fewer lines than a batch has rows, it takes the next
-        power of this; see `source_batches`.
-      examiner: finds the scores of single tokens, or attention; None: neither.
-      known_words: the source words of the training text; None where they are not known.
-      at_once: batches under way where one device has the model; with 1 all is done in
-        the caller's thread, and in what JAX's context managers have set there.
+      model: a `StepModel` that is a pytree, replicated over its devices.
+      row_growth: with fewer lines than a batch has rows, it takes the next power of
+        this; see `source_batches`.
+      rescorer: computes token scores or attention; None for neither.
+      known_words: the source words of the training text; None if unknown.
+      max_concurrent: batches in flight on a single device; with 1 everything runs in
+        the caller's thread, under its JAX context managers.
     """
 
     model: StepModel
     vocabularies: VocabularyPair
     config: DecodingConfig
     row_growth: int = 2
-    examiner: Rescorer | None = None
+    rescorer: Rescorer | None = None
     known_words: KnownWords | None = None
-    at_once: int = MAX_CONCURRENT
+    max_concurrent: int = MAX_CONCURRENT
 
     def translate(self, lines: Iterable[str]) -> list[str]:
-        """Translates every line.
+        """Translates every line, in order.
 
         Args:
           lines: any text without line ends; a blank line becomes an empty one.
 
-        Returns:
-          One line for each, in the same order.
-
         Raises:
-          DataError: the model's scores are not numbers.
-          TypeError: `lines` is a single string, or holds something else than strings.
+          DataError: the model's scores are not finite.
+          TypeError: `lines` is a single string, or holds other things than strings.
         """
         lines = as_lines(lines, caller="translate")
         return [translation.text for translation in self.translations(lines)]
@@ -108,15 +107,14 @@ class Translator:
         first: int = 0,
         prefixes: Iterable[str] | None = None,
     ) -> list[Translation]:
-        """Translates every line and says how each one went.
+        """Translates every line, with scores, tokens and status.
 
-        Returns:
-          One translation for each, in the same order.
+        The arguments are those of `iter_translations`.
 
         Raises:
-          DataError: the model's scores are not numbers.
+          DataError: the model's scores are not finite.
           TypeError: as in `translate`, of prefixes too.
-          UserError: there are not as many prefixes as lines.
+          UserError: the number of prefixes and lines differs.
         """
         lines = as_lines(lines, caller="translations")
         found = dict(self.iter_translations(lines, first=first, prefixes=prefixes))
@@ -129,38 +127,38 @@ class Translator:
         first: int = 0,
         prefixes: Iterable[str] | None = None,
     ) -> Iterator[tuple[int, Translation]]:
-        """Translates batch by batch, for those who show progress.
+        """Translates batch by batch, for progress reports.
 
-        Sources that had to be cut are counted in one warning, at the end.
+        Truncated lines are counted in one warning, at the end.
 
         Args:
-          first: the lines before these in a longer text, for what an error says, and
-            for drawing: a line's samples depend on its number in the whole text.
-          prefixes: what the translation of each line must begin with, "" for nothing;
-            None: nothing anywhere. Of a line that is split, that of its first part. A
-            blank line becomes an empty one all the same.
+          first: number of lines before these in a longer text, for errors and for
+            sampling: a line's samples depend on its number in the complete text.
+          prefixes: a forced prefix for each line, "" for none; None for no prefixes. A
+            line that is split uses it for its first part. A blank line becomes an empty
+            one all the same.
 
         Returns:
           An iterator over (number of the line from 0, its translation), every line
-          once, as soon as it is there: first those with nothing to translate, then the
-          longest.
+          once, as soon as it is translate_batch: first the blank ones, then the
+            longest.
 
         Raises:
-          ConfigError: a line does not fit the memory of a device even alone.
-          DataError: the model's scores are not numbers, or a prefix is longer than the
-            translation of its line may be.
+          ConfigError: a single line does not fit the memory of a device.
+          DataError: the model's scores are not finite, or a prefix is longer than the
+            limit of its translation.
           TypeError: as in `translate`, of prefixes too.
-          UserError: there are not as many prefixes as lines.
+          UserError: the number of prefixes and lines differs.
         """
-        lines = as_lines(lines, caller="iterate")
+        lines = as_lines(lines, caller="iter_translations")
         if prefixes is not None:
-            prefixes = as_lines(prefixes, caller="iterate", noun="prefixes")
+            prefixes = as_lines(prefixes, caller="iter_translations", noun="prefixes")
         return self._iterate(lines, prefixes, first=first)
 
     def _iterate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first: int
     ) -> Iterator[tuple[int, Translation]]:
-        forced = encoded_prefixes(
+        forced = encode_prefixes(
             prefixes, self.vocabularies.target, num_lines=len(lines)
         )
         longest = self.config.max_source_length - 1
@@ -172,11 +170,11 @@ class Translator:
         notes = self._notes(lines, prefixes)
         for number in range(len(lines)):
             if number not in parts_of:
-                yield number, dataclasses.replace(NOTHING, **notes[number])
+                yield number, dataclasses.replace(EMPTY_TRANSLATION, **notes[number])
         found: dict[tuple[int, int], Translation] = {}
-        for source, translation in self._decoded(sources, forced, first=first):
+        for source, translation in self._decode_all(sources, forced, first=first):
             number = source.line
-            require_finite(translation.hypotheses, line=first + number)
+            check_finite(translation.hypotheses, line=first + number)
             found[number, source.part] = translation
             parts = parts_of[number]
             if all((number, part.part) in found for part in parts):
@@ -192,7 +190,7 @@ class Translator:
     def _notes(
         self, lines: Sequence[str], prefixes: Sequence[str] | None
     ) -> list[dict[str, Any]]:
-        """Returns what is known of each line before it is translated."""
+        """Returns the fields of each line that are known before translation."""
         begins = prefixes or [""] * len(lines)
         shares: Sequence[float | None] = [None] * len(lines)
         if self.known_words is not None:
@@ -206,25 +204,25 @@ class Translator:
         ]
 
     def with_row_growth(self, row_growth: int) -> Translator:
-        """Returns this with batches of other sizes; see `source_batches`."""
+        """Returns a copy with another `row_growth`; see `source_batches`."""
         return dataclasses.replace(self, row_growth=row_growth)
 
     def warm_up(self, is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Compiles what a line that comes alone is likely to need.
+        """Compiles the programs for single lines.
 
         Args:
-          is_enough: asked before each shape whether somebody waits for another.
+          is_enough: polled before each shape; True ends the warm-up.
         """
         for shape in single_line_shapes(
             self.config, devices=devices_of(self.model).size
         ):
             if is_enough():
                 return
-            with suppress(*OOM_ERRORS):  # What does not fit is told to who needs it.
+            with suppress(*OOM_ERRORS):  # raised again where the shape is needed
                 self._compile(shape)
 
     def _compile(self, shape: Shape) -> None:
-        """Searches for nothing, in a batch of this shape."""
+        """Runs a search on an empty batch of this shape."""
         self._search(np.full(shape, DEFAULT_IDS.pad, np.int32), [], [], first=0)
 
     def _search(
@@ -235,21 +233,29 @@ class Translator:
         *,
         first: int,
     ) -> BeamResult:
-        rows, room = len(source_BxS), source_BxS.shape[1] + self.config.max_extra_tokens
+        rows, max_length = (
+            len(source_BxS),
+            source_BxS.shape[1] + self.config.max_extra_tokens,
+        )
         return chunked_search(
             self.model,
             source_BxS,
             max_extra_tokens=self.config.max_extra_tokens,
-            rules=params_from_config(self.config),
+            search_params=params_from_config(self.config),
             **make_batch_inputs(
-                self.config, members, forced, rows=rows, room=room, first=first
+                self.config,
+                members,
+                forced,
+                rows=rows,
+                max_length=max_length,
+                first=first,
             ),
         )
 
-    def _decoded(
+    def _decode_all(
         self, sources: Sequence[Segment], forced: Sequence[list[int]], *, first: int
     ) -> Iterator[tuple[Segment, Translation]]:
-        """Decodes batch by batch, in smaller ones where they do not fit the memory."""
+        """Decodes all batches, in smaller ones where memory is exhausted."""
         devices = devices_of(self.model).size
         batches = source_batches(
             [source.subwords for source in sources],
@@ -261,40 +267,46 @@ class Translator:
         )
         decode = partial(self._decode, sources=sources, forced=forced, first=first)
         return decode_with_oom_retry(
-            decode, batches, config=self.config, devices=devices, at_once=self.at_once
+            decode,
+            batches,
+            config=self.config,
+            devices=devices,
+            max_concurrent=self.max_concurrent,
         )
 
     def _decode(
         self,
         left: deque[SourceBatch],
-        at_once: int,
+        max_concurrent: int,
         *,
         sources: Sequence[Segment],
         forced: Sequence[list[int]],
         first: int,
     ) -> Iterator[tuple[Segment, Translation]]:
-        """Decodes batches, and takes away those that are done."""
-        # Prefixes have shapes of their own, which are not known before.
+        """Decodes batches, and removes those that are done from `left`."""
+        # With prefixes the shapes depend on their lengths too.
         shapes = [batch.source_BxS.shape for batch in left if not any(forced)]
-        likewise = (abstract_key(self.model), self.config, any(forced))
-        with BackgroundCompiler(self._compile, shapes, likewise=likewise) as ahead:
+        cache_key = (abstract_key(self.model), self.config, any(forced))
+        with BackgroundCompiler(self._compile, shapes, cache_key=cache_key) as compiler:
 
-            def translated(batch: SourceBatch) -> list[tuple[Segment, Translation]]:
+            def translate_batch(
+                batch: SourceBatch,
+            ) -> list[tuple[Segment, Translation]]:
                 members = [sources[index] for index in batch.indices]
-                with ahead.compiling(batch.source_BxS.shape):
+                with compiler.compiling(batch.source_BxS.shape):
                     found = self._search(batch.source_BxS, members, forced, first=first)
                 return to_translations(
                     found,
                     batch.source_BxS,
                     members,
                     vocabularies=self.vocabularies,
-                    examiner=self.examiner,
+                    rescorer=self.rescorer,
                 )
 
             for _, translations in map_concurrently(
-                translated,
+                translate_batch,
                 left,
-                is_ready=lambda batch: ahead.is_compiled(batch.source_BxS.shape),
-                at_once=at_once,
+                is_ready=lambda batch: compiler.is_compiled(batch.source_BxS.shape),
+                max_concurrent=max_concurrent,
             ):
                 yield from translations

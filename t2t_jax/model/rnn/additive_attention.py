@@ -1,4 +1,4 @@
-"""Additive attention of the recurrent baseline: owns v, W and U.
+"""Additive attention of the recurrent baseline.
 
 Besides the letters of `t2t_jax.types`, `Dh` is d_hidden; `Dk` is d_attention here.
 """
@@ -18,7 +18,7 @@ from t2t_jax.types import Array
 
 
 class AttendedMemory(NamedTuple):
-    """The memory as the decoder reads it: projected once for each sentence.
+    """The memory, projected once for each sentence.
 
     Attributes:
       keys: [B, S, Dk] in the compute dtype.
@@ -32,28 +32,22 @@ class AttendedMemory(NamedTuple):
 
 
 class AdditiveAttention(nn.Module):
-    """Looks at the memory with softmax(v^T tanh(W q + U k)); owns v, W and U."""
+    """Attends to the memory with softmax(v^T tanh(W q + U k))."""
 
     config: RNNConfig
 
     def setup(self) -> None:
-        """Declares two projections and the vector that scores."""
+        """Declares W (`query`), U (`key`) and v (`score`)."""
         d_hidden, d_attention = self.config.d_hidden, self.config.d_attention
         self.query = Projection((d_hidden, d_attention), 1, "...h,hk->...k")
         self.key = Projection((d_hidden, d_attention), 1, "...h,hk->...k")
         normal = nn.initializers.normal(d_attention**-0.5)
         self.score = self.param("score", normal, (d_attention,), jnp.float32)
 
-    def read(self, memory_BxSxDh: jax.Array, segments_BxS: Array) -> AttendedMemory:
-        """Projects what is to be looked at, once for all that look.
-
-        Args:
-          memory_BxSxDh: [B, S, Dh] from the encoder.
-          segments_BxS: [B, S] the source's segment numbers.
-
-        Returns:
-          What `__call__` looks at.
-        """
+    def project_memory(
+        self, memory_BxSxDh: jax.Array, segments_BxS: Array
+    ) -> AttendedMemory:
+        """Projects the memory [B, S, Dh] to keys, once for all queries."""
         return AttendedMemory(
             self.key(memory_BxSxDh), memory_BxSxDh, jnp.asarray(segments_BxS)
         )
@@ -61,20 +55,20 @@ class AdditiveAttention(nn.Module):
     def __call__(
         self, output_BxWxDh: jax.Array, memory: AttendedMemory, mask_BxWxS: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Looks from the state of every beam at its sentence's memory.
+        """Attends from the state of every beam to its sentence's memory.
 
         Args:
-          output_BxWxDh: [B, W, Dh] who looks.
-          memory: from `read`.
-          mask_BxWxS: [B, W, S] True = may look; the W axis may be 1.
+          output_BxWxDh: [B, W, Dh] queries.
+          memory: from `project_memory`.
+          mask_BxWxS: [B, W, S] True = attends; the W axis may be 1.
 
         Returns:
           context: [B, W, Dh] in the compute dtype.
           weights: [B, W, S] float32.
         """
-        # tanh(W q + U k) is W x S x Dk numbers a step. To compute them again backwards
-        # is cheaper than to keep them: 325 against 456 ms for a training step of 64
-        # rows of 64 at Dk = 128 on two CPU cores.
+        # tanh(W q + U k) is W x S x Dk numbers a step. Recomputing them in the backward
+        # pass is cheaper than storing them: 325 against 456 ms for a training step of
+        # 64 rows of 64 at Dk = 128 on two CPU cores.
         compute = jax.checkpoint(additive_attention_weights, prevent_cse=False)
         weights_BxWxS = compute(
             self.query(output_BxWxDh.astype(memory.keys.dtype)),

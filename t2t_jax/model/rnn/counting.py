@@ -1,4 +1,4 @@
-"""Counts the recurrent baseline's parameters and operations by formula."""
+"""Counts the recurrent baseline's parameters and FLOPs by formula."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RNNFlopCount(NamedTuple):
     Attributes:
       lstms: input and state into the four gates, in both stacks.
       attention: W q, U k, the product with v, and the weighted sum of the memory.
-      readout: state, context and word, into what the logits are made of.
+      readout: the projection of state, context and word to the input of the logits.
       logits: the pre-softmax linear transformation.
     """
 
@@ -30,10 +30,9 @@ class RNNFlopCount(NamedTuple):
 
 
 def count_rnn_parameters(config: RNNConfig) -> ParameterCount:
-    """Counts the parameters of a model, each matrix once however often it is used.
+    """Counts the parameters of a model; shared matrices count once.
 
-    Returns:
-      The numbers, by part; the attention is the decoder's.
+    The attention counts as the decoder's.
 
     Example:
       >>> count_rnn_parameters(RNNConfig())
@@ -58,17 +57,17 @@ def count_rnn_parameters(config: RNNConfig) -> ParameterCount:
 def rnn_training_flops(
     config: RNNConfig, *, source_length: float, target_length: float
 ) -> RNNFlopCount:
-    """Counts the operations of training on one sentence pair, forward and backward.
+    """Counts the FLOPs of training on one sentence pair, forward and backward.
 
-    As `training_flops`, it counts matrix products only, and the backward pass as two
-    forward passes. The additions and the tanh inside the attention are no products,
-    though there are as many of them as multiplications with v.
+    Like `training_flops`, it counts matrix products only, and the backward pass as two
+    forward passes. The additions and the tanh of the attention are not counted,
+    though they are as many as the multiplications with v.
 
     Args:
       source_length: subwords of the source, or their average.
 
     Returns:
-      The numbers, by part. Divided by the length, they are those of a pair of tokens.
+      The numbers, by part; divided by the length, those of a pair of tokens.
 
     Paper:
       Table 1: O(n d^2) operations a layer, n of them one after the other.

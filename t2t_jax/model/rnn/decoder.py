@@ -1,4 +1,4 @@
-"""The recurrent decoder: an LSTM that looks at the source before each word it reads."""
+"""The recurrent decoder: an LSTM with additive attention."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
 States: TypeAlias = tuple[State, ...]
-"""The state of each layer of the decoder: what it remembers of one sentence or beam."""
+"""The state of each layer of the decoder."""
 
 
 class AttentionOutput(NamedTuple):
-    """What the attentive layer passes on, for every position or beam.
+    """The output of the attentive layer, for every position or beam.
 
     Attributes:
       output: [..., Dh] of the LSTM.
-      context: [..., Dh] what it looked at.
-      weights: [..., S] float32, how much it looked where.
+      context: [..., Dh] the attention's output.
+      weights: [..., S] float32, attention weights.
     """
 
     output: jax.Array
@@ -36,11 +36,11 @@ class AttentionOutput(NamedTuple):
 
 
 class AttentiveLSTM(nn.Module):
-    """Is the decoder's first layer: it looks at the source, then reads one more word.
+    """The decoder's first layer: attends to the source, then reads one word.
 
-    The query is the state before the word is read, as in the first translation with
-    attention. Only this layer has to wait for it: all above it, the readout and the
-    logits see every position at once.
+    The query is the state before the word is read, as in the first translation models
+    with attention. Only this layer is sequential in the attention: the layers above,
+    the readout and the logits process all positions at once.
     """
 
     config: RNNConfig
@@ -53,11 +53,11 @@ class AttentiveLSTM(nn.Module):
     def __call__(
         self, words_BxTxD: jax.Array, memory: AttendedMemory, segments_BxT: Array
     ) -> AttentionOutput:
-        """Reads rows of segments.
+        """Processes rows of segments.
 
         Args:
           words_BxTxD: [B, T, D] embedded target tokens, shifted right.
-          memory: from `attention.read`.
+          memory: from `attention.project_memory`.
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
 
         Returns:
@@ -68,13 +68,13 @@ class AttentiveLSTM(nn.Module):
             layer: AttentiveLSTM, state: State, now: tuple[jax.Array, jax.Array]
         ) -> tuple[State, AttentionOutput]:
             word_BxD, mask_BxS = now
-            state, look = layer.step(
+            state, attended = layer.step(
                 state, word_BxD[:, None], memory=memory, mask_BxWxS=mask_BxS[:, None]
             )
-            return state, AttentionOutput(*(x_Bx1[:, 0] for x_Bx1 in look))
+            return state, AttentionOutput(*(x_Bx1[:, 0] for x_Bx1 in attended))
 
         mask_BxTxS = segment_mask(segments_BxT, memory.segments)
-        look: AttentionOutput = scan_rows(
+        attended: AttentionOutput = scan_rows(
             self,
             read,
             (words_BxTxD, mask_BxTxS),
@@ -82,7 +82,7 @@ class AttentiveLSTM(nn.Module):
             state=empty_state((words_BxTxD.shape[0], 1, self.config.d_hidden)),
             segments_BxL=segments_BxT,
         )
-        return look
+        return attended
 
     def step(
         self,
@@ -92,7 +92,7 @@ class AttentiveLSTM(nn.Module):
         memory: AttendedMemory,
         mask_BxWxS: jax.Array,
     ) -> tuple[State, AttentionOutput]:
-        """Reads one word of every beam: the next state, and arrays [B, W, ...]."""
+        """Processes one word of every beam: the next state, and arrays [B, W, ...]."""
         context_BxWxDh, weights_BxWxS = self.attention(state[1], memory, mask_BxWxS)
         inputs = jnp.concatenate([words_BxWxD, context_BxWxDh], axis=-1)
         state, output_BxWxDh = self.lstm.step(state, inputs)
@@ -100,7 +100,7 @@ class AttentiveLSTM(nn.Module):
 
 
 class RNNDecoder(nn.Module):
-    """Predicts each word from the words before it and the memory."""
+    """Computes the input of the logits from the previous words and the memory."""
 
     config: RNNConfig
 
@@ -121,8 +121,10 @@ class RNNDecoder(nn.Module):
     def project_memory(
         self, memory_BxSxDh: jax.Array, segments_BxS: Array
     ) -> AttendedMemory:
-        """Projects the memory once for all steps; see `AdditiveAttention.read`."""
-        return self.attentive_layer.attention.read(memory_BxSxDh, segments_BxS)
+        """Projects the memory once for all steps."""
+        return self.attentive_layer.attention.project_memory(
+            memory_BxSxDh, segments_BxS
+        )
 
     def __call__(
         self,
@@ -134,49 +136,50 @@ class RNNDecoder(nn.Module):
     ) -> jax.Array:
         """Decodes all positions.
 
+        Sows the attention weights [B, T, S] into "intermediates" if it is mutable.
+
         Args:
           words_BxTxD: [B, T, D] embedded target tokens, shifted right.
-          memory: from `read`.
+          memory: from `project_memory`.
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
           rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
-          [B, T, D] what the logits are made of. Whoever makes the collection
-          "intermediates" mutable finds the attention weights [B, T, S] there.
+          [B, T, D] the input of the logits.
         """
         words_BxTxD = self.word_dropout(words_BxTxD, rows_B)
-        look = self.attentive_layer(words_BxTxD, memory, segments_BxT)
-        self.sow("intermediates", "weights", look.weights)
-        output_BxTxDh = look.output
+        attended = self.attentive_layer(words_BxTxD, memory, segments_BxT)
+        self.sow("intermediates", "weights", attended.weights)
+        output_BxTxDh = attended.output
         for dropout, layer in zip(self.dropout, self.layer, strict=True):
             output_BxTxDh = layer(dropout(output_BxTxDh, rows_B), segments_BxT)
-        y_BxTxD = self._read_out(output_BxTxDh, look.context, words_BxTxD)
+        y_BxTxD = self._read_out(output_BxTxDh, attended.context, words_BxTxD)
         return self.readout_dropout(y_BxTxD, rows_B)
 
     def step(
         self, words_BxWxD: jax.Array, memory: AttendedMemory, states: States
     ) -> tuple[jax.Array, States]:
-        """Decodes one word of every beam; a row of the memory is one sentence here.
+        """Decodes one word of every beam, with one sentence per row of the memory.
 
         Args:
           words_BxWxD: [B, W, D] the embedded words.
-          memory: from `read`.
-          states: [B, W, Dh] after the words before.
+          memory: from `project_memory`.
+          states: [B, W, Dh] before these words.
 
         Returns:
-          y: [B, W, D] what the logits are made of.
+          y: [B, W, D] the input of the logits.
           states: after these words.
         """
         mask_Bx1xS = (memory.segments > 0)[:, None]
-        first, look = self.attentive_layer.step(
+        first, attended = self.attentive_layer.step(
             states[0], words_BxWxD, memory=memory, mask_BxWxS=mask_Bx1xS
         )
         following = [first]
-        output_BxWxDh = look.output
+        output_BxWxDh = attended.output
         for layer, state in zip(self.layer, states[1:], strict=True):
             state, output_BxWxDh = layer.step(state, output_BxWxDh)
             following.append(state)
-        y_BxWxD = self._read_out(output_BxWxDh, look.context, words_BxWxD)
+        y_BxWxD = self._read_out(output_BxWxDh, attended.context, words_BxWxD)
         return y_BxWxD, tuple(following)
 
     def _read_out(

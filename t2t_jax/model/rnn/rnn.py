@@ -1,4 +1,4 @@
-"""The recurrent baseline: what the paper measures the Transformer against."""
+"""The recurrent baseline, with which the paper compares the Transformer."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from t2t_jax.types import Array
 
 
 class RNN(nn.Module):
-    """Predicts each word of a sentence's translation from the words before it.
+    """A recurrent encoder-decoder: scores each target word given those before it.
 
-    A bidirectional LSTM reads the source; an LSTM says the target, and looks at the
-    source by additive attention. It takes the arguments of `Transformer` and means the
-    same by them; positions it takes and leaves unused, for its order is that of
-    reading.
+    A bidirectional LSTM encodes the source; an LSTM with additive attention decodes. It
+    takes the same arguments as `Transformer`; positions are ignored, since the order is
+    that of reading.
 
     Attributes:
-      config: of the model.
       head: as in `Transformer`.
 
     Paper:
@@ -37,7 +35,7 @@ class RNN(nn.Module):
     Departs:
       The paper prints results of others' recurrent models and describes none; this one
       follows its reference [2] with the paper's embeddings, dropout and loss. The
-      decoder starts from zeros, not from what the encoder read last.
+      decoder starts from zeros, not from the encoder's last state.
 
     Example:
       >>> config = RNNConfig(
@@ -54,16 +52,16 @@ class RNN(nn.Module):
     head: Head = Embedding.logits
 
     def __post_init__(self) -> None:
-        """Checks the configuration.
+        """Checks the type of the configuration.
 
         Raises:
-          TypeError: it is none.
+          TypeError: it is not an `RNNConfig`.
         """
         require_config(self.config, RNNConfig, caller="RNN")
         super().__post_init__()
 
     def setup(self) -> None:
-        """Declares encoder, decoder and the vocabulary's matrices."""
+        """Declares encoder, decoder and the vocabulary matrices."""
         declare_matrices(self, self.config)
         self.encoder = RNNEncoder(self.config)
         self.decoder = RNNDecoder(self.config)
@@ -80,24 +78,25 @@ class RNN(nn.Module):
         rows: Array | None = None,
         deterministic: bool = True,
     ) -> jax.Array:
-        """Scores every word at every position of the target, given those before it.
+        """Computes the logits of every target position, given the tokens before it.
 
         Args:
-          source: [B, S] tokens of the source.
-          target_inputs: [B, T] tokens of the target, shifted right: bos first.
-          source_segments: [B, S] segment numbers from 1, 0 is padding; None: 1 where
-            there is a token. The tokens of a segment are neighbours.
+          source: [B, S] source tokens.
+          target_inputs: [B, T] target tokens, shifted right: bos first.
+          source_segments: [B, S] segment numbers from 1, 0 is padding; None: 1 for
+            tokens. The tokens of a segment are adjacent.
           target_segments: [B, T] likewise; a pair shares its number.
           source_positions: [B, S] unused.
           target_positions: [B, T] unused.
           rows: [B] global row numbers for dropout; None: 0 to B - 1.
-          deterministic: False drops out, with the "dropout" key of `apply(…, rngs=…)`.
+          deterministic: False applies dropout, with the "dropout" key of
+            `apply(…, rngs=…)`.
 
         Returns:
           logits: [B, T, V] float32.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(
             source_positions=(source_positions, "BxS"),
@@ -130,18 +129,13 @@ class RNN(nn.Module):
         rows: Array | None = None,
         deterministic: bool = True,
     ) -> jax.Array:
-        """Reads the source in both directions.
-
-        Args:
-          source: [B, S] as in `__call__`, like all that follows.
-          source_segments: [B, S]
-          rows: [B]
+        """Encodes the source; the arguments are those of `__call__`.
 
         Returns:
           memory: [B, S, Dh] in the compute dtype.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(
             source=(source, "BxS"),
@@ -166,20 +160,19 @@ class RNN(nn.Module):
         rows: Array | None = None,
         deterministic: bool = True,
     ) -> jax.Array:
-        """Scores the target given the memory.
+        """Computes the logits of the target given the memory.
+
+        The other arguments are those of `__call__`.
 
         Args:
-          target_inputs: [B, T] as in `__call__`.
           memory: [B, S, Dh] from `encode`.
-          source_segments: [B, S] those of the source that `encode` read.
-          target_segments: [B, T] as in `__call__`, like all that follows.
-          rows: [B]
+          source_segments: [B, S] as for `encode`.
 
         Returns:
           logits: [B, T, V] float32.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(
             target_inputs=(target_inputs, "BxT"),
@@ -200,7 +193,7 @@ class RNN(nn.Module):
         return logits
 
     def init_states(self, batch: int, *, num_beams: int = 1) -> States:
-        """Starts decoding: zeros [B, W, Dh] for every layer."""
+        """Returns the initial states: zeros [B, W, Dh] for every layer."""
         config = self.config
         shape = (batch, num_beams, config.d_hidden)
         return tuple(empty_state(shape) for _ in range(config.num_layers))
@@ -208,19 +201,19 @@ class RNN(nn.Module):
     def step(
         self, tokens: Array, memory: AttendedMemory, states: States
     ) -> tuple[jax.Array, States]:
-        """Reads one token of every beam and scores the next: `decode`, in parts.
+        """Decodes one token of every beam, an incremental `decode`.
 
         Args:
           tokens: [B, W] the tokens; bos first.
-          memory: from `decoder.read`; a row holds one sentence here.
-          states: from `init_states`, or from the step before.
+          memory: from `decoder.project_memory`, one sentence per row.
+          states: from `init_states`, or from the previous step.
 
         Returns:
           logits: [B, W, V] float32.
           states: after these tokens.
 
         Raises:
-          ValueError: the axes do not agree.
+          ValueError: the shapes do not agree.
         """
         check_axes(states=(states[0][0], "BxWxDh"), tokens=(tokens, "BxW"))
         y_BxWxD, states = self.decoder.step(

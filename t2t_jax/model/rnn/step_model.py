@@ -1,4 +1,4 @@
-"""The recurrent baseline as decoding sees it: a `t2t_jax.types.StepModel`."""
+"""The recurrent baseline as a `t2t_jax.types.StepModel`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from t2t_jax.types import Array, Params, PyTree
 )
 @dataclasses.dataclass(frozen=True)
 class RNNStepModel:
-    """Binds a recurrent model to its parameters.
+    """Binds a recurrent model to its parameters, for decoding.
 
-    As `TransformerStepModel`, it is a pytree whose leaves are the parameters. What it
-    remembers of a target does not grow with its length.
+    Like `TransformerStepModel`, it is a pytree whose leaves are the parameters. Its
+    cache does not grow with the target.
 
     Attributes:
-      model: the module; static under `jit`.
-      params: its parameters.
+      model: static under `jit`.
     """
 
     model: RNN
@@ -37,32 +36,24 @@ class RNNStepModel:
 
     @property
     def source_size(self) -> int:
-        """The number of tokens that a source may hold."""
+        """The size of the source vocabulary."""
         config = self.model.config
         return config.source_vocab_size or config.vocab_size
 
     def encode(self, source_BxS: Array) -> AttendedMemory:
-        """Reads source tokens once, in both directions, up to the attention's keys.
+        """Encodes the source and projects the memory.
 
         Args:
           source_BxS: [B, S] tokens; pad = 0. One sentence a row.
 
         Returns:
-          Arrays that start with axis B, none repeated for beams.
+          Arrays that start with axis B, not repeated for beams.
         """
-        memory: AttendedMemory = self._apply(_read, source_BxS)
+        memory: AttendedMemory = self._apply(_encode_and_project, source_BxS)
         return memory
 
     def init_cache(self, memory: AttendedMemory, num_beams: int, length: int) -> States:
-        """Starts every beam.
-
-        Args:
-          memory: from `encode`.
-          length: number of target positions; states are alike for all.
-
-        Returns:
-          For each layer, two arrays of zeros [B, W, Dh].
-        """
+        """Returns zeros [B, W, Dh], two for each layer; `length` is unused."""
         batch = memory.segments.shape[0]
         return self.model.init_states(batch, num_beams=num_beams)
 
@@ -73,13 +64,13 @@ class RNNStepModel:
         cache: States,
         position: Array,
     ) -> tuple[jax.Array, States]:
-        """Reads one token of every beam.
+        """Decodes one token of every beam.
 
         Args:
           tokens_BxW: [B, W] tokens; bos first.
           memory: from `encode`.
-          cache: the state of every beam.
-          position: unused: the state knows how much it has read.
+          cache: the states of every beam.
+          position: unused.
 
         Returns:
           logits: [B, W, V] float32, of the next token.
@@ -89,14 +80,10 @@ class RNNStepModel:
         return logits_BxWxV, states
 
     def reorder(self, cache: States, parents_BxW: Array) -> States:
-        """Gives beam w of sentence b the state of beam `parents_BxW[b, w]`.
+        """Gathers the states of the beams `parents_BxW` of each sentence.
 
         Args:
-          cache: the state of every beam.
           parents_BxW: [B, W] beam numbers; W may differ from the cache's.
-
-        Returns:
-          The states of the new beams.
         """
         index_BxWx1 = jnp.asarray(parents_BxW)[:, :, None]
         reordered: States = jax.tree.map(
@@ -105,20 +92,15 @@ class RNNStepModel:
         return reordered
 
     def grow(self, cache: States, length: int) -> States:
-        """Returns the states as they are: they have room for any length.
-
-        Args:
-          cache: the state of every beam.
-          length: number of positions in all.
-        """
+        """Returns the cache unchanged: its size does not depend on `length`."""
         return cache
 
     def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
         return self.model.apply({"params": self.params}, *args, method=method)
 
 
-def _read(model: RNN, source_BxS: Array) -> AttendedMemory:
-    """Encodes, and projects the memory for the decoder, in one pass."""
+def _encode_and_project(model: RNN, source_BxS: Array) -> AttendedMemory:
+    """Encodes the source and projects the memory, in one pass."""
     segments_BxS = segments_of(source_BxS)
     memory_BxSxDh = model.encode(source_BxS, source_segments=segments_BxS)
     return model.decoder.project_memory(memory_BxSxDh, segments_BxS)

@@ -1,4 +1,4 @@
-"""What may interrupt a run: signals, and a standstill."""
+"""Stop requests by signals, and the end of a run that is stuck."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 from typing import NoReturn
 
-from t2t_jax.distributed.preemption import PreemptionSync, preemption_notice
+from t2t_jax.distributed.preemption import PreemptionSync, preemption_sync
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.distributed.signal_watcher import STOP_SIGNALS, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError
 
-_STUCK = 70
+_STUCK_EXIT_CODE = 70
 
 
 class StopRequest:
-    """Turns the first signal into a wish to stop; a second one leaves at once.
+    """Turns the first signal into a stop request; a second one exits at once.
 
     A context manager for the main thread. While it is open, SIGINT (Ctrl-C), SIGTERM
     and SIGUSR1 set `requested`, and the training loop saves and ends at its next step.
 
     Attributes:
-      requested: name of the signal that came, or "".
+      requested: name of the signal, or "".
     """
 
     def __init__(self) -> None:
         self.requested = ""
-        self._seen = 0
+        self._num_signals = 0
         self._open = ExitStack()
 
     def __enter__(self) -> StopRequest:
         self._open.enter_context(_handling(self._handle))
-        # Leaving at once must not wait until a compiler has done its work.
-        self._open.enter_context(watch_signals(self._see))
+        # A second signal must end the process even during a compilation.
+        self._open.enter_context(watch_signals(self._on_wakeup))
         return self
 
     def __exit__(
@@ -49,19 +49,19 @@ class StopRequest:
         self._open.close()
 
     def should_stop(self, step: int) -> bool:
-        """Tells, once a step, whether to stop after this one."""
+        """Returns whether to stop after this step; call it once a step."""
         return bool(self.requested)
 
     def stop_requested(self) -> bool:
-        """Tells whether what takes long should be given up, to stop soon."""
+        """Returns whether to cancel long operations, to stop soon."""
         return bool(self.requested)
 
-    def _see(self, name: str) -> None:
-        self._seen += 1
-        if self._seen > 1:  # The handler may have to wait for foreign code.
+    def _on_wakeup(self, name: str) -> None:
+        self._num_signals += 1
+        if self._num_signals > 1:  # Python's handler may be blocked by foreign code.
             os._exit(StoppedError.exit_code)
         write_stderr(
-            f"\n{name}: saving a checkpoint, then stopping (again to leave at once)"
+            f"\n{name}: saving a checkpoint, then stopping (again to exit at once)"
         )
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -71,12 +71,12 @@ class StopRequest:
 
 
 class InterruptRequest(StopRequest):
-    """Turns the first Ctrl-C into a request to stop, where Python code has called.
+    """Turns the first Ctrl-C into a stop request, for training called from Python.
 
     A context manager for any thread. In the main thread Ctrl-C (SIGINT) sets
-    `requested`, and a second one raises KeyboardInterrupt at once; the handler that was
-    there is put back. In other threads, where Python lets nobody set a handler, and
-    where SIGINT is ignored, it does nothing. No other signal is touched.
+    `requested`, and a second one raises KeyboardInterrupt at once; the previous handler
+    is restored on exit. In other threads, where Python cannot set handlers, and
+    where SIGINT is ignored, it does nothing. Other signals are not handled.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -98,64 +98,65 @@ class InterruptRequest(StopRequest):
 
 
 class SharedStopRequest(StopRequest):
-    """Stops several processes after the same step, whichever of them got the signal.
+    """Stops several processes after the same step, whichever received the signal.
 
-    Each of them enters this together with its training loop.
+    Every process enters it together with its training loop.
     """
 
     _notice: PreemptionSync
 
     def __enter__(self) -> SharedStopRequest:
-        self._notice = self._open.enter_context(preemption_notice())
+        self._notice = self._open.enter_context(preemption_sync())
         super().__enter__()
         return self
 
     def should_stop(self, step: int) -> bool:
-        """Tells whether all processes stop after this step; each asks at every one."""
+        """Returns whether all processes stop after this step; call it on all."""
         return self._notice.should_stop(step)
 
     def stop_requested(self) -> bool:
-        """Tells whether any process has been asked to stop, as far as is known here."""
+        """Returns whether a process was asked to stop, as far as known here."""
         return bool(self.requested) or current_processes().stop_was_broadcast
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         super()._handle(number, frame)
         current_processes().broadcast_stop()
-        self._notice.give()
+        self._notice.request_stop()
 
 
 @contextmanager
 def exit_on_signals(
     clear_up: Callable[[], None] = lambda: None,
     *,
-    advice: str = "Give the same command again.",
+    advice: str = "Rerun the same command.",
 ) -> Iterator[None]:
-    """Ends the process on a signal, whatever it does, since nothing would be lost.
+    """Ends the process on a signal, before there is anything to save.
 
-    For the main thread, before the first step: compiling a large model takes minutes,
-    in which no handler of Python's own runs.
+    For the main thread, before the first step: Python's handlers do not run during
+    the minutes in which a large model compiles.
 
     Args:
-      clear_up: called before, in another thread.
+      clear_up: called before the exit, in another thread.
+      advice: last sentence of the message.
     """
 
-    def leave(name: str) -> None:
+    def exit_now(name: str) -> None:
         text = f"Stopped by {name}. {advice}"
         write_stderr(f"{current_processes().log_prefix}error: {text}")
         clear_up()
         current_processes().abort_all(StoppedError.exit_code, text)
 
-    # In this order there is no moment at which a signal reaches nobody.
-    with watch_signals(leave), _handling(lambda number, frame: None):
+    # In this order a signal is handled at any moment.
+    with watch_signals(exit_now), _handling(lambda number, frame: None):
         yield
 
 
 @contextmanager
 def raise_on_signals() -> Iterator[None]:
-    """Turns signals into a KeyboardInterrupt that bears their name.
+    """Raises KeyboardInterrupt, with the signal's name, on a signal.
 
-    For a main thread that does nothing but wait: foreign code would let no exception
-    through. Inside `exit_on_signals` nothing ends at once while this is open.
+    For a main thread that only waits: exceptions do not pass through foreign code.
+    It overrides `exit_on_signals` while it is open.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -166,23 +167,23 @@ def raise_on_signals() -> Iterator[None]:
 
 
 def abort_stuck_run(what: str) -> NoReturn:
-    """Shows what every thread of this process is doing, and ends the run with 70.
+    """Prints the stacks of all threads, and ends the run with exit code 70.
 
     Args:
-      what: the run was doing, and for how long.
+      what: the activity, and for how long.
     """
     text = (
         f"This run is stuck: {what}. Raise config.training.step_timeout or "
-        "config.training.pause_timeout if that is not too long."
+        "config.training.pause_timeout if it only needs more time."
     )
     write_stderr(f"{current_processes().log_prefix}FATAL {text}")
     faulthandler.dump_traceback(all_threads=True)
-    current_processes().abort_all(_STUCK, text, stuck=True)
+    current_processes().abort_all(_STUCK_EXIT_CODE, text, stuck=True)
 
 
 @contextmanager
 def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Gives the signals that stop a run to a handler, and back afterwards."""
+    """Sets a handler for the stop signals, and restores the previous ones."""
     before = {number: signal.signal(number, handler) for number in STOP_SIGNALS}
     try:
         yield

@@ -1,4 +1,4 @@
-"""What each operation of a compiled training step is for, read from its program."""
+"""Categorizes the operations of a compiled training step from its HLO text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class OpCategory(NamedTuple):
-    """What an operation of a compiled program is for.
+    """The category of an operation of a compiled program.
 
     Attributes:
       kind: of the computation: matrix products, elementwise, …
@@ -20,7 +20,7 @@ class OpCategory(NamedTuple):
 
 
 class _Instruction(NamedTuple):
-    """A line of a program: name and opcode, computations called, and name in JAX."""
+    """An instruction: name, opcode, called computations, and name in JAX."""
 
     name: str
     opcode: str
@@ -38,7 +38,7 @@ _SCOPE = re.compile(r'op_name="([^"]*)"')
 _PRODUCTS = re.compile(r'custom_call_target="[^"]*(?:gemm|matmul|fmha|dot|conv)')
 _CALLERS = ("fusion", "call", "async-start")
 
-# The first that an operation has an opcode of says what kind it is.
+# The first entry that matches one of an operation's opcodes is its kind.
 _KINDS = (
     (
         "exchange between devices",
@@ -48,15 +48,15 @@ _KINDS = (
     ("gathers and scatters", "gather|scatter|sort"),
     ("reductions", "reduce$|reduce-window"),
 )
-# What has none of those and nothing else than these only moves numbers.
+# Operations of only these opcodes are copies.
 _MOVES = frozenset(
     "bitcast broadcast call concatenate constant copy copy-done copy-start "
     "dynamic-slice dynamic-update-slice fusion get-tuple-element iota pad parameter "
     "reshape reverse slice transpose tuple".split()
 )
 
-# The first that is found in an operation's name in JAX says what part it is of, forward
-# and backward. A sub-layer is called by the "Add & Norm" around it, so stands inside.
+# The first entry found in an operation's name in JAX is its part, forward and backward.
+# A sub-layer is called by the "Add & Norm" around it, so its name is inside.
 _PARTS = (
     ("attention", r"attention[./]"),
     ("feed-forward", r"feed_forward[./]"),
@@ -70,36 +70,35 @@ _PARTS = (
 )
 
 
-def roles_of_all(programs: Iterable[str]) -> dict[str, OpCategory]:
-    """Finds the role of each operation of several programs.
+def categorize_all(programs: Iterable[str]) -> dict[str, OpCategory]:
+    """Categorizes the operations of several programs.
 
     Args:
-      programs: each as in `categorize_ops`; the step has one for each shape of batches,
-      and all
-        bear the same name.
+      programs: HLO texts as in `categorize_ops`, one for each batch shape, all with the
+        same module name.
 
     Returns:
-      The roles by `module/operation`, without those on which such programs differ.
+      The categories by `module/operation`, without those that differ between programs.
     """
     found: dict[str, OpCategory] = {}
     differing = set()
     for program in programs:
         module = _MODULE.match(program)
-        for name, role in categorize_ops(program).items():
+        for name, category in categorize_ops(program).items():
             key = f"{module[1]}/{name}" if module else name
-            if found.setdefault(key, role) != role:
+            if found.setdefault(key, category) != category:
                 differing.add(key)
-    return {key: role for key, role in found.items() if key not in differing}
+    return {key: category for key, category in found.items() if key not in differing}
 
 
 def categorize_ops(program: str) -> dict[str, OpCategory]:
-    """Finds the role of each operation of a program.
+    """Categorizes the operations of a program.
 
     Args:
-      program: `compiled.as_text()`, XLA's own.
+      program: the HLO text, `compiled.as_text()`.
 
     Returns:
-      The roles by the operations' names, which are the program's own.
+      The categories by operation name.
 
     Example:
       >>> categorize_ops('''
@@ -107,7 +106,7 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
       ...   ROOT %y = f32[2,2] dot(%x, %x), metadata={op_name="jit(a)/feed_forward/b"}
       ... }
       ... ''')
-      {'y': Role(kind='matrix products', part='feed-forward')}
+      {'y': OpCategory(kind='matrix products', part='feed-forward')}
     """
     computations = dict(_computations(program))
     return {
@@ -120,13 +119,13 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
 
 
 def _computations(program: str) -> Iterator[tuple[str, list[_Instruction]]]:
-    """Cuts a program into its computations: (name, instructions)."""
+    """Parses a program into its computations: (name, instructions)."""
     name = ""
     found: list[_Instruction] = []
     for line in program.splitlines():
         if begin := _COMPUTATION.match(line):
             name, found = begin[1], []
-        elif line.startswith("}"):  # Another thread's has its name behind it.
+        elif line.startswith("}"):  # That of another thread has its name after it.
             yield name, found
         elif read := _INSTRUCTION.match(line):
             scope = _SCOPE.search(line)
@@ -140,7 +139,7 @@ def _computations(program: str) -> Iterator[tuple[str, list[_Instruction]]]:
 def _opcodes(
     line: _Instruction, computations: Mapping[str, list[_Instruction]]
 ) -> set[str]:
-    """Collects what an instruction does, and what is fused into it."""
+    """Returns the opcodes of an instruction and of what is fused into it."""
     inside = (
         _opcodes(x, computations) for c in line.called for x in computations.get(c, ())
     )
@@ -148,7 +147,7 @@ def _opcodes(
 
 
 def _scope(line: _Instruction, computations: Mapping[str, list[_Instruction]]) -> str:
-    """Returns an instruction's name in JAX, or that of the last one inside of it."""
+    """Returns an instruction's name in JAX, or that of the last one inside it."""
     if line.scope.startswith("jit("):
         return line.scope
     inside = (

@@ -1,4 +1,4 @@
-"""Reads of a trace what took the devices' time."""
+"""Summarizes the device time of a trace by category."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _END = "end: "
 
 
 class Operation(NamedTuple):
-    """Something that a device has done.
+    """An executed operation.
 
     Attributes:
-      name: `module/operation`; another program may have an operation of that name.
+      name: `module/operation`; operations of other programs may have the same name.
       begin: in nanoseconds, on the clock of the trace.
-      end: likewise.
+      end: in nanoseconds.
     """
 
     name: str
@@ -30,13 +30,13 @@ class Operation(NamedTuple):
 
 
 def operations(plane: Any) -> Iterator[Operation]:
-    """Yields what a trace says of the compiled operations of a device.
+    """Yields the executed operations of a device.
 
     Args:
       plane: the device's, of a `jax.profiler.ProfileData`.
     """
-    # A CPU hands its larger products over to other threads, and goes on. Their end is
-    # an event of its own, which has the number of what it ends.
+    # A CPU runs larger products in other threads. Their end is a separate event, with
+    # the id of the operation.
     ends = {
         (event.name.removeprefix(_END), dict(event.stats).get("_c")): event.start_ns
         for event in _events(plane)
@@ -57,67 +57,66 @@ def _events(plane: Any) -> Iterator[Any]:
 
 
 def self_times(done: Iterable[Operation]) -> Counter[str]:
-    """Adds up nanoseconds by operation, each moment being of the one that began last.
+    """Sums nanoseconds by operation, each moment attributed to the latest one begun.
 
-    So what a loop does counts, and not the loop; and the sum is the time in which
-    anything was done.
+    So the body of a loop counts, and not the loop; the sum is the busy time.
 
     Example:
       >>> self_times([Operation("loop", 0, 10), Operation("dot", 2, 5)])
       Counter({'loop': 7, 'dot': 3})
     """
     times: Counter[str] = Counter()
-    under_way: list[Operation] = []
+    running: list[Operation] = []
     order = sorted(done, key=lambda one: (one.begin, -one.end))
     last = max((one.end for one in order), default=0)
     limits = [one.begin for one in order[1:]] + [last]
     for begun, limit in zip(order, limits, strict=False):
-        under_way.append(begun)
+        running.append(begun)
         now = begun.begin
-        while under_way and now < limit:
-            latest = under_way[-1]
+        while running and now < limit:
+            latest = running[-1]
             until = min(latest.end, limit)
             times[latest.name] += max(0, until - now)
             now = max(now, until)
             if latest.end <= limit:
-                under_way.pop()
+                running.pop()
     return times
 
 
 def percentages(nanoseconds: Mapping[str, float]) -> str:
-    """Puts times into words, as shares of their sum; the largest first.
+    """Formats times as shares of their sum, the largest first.
 
     Example:
       >>> percentages({"reductions": 1.0, "matrix products": 3.0})
       'matrix products 75.0 %, reductions 25.0 %'
     """
-    whole = sum(nanoseconds.values())
+    total = sum(nanoseconds.values())
     largest = Counter(nanoseconds).most_common()
-    return ", ".join(f"{name} {100 * time / whole:.1f} %" for name, time in largest)
+    return ", ".join(f"{name} {100 * time / total:.1f} %" for name, time in largest)
 
 
-def summary(file: Path, roles: Mapping[str, OpCategory]) -> str:
-    """Says where the time went; of a trace without operations, that it has none.
+def summary(file: Path, categories: Mapping[str, OpCategory]) -> str:
+    """Describes where the device time went.
 
     Args:
       file: the trace, an `.xplane.pb`.
-      roles: of the operations of the step, by `module/operation`.
+      categories: categories of the step's operations, by `module/operation`.
     """
     kinds: Counter[str] = Counter()
     parts: Counter[str] = Counter()
-    whole = 0.0
+    total = 0.0
     for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
         done = list(operations(plane))
         if done:
-            whole += max(one.end for one in done) - min(one.begin for one in done)
+            total += max(one.end for one in done) - min(one.begin for one in done)
         for name, nanoseconds in self_times(done).items():
-            role = roles.get(name, _UNKNOWN)
-            kinds[role.kind] += nanoseconds
-            parts[role.part] += nanoseconds
-    if not whole:
-        return "The trace does not say which operations the devices made."
+            category = categories.get(name, _UNKNOWN)
+            kinds[category.kind] += nanoseconds
+            parts[category.part] += nanoseconds
+    if not total:
+        return "The trace does not contain the operations of the devices."
     return (
-        f"The devices were busy for {100 * kinds.total() / whole:.1f} % of the time "
+        f"The devices were busy for {100 * kinds.total() / total:.1f} % of the time "
         f"between the first and the last operation: {percentages(kinds)}.\n"
         f"By parts of the step: {percentages(parts)}."
     )

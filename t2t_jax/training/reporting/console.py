@@ -15,18 +15,18 @@ _BAR_SECONDS = 0.2
 
 
 class Console:
-    """Shows progress on stderr: a live bar on a terminal, on a pipe a line at times.
+    """Shows progress on stderr: a live bar on a terminal, else lines at intervals.
 
-    Each line begins with the time (UTC) and how long the command has run.
+    Each line starts with the time (UTC) and the time since the start of the command.
 
     Args:
       total: steps of the complete run.
       every_seconds: between two lines where `stream` is not a terminal.
-      stream: where to write; None means stderr.
+      stream: None for stderr.
       smoothed: whether the loss is label-smoothed; the perplexity never is.
 
     Attributes:
-      every_seconds: how often there is something to show: each second on a terminal.
+      every_seconds: between two updates; 1 on a terminal.
       timestamps: those of the lines.
     """
 
@@ -48,7 +48,7 @@ class Console:
         self._bar: Any = None
 
     def start(self, step: int) -> None:
-        """Begins to show progress, from `step` on."""
+        """Starts showing progress, from `step` on."""
         self._first, self._began = step, time.monotonic()
         if self._stream.isatty():
             self._bar = _bar(self._total, step, self._stream)
@@ -68,9 +68,9 @@ class Console:
         )
 
     def advance(self, text: str) -> None:
-        """Shows how far something between two steps is, at times.
+        """Shows the progress of an activity between two steps.
 
-        On a terminal the bar says it; elsewhere there is a line every 30 seconds, or
+        On a terminal in the bar; elsewhere a line every 30 seconds, or
         every `every_seconds` if that is more.
         """
         now = time.monotonic()
@@ -83,29 +83,29 @@ class Console:
             self.log(text)
 
     def begin(self, text: str) -> None:
-        """Writes that something begins of which `advance` shows how far it is."""
+        """Logs the start of an activity for `advance`."""
         self._advanced = time.monotonic()
         self.log(text)
 
     def log(self, text: str) -> None:
-        """Writes a line of its own, above the bar if there is one."""
+        """Logs a line, above the bar if there is one."""
         blank, text = "\n" * (len(text) - len(text.lstrip("\n"))), text.lstrip("\n")
         date = not self._stream.isatty()
         text = f"{blank}{self.timestamps.prefix(date=date)} {text}"
         if self._bar is not None:
-            # The terminal wraps: a command that rich has cut cannot be copied.
+            # The terminal wraps: a command wrapped by rich cannot be copied.
             self._bar.console.print(
                 text, markup=False, highlight=False, emoji=False, soft_wrap=True
             )
             return
-        # Whoever listened has gone, or the disk is full; metrics.jsonl tells all.
+        # The reader is gone, or the disk is full; metrics.jsonl has it all.
         with suppress(OSError):
             print(text, file=self._stream, flush=True)
 
     def say_evaluation(self, record: Record, samples: str) -> None:
-        """Writes the metrics of an `eval` record, and translations as a sample."""
+        """Logs the metrics of an `eval` record, and sample translations."""
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
-        if self._bar is not None:  # No longer how far the evaluation was.
+        if self._bar is not None:  # replaces the progress of the evaluation
             self._bar.update(self._bar.task_ids[0], text=self._text)
         why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
         self.log(
@@ -116,7 +116,7 @@ class Console:
         )
 
     def close(self) -> None:
-        """Leaves the terminal as it was."""
+        """Stops the progress bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -125,7 +125,7 @@ class Console:
         return clock(pace * (self._total - step))
 
     def _losses(self, record: Record) -> str:
-        """Labels the two figures that only look alike: one is smoothed, one is not."""
+        """Formats loss and perplexity, labelled as smoothed or not."""
         smoothed = " (smoothed)" * self._smoothed
         unsmoothed = " (not smoothed)" * self._smoothed
         return (
@@ -147,14 +147,14 @@ def _bar(total: int, start: int, stream: TextIO) -> Any:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
-    # On a narrow terminal the figures are cut, and never the step or the time left.
-    figures = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    # A narrow terminal truncates the metrics, not the step or the time left.
+    metrics = Column(no_wrap=True, overflow="ellipsis", ratio=1)
     steps = Column(no_wrap=True, min_width=len(f"step {total:,}/{total:,}"))
     bar = Progress(
         TextColumn("step {task.completed:,.0f}/{task.total:,.0f}", table_column=steps),
         BarColumn(bar_width=10),
         TextColumn("{task.percentage:.0f} %", table_column=Column(min_width=5)),
-        TextColumn("{task.fields[text]}", table_column=figures),
+        TextColumn("{task.fields[text]}", table_column=metrics),
         TextColumn("ETA"),
         TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
         console=RichConsole(file=stream),

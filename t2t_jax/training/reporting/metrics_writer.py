@@ -1,4 +1,4 @@
-"""Writes machine-readable metrics: metrics.jsonl, and TensorBoard's event files."""
+"""Writes metrics.jsonl and TensorBoard event files."""
 
 from __future__ import annotations
 
@@ -17,31 +17,28 @@ from t2t_jax.training.reporting.timestamps import Timestamps
 
 
 class RetryingAppendFile:
-    """Appends records in order; what the disk refuses is kept for the next time.
+    """Appends records in order; after a failed write, it is retried with the next one.
 
-    So a file never lacks a record in its middle, and none is torn but the last one.
-
-    Args:
-      path: the file; made if it is not there.
+    So the file never lacks a record in its middle, and only the last may be truncated.
     """
 
     def __init__(self, path: Path):
-        # Unbuffered: Python's buffer would lose its place when a write fails.
+        # Unbuffered: Python's buffer would lose its position when a write fails.
         self._file = path.open("ab", buffering=0)
         self._kept = b""
 
     def append(self, record: bytes) -> None:
-        """Writes a record, at once.
+        """Writes a record, unbuffered.
 
         Raises:
-          OSError: it cannot be written now. It comes before the next one then.
+          OSError: the write failed; the record is written before the next one.
         """
         self._kept += record
         while self._kept:
             self._kept = self._kept[self._file.write(self._kept) :]
 
     def close(self) -> None:
-        """Writes what was kept, and closes the file.
+        """Writes pending records, and closes the file.
 
         Raises:
           OSError: the last records are lost.
@@ -74,41 +71,41 @@ DESCRIPTIONS = {
     "best_bleu": "highest development BLEU of the run",
     "minutes": "of training, without evaluation and checkpoints",
 }
-"""What TensorBoard says of each metric."""
+"""The description of each metric in TensorBoard."""
 
 
 class EventFile:
-    """Metrics over steps, in a new file of a directory.
+    """A new TensorBoard event file in a directory.
 
     Args:
-      step: the step the run stands at; what earlier files say of later ones is
-        forgotten by TensorBoard, as a resumed run will write it again.
+      step: the current step of the run; TensorBoard drops later steps of earlier files,
+        as a resumed run writes them again.
     """
 
     def __init__(self, directory: Path, *, step: int):
         from tensorboardX.proto.event_pb2 import Event, SessionLog
 
         self._described: set[str] = set()
-        place = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
-        self._file = RetryingAppendFile(directory / f"events.out.tfevents.{place}")
+        suffix = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
+        self._file = RetryingAppendFile(directory / f"events.out.tfevents.{suffix}")
         self._append(Event(file_version="brain.Event:2"))
         if step:
             start = SessionLog(status=SessionLog.START)
             self._append(Event(step=step + 1, session_log=start))
 
-    def append(self, step: int, figures: dict[str, float]) -> None:
+    def append(self, step: int, metrics: dict[str, float]) -> None:
         """Writes metrics by their tags, `kind/name`.
 
         Raises:
-          OSError: they cannot be written now; they come before the next ones then.
+          OSError: the write failed; it is retried before the next one.
         """
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
 
         values = []
-        for tag, value in figures.items():
+        for tag, value in metrics.items():
             values.append(Summary.Value(tag=tag, simple_value=value))
-            if tag not in self._described:  # The first value of a tag says it for all.
+            if tag not in self._described:  # once per tag
                 self._described.add(tag)
                 plugin = SummaryMetadata.PluginData(plugin_name="scalars")
                 metadata = SummaryMetadata(
@@ -119,7 +116,7 @@ class EventFile:
         self._append(Event(step=step, summary=Summary(value=values)))
 
     def append_text(self, step: int, tag: str, text: str) -> None:
-        """Writes a text, which is shown as it is.
+        """Writes a text, shown verbatim.
 
         Raises:
           OSError: as in `append`.
@@ -136,7 +133,7 @@ class EventFile:
 
         Args:
           settings: numbers, strings and truth values by their names.
-          metrics: the tags that the page compares runs by.
+          metrics: the tags by which the page compares runs.
 
         Raises:
           OSError: as in `append`.
@@ -175,7 +172,7 @@ class EventFile:
         """Closes the file.
 
         Raises:
-          OSError: the last figures are lost.
+          OSError: the last metrics are lost.
         """
         self._file.close()
 
@@ -194,7 +191,7 @@ class EventFile:
 
 
 def _field_of(value: Any) -> tuple[str, str]:
-    """Returns where the protocol keeps a setting, and what it calls its type."""
+    """Returns the protocol's field and type name of a setting."""
     if isinstance(value, bool):
         return "bool_value", "DATA_TYPE_BOOL"
     if isinstance(value, int | float):
@@ -210,14 +207,14 @@ _COMPARED = ["eval/bleu", "eval/perplexity", "eval/loss"]
 
 
 def read_metrics(path: Path) -> Iterator[Record]:
-    """Yields the records of a metrics.jsonl, but for lines that a crash has cut.
+    """Yields the records of a metrics.jsonl, without truncated lines.
 
     Raises:
       DataError: it is a directory, a pipe or a device.
     """
     if not path.exists():
         return
-    require_file(path, mend="Move it away.")
+    require_file(path, advice="Move it away.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
@@ -232,16 +229,15 @@ class MetricsFile:
     """metrics.jsonl: one JSON object a line, each with `step` and `kind`.
 
     Args:
-      path: the file; made if it is not there.
-      step: the step the run stands at; records after it are cut, since the steps
-        they speak of are run again.
+      step: the current step of the run; later records are removed, since their steps
+        run again.
     """
 
     def __init__(self, path: Path, *, step: int):
         kept = [
             record
             for record in read_metrics(path)
-            # A run that goes on has not had its end yet.
+            # A resumed run has no final record yet.
             if record["step"] <= step and record["kind"] != "final"
         ]
         atomic_write(path, "".join(map(_line, kept)))
@@ -249,10 +245,10 @@ class MetricsFile:
         self._file = RetryingAppendFile(path)
 
     def append(self, record: Record) -> None:
-        """Writes one record, at once.
+        """Writes one record.
 
         Raises:
-          OSError: that is impossible now; it comes before the next one then.
+          OSError: the write failed; it is retried before the next one.
         """
         self._file.append(_line(record).encode())
 
@@ -270,14 +266,14 @@ def _line(record: Record) -> str:
 
 
 class MetricsWriter:
-    """Writes what programs read: metrics.jsonl and TensorBoard's event files.
+    """Writes metrics.jsonl and TensorBoard's event files.
 
-    A disk that is full, or fails, costs records and not the run.
+    A full or failing disk costs records, but does not end the run.
 
     Args:
-      step: the step the run stands at.
-      say: told when something cannot be written, and when it can again.
-      timestamps: gives each record its time.
+      step: the current step of the run.
+      say: logs when writing fails, and when it succeeds again.
+      timestamps: adds the time to each record.
       settings: the configuration, for TensorBoard's page "HParams".
     """
 
@@ -300,26 +296,26 @@ class MetricsWriter:
             self.attempt("The event file", write_settings, settings, _COMPARED)
 
     def write(self, record: Record) -> None:
-        """Records metrics in metrics.jsonl, with the time, and for TensorBoard."""
-        figures = {
+        """Writes a record to metrics.jsonl, with the time, and to TensorBoard."""
+        metrics = {
             f"{record['kind']}/{name}": value
             for name, value in record.items()
             if isinstance(value, int | float) and name != "step"
         }
         record = {**record, **self._timestamps.fields()}
         self.attempt("metrics.jsonl", self._metrics.append, record)
-        self.attempt("The event file", self._events.append, record["step"], figures)
+        self.attempt("The event file", self._events.append, record["step"], metrics)
 
     def write_samples(self, step: int, samples: str) -> None:
-        """Shows sample translations in TensorBoard, on the page "Text"."""
+        """Writes sample translations for TensorBoard's page "Text"."""
         write = self._events.append_text
         self.attempt("The event file", write, step, "samples", samples)
 
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
-        """Writes something that the run can do without.
+        """Writes something optional: errors are logged, once until it succeeds.
 
         Args:
-          *args: for `write`.
+          what: its name, for the message.
         """
         try:
             write(*args)
@@ -336,7 +332,7 @@ class MetricsWriter:
                 self._say(f"{what} is written again.")
 
     def write_final(self, progress: RunProgress) -> None:
-        """Records the end of a complete run."""
+        """Writes the record of a complete run."""
         fields = progress.to_dict()
         kept = ("best_bleu", "minutes")
         self.write(
@@ -349,25 +345,25 @@ class MetricsWriter:
         )
 
     def close(self) -> None:
-        """Writes out what is still held back."""
+        """Writes pending records, and closes the files."""
         self.attempt("metrics.jsonl", self._metrics.close)
         self.attempt("The event file", self._events.close)
 
 
 class NullMetricsWriter:
-    """Writes nothing: of several processes only the first one reports."""
+    """Writes nothing: used on all processes but process 0."""
 
     def write(self, record: Record) -> None:
-        """Leaves the figures to the first process."""
+        """Does nothing."""
 
     def write_samples(self, step: int, samples: str) -> None:
-        """Leaves the samples to the first process."""
+        """Does nothing."""
 
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
-        """Leaves everything else to the first process, too."""
+        """Does nothing."""
 
     def write_final(self, progress: RunProgress) -> None:
-        """Leaves the end of the run to the first process."""
+        """Does nothing."""
 
     def close(self) -> None:
-        """Has nothing to write out."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""The time that log lines and records carry: UTC, and seconds since the start."""
+"""Timestamps of log lines and records: UTC, and seconds since the start."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import time
 
 
 class Timestamps:
-    """Counts from when it is made: the start of a command."""
+    """The clock of a command, started at construction."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     def elapsed(self) -> float:
-        """Returns the seconds since the start, which no change of the clock alters."""
+        """Returns the seconds since the start, by a monotonic clock."""
         return time.monotonic() - self._began
 
     def fields(self) -> dict[str, str | float]:
-        """Returns what a record of metrics.jsonl says of the time.
+        """Returns the time fields of a record of metrics.jsonl.
 
         Example:
           >>> sorted(Timestamps().fields())
@@ -25,17 +25,17 @@ class Timestamps:
         return {"time": utc("%Y-%m-%dT%H:%M:%SZ"), "elapsed": round(self.elapsed(), 3)}
 
     def prefix(self, *, date: bool) -> str:
-        """Returns what a log line begins with.
+        """Returns the prefix of a log line.
 
         Args:
-          date: whether it names the day too.
+          date: whether to include the date.
         """
         now = utc("%Y-%m-%d %H:%M:%SZ" if date else "%H:%M:%SZ")
         return f"[{now} +{clock(self.elapsed())}]"
 
 
 def utc(form: str) -> str:
-    """Formats the present time in UTC, for `time.strftime`."""
+    """Formats the current time in UTC; `form` is that of `time.strftime`."""
     return time.strftime(form, time.gmtime())
 
 
@@ -52,7 +52,7 @@ def clock(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Words a duration for people, with two digits or so.
+    """Formats a duration for humans, with about two digits.
 
     Example:
       >>> duration(42), duration(340), duration(9_500), duration(300_000)

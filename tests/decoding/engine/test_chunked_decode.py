@@ -46,7 +46,7 @@ def test_chunks_are_32_long_until_they_grow_with_the_length(length, ends):
 
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_chunks_find_what_one_loop_finds(n_best):
-    rules = BeamParams(beam_size=3, n_best=n_best)
+    search_params = BeamParams(beam_size=3, n_best=n_best)
     in_one_loop = jax.jit(
         lambda model: beam_search(
             model, SOURCE, beam_size=3, n_best=n_best, max_extra_tokens=70
@@ -57,7 +57,9 @@ def test_chunks_find_what_one_loop_finds(n_best):
         # Unlikely ends, so that outputs reach into the second and third chunk.
         model = recurrent(seed, V, eos_bias=-1.5)
         model = model.replace(out=0.3 * model.out)
-        chunked = chunked_search(model, SOURCE, max_extra_tokens=70, rules=rules)
+        chunked = chunked_search(
+            model, SOURCE, max_extra_tokens=70, search_params=search_params
+        )
         whole = in_one_loop(model)
         np.testing.assert_array_equal(chunked.tokens_BxWxT, whole.tokens_BxWxT)
         np.testing.assert_array_equal(chunked.finished_BxW, whole.finished_BxW)
@@ -69,22 +71,26 @@ def test_chunks_find_what_one_loop_finds(n_best):
 
 def test_a_chunk_is_compiled_when_an_output_reaches_it_and_never_again():
     Watched.compiled.clear()
-    rules = BeamParams(beam_size=2)
+    search_params = BeamParams(beam_size=2)
     soon, never = (watched(seed, eos_bias=bias) for seed, bias in ((0, 50), (1, -50)))
-    chunked_search(soon, SOURCE, max_extra_tokens=60, rules=rules)
+    chunked_search(soon, SOURCE, max_extra_tokens=60, search_params=search_params)
     assert set(Watched.compiled) == {32}
-    chunked_search(never, SOURCE, max_extra_tokens=60, rules=rules)
+    chunked_search(never, SOURCE, max_extra_tokens=60, search_params=search_params)
     assert set(Watched.compiled) == {32, 64}
     num_compiled = len(Watched.compiled)
     for seed in range(3):
         other_weights = watched(seed, eos_bias=-50)
-        chunked_search(other_weights, SOURCE, max_extra_tokens=60, rules=rules)
+        chunked_search(
+            other_weights, SOURCE, max_extra_tokens=60, search_params=search_params
+        )
     assert len(Watched.compiled) == num_compiled
 
 
 def test_a_negative_extra_is_refused():
     with pytest.raises(UserError, match="max_extra_tokens=-1 must be at least 0"):
-        chunked_search(recurrent(0, V), SOURCE, max_extra_tokens=-1, rules=BeamParams())
+        chunked_search(
+            recurrent(0, V), SOURCE, max_extra_tokens=-1, search_params=BeamParams()
+        )
 
 
 @pytest.mark.parametrize("num_long", [1, 16, 17])
@@ -96,9 +102,11 @@ def test_the_few_that_go_on_do_so_in_a_smaller_batch(num_long):
     source[:, 0] = np.arange(64) % 5 + 4
     long = np.random.default_rng(num_long).permutation(64)[:num_long]
     source[long, 1:50] = 7
-    rules = BeamParams(beam_size=2, n_best=2)
+    search_params = BeamParams(beam_size=2, n_best=2)
     model = watched(3, eos_bias=-50)
-    found = chunked_search(model, source, max_extra_tokens=5, rules=rules)
+    found = chunked_search(
+        model, source, max_extra_tokens=5, search_params=search_params
+    )
     rows = set(Watched.rows)
     whole = jax.jit(
         lambda: beam_search(model, source, beam_size=2, n_best=2, max_extra_tokens=5)

@@ -49,10 +49,12 @@ def test_results_come_in_the_order_of_the_items_two_at_a_time():
     assert work.most == 2
 
 
-@pytest.mark.parametrize(("items", "at_once"), [([3], 2), ([1, 2, 3], 1)])
-def test_nothing_to_overlap_is_done_by_the_caller(items, at_once):
+@pytest.mark.parametrize(("items", "max_concurrent"), [([3], 2), ([1, 2, 3], 1)])
+def test_nothing_to_overlap_is_done_by_the_caller(items, max_concurrent):
     work = Work()
-    assert all_of(work, items, at_once=at_once) == [(n, 10 * n) for n in items]
+    assert all_of(work, items, max_concurrent=max_concurrent) == [
+        (n, 10 * n) for n in items
+    ]
     assert work.threads == {threading.get_ident()}
 
 

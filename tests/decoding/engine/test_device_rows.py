@@ -31,7 +31,7 @@ from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import recurrent
-from tests.decoding.test_scoring import Numbers
+from tests.decoding.scoring.test_scorer import Numbers
 from tests.model.tiny import TINY, tiny_params
 from tests.model.tiny_rnn import TINY_RNN, rnn_params
 
@@ -190,10 +190,14 @@ def test_devices_that_are_done_wait_for_those_that_are_not():
     model = recurrent(3, 29, eos_bias=-60.0)
     sources = np.zeros((8, 37), np.int32)
     sources[:, 0], sources[7, 1:36] = 5, 6
-    rules = BeamParams(beam_size=2)
-    alone = chunked_search(model, sources, max_extra_tokens=3, rules=rules)
+    search_params = BeamParams(beam_size=2)
+    alone = chunked_search(
+        model, sources, max_extra_tokens=3, search_params=search_params
+    )
     placed = replicate(model, jax.devices())
-    together = chunked_search(placed, sources, max_extra_tokens=3, rules=rules)
+    together = chunked_search(
+        placed, sources, max_extra_tokens=3, search_params=search_params
+    )
     assert alone.lengths_BxW[:, 0].tolist() == [4] * 7 + [39]
     for one, eight in zip(alone, together, strict=True):
         np.testing.assert_allclose(one, eight, rtol=1e-5)
@@ -204,16 +208,23 @@ def test_the_devices_exchange_nothing():
     params = replicate(params, jax.devices())
     model, mesh = make_step_model(module, params), devices_of(params)
     source = shard_rows(np.full((24, 11), 5, np.int32), mesh)
-    rules = BeamParams(beam_size=3)
-    lengths = {"max_extra_tokens": 2, "room": 13, "cache_length": 13}
-    lengths |= {"mesh": mesh, "rules": rules, "given": {}}
+    search_params = BeamParams(beam_size=3)
+    lengths = {"max_extra_tokens": 2, "max_length": 13, "cache_length": 13}
+    lengths |= {"mesh": mesh, "search_params": search_params, "batch_inputs": {}}
     start = compiled_chunks.start.lower(model, source, **lengths)
     memory, state = compiled_chunks.start(model, source, **lengths)
     advance = compiled_chunks.advance.lower(
-        model, state, memory=memory, mesh=mesh, until=np.int32(13), rules=rules
+        model,
+        state,
+        memory=memory,
+        mesh=mesh,
+        until=np.int32(13),
+        search_params=search_params,
     )
-    grow = compiled_chunks.grow.lower(model, state, mesh=mesh, room=17)
-    collect = compiled_chunks.collect.lower(state, mesh=mesh, rules=rules)
+    grow = compiled_chunks.grow.lower(model, state, mesh=mesh, cache_length=17)
+    collect = compiled_chunks.collect.lower(
+        state, mesh=mesh, search_params=search_params
+    )
     places = shard_rows(np.zeros(8, np.int32), mesh)
     take = compiled_chunks.take.lower(memory, state, places, mesh=mesh)
     score = scoring._log_probabilities.lower(

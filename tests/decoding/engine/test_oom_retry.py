@@ -53,7 +53,7 @@ class Memory:
 
 
 def one_by_one():
-    return dataclasses.replace(translator(), at_once=1)
+    return dataclasses.replace(translator(), max_concurrent=1)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,11 @@ def test_what_does_not_fit_goes_on_in_halves(monkeypatch, caplog, error):
     # The second batch is refused twice, and all the others are of the same memory.
     assert memory.shapes == [(4, 16)] * 2 + [(2, 16)] + [(1, 16)] * 15
     told = [record.getMessage() for record in caplog.records]
-    assert [line[:29] for line in told] == [
-        "4 lines of 16 subwords at a t",
-        "2 lines of 16 subwords at a t",
+    assert [line.partition(" of 16")[0] for line in told] == [
+        "Out of device memory for 4 lines",
+        "Out of device memory for 2 lines",
     ]
-    assert (
-        "Lower config.decoding.tokens_per_batch, which is 84, to begin so." in told[0]
-    )
+    assert "Set config.decoding.tokens_per_batch below 84 to start so." in told[0]
 
 
 def test_two_that_do_not_fit_together_go_one_by_one_and_whole(monkeypatch, caplog):
@@ -126,16 +124,16 @@ def test_a_line_that_does_not_fit_alone_says_what_to_lower(monkeypatch):
     with pytest.raises(ConfigError) as raised:
         next(found)
     assert str(raised.value) == (
-        "A line must fit the memory of a device beside the model, and one of 16 "
-        f"subwords with decoding.beam_size=3 does not: {SAID}.\n"
+        "Out of device memory for a single line of 16 subwords with "
+        f"decoding.beam_size=3: {SAID}.\n"
         "Lower config.decoding.beam_size or config.decoding.max_source_length, or end "
-        "what else takes the memory."
+        "other programs on the device."
     )
 
 
 def test_where_samples_are_drawn_their_number_is_what_to_lower(monkeypatch):
     Memory(monkeypatch, 0, MemoryError())
-    with pytest.raises(ConfigError, match=r"n_best=2 does not: MemoryError\.\nLower"):
+    with pytest.raises(ConfigError, match=r"n_best=2: MemoryError\.\nLower"):
         translator(sample=True, n_best=2).translate(["der Hund"])
 
 
@@ -165,8 +163,8 @@ def test_what_did_not_fit_is_let_go_before_the_halves(monkeypatch):
     held.clear()
     batches = deque([batch(2, 2), batch(2, 2)])
 
-    def decode(left, at_once):
-        del at_once
+    def decode(left, max_concurrent):
+        del max_concurrent
         return map_concurrently(fill, left, is_ready=lambda _: False)
 
     with pytest.raises(ConfigError):

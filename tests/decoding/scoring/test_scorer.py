@@ -119,7 +119,7 @@ def test_nothing_in_nothing_out(scorer):
 
 def test_every_pair_comes_once_the_longest_first(scorer):
     sources, targets = lines(23), lines(23, seed=1)
-    numbers = [number for number, _ in scorer.iterate(sources, targets)]
+    numbers = [number for number, _ in scorer.iter_scores(sources, targets)]
     assert sorted(numbers) == list(range(23))
     lengths = [max(len(sources[n].split()), len(targets[n].split())) for n in numbers]
     assert lengths == sorted(lengths, reverse=True)
@@ -158,7 +158,9 @@ def test_long_sources_are_cut_as_for_translating_and_counted_in_one_warning(
     assert math.isclose(cut.log_probability, found[3].log_probability, rel_tol=1e-5)
     (record,) = caplog.records
     message = record.getMessage()
-    assert message.startswith("2 of 4 sources were longer than 15 subwords")
+    assert message.startswith(
+        "Truncated 2 of 4 sources that were longer than 15 subwords"
+    )
     assert "config.decoding.max_source_length" in message
 
 
@@ -185,7 +187,7 @@ def test_what_is_longer_than_the_learned_positions_is_named_all_at_once():
     with pytest.raises(DataError) as caught:
         scorer.scores(["5", "5", "5 " * 14], ["7", "7 " * 13, "7"])
     assert len(caught.value.problems) == 2
-    assert "Line 2: the target must be at most 13 tokens" in caught.value.problems[0]
+    assert "Line 2: the target must have at most 13 tokens" in caught.value.problems[0]
     assert "and has 14" in caught.value.problems[0]
     assert "Line 3: the source" in caught.value.problems[1]
 

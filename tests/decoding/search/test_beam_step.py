@@ -11,7 +11,7 @@ A, B, C, D = 4, 5, 6, 7
 V = 11
 
 
-def start(model, source, *, rules, extra=5, room=12):
+def start(model, source, *, search_params, extra=5, room=12):
     memory = model.encode(source)
     limits_B = per_sentence_limits(
         source, max_extra_tokens=extra, max_length=room, ids=DEFAULT_IDS
@@ -22,13 +22,15 @@ def start(model, source, *, rules, extra=5, room=12):
         limits_B=limits_B,
         max_length=room,
         cache_length=room,
-        rules=rules,
+        search_params=search_params,
     )
 
 
 def test_at_first_only_one_beam_is_alive():
-    rules = BeamParams(beam_size=3)
-    _, state = start(recurrent(0, V), jnp.asarray([[4, EOS]]), rules=rules)
+    search_params = BeamParams(beam_size=3)
+    _, state = start(
+        recurrent(0, V), jnp.asarray([[4, EOS]]), search_params=search_params
+    )
     assert state.living.log_probabilities_BxW.tolist() == [[0.0, -np.inf, -np.inf]]
     assert state.last_tokens_BxW.tolist() == [[BOS] * 3]
     assert state.position.tolist() == 0
@@ -36,10 +38,10 @@ def test_at_first_only_one_beam_is_alive():
 
 def test_one_step_drawn():
     tree = {(): {A: 0.5, B: 0.2, C: 0.1, EOS: 0.15, UNK: 0.05}}
-    rules = BeamParams(beam_size=2, length_penalty=1.0)
+    search_params = BeamParams(beam_size=2, length_penalty=1.0)
     model = lattice(tree, V)
-    memory, state = start(model, jnp.asarray([[4, EOS]]), rules=rules)
-    state = beam_step(model, state, memory=memory, rules=rules)
+    memory, state = start(model, jnp.asarray([[4, EOS]]), search_params=search_params)
+    state = beam_step(model, state, memory=memory, search_params=search_params)
     # The best 4: A, B, eos, C. Eos is finished, A and B are the best others.
     assert state.living.tokens_BxWxT[0, :, 0].tolist() == [A, B]
     assert state.last_tokens_BxW.tolist() == [[A, B]]
@@ -56,12 +58,12 @@ def test_a_sentence_is_done_when_nothing_living_can_overtake():
     model = lattice(
         {(): {A: 0.5, B: 0.45, UNK: 0.05}, (B,): {C: 1.0}, (B, C): {D: 1.0}}, V
     )
-    rules = BeamParams(beam_size=2)
+    search_params = BeamParams(beam_size=2)
     source = jnp.asarray([[4, EOS, 0], [4, 5, EOS]])
-    memory, state = start(model, source, rules=rules, extra=2)
+    memory, state = start(model, source, search_params=search_params, extra=2)
     for done in ([False, False], [False, False], [True, False]):
-        assert is_done(state, rules=rules).tolist() == done
-        state = beam_step(model, state, memory=memory, rules=rules)
+        assert is_done(state, search_params=search_params).tolist() == done
+        state = beam_step(model, state, memory=memory, search_params=search_params)
     assert state.finished.tokens_BxWxT[0, 0, :2].tolist() == [A, EOS]
 
 
@@ -70,30 +72,32 @@ def test_two_outputs_need_two_that_are_certain():
     source = jnp.asarray([[4, 5, EOS]])
     reached = []
     for n_best in (1, 2):
-        rules = BeamParams(beam_size=3, length_penalty=0.0, n_best=n_best)
-        memory, state = start(model, source, rules=rules)
-        state = advance(model, state, memory=memory, until=12, rules=rules)
+        search_params = BeamParams(beam_size=3, length_penalty=0.0, n_best=n_best)
+        memory, state = start(model, source, search_params=search_params)
+        state = advance(
+            model, state, memory=memory, until=12, search_params=search_params
+        )
         reached.append(int(state.position))
     assert reached == [2, 3]  # A eos, then B C eos
 
 
 def test_a_done_sentence_no_longer_changes():
-    rules = BeamParams(beam_size=3)
+    search_params = BeamParams(beam_size=3)
     source = jnp.asarray([[4, EOS, 0, 0], [5, 6, 7, EOS], [9, 6, EOS, 0]])
-    step = jax.jit(beam_step, static_argnames="rules")
+    step = jax.jit(beam_step, static_argnames="search_params")
     num_frozen = 0
     for seed in range(4):
         model = recurrent(seed, V, eos_bias=1.0)
-        memory, state = start(model, source, rules=rules, extra=3)
+        memory, state = start(model, source, search_params=search_params, extra=3)
         while int(state.position) < 11:
-            done = np.asarray(is_done(state, rules=rules))
-            after = step(model, state, memory=memory, rules=rules)
+            done = np.asarray(is_done(state, search_params=search_params))
+            after = step(model, state, memory=memory, search_params=search_params)
             before = (*state.living, *state.finished)
             later = (*after.living, *after.finished)
             for old, new in zip(before, later, strict=True):
                 np.testing.assert_array_equal(old[done], new[done])
                 num_frozen += int(done.sum())
-            assert np.all(np.asarray(is_done(after, rules=rules))[done])
+            assert np.all(np.asarray(is_done(after, search_params=search_params))[done])
             moved = after.living.log_probabilities_BxW != (
                 state.living.log_probabilities_BxW
             )
@@ -103,14 +107,18 @@ def test_a_done_sentence_no_longer_changes():
 
 
 def test_advance_stops_where_it_is_told_or_when_all_is_done():
-    rules = BeamParams(beam_size=2)
+    search_params = BeamParams(beam_size=2)
     source = jnp.asarray([[4, 5, EOS], [4, EOS, 0]])
     model = recurrent(0, V, eos_bias=-50.0)
-    memory, state = start(model, source, rules=rules, extra=5)
-    stopped = advance(model, state, memory=memory, until=4, rules=rules)
+    memory, state = start(model, source, search_params=search_params, extra=5)
+    stopped = advance(model, state, memory=memory, until=4, search_params=search_params)
     assert int(stopped.position) == 4
-    resumed = advance(model, stopped, memory=memory, until=12, rules=rules)
+    resumed = advance(
+        model, stopped, memory=memory, until=12, search_params=search_params
+    )
     assert int(resumed.position) == 7  # two subwords and five
-    at_once = advance(model, state, memory=memory, until=12, rules=rules)
+    at_once = advance(
+        model, state, memory=memory, until=12, search_params=search_params
+    )
     for one, two in zip(resumed.living, at_once.living, strict=True):
         np.testing.assert_array_equal(one, two)

@@ -69,9 +69,13 @@ def test_chunks_force_what_one_loop_forces():
     model = recurrent(1, V, eos_bias=-1.5)
     prefix = np.full((2, 40), 7, np.int32)
     prefix[1, 3:] = PAD
-    rules = BeamParams(beam_size=3, min_tokens=36)
+    search_params = BeamParams(beam_size=3, min_tokens=36)
     chunked = chunked_search(
-        model, SOURCE, max_extra_tokens=38, rules=rules, prefixes_BxP=prefix
+        model,
+        SOURCE,
+        max_extra_tokens=38,
+        search_params=search_params,
+        prefixes_BxP=prefix,
     )
     whole = jax.jit(
         lambda: beam_search(
@@ -110,10 +114,19 @@ def test_the_limit_is_stronger_than_the_least_length():
     [
         (np.full((3, 2), 5), r"must be \[B, P\] whole numbers with B=2"),
         (np.full((2, 2), 5.0), r"must be \[B, P\] whole numbers"),
-        (np.full((2, 9), 5), "must leave room for one token more"),
-        (np.asarray([[5, EOS], [5, PAD]]), "must hold no bos, no eos, nothing below 0"),
-        (np.asarray([[BOS, 5], [5, PAD]]), "must hold no bos, no eos, nothing below 0"),
-        (np.asarray([[PAD, 5], [5, PAD]]), "must hold no bos, no eos, nothing below 0"),
+        (np.full((2, 9), 5), "must be shorter than an output"),
+        (
+            np.asarray([[5, EOS], [5, PAD]]),
+            "must not hold bos, eos or negative numbers",
+        ),
+        (
+            np.asarray([[BOS, 5], [5, PAD]]),
+            "must not hold bos, eos or negative numbers",
+        ),
+        (
+            np.asarray([[PAD, 5], [5, PAD]]),
+            "must not hold bos, eos or negative numbers",
+        ),
     ],
 )
 def test_a_prefix_that_cannot_be_said_is_refused(prefix, message):
@@ -164,7 +177,7 @@ def test_what_is_no_step_model_is_named(name):
 
 def test_rules_and_a_key_are_what_sampling_takes():
     with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.SamplingParams\("):
-        sample(TREE, SOURCE, jax.random.key(0), rules={"temperature": 0.5})
+        sample(TREE, SOURCE, jax.random.key(0), sampling_params={"temperature": 0.5})
     with pytest.raises(TypeError, match=r"takes a key, not None\. Pass jax\.random"):
         sample(TREE, SOURCE, None)
 

@@ -31,8 +31,10 @@ def counts(tokens_xT, prefix):
     return float((begins == np.asarray(prefix)).all(axis=1).mean())
 
 
-def drawn(rules, *, source=SOURCE[:1], **options):
-    return jax.jit(lambda key: sample(TREE, source, key, rules=rules, **options))(KEY)
+def drawn(search_params, *, source=SOURCE[:1], **options):
+    return jax.jit(
+        lambda key: sample(TREE, source, key, sampling_params=search_params, **options)
+    )(KEY)
 
 
 def test_tokens_come_as_often_as_they_are_probable():
@@ -83,9 +85,11 @@ def test_what_is_forced_is_said_and_counted():
 
 def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
     model = recurrent(3, V, eos_bias=-2.0)
-    rules = SamplingParams(num_samples=3, top_p=0.95)
+    search_params = SamplingParams(num_samples=3, top_p=0.95)
     keys = row_keys(KEY, 3)
-    draw = jax.jit(lambda source, keys: sample(model, source, keys, rules=rules))
+    draw = jax.jit(
+        lambda source, keys: sample(model, source, keys, sampling_params=search_params)
+    )
     together = draw(SOURCE, keys)
     for row in range(3):
         alone = draw(SOURCE[row : row + 1], keys[row : row + 1])
@@ -94,7 +98,7 @@ def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
         model,
         SOURCE,
         max_extra_tokens=50,
-        rules=rules,
+        search_params=search_params,
         keys_BxK=np.asarray(jax.random.key_data(keys)),
     )
     np.testing.assert_array_equal(chunked.tokens_BxWxT, together.tokens_BxWxT)
@@ -105,7 +109,7 @@ def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
 
 def test_drawing_in_chunks_needs_keys():
     with pytest.raises(UserError, match="keys_BxK must hold a key"):
-        chunked_search(TREE, SOURCE, max_extra_tokens=5, rules=SamplingParams())
+        chunked_search(TREE, SOURCE, max_extra_tokens=5, search_params=SamplingParams())
 
 
 @pytest.mark.parametrize(

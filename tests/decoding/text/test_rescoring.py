@@ -28,7 +28,7 @@ def made(config=CONFIG, seed=0):
     return module, {"params": module.init(jax.random.key(seed), token, token)["params"]}
 
 
-def examiner(*models, layer=None, **changes):
+def rescorer(*models, layer=None, **changes):
     return Rescorer(
         tuple(module.apply for module, _ in models),
         tuple(variables for _, variables in models),
@@ -52,7 +52,7 @@ def searched(*models):
 def test_the_tokens_scores_are_those_that_the_search_has_added_up(seeds):
     models = [made(seed=seed) for seed in seeds]
     outputs, log_probabilities = searched(*models)
-    found = examiner(*models).rescore(SOURCE, outputs)
+    found = rescorer(*models).rescore(SOURCE, outputs)
     sums = found.log_probabilities_BxT.sum(axis=1)
     np.testing.assert_allclose(sums, log_probabilities, rtol=1e-4)
     assert found.attention_BxTxS is None
@@ -61,9 +61,9 @@ def test_the_tokens_scores_are_those_that_the_search_has_added_up(seeds):
 def test_outputs_that_memory_bounds_are_examined_in_parts(monkeypatch):
     model = made()
     outputs, _ = searched(model)
-    whole = examiner(model, layer=-1).rescore(SOURCE, outputs)
-    monkeypatch.setattr(rescoring, "_MOST_BYTES", 1)
-    parts = examiner(model, layer=-1).rescore(SOURCE, outputs)
+    whole = rescorer(model, layer=-1).rescore(SOURCE, outputs)
+    monkeypatch.setattr(rescoring, "_MAX_BYTES", 1)
+    parts = rescorer(model, layer=-1).rescore(SOURCE, outputs)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
@@ -72,7 +72,7 @@ def test_outputs_that_memory_bounds_are_examined_in_parts(monkeypatch):
 def test_attention_is_the_mean_of_the_heads_of_the_chosen_layer(layer):
     module, variables = made()
     outputs = np.array([[5, 9, 2, 0], [7, 7, 7, 2], [4, 2, 0, 0]], np.int32)
-    asked = examiner((module, variables), layer=layer, token_scores=False)
+    asked = rescorer((module, variables), layer=layer, token_scores=False)
     found = asked.rescore(SOURCE, outputs).attention_BxTxS
     inputs = np.array([1, 7, 7, 7])
     maps = attention_maps(module, variables["params"], SOURCE[1, :2], inputs)
@@ -85,11 +85,11 @@ def test_a_recurrent_model_has_one_layer_that_looks():
     config = RNNConfig(vocab_size=V, num_layers=1, d_model=6, d_hidden=4)
     model = made(config)
     outputs = np.array([[5, 9, 2], [7, 2, 0], [4, 2, 0]], np.int32)
-    asked = examiner(model, layer=-1, token_scores=False)
+    asked = rescorer(model, layer=-1, token_scores=False)
     found = asked.rescore(SOURCE, outputs).attention_BxTxS
     np.testing.assert_allclose(found[1, :2].sum(axis=-1), 1, rtol=1e-5)
     assert (found[1, :2, 2:] == 0).all()
-    with pytest.raises(UserError, match="attention_layer=1 must name one of the 1"):
+    with pytest.raises(UserError, match="attention_layer=1 must be one of the 1"):
         AlignmentExtractor(model[0], 1)
 
 

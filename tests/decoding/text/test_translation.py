@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.text.translation import (
-    NOTHING,
+    EMPTY_TRANSLATION,
     Hypothesis,
     Translation,
     merge_parts,
@@ -74,7 +74,7 @@ def test_a_part_that_did_not_end_keeps_all_its_tokens():
 
 
 def test_the_status_is_the_gravest_that_is_true():
-    assert NOTHING.status == "empty"
+    assert EMPTY_TRANSLATION.status == "empty"
     assert translation(hypothesis("a")).status == "ok"
     assert translation(hypothesis("a"), num_parts=2).status == "chunked"
     cut = {"num_parts": 2, "source_cut": True}
@@ -84,7 +84,7 @@ def test_the_status_is_the_gravest_that_is_true():
     assert translation(hypothesis("a"), **new).status == "unfamiliar"
     assert translation(hypothesis("a"), **{**new, **cut}).status == "truncated"
     assert translation(hypothesis("a"), unseen_words=1 / 3).status == "ok"
-    broken = dataclasses.replace(NOTHING, invalid_utf8=True, unseen_words=1.0)
+    broken = dataclasses.replace(EMPTY_TRANSLATION, invalid_utf8=True, unseen_words=1.0)
     assert broken.status == "invalid_utf8"
 
 
@@ -100,4 +100,4 @@ def test_an_alignment_leaves_the_ends_and_what_looked_nowhere_out():
         attention_TxS=weights,
     )
     assert found.alignment() == [(1, 0)]
-    assert NOTHING.hypotheses[0].alignment() == []
+    assert EMPTY_TRANSLATION.hypotheses[0].alignment() == []

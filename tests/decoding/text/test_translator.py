@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.decoding.text import translator as translator_module
-from t2t_jax.decoding.text.translation import NOTHING
+from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION
 from t2t_jax.errors import DataError
 from tests.decoding.models import Recurrent, recurrent
 from tests.decoding.words import (
@@ -48,7 +48,7 @@ class Never(Recurrent):
 @pytest.mark.parametrize("lines", [[], [""], ["", " \t ", "\u3000", "\u200b"]])
 def test_lines_without_words_are_empty_and_not_decoded(lines):
     never = Never(*jax.tree.leaves(recurrent(0, V)))
-    assert translator(never).translations(lines) == [NOTHING] * len(lines)
+    assert translator(never).translations(lines) == [EMPTY_TRANSLATION] * len(lines)
 
 
 def test_a_line_of_words_never_seen_is_unfamiliar():

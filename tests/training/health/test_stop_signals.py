@@ -86,7 +86,7 @@ class Peers:
 @pytest.fixture
 def peers(monkeypatch):
     peers = Peers()
-    monkeypatch.setattr(stop_signals, "preemption_notice", peers.open)
+    monkeypatch.setattr(stop_signals, "preemption_sync", peers.open)
     return peers
 
 
@@ -193,8 +193,8 @@ def test_who_is_stuck_shows_the_stacks_of_its_threads_and_ends_with_70():
         "from t2t_jax.training.health.stop_signals import abort_stuck_run\n"
         "def work_that_never_ends():\n"
         "    time.sleep(50)\n"
-        "with Watchdog(step=1, pause=50, expired=abort_stuck_run) as deadlines:\n"
-        "    deadlines.made(4), deadlines.made(5), deadlines.made(6)\n"
+        "with Watchdog(step=1, pause=50, on_timeout=abort_stuck_run) as deadlines:\n"
+        "    deadlines.step_done(4), deadlines.step_done(5), deadlines.step_done(6)\n"
         "    work_that_never_ends()\n"
     )
     done = subprocess.run(

@@ -29,12 +29,12 @@ def wait(seconds=2.0):
 
 def settle(watched):
     for step in range(1, 4):
-        watched.made(step)
+        watched.step_done(step)
 
 
 def test_a_step_in_time_is_no_cause_and_one_too_late_is(armed):
     told = []
-    with Watchdog(step=1.5, pause=60, expired=told.append) as watched:
+    with Watchdog(step=1.5, pause=60, on_timeout=told.append) as watched:
         settle(watched)
         for step in range(4, 7):
             wait(0.7)
@@ -46,7 +46,7 @@ def test_a_step_in_time_is_no_cause_and_one_too_late_is(armed):
 
 def test_what_is_between_steps_and_the_first_after_it_have_their_own_time(armed):
     told = []
-    with Watchdog(step=0.2, pause=60, expired=told.append) as watched:
+    with Watchdog(step=0.2, pause=60, on_timeout=told.append) as watched:
         wait(0.8)
         watched.step_done(1)
         watched.step_done(2)  # The first may still not have ended.
@@ -62,7 +62,7 @@ def test_what_is_between_steps_and_the_first_after_it_have_their_own_time(armed)
 
 def test_a_pause_can_be_too_long_as_well(armed):
     told = []
-    with Watchdog(step=60, pause=0.2, expired=told.append) as watched:
+    with Watchdog(step=60, pause=0.2, on_timeout=told.append) as watched:
         watched.step_done(8)
         with watched.extended("saving step 8"):
             wait(1.5)
@@ -71,7 +71,7 @@ def test_a_pause_can_be_too_long_as_well(armed):
 
 def test_what_goes_on_little_by_little_is_not_stuck(armed):
     told = []
-    with Watchdog(step=60, pause=1.2, expired=told.append) as watched:
+    with Watchdog(step=60, pause=1.2, on_timeout=told.append) as watched:
         with watched.extended("evaluating"):
             for _ in range(4):
                 wait(0.6)
@@ -84,7 +84,7 @@ def test_what_goes_on_little_by_little_is_not_stuck(armed):
 
 def test_0_waits_for_ever(armed):
     told = []
-    with Watchdog(step=0, pause=0, expired=told.append) as watched:
+    with Watchdog(step=0, pause=0, on_timeout=told.append) as watched:
         watched.step_done(1)
         wait(1.2)
     assert told == []
@@ -92,7 +92,7 @@ def test_0_waits_for_ever(armed):
 
 
 def test_foreign_code_that_never_ends_is_ended_a_minute_later(armed):
-    with Watchdog(step=100, pause=1000, expired=print) as watched:
+    with Watchdog(step=100, pause=1000, on_timeout=print) as watched:
         settle(watched)
         watched.step_done(4)
         # Not left as it was: that would end a pause that may take longer.

@@ -16,8 +16,8 @@ from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.profiling.hlo_categories import (
     OpCategory,
+    categorize_all,
     categorize_ops,
-    roles_of_all,
 )
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import compile_step, skip_bad_updates, train_step
@@ -147,9 +147,9 @@ def test_programs_of_one_name_keep_what_they_agree_on():
             '}, execution_thread="another"\n'
         )
 
-    both = roles_of_all([program("feed_forward"), program("norm")])
+    both = categorize_all([program("feed_forward"), program("norm")])
     assert both == {"jit_step/c": OpCategory("elementwise", "add and norm")}
-    assert len(roles_of_all([program("norm")] * 2)) == 2
+    assert len(categorize_all([program("norm")] * 2)) == 2
 
 
 def test_a_computation_that_is_not_there_is_no_mistake():

@@ -1,8 +1,9 @@
 """Which steps a trace holds, and that nobody's run depends on it.
 
-Seen to fail: without `drain` before beginning and before writing; without `paused`
-around either; without `named` in `Turn.start_step`; without `_unfailing` around either;
-without the `finally` of `watching`; without `sync_exit_codes`, or with it only where
+Seen to fail: without `drain` before starting and before writing; without `paused`
+around either; without `annotate` in `run_step`; without `_log_errors` around either;
+without the `finally` of `stop_on_exit`; without `sync_exit_codes`, or with it only
+where
 the trace had begun; without "once"; without what is said of steps that are past;
 without `python_tracer_level`.
 """
@@ -71,7 +72,7 @@ def profiler(monkeypatch, tmp_path, run):
 
 def watched(run, progress=None, **intervals):
     progress = progress or RunProgress()
-    with run.profile.watching(progress.step):
+    with run.profile.stop_on_exit(progress.step):
         return run.train(progress, **intervals)
 
 
@@ -139,7 +140,7 @@ def test_steps_that_are_past_are_not_traced_and_that_is_said_at_once(run, profil
     before = RunProgress(step=5, position=DataPosition(1, 0))
     watched(run, before, steps=7)
     assert profiler.said == [
-        "profile.steps=3:5: nothing is traced, since this run has made 5 steps already."
+        "profile.steps=3:5: nothing is traced, since this run is at step 5 already."
     ]
     assert "start" not in run.timeline
 
@@ -150,7 +151,7 @@ def test_a_profiler_that_fails_is_told_of_and_ends_nothing(run, profiler, failin
     _, progress = watched(run, steps=7)
     assert progress.step == 7
     (said,) = profiler.said
-    assert said.startswith("WARNING: profile.steps=3:5 is given up: ")
+    assert said.startswith("WARNING: Profiling failed (profile.steps=3:5): ")
     assert run.timeline.count(failing) == 1
 
 
@@ -159,7 +160,7 @@ def test_the_processes_wait_for_one_another_whatever_fails(
     run, profiler, failing, monkeypatch
 ):
     met = []
-    group = SimpleNamespace(agree=lambda name, code: met.append((name, code)))
+    group = SimpleNamespace(sync_exit_codes=lambda name, code: met.append((name, code)))
     monkeypatch.setattr(profile, "current_processes", lambda: group)
     profiler.failing = (failing,)
     watched(run, steps=7)
@@ -180,14 +181,14 @@ def test_a_real_trace_has_the_steps_and_what_the_devices_did(tmp_path):
     square = jax.jit(lambda x: jnp.tanh(x @ x))
     x = square(jnp.ones((128, 128))).block_until_ready()
     program = square.lower(x).compile().as_text()
-    with traced.watching(0, programs=lambda: [program]):
+    with traced.stop_on_exit(0, programs=lambda: [program]):
         for step in range(1, 8):
-            if traced.begins_with(step):
-                traced.begin(step)
-            with traced.named(step):
+            if traced.starts_at(step):
+                traced.start(step)
+            with traced.annotate(step):
                 x = square(x).block_until_ready()
-            if traced.ends_with(step):
-                traced.end()
+            if traced.ends_at(step):
+                traced.stop()
     (file,) = tmp_path.rglob("*.xplane.pb")
     assert (file.parent / "perfetto_trace.json.gz").is_file()
     events = [

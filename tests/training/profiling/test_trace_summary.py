@@ -141,4 +141,4 @@ def test_what_the_step_does_not_have_is_of_other_programs(said_of):
 
 
 def test_a_trace_without_operations_is_no_mistake(said_of):
-    assert "does not say" in said_of(plane([event("host", 0, 9)]), plane())
+    assert "does not contain" in said_of(plane([event("host", 0, 9)]), plane())
