@@ -1,8 +1,7 @@
 """Checks the arguments of public functions that take lines of text.
 
-A `str` is a sequence of its characters, and `bytes` of numbers, so that a function of
-lines would take either without complaint and treat every character as a line. All
-public functions of lines check their arguments here, in the same words.
+A `str` is an iterable of its characters, so without a check every character would be a
+line.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 from t2t_jax.errors import UserError
 
-_SHOWN_CHARACTERS = 40
+_MAX_SHOWN = 40
 
 
 def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[str]:
@@ -26,7 +25,7 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
       lines: any ordered iterable of `str`: a list, a generator, an array or a column of
         strings.
       caller: the public function, for the message.
-      noun: what its argument holds, for the message.
+      noun: the elements of its argument, for the message.
 
     Raises:
       TypeError: `lines` is a single string, or not an ordered iterable, or an element
@@ -40,25 +39,25 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
       TypeError: translate takes a sequence of lines, not a str. Pass ["The bus"].
     """
     require_lines(lines, caller=caller, noun=noun)
-    found = list(lines)
-    for number, line in enumerate(found):
+    elements = list(lines)
+    for number, line in enumerate(elements):
         if not isinstance(line, str):
             raise TypeError(
                 f"{caller} takes {noun} of type str, but {noun}[{number}] is "
-                f"{_described(line)}. {_remedy(line)}"
+                f"{_describe(line)}. {_advice(line)}"
             )
-    return [str(line) for line in found]
+    return [str(line) for line in elements]
 
 
 def as_directory(path: str | Path, *, caller: str) -> Path:
-    """Returns the path of a directory that a public function was given.
+    """Returns the directory argument of a public function as a `Path`.
 
     Args:
       caller: the public function, for the message.
 
     Raises:
-      TypeError: it is not a path.
-      UserError: it is empty, which would be the working directory.
+      TypeError: `path` is not a path.
+      UserError: `path` is empty, which would mean the working directory.
 
     Example:
       >>> as_directory("runs/phrasebook", caller="load").name
@@ -78,7 +77,7 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
 
 
 def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") -> None:
-    """Checks that an argument is an ordered iterable, without reading it.
+    """Checks that an argument is an ordered iterable, without iterating over it.
 
     Raises:
       TypeError: `lines` is a single string, or not an ordered iterable.
@@ -88,7 +87,7 @@ def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") 
     """
     takes = f"{caller} takes a sequence of {noun}"
     if isinstance(lines, str):
-        raise TypeError(f"{takes}, not a str. Pass [{_quoted(lines)}].")
+        raise TypeError(f"{takes}, not a str. Pass [{_quote(lines)}].")
     if isinstance(lines, bytes | bytearray | memoryview):
         kind = type(lines).__name__
         raise TypeError(
@@ -108,14 +107,14 @@ def _is_iterable(value: Any) -> bool:
     return True
 
 
-def _quoted(text: str) -> str:
-    if len(text) > _SHOWN_CHARACTERS:
-        text = f"{text[: _SHOWN_CHARACTERS - 1]}…"
+def _quote(text: str) -> str:
+    if len(text) > _MAX_SHOWN:
+        text = f"{text[: _MAX_SHOWN - 1]}…"
     return json.dumps(text, ensure_ascii=False)
 
 
 def with_article(kind: str) -> str:
-    """Puts an article before the name of a type, None excepted.
+    """Prefixes the name of a type with its article; `NoneType` becomes None.
 
     Example:
       >>> with_article("int"), with_article("dict"), with_article("NoneType")
@@ -126,12 +125,12 @@ def with_article(kind: str) -> str:
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     kind = type(value).__name__
     return f"{value} ({kind})" if isinstance(value, int | float) else with_article(kind)
 
 
-def _remedy(value: Any) -> str:
+def _advice(value: Any) -> str:
     if isinstance(value, bytes):
         return 'Pass line.decode("utf-8").'
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -1,8 +1,8 @@
-"""What a user is told when something is wrong, and the exit code that goes with it.
+"""Errors that a user can cause, and their exit codes.
 
-Every error a user can cause is a `UserError`: one message or several, each saying
-the rule, what came, and what to change. `t2t_jax.main` prints them without a
-traceback and exits with the class's code (the numbers are those of sysexits.h).
+Every such error is a `UserError` with one message or several, each in the form "<what
+failed>: <reason>. <what to change>". `t2t_jax.main` prints the messages without a
+traceback and exits with the code of the class (the numbers of sysexits.h).
 """
 
 from __future__ import annotations
@@ -15,47 +15,16 @@ from typing import Any
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
-def write_error(
-    place: str | Path, error: OSError, *, told: str, change: str
-) -> OSError | OutputError:
-    """Makes the error that says what cannot be written, and whose fault it is.
-
-    Args:
-      place: where it was to be written.
-      told: what is not done, such as "the token cache cannot be written".
-      change: what the user may do, such as "change config.data.cache_dir".
-
-    Returns:
-      An OSError of the same number where the disk is full or fails, for which the
-      process has an exit code of its own; an OutputError otherwise.
-
-    Example:
-      >>> words = {"told": "the model cannot be written", "change": "name another"}
-      >>> write_error("runs/a", PermissionError(errno.EACCES, "not yours"), **words)
-      OutputError('runs/a: the model cannot be written (not yours). Name another.')
-      >>> write_error("runs/a", OSError(errno.ENOSPC, "disk full"), **words).strerror
-      'disk full. Make room, or name another: the model cannot be written'
-    """
-    if error.errno in _DISK_ERRORS:
-        # Whoever shows an OSError puts its place behind it.
-        message = f"{error.strerror}. Make room, or {change}: {told}"
-        return OSError(error.errno, message, str(place))
-    return OutputError(
-        f"{place}: {told} ({error.strerror}). {change[:1].upper()}{change[1:]}."
-    )
-
-
 class UserError(ValueError):
-    """A mistake that the user can mend.
+    """An error that the user can fix.
 
     Args:
-      problems: one message, or all of them; each of at most three lines.
-      unlisted: how many more there are that are alike, and not worth a line each.
+      problems: one message or several, each of at most three lines.
+      unlisted: number of further messages of the same kind that are only counted.
 
     Attributes:
       problems: the messages, in the order in which they were found.
-      unlisted: as given.
-      exit_code: the process's exit status (64, usage, unless a subclass says so).
+      exit_code: the exit status of the process (64, usage, unless a subclass sets it).
     """
 
     exit_code = 64
@@ -68,19 +37,19 @@ class UserError(ValueError):
 
 
 class DataError(UserError):
-    """Text, a vocabulary or a checkpoint is not what it must be."""
+    """Text, a vocabulary or a checkpoint is not valid."""
 
     exit_code = 65
 
 
 class InputMissingError(UserError):
-    """A file that was named is not there or cannot be read."""
+    """An input file does not exist or cannot be read."""
 
     exit_code = 66
 
 
 class UnavailableError(UserError):
-    """A device, or another process of the run, is not there."""
+    """A device or another process of the run is not available."""
 
     exit_code = 69
 
@@ -92,60 +61,63 @@ class OutputError(UserError):
 
 
 class StorageError(UserError):
-    """The disk is full, or fails."""
+    """The disk is full or fails."""
 
     exit_code = 74
 
 
 class StoppedError(UserError):
-    """A signal ended the run; the same command resumes it."""
+    """A signal stopped the run; the same command resumes it."""
 
     exit_code = 75
 
 
 class DivergedError(UserError):
-    """The loss or the gradient is no longer a number."""
+    """The loss or the gradient is not finite any more."""
 
     exit_code = 76
 
 
 class ConfigError(UserError):
-    """A configuration breaks a rule."""
+    """A configuration value is not valid."""
 
     exit_code = 78
 
 
 class ErrorCollector:
-    """Collects broken rules, so that they are reported together.
+    """Collects error messages, so that all of them are reported at once.
+
+    Attributes:
+      messages: the messages collected so far.
 
     Example:
-      >>> problems = ErrorCollector()
-      >>> problems.require(7 % 2 == 0, "rows=7 must be even. Change config.rows.")
-      >>> problems.found
+      >>> errors = ErrorCollector()
+      >>> errors.check(7 % 2 == 0, "rows=7 must be even. Change config.rows.")
+      >>> errors.messages
       ['rows=7 must be even. Change config.rows.']
     """
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.messages: list[str] = []
+        self._kind: type[UserError] = ConfigError
+        self._unlisted = 0
 
     def check(self, holds: bool, message: str) -> None:
-        """Notes `message` unless `holds`."""
+        """Adds `message` unless `holds`."""
         if not holds:
-            self.found.append(message)
+            self.messages.append(message)
 
     def limit(self, key: str, value: float, most: int, *, why: str = "") -> None:
-        """Notes a value of a configuration key that is absurdly large.
+        """Checks an upper limit of a configuration value.
 
         Args:
           key: of the configuration, `section.name`.
-          value: what it is set to.
-          most: the largest value that makes sense.
-          why: a clause for the message; "" for none.
+          why: a clause for the message.
 
         Example:
-          >>> problems = ErrorCollector()
-          >>> problems.limit("data.workers", 5_000, 1_024)
-          >>> problems.found
+          >>> errors = ErrorCollector()
+          >>> errors.limit("data.workers", 5_000, 1_024)
+          >>> errors.messages
           ['data.workers=5,000 must be at most 1,024. Change config.data.workers.']
         """
         reason = f": {why}" if why else ""
@@ -154,42 +126,74 @@ class ErrorCollector:
             f"{key}={value:,} must be at most {most:,}{reason}. Change config.{key}.",
         )
 
-    def raise_if_any(self, error: type[UserError] = ConfigError) -> None:
-        """Raises one `error` with all the messages, if there are any."""
-        if self.found:
-            raise error(self.found)
+    def try_call(
+        self, function: Callable[..., Any], argument: Any, **options: Any
+    ) -> Any:
+        """Calls a function and adds the messages of a `UserError` that it raises.
 
+        Args:
+          argument: None, the result of a call that failed, skips this call too.
 
-class Attempts:
-    """Goes on after a user's mistake, to find the next one too.
+        Returns:
+          `function(argument, **options)`; None if it failed or was skipped.
 
-    Example:
-      >>> attempts = Attempts()
-      >>> attempts.attempt(int, "7"), attempts.attempt(int, None)
-      (7, None)
-    """
-
-    def __init__(self) -> None:
-        self._errors: list[UserError] = []
-
-    def try_call(self, act: Callable[..., Any], subject: Any, **options: Any) -> Any:
-        """Returns `act(subject, …)`, or None if that or what it needs went wrong."""
-        if subject is None:
+        Example:
+          >>> errors = ErrorCollector()
+          >>> errors.try_call(int, "7"), errors.try_call(int, None)
+          (7, None)
+        """
+        if argument is None:
             return None
         try:
-            return act(subject, **options)
+            return function(argument, **options)
         except UserError as error:
-            self._errors.append(error)
+            if not self.messages:
+                self._kind = type(error)
+            self.messages.extend(error.problems)
+            self._unlisted += error.unlisted
             return None
 
     @property
-    def have_failed(self) -> bool:
-        """Whether any attempt has met a mistake so far."""
-        return bool(self._errors)
+    def has_errors(self) -> bool:
+        """Whether a check or a call has failed."""
+        return bool(self.messages)
 
-    def raise_if_any_failed(self) -> None:
-        """Raises all the problems, each once, as an error of the first one's kind."""
-        if self._errors:
-            problems = [p for error in self._errors for p in error.problems]
-            unlisted = sum(error.unlisted for error in self._errors)
-            raise type(self._errors[0])(dict.fromkeys(problems), unlisted=unlisted)
+    def raise_if_any(self, kind: type[UserError] | None = None) -> None:
+        """Raises one error with all messages, each listed once, if there are any.
+
+        Args:
+          kind: of the error; None means that of the first call that failed, or
+            `ConfigError` for checks.
+        """
+        if self.messages:
+            messages = dict.fromkeys(self.messages)
+            raise (kind or self._kind)(messages, unlisted=self._unlisted)
+
+
+def write_error(
+    path: str | Path, error: OSError, *, problem: str, advice: str
+) -> OSError | OutputError:
+    """Makes the error to raise where a file cannot be written.
+
+    Args:
+      problem: what failed, such as "the token cache cannot be written".
+      advice: what the user can do, such as "change config.data.cache_dir".
+
+    Returns:
+      An OSError with the same errno where the disk is full or fails, which has its own
+      exit code; an OutputError otherwise.
+
+    Example:
+      >>> words = {"problem": "cannot write the model", "advice": "choose another path"}
+      >>> write_error("runs/a", PermissionError(errno.EACCES, "not yours"), **words)
+      OutputError('runs/a: cannot write the model (not yours). Choose another path.')
+      >>> write_error("runs/a", OSError(errno.ENOSPC, "disk full"), **words).strerror
+      'disk full. Free disk space, or choose another path: cannot write the model'
+    """
+    if error.errno in _DISK_ERRORS:
+        # The path of an OSError is printed after its message.
+        message = f"{error.strerror}. Free disk space, or {advice}: {problem}"
+        return OSError(error.errno, message, str(path))
+    return OutputError(
+        f"{path}: {problem} ({error.strerror}). {advice[:1].upper()}{advice[1:]}."
+    )

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and that are read within bounds."""
+"""Atomic writing of files, and reading with a size limit."""
 
 from __future__ import annotations
 
@@ -12,188 +12,183 @@ from typing import Any, NoReturn
 from t2t_jax.errors import DataError
 
 SHARED_FS_TIMEOUT = 60.0
-"""How long a network file system may go on showing a directory as it was."""
+"""Seconds for which a network file system may show an outdated directory."""
 
-MOST_JSON_BYTES = 64 << 20
-"""How large a JSON file may be that is read: ten times a vocabulary of 250,000."""
+MAX_JSON_BYTES = 64 << 20
+"""Size limit of a JSON file: ten times that of a vocabulary of 250,000 subwords."""
 
-MOST_VOCABULARY_BYTES = 256 << 20
-"""How large a SentencePiece model may be that is read; 37,000 subwords have 0.9 MB."""
+MAX_VOCABULARY_BYTES = 256 << 20
+"""Size limit of a SentencePiece model; 37,000 subwords take 0.9 MB."""
+
+_NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def atomic_write(path: Path, content: bytes | str) -> None:
-    """Writes a file beside its place and renames it there.
+    """Writes a temporary file in the same directory and renames it to `path`.
 
-    Whoever reads `path` meanwhile, or after a crash, finds the old content or the new.
+    A concurrent reader, or one after a crash, gets the old content or the new.
 
     Args:
-      path: the file to make or to replace; its directory exists.
+      path: the file to create or replace; its directory exists.
       content: bytes, or text to be written as UTF-8.
 
     Raises:
-      OSError: it cannot be written; `path` is its file name.
+      OSError: the file cannot be written; the error names `path`.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if isinstance(content, str):
-            # A file's name may hold bytes that are not UTF-8; JSON reads the escapes.
+            # A file name may hold bytes that are not UTF-8; JSON reads the escapes.
             content = content.encode(errors="backslashreplace")
-        beside.write_bytes(content)
-        os.replace(beside, path)
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
     except OSError as error:
         if error.errno:
-            error.filename = str(path)  # Nobody has named the other one.
+            error.filename = str(path)
         raise
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-_WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-
-
-def write_once(path: Path, content: bytes | str, *, mend: str) -> None:
+def write_once(path: Path, content: bytes | str, *, advice: str) -> None:
     """Creates a file that is never replaced, atomically and durably.
 
-    Does nothing if the file exists with this very content.
+    Does nothing if the file exists with the same content.
 
     Args:
       path: the file to create; its directory exists.
       content: bytes, or text to be written as UTF-8.
-      mend: what the user may do if other content is there, a sentence.
+      advice: a sentence for the error message.
 
     Raises:
-      DataError: something else is there; it is left as it is.
+      DataError: the path exists with other content, and is left unchanged.
     """
     data = content.encode() if isinstance(content, str) else content
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        _create(beside, path)
-        _sync_directory(path.parent)
+        _link_or_rename(temporary, path)
+        _fsync_directory(path.parent)
     except FileExistsError as error:
         if not path.is_file() or path.read_bytes() != data:
             raise DataError(
                 f"Cannot write {path}: it exists with other content, and is never "
-                f"replaced. {mend}"
+                f"replaced. {advice}"
             ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _create(whole: Path, path: Path) -> None:
-    """Gives a finished file its name, unless something has that name."""
+def _link_or_rename(temporary: Path, path: Path) -> None:
+    """Gives a complete file its final name; raises FileExistsError if that exists."""
     try:
-        os.link(whole, path)
+        os.link(temporary, path)
     except OSError as error:
-        if error.errno not in _WITHOUT_LINKS:
+        if error.errno not in _NO_HARD_LINKS:
             raise
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "File exists", str(path)) from error
-        os.rename(whole, path)  # Not atomic with the check: the workdir is locked.
+        os.rename(temporary, path)  # Not atomic with the check: the workdir is locked.
 
 
-def _sync_directory(path: Path) -> None:
-    """Makes a new name in a directory survive a power failure."""
-    opened = os.open(path, os.O_RDONLY)
+def _fsync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
-    except OSError:  # Some network file systems cannot, and need not.
+        os.fsync(descriptor)
+    except OSError:  # Not supported, and not needed, on some network file systems.
         pass
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def read_limited(path: Path, *, most: int, mend: str) -> bytes:
-    """Reads a file, unless it is larger than what belongs there can be.
-
-    Args:
-      most: bytes that it may have.
-      mend: what the user may do, a sentence.
+def read_limited(path: Path, *, max_bytes: int, advice: str) -> bytes:
+    """Reads a file of at most `max_bytes` bytes.
 
     Raises:
       DataError: as for `check_size`.
-      OSError: it is not there or cannot be read.
+      OSError: the file does not exist or cannot be read.
     """
-    check_size(path, most=most, mend=mend)
-    # What has become a pipe since would block without O_NONBLOCK.
+    check_size(path, max_bytes=max_bytes, advice=advice)
+    # The file may have been replaced by a pipe, which blocks without O_NONBLOCK.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        return file.read(most)
+        return file.read(max_bytes)
 
 
-def check_size(path: Path, *, most: int, mend: str) -> None:
-    """Checks how large a file is, before anybody reads it whole.
-
-    Args:
-      most: bytes that it may have.
+def check_size(path: Path, *, max_bytes: int, advice: str) -> None:
+    """Checks the size of a file before it is read.
 
     Raises:
-      DataError: it has more, or is a directory, or a pipe or a device, which may never
-        end.
-      OSError: it is not there.
+      DataError: the file is larger than `max_bytes`, or is not a regular file.
+      OSError: the file does not exist.
     """
-    size = require_file(path, mend=mend)
-    if size > most:
+    size = require_file(path, advice=advice)
+    if size > max_bytes:
         raise DataError(
-            f"{path} must have at most {most:,} bytes, and has {size:,}. {mend}"
+            f"{path} must have at most {max_bytes:,} bytes, and has {size:,}. {advice}"
         )
 
 
-def require_file(path: Path, *, mend: str) -> int:
-    """Checks that a path is a regular file, before anything opens it.
+def require_file(path: Path, *, advice: str) -> int:
+    """Checks that a path is a regular file, without opening it.
 
     Returns:
       Its size in bytes.
 
     Raises:
-      DataError: it is a directory, a loop of links, or a pipe or a device, which may
-        never end.
-      OSError: it is not there.
+      DataError: it is a directory, a loop of links, a pipe or a device; reading the
+        last two may block for ever.
+      OSError: it does not exist.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
         raise DataError(
-            f"{path} must be a file, and is a loop of links. {mend}"
+            f"{path} must be a file, and is a loop of links. {advice}"
         ) from error
-    if not stat.S_ISREG(found.st_mode):
-        kind = "directory" if stat.S_ISDIR(found.st_mode) else "pipe or a device"
-        raise DataError(f"{path} must be a file, and is a {kind}. {mend}")
-    return found.st_size
+    if not stat.S_ISREG(status.st_mode):
+        kind = "directory" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
+        raise DataError(f"{path} must be a file, and is a {kind}. {advice}")
+    return status.st_size
 
 
-def read_json_object(path: Path, *, mend: str) -> dict[str, Any]:
-    """Reads a file that holds one JSON object, whoever has written it.
-
-    Args:
-      mend: what the user may do, a sentence.
+def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
+    """Reads a file that holds one JSON object; the content is not trusted.
 
     Raises:
-      DataError: it is larger than `MOST_JSON_BYTES`, or something else than a JSON
-        object in UTF-8, or nested so deeply that nobody has meant it.
-      OSError: it is not there or cannot be read.
+      DataError: the file is larger than `MAX_JSON_BYTES`, is not a JSON object in
+        UTF-8, or is nested too deeply for Python.
+      OSError: the file does not exist or cannot be read.
     """
-    content = read_limited(path, most=MOST_JSON_BYTES, mend=mend)
+    content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
     try:
-        # JSON knows no NaN and no infinity; Python's reader takes them.
-        values = json.loads(content.decode(), parse_constant=_refuse)
+        # NaN and Infinity are not JSON, but Python's parser accepts them.
+        values = json.loads(content.decode(), parse_constant=_reject_constant)
     except (RecursionError, ValueError) as error:
         reason = json_fault(content, error)
-        raise DataError(f"{path} is damaged: {reason}\n{mend}") from error
+        raise DataError(f"{path} is damaged: {reason}\n{advice}") from error
     if not isinstance(values, dict):
-        raise DataError(f"{path} is damaged: it is no JSON object\n{mend}")
+        raise DataError(f"{path} is damaged: it is not a JSON object\n{advice}")
     return values
 
 
+class _NotANumberError(ValueError):
+    """A constant that Python's JSON parser accepts and JSON does not have."""
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise _NotANumberError(f"{constant} is not a number")
+
+
 def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
-    """Says what is wrong with JSON, in no words of Python's.
+    """Describes an error of decoding or parsing JSON for a user.
 
     Args:
-      error: what decoding or parsing it has raised.
+      error: raised by `bytes.decode` or `json.loads`.
 
     Example:
       >>> json_fault(b"{,}", json.JSONDecodeError("…", "{,}", 1))
@@ -212,24 +207,16 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
             f"invalid UTF-8 (byte {content[error.start]:#04x}) at line {line}, column "
             f"{column}"
         )
-    if isinstance(error, _NoNumberError):
+    if isinstance(error, _NotANumberError):
         return str(error)
-    return "a number has too many digits"  # The only other one that Python raises.
-
-
-class _NoNumberError(ValueError):
-    """A constant that Python's reader takes, and JSON does not know."""
+    return "a number has too many digits"  # The only other error that Python raises.
 
 
 def safe_child_path(directory: Path, name: str) -> Path:
-    """Names a file of a directory by what another file says, and never one elsewhere.
-
-    Args:
-      name: its name there, which is not believed.
+    """Joins a directory and an untrusted file name that must lie in it.
 
     Raises:
-      DataError: the name leads out of the directory, by itself or because a link of
-        that name is there.
+      DataError: the name leads out of the directory, by itself or as a symbolic link.
 
     Example:
       >>> safe_child_path(Path("cache"), "source.tokens").as_posix()
@@ -242,7 +229,3 @@ def safe_child_path(directory: Path, name: str) -> Path:
             "the directory."
         )
     return path
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise _NoNumberError(f"{constant} is no number")

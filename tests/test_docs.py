@@ -56,7 +56,7 @@ def test_every_link_leads_somewhere(page, target):
 def test_what_may_change_under_a_run_is_said_as_the_code_has_it():
     said = {
         key.strip("`"): (answer, why)
-        for key, answer, why in table("What may change under a run")
+        for key, answer, why in table("What may change on resume")
     }
     known = {key: ("yes", why) for key, why in CHANGEABLE_ON_RESUME.items()}
     assert said == known | {key: ("no", why) for key, why in FIXED_ON_RESUME.items()}

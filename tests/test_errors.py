@@ -43,6 +43,23 @@ def test_problems_are_collected_in_order_and_raised_together():
     assert info.value.problems == ("first", "second")
 
 
+def test_failed_calls_are_collected_and_raised_as_the_first_error():
+    errors = ErrorCollector()
+
+    def fail(message):
+        raise DataError([message, "common"], unlisted=3)
+
+    assert errors.try_call(fail, "first") is None
+    assert errors.try_call(fail, None) is None  # skipped
+    assert errors.try_call(str, 7) == "7"
+    assert errors.has_errors
+    errors.try_call(fail, "second")
+    with pytest.raises(DataError) as info:
+        errors.raise_if_any()
+    assert info.value.problems == ("first", "common", "second")
+    assert info.value.unlisted == 6
+
+
 def test_no_problem_is_no_error():
     problems = ErrorCollector()
     problems.check(True, "all is well")

@@ -49,9 +49,9 @@ def test_who_cannot_write_a_file_names_it_and_not_the_one_beside_it():
 def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"seven b")
-    assert read_limited(path, most=7, mend="Leave it.") == b"seven b"
+    assert read_limited(path, max_bytes=7, advice="Leave it.") == b"seven b"
     with pytest.raises(DataError, match=r"at most 6 bytes, and has 7\. Leave it\."):
-        read_limited(path, most=6, mend="Leave it.")
+        read_limited(path, max_bytes=6, advice="Leave it.")
 
 
 def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
@@ -59,20 +59,20 @@ def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a terabyte of holes
     with pytest.raises(DataError, match=r"at most 67,108,864 bytes, and has 1,099,"):
-        read_json_object(path, mend="Remove it.")
+        read_json_object(path, advice="Remove it.")
 
 
 def test_a_directory_is_refused_by_name(tmp_path):
     with pytest.raises(DataError, match=r"must be a file, and is a directory\. Leave"):
-        read_limited(tmp_path, most=7, mend="Leave it.")
+        read_limited(tmp_path, max_bytes=7, advice="Leave it.")
 
 
 def test_a_file_written_once_is_never_replaced(tmp_path):
     path = tmp_path / "vocab.model"
-    write_once(path, b"one", mend="Leave it.")
-    write_once(path, "one", mend="Leave it.")
+    write_once(path, b"one", advice="Leave it.")
+    write_once(path, "one", advice="Leave it.")
     with pytest.raises(DataError, match=r"vocab\.model: it exists .* Leave it\."):
-        write_once(path, b"two", mend="Leave it.")
+        write_once(path, b"two", advice="Leave it.")
     assert path.read_bytes() == b"one"
     assert [p.name for p in tmp_path.iterdir()] == ["vocab.model"]
 
@@ -91,7 +91,7 @@ def test_what_else_has_the_name_is_not_replaced_either(tmp_path, make):
     path = tmp_path / "config.json"
     make(path)
     with pytest.raises(DataError, match="it exists with other content"):
-        write_once(path, "{}", mend="Leave it.")
+        write_once(path, "{}", advice="Leave it.")
     assert os.path.lexists(path)
 
 
@@ -103,18 +103,18 @@ def test_what_never_ends_is_not_waited_for(tmp_path, kind):
     else:
         path.symlink_to("/dev/zero")
     with pytest.raises(DataError, match=r"must be a file, and is a pipe or a device"):
-        read_limited(path, most=7, mend="Remove it.")
+        read_limited(path, max_bytes=7, advice="Remove it.")
 
 
 def test_the_system_says_itself_what_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError):
-        read_json_object(tmp_path / "none", mend="")
+        read_json_object(tmp_path / "none", advice="")
 
 
 def test_an_object_comes_back_as_it_was_written(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"größe": [1, 2.5, null, {"b": true}]}', encoding="utf-8")
-    assert read_json_object(path, mend="") == {"größe": [1, 2.5, None, {"b": True}]}
+    assert read_json_object(path, advice="") == {"größe": [1, 2.5, None, {"b": True}]}
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_an_object_comes_back_as_it_was_written(tmp_path):
         (b'{"a": 1,\n "b" 2}', "not valid JSON at line 2, column 6"),
         (b"\xff{}", "invalid UTF-8 (byte 0xff) at line 1, column 1"),
         (b'{"a":\n "\xff"}', "invalid UTF-8 (byte 0xff) at line 2, column 3"),
-        (b"[1]", "it is no JSON object"),
-        (b'{"a": NaN}', "NaN is no number"),
-        (b'{"a": [-Infinity]}', "-Infinity is no number"),
+        (b"[1]", "it is not a JSON object"),
+        (b'{"a": NaN}', "NaN is not a number"),
+        (b'{"a": [-Infinity]}', "-Infinity is not a number"),
         (b'{"a": ' + b"9" * 9_999 + b"}", "a number has too many digits"),
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
@@ -136,7 +136,7 @@ def test_what_is_no_json_object_is_damage(tmp_path, content, why):
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(DataError, match=rf"a\.json is damaged: .*{re.escape(why)}"):
-        read_json_object(path, mend="Remove it.")
+        read_json_object(path, advice="Remove it.")
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_a_name_of_the_directory_itself_is_a_name_of_it(tmp_path):
 def test_names_of_files_that_are_not_utf_8_are_written_and_read_again(tmp_path):
     names = {"path": "gr\udcf6\udcdfe/\udcff", "text": "größe"}
     atomic_write(tmp_path / "a.json", json.dumps(names, ensure_ascii=False))
-    assert read_json_object(tmp_path / "a.json", mend="") == names
+    assert read_json_object(tmp_path / "a.json", advice="") == names

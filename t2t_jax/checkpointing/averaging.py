@@ -18,18 +18,18 @@ from t2t_jax.errors import DataError
 from t2t_jax.types import Params
 
 TOLERANCE = 0.2
-"""How far a gap may be from the median gap, as a share of it."""
+"""Largest relative deviation of a gap from the median gap."""
 
 _UNITS = ("minutes", "steps", "epochs")
 
 
 class CheckpointInfo(NamedTuple):
-    """Where a checkpoint stands in its run.
+    """The position of a checkpoint in its run.
 
     Attributes:
-      steps: optimizer steps made.
-      minutes: of training, evaluation and saving left out.
-      epochs: passes over the corpus that were completed.
+      steps: optimizer steps.
+      minutes: training time, without evaluation and saving.
+      epochs: completed passes over the corpus.
       kinds: why it was saved: periodic, best, final, stopped.
     """
 
@@ -40,12 +40,12 @@ class CheckpointInfo(NamedTuple):
 
     @property
     def is_periodic(self) -> bool:
-        """Whether an interval was over; only such checkpoints are averaged."""
+        """Whether it was saved at an interval; only such checkpoints are averaged."""
         return "periodic" in self.kinds
 
 
 class Spacing(NamedTuple):
-    """The gaps between checkpoints that follow one another, in one unit.
+    """The gaps between consecutive checkpoints, in one unit.
 
     Attributes:
       unit: `minutes`, `steps` or `epochs`.
@@ -57,7 +57,7 @@ class Spacing(NamedTuple):
 
     @property
     def is_even(self) -> bool:
-        """Whether each gap is within `TOLERANCE` of the median gap; none always is.
+        """Whether each gap is within `TOLERANCE` of the median gap; true without gaps.
 
         Example:
           >>> Spacing("steps", (100, 100, 120)).is_even
@@ -80,12 +80,12 @@ class Spacing(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Checkpoints chosen for an average.
+    """Checkpoints selected for an average.
 
     Attributes:
       steps: of the checkpoints, oldest first.
-      spacing: how far apart they lie, in the unit in which they are judged.
-      faults: what is wrong with them; nothing, as a rule.
+      spacing: their gaps, in the unit of the checks.
+      faults: clauses for the error message; empty if the selection is valid.
     """
 
     steps: tuple[int, ...]
@@ -93,28 +93,24 @@ class Selection(NamedTuple):
     faults: tuple[str, ...] = ()
 
     def check_even(self) -> None:
-        """Checks that the mean of these checkpoints is one as the paper makes it.
-
-        Raises:
-          DataError: it is not.
-        """
+        """Raises a DataError unless the checkpoints are periodic and evenly spaced."""
         if self.faults:
             raise DataError(
-                "Checkpoints to be averaged must be periodic, each named once, and the "
+                "Checkpoints to be averaged must be periodic, each given once, and the "
                 f"gaps within {100 * TOLERANCE:g} % of the median gap (section 6.1).\n"
                 f"Of {', '.join(map(str, self.steps))}: {'; '.join(self.faults)}.\n"
-                "Name other steps with --average_steps, take fewer with --last, or "
-                "average these all the same with --force."
+                "Pass other steps with --average_steps, fewer with --last, or average "
+                "these anyway with --force."
             )
 
 
 def info_from_meta(meta: Mapping[str, Any]) -> CheckpointInfo:
-    """Reads where a checkpoint stands from the JSON that a run saves with it.
+    """Reads the position of a checkpoint from its JSON object.
 
     Example:
       >>> progress = {"step": 70, "minutes": 1.5, "position": [2, 0]}
       >>> info_from_meta({"kinds": ["periodic"], "progress": progress})
-      Mark(steps=70, minutes=1.5, epochs=2, kinds=('periodic',))
+      CheckpointInfo(steps=70, minutes=1.5, epochs=2, kinds=('periodic',))
     """
     progress = meta["progress"]
     return CheckpointInfo(
@@ -126,7 +122,7 @@ def info_from_meta(meta: Mapping[str, Any]) -> CheckpointInfo:
 
 
 def spacing_units(config: CheckpointConfig) -> tuple[str, ...]:
-    """Returns the units of the intervals that are on; steps where none is.
+    """Returns the units of the enabled intervals; steps if none is enabled.
 
     Example:
       >>> spacing_units(CheckpointConfig(every_minutes=10, every_epochs=1))
@@ -136,28 +132,28 @@ def spacing_units(config: CheckpointConfig) -> tuple[str, ...]:
     return on or ("steps",)
 
 
-def select(marks: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
-    """Judges checkpoints that are to be averaged.
+def select(infos: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
+    """Sorts the checkpoints of an average and checks them.
 
     Args:
-      marks: the checkpoints, at least one, in any order; one that comes twice weighs
-        twice in the mean, and is a fault.
-      units: in which they may be evenly spaced; one of them is enough.
+      infos: at least one, in any order. One that is given twice has twice the weight,
+        and is a fault.
+      units: the gaps must be even in one of them.
 
     Returns:
-      The checkpoints in order, with the first unit in which they are evenly spaced;
-      where there is none, with the first of all and the fault.
+      The steps, with the first unit in which they are evenly spaced; if there is none,
+      with the first unit and a fault.
 
     Paper: §6.1.
 
     Example:
-      >>> marks = [CheckpointInfo(n, n / 3, 0, ("periodic",)) for n in (30, 10, 20)]
-      >>> select(marks, ["steps"])
+      >>> infos = [CheckpointInfo(n, n / 3, 0, ("periodic",)) for n in (30, 10, 20)]
+      >>> select(infos, ["steps"])
       Selection(steps=(10, 20, 30), spacing=Spacing(unit='steps', gaps=(10, 10)), ...)
     """
-    marks = sorted(marks)
-    steps = tuple(mark.steps for mark in marks)
-    spacings = [_spacing(marks, unit) for unit in units]
+    infos = sorted(infos)
+    steps = tuple(info.steps for info in infos)
+    spacings = [_spacing(infos, unit) for unit in units]
     even = [spacing for spacing in spacings if spacing.is_even]
     faults = []
     if not even:
@@ -169,39 +165,39 @@ def select(marks: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
         if steps.count(step) > 1
     ]
     faults += [
-        f"{mark.steps} is not periodic but {' and '.join(mark.kinds)}"
-        for mark in dict.fromkeys(marks)
-        if not mark.is_periodic
+        f"{info.steps} is not periodic but {' and '.join(info.kinds)}"
+        for info in dict.fromkeys(infos)
+        if not info.is_periodic
     ]
     return Selection(steps, (even or spacings)[0], tuple(faults))
 
 
 def sliding_windows(
-    marks: Sequence[CheckpointInfo], units: Sequence[str], *, last: int
+    infos: Sequence[CheckpointInfo], units: Sequence[str], *, last: int
 ) -> list[Selection]:
-    """Judges every `last` periodic checkpoints that follow one another.
+    """Selects every `last` consecutive periodic checkpoints.
 
     Args:
-      marks: the checkpoints of a run, in any order.
+      infos: of all checkpoints of a run, in any order.
 
     Returns:
-      The windows, oldest first; none where there are too few checkpoints.
+      The windows, oldest first; empty if there are too few checkpoints.
 
     Example:
-      >>> marks = [CheckpointInfo(n, 0.0, 0, ("periodic",)) for n in (5, 10, 15, 20)]
-      >>> [window.steps for window in windows(marks, ["steps"], last=3)]
+      >>> infos = [CheckpointInfo(n, 0.0, 0, ("periodic",)) for n in (5, 10, 15, 20)]
+      >>> [window.steps for window in sliding_windows(infos, ["steps"], last=3)]
       [(5, 10, 15), (10, 15, 20)]
     """
-    periodic = sorted(mark for mark in marks if mark.is_periodic)
+    periodic = sorted(info for info in infos if info.is_periodic)
     return [
         select(periodic[end - last : end], units)
         for end in range(last, len(periodic) + 1)
     ]
 
 
-def _spacing(marks: Sequence[CheckpointInfo], unit: str) -> Spacing:
-    places = [getattr(mark, unit) for mark in marks]
-    gaps = tuple(after - before for before, after in pairwise(places))
+def _spacing(infos: Sequence[CheckpointInfo], unit: str) -> Spacing:
+    positions = [getattr(info, unit) for info in infos]
+    gaps = tuple(after - before for before, after in pairwise(positions))
     return Spacing(unit, gaps)
 
 
@@ -231,7 +227,7 @@ def average(checkpoints: Iterable[Params]) -> Params:
         count, last = count + 1, params
     if not count:
         raise ValueError(
-            "An average needs at least one checkpoint, and none came. "
-            "Name some with --average_steps, or keep more with checkpoint.keep."
+            "An average needs at least one checkpoint, and got none. "
+            "Pass some with --average_steps, or keep more with checkpoint.keep."
         )
     return jax.tree.map(lambda t, x: (t / count).astype(x.dtype), total, last)

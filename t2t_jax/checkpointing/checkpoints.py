@@ -1,187 +1,70 @@
-"""The checkpoints of a run: saved, listed, chosen, verified, restored.
+"""Reads checkpoints and verifies their checksums before returning anything.
 
-A checkpoint `checkpoints/<step>/` holds these items: `params`, `optimizer` (absent in
-a model directory), `meta`, a JSON object, and `files`, small files such as the
-vocabulary, without which the arrays are of no use. Any pytree goes in; out comes what
-fits the abstract tree that the caller gives, on the shardings that it names, and only
-if it is bit for bit what was saved: `meta` holds a checksum of each array and itself.
+A checkpoint `checkpoints/<step>/` has these items: `params`; `optimizer` (absent in a
+model directory); `meta`, a JSON object; and `files`, small files such as the
+vocabulary, without which the parameters cannot be used. `meta` holds a checksum of
+every array and of itself. Each process reads independently of the others.
 """
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
-from t2t_jax.checkpointing.checksums import CHECKSUM_KEYS, packed
-from t2t_jax.checkpointing.reader import CheckpointReader
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from t2t_jax.checkpointing.checksums import (
+    CHECKSUM_KEYS,
+    FORMAT,
+    checksums,
+    describe_differences,
+    dtype_shapes,
+    unpack_file,
+    verify_checksums,
+)
+from t2t_jax.checkpointing.diagnosis import (
+    CorruptCheckpointError,
+    as_io_error,
+    short_reason,
+    silence_orbax,
+)
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
-from t2t_jax.checkpointing.writer import CheckpointWriter, bleu
 from t2t_jax.errors import DataError
+from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.types import Params, PyTree
 
+NO_BLEU = -1.0
 
-class Checkpoints:
-    """The checkpoints of one directory.
+Read = TypeVar("Read")
 
-    All processes of a run save together. Reading, each is for itself: none waits for
-    another one, which may have failed.
 
-    Args:
-      directory: holds one folder a step; made at the first save.
-      keep: periodic checkpoints kept; None opens the directory for reading only.
+def bleu_of(meta: Mapping[str, Any]) -> float:
+    """Returns a checkpoint's BLEU on the development set; -1 if it was not scored.
+
+    Example:
+      >>> bleu_of({"bleu": 27.5}), bleu_of({})
+      (27.5, -1.0)
     """
+    return float(meta.get("bleu", NO_BLEU))
 
-    def __init__(self, directory: Path, *, keep: int | None = None):
-        self.directory = directory.absolute()
-        self._folders = StepDirs(self.directory)
-        self._reader = CheckpointReader(self._folders)
-        self._saving: CheckpointWriter | None = None
-        if keep is not None:
-            self._saving = CheckpointWriter(
-                self._folders, reader=self._reader, keep=keep
-            )
 
-    def save(
-        self,
-        step: int,
-        *,
-        params: Params,
-        optimizer: PyTree | None,
-        meta: Meta,
-        files: Mapping[str, bytes] | None = None,
-        replace: bool = False,
-    ) -> None:
-        """Begins to write a checkpoint and returns once the arrays are copied.
-
-        Args:
-          optimizer: any pytree of arrays; None for a model to be used, not trained.
-          meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
-            what is kept.
-          files: small files to be kept with it, by name.
-          replace: whether it takes the place of a checkpoint of that step, which is
-            left as it is otherwise; the old one is there until the new one is.
-
-        Raises:
-          StorageError: it cannot be written, or the one begun before could not.
-          ValueError: the directory was opened for reading.
-        """
-        if self._saving is None:
-            raise ValueError(
-                f"{self.directory} must be opened with keep=… to save in it, and was "
-                "opened without. Say how many periodic checkpoints to keep."
-            )
-        if not replace and step in self.steps():
-            return
-        trees = {"params": params}
-        if optimizer is not None:
-            trees["optimizer"] = optimizer
-        kept = packed(files or {})
-        if kept:
-            meta = {**meta, "files": {name: sha for name, (sha, _) in kept.items()}}
-        contents = {name: content for name, (_, content) in kept.items()}
-        self._saving.begin(step, trees, meta, files=contents, replace=replace)
-
-    def steps(self) -> list[int]:
-        """Lists the steps that are completely written, oldest first."""
-        return self._folders.steps()
-
-    def stray_dirs(self) -> list[str]:
-        """Lists what is called like a checkpoint and is none, or was set aside."""
-        return self._folders.stray_dirs()
-
-    def quarantine(self, step: int) -> Path:
-        """Sets a damaged checkpoint aside, as `StepDirs.quarantine` does."""
-        return self._folders.quarantine(step)
-
-    def meta(self, step: int) -> Meta:
-        """Reads the JSON part of a checkpoint.
-
-        Raises:
-          DamagedError: it is not what was saved.
-        """
-        return _without_seal(self._reader.read_verified_meta(step))
-
-    def files(self, step: int) -> dict[str, bytes]:
-        """Reads the small files that were kept with a checkpoint.
-
-        Returns:
-          Contents by name; none where an older version has saved it.
-
-        Raises:
-          DamagedError: they are not what was saved.
-        """
-        return self._reader.files(step)
-
-    def require_model(self, step: int, *, like: PyTree) -> None:
-        """Checks that a checkpoint holds the parameters of a model, by their shapes.
-
-        Args:
-          step: one of `steps()`.
-          like: tree of `jax.ShapeDtypeStruct`.
-
-        Raises:
-          DamagedError: its meta is not what was saved.
-          DataError: it holds other arrays.
-        """
-        self._reader.require_model(step, {"params": like})
-
-    def params(self, step: int, *, like: PyTree) -> Params:
-        """Reads the parameters of a checkpoint.
-
-        Args:
-          step: one of `steps()`.
-          like: tree of `jax.ShapeDtypeStruct` with shardings.
-
-        Raises:
-          DamagedError: they are not what was saved.
-          DataError: they are of another model, or of another version's format.
-        """
-        _, restored = self._reader.arrays(step, {"params": like})
-        return restored["params"]
-
-    def restore_training(
-        self,
-        step: int,
-        *,
-        params: PyTree,
-        optimizer: PyTree,
-        all_could: Callable[[bool], bool] = bool,
-    ) -> tuple[PyTree, PyTree, Meta]:
-        """Reads params, optimizer and JSON; the arrays placed like those given.
-
-        Args:
-          step: one of `steps()`.
-          params: tree of `jax.ShapeDtypeStruct` with shardings.
-          all_could: told whether this process could read its part, it tells whether
-            all could; asked again when each has verified what it holds. What several
-            processes hold they can only verify together.
-
-        Raises:
-          DamagedError: they are not what was saved.
-          DataError: they are of another model, or of another version's format.
-        """
-        like = {"params": params, "optimizer": optimizer}
-        sealed, restored = self._reader.arrays(step, like, all_could=all_could)
-        return restored["params"], restored["optimizer"], _without_seal(sealed)
-
-    def verify(self, step: int) -> None:
-        """Reads all arrays of a checkpoint, of whatever model, on the host.
-
-        Raises:
-          DamagedError: they are not what was saved.
-        """
-        self._reader.verify(step)
+class Checkpoints(StepDirs):
+    """The checkpoints of one directory, opened for reading."""
 
     def resolve_step(self, which: str | int) -> int:
-        """Finds the checkpoint that a user named.
+        """Returns the step of the checkpoint that a user has chosen.
 
         Args:
           which: `best` (highest development BLEU; the last if none was scored),
             `last`, or a step.
 
         Raises:
-          DataError: there is no checkpoint, or not that one, or it is damaged so that
-            nobody can tell which one is the best.
+          DataError: there is no such checkpoint, or for `best` one is corrupt, so that
+            its score is not known.
         """
         steps = self.steps()
         if not steps:
@@ -192,7 +75,7 @@ class Checkpoints:
         if which == "last":
             return steps[-1]
         if which == "best":
-            scores = {step: bleu(self.meta(step)) for step in steps}
+            scores = {step: bleu_of(self.meta(step)) for step in steps}
             return max(steps, key=lambda step: (scores[step], step))
         if str(which).isdecimal() and int(which) in steps:
             return int(which)
@@ -201,33 +84,256 @@ class Checkpoints:
             f"{self.directory}: {', '.join(map(str, steps))}."
         )
 
-    def check(self) -> None:
-        """Says of a save that it has failed, if that is known; never waits.
+    def meta(self, step: int) -> Meta:
+        """Reads the JSON object of a checkpoint, without the checksums.
 
         Raises:
-          StorageError: it has.
+          CorruptCheckpointError: it differs from what was saved.
         """
-        if self._saving is not None:
-            self._saving.check()
+        return _without_checksums(self.read_verified_meta(step))
 
-    def wait(self) -> None:
-        """Returns when everything begun is written.
+    def files(self, step: int) -> dict[str, bytes]:
+        """Reads the small files of a checkpoint.
+
+        Returns:
+          Contents by name; empty for a checkpoint of an older version.
 
         Raises:
-          StorageError: it could not be.
+          CorruptCheckpointError: they differ from what was saved.
         """
-        if self._saving is not None:
-            self._saving.wait()
+        digests = self.read_verified_meta(step).get("files", {})
+        if not digests:
+            return {}
+        texts = self._read_json(step, "files")
+        try:
+            return {
+                name: unpack_file(texts.get(name), sha256)
+                for name, sha256 in digests.items()
+            }
+        except ValueError as error:
+            raise self._corrupt(step, f"in files, {error}") from error
 
-    def check_writable(self, step: int) -> None:
-        """Checks, before a step is saved, that something can be written here at all.
+    def params(self, step: int, *, like: PyTree) -> Params:
+        """Restores the parameters of a checkpoint.
+
+        Args:
+          like: tree of `jax.ShapeDtypeStruct` with shardings.
 
         Raises:
-          StorageError: nothing can.
+          CorruptCheckpointError: they differ from what was saved.
+          DataError: they are of another model, or of another version's format.
         """
-        if self._saving is not None:
-            self._saving.check_writable(step)
+        _, restored = self._restore_verified(step, {"params": like})
+        return restored["params"]
+
+    def restore_training(
+        self,
+        step: int,
+        *,
+        params: PyTree,
+        optimizer: PyTree,
+        all_succeeded: Callable[[bool], bool] = bool,
+    ) -> tuple[PyTree, PyTree, Meta]:
+        """Restores the parameters, the optimizer state and the JSON object.
+
+        Args:
+          params: tree of `jax.ShapeDtypeStruct` with shardings.
+          optimizer: the same for the optimizer state.
+          all_succeeded: given whether this process succeeded, returns whether all
+            processes did. Called after reading and again after verifying: checksums of
+            arrays that span several processes are computed collectively.
+
+        Raises:
+          CorruptCheckpointError: some process has found that they differ from what was
+            saved.
+          DataError: they are of another model, or of another version's format.
+        """
+        like = {"params": params, "optimizer": optimizer}
+        meta, restored = self._restore_verified(step, like, all_succeeded=all_succeeded)
+        return restored["params"], restored["optimizer"], _without_checksums(meta)
+
+    def check_model(self, step: int, *, like: PyTree) -> None:
+        """Checks that a checkpoint is of a model, by names and shapes of parameters.
+
+        Args:
+          like: tree of `jax.ShapeDtypeStruct`.
+
+        Raises:
+          CorruptCheckpointError: its meta differs from what was saved.
+          DataError: it holds other parameters.
+        """
+        saved = self.read_verified_meta(step)["checksums"]
+        self._check_shapes(step, saved, {"params": like})
+
+    def verify(self, step: int) -> None:
+        """Reads all arrays of a checkpoint on the host and verifies their checksums.
+
+        Raises:
+          CorruptCheckpointError: they differ from what was saved.
+        """
+        saved = self.read_verified_meta(step)["checksums"]
+        handler = ocp.PyTreeCheckpointHandler()
+
+        def read() -> PyTree:
+            trees = {}
+            for name in saved:
+                path = self.path(step) / name
+                as_numpy = jax.tree.map(
+                    lambda _: ocp.RestoreArgs(restore_type=np.ndarray),
+                    handler.metadata(path).tree,
+                )
+                args = ocp.args.PyTreeRestore(restore_args=as_numpy)
+                trees[name] = handler.restore(path, args=args)
+            return trees
+
+        self._check_checksums(step, saved, self._diagnose(step, read))
+
+    def read_verified_meta(self, step: int) -> Meta:
+        """Reads the JSON object of a checkpoint with the checksums in it.
+
+        Raises:
+          CorruptCheckpointError: it differs from what was saved.
+          DataError: it has the format of another version of this program.
+        """
+        meta = self._read_json(step, "meta")
+        reason = verify_checksums(meta)
+        if reason:
+            raise self._corrupt(step, reason)
+        if meta.get("step", step) != step:
+            raise self._corrupt(step, f"it was saved as step {meta['step']}")
+        if meta.get("format") != FORMAT:
+            raise DataError(
+                f"Checkpoint {self.path(step)} must have format {FORMAT} to be read "
+                f"here, and has {meta.get('format')}: another version of t2t_jax has "
+                "written it.\nIt was not modified. Use that version, or choose another "
+                "step or workdir."
+            )
+        return meta
+
+    def _restore_verified(
+        self,
+        step: int,
+        like: Mapping[str, PyTree],
+        *,
+        all_succeeded: Callable[[bool], bool] = bool,
+    ) -> tuple[Meta, Any]:
+        """Restores items of a checkpoint and verifies their checksums."""
+
+        def read() -> tuple[Meta, Any]:
+            meta = self.read_verified_meta(step)
+            self._check_shapes(step, meta["checksums"], like)
+            return meta, self._diagnose(step, lambda: self._restore(step, like))
+
+        def verify() -> None:
+            trees = {name: restored[name] for name in like}
+            self._check_checksums(step, meta["checksums"], trees)
+
+        meta, restored = self._collectively(step, read, all_succeeded)
+        # Again, since only the process that holds a copy of an array can verify it.
+        self._collectively(step, verify, all_succeeded)
+        return meta, restored
+
+    def _collectively(
+        self,
+        step: int,
+        function: Callable[[], Read],
+        all_succeeded: Callable[[bool], bool],
+    ) -> Read:
+        """Calls a function, and fails on all processes if it fails on one."""
+        try:
+            result = function()
+        except CorruptCheckpointError:
+            all_succeeded(False)
+            raise
+        if not all_succeeded(True):
+            raise self._corrupt(step, "another process could not read it")
+        return result
+
+    def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:
+        process = jax.process_index()
+        checkpointer = ocp.Checkpointer(
+            ocp.CompositeCheckpointHandler(),
+            multiprocessing_options=ocp.options.MultiprocessingOptions(
+                primary_host=process,
+                active_processes={process},
+                barrier_sync_key_prefix=f"process-{process}",
+            ),
+        )
+        items = {name: ocp.args.StandardRestore(tree) for name, tree in like.items()}
+        return checkpointer.restore(self.path(step), args=ocp.args.Composite(**items))
+
+    def _read_json(self, step: int, item: str) -> Meta:
+        """Reads a JSON item of a checkpoint, which is not verified yet."""
+        directory = self.path(step)
+        path = directory / item / "metadata"  # where Orbax puts the JSON of an item
+        try:
+            return read_json_object(path, advice="Choose another step.")
+        except (DataError, OSError) as error:
+            io_error = as_io_error(error, directory)
+            if io_error:
+                raise io_error from error
+            fault = short_reason(error).removeprefix(f"{path} is damaged: ")
+            reason = f"its {item} cannot be read ({fault})"
+            raise self._corrupt(step, reason) from error
+
+    def _diagnose(self, step: int, read: Callable[[], Read]) -> Read:
+        """Reads arrays with Orbax, and converts its errors."""
+        directory = self.path(step)
+        try:
+            for path in directory.rglob("*"):
+                _check_regular_file(path)
+            return read()
+        except Exception as error:
+            silence_orbax()
+            io_error = as_io_error(error, directory)
+            if io_error:
+                raise io_error from error
+            raise self._corrupt(step, short_reason(error)) from error
+
+    def _check_shapes(
+        self, step: int, saved: Mapping[str, Any], like: Mapping[str, PyTree]
+    ) -> None:
+        """Checks that a checkpoint holds arrays of these names and shapes."""
+        for name, tree in like.items():
+            shapes = {
+                path: text.rpartition(" ")[0]
+                for path, text in saved.get(name, {}).items()
+            }
+            reason = describe_differences(shapes, dtype_shapes(tree))
+            if reason:
+                raise DataError(
+                    f"Checkpoint {self.path(step)} was written for another model: "
+                    f"{reason}, in {name}.\nPass a workdir of this model, or the "
+                    "configuration that it was trained with."
+                )
+
+    def _check_checksums(
+        self, step: int, saved: Mapping[str, Any], trees: Mapping[str, PyTree]
+    ) -> None:
+        # All checksums first: their computation is collective, and a process that
+        # raised after one of them would leave the others waiting in the next.
+        computed = {name: checksums(tree) for name, tree in trees.items()}
+        for name, texts in computed.items():
+            reason = describe_differences(saved[name], texts)
+            if reason:
+                raise self._corrupt(step, f"in {name}, {reason}")
+
+    def _corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
+        others = [other for other in self.steps() if other != step]
+        return CorruptCheckpointError(self.path(step), reason, others=others)
 
 
-def _without_seal(sealed: Meta) -> Meta:
-    return {name: value for name, value in sealed.items() if name not in CHECKSUM_KEYS}
+def _without_checksums(meta: Meta) -> Meta:
+    return {name: value for name, value in meta.items() if name not in CHECKSUM_KEYS}
+
+
+def _check_regular_file(path: Path) -> None:
+    """Checks a path that Orbax would open: reading a pipe or device may block."""
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return
+    if not stat.S_ISREG(mode):
+        raise DataError(f"{path} must be a file, and is a link, a pipe or a device")
+    # Except for the arrays, in folders `d`, Orbax reads complete files, as JSON.
+    if path.parent.name != "d":
+        check_size(path, max_bytes=MAX_JSON_BYTES, advice="")

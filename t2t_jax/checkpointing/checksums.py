@@ -1,10 +1,10 @@
-"""What tells whether arrays and JSON are still what was saved.
+"""Checksums of arrays, small files and JSON.
 
-The JSON of a checkpoint holds a checksum of each array, and a digest of itself. A
-leaf's checksum is two sums, modulo 2^32, over its elements: each element's bits are
-mixed with its place in the whole array, in another way for each sum. A sum has no
-order, so the checksum is the same however the array is split over devices; and as both
-ways of mixing are one to one in the bits, a single changed element always changes it.
+The JSON object of a checkpoint holds a checksum of each array and a digest of itself.
+The checksum of an array is two sums modulo 2^32 over its elements: each element's bits
+are mixed with its index in the global array, differently for each sum. A sum does not
+depend on the order, so the checksum does not depend on the sharding. Both mixing
+functions are bijective in the bits: a single changed element always changes the sum.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from t2t_jax.runtime.async_fetch import fetch_pipelined
 from t2t_jax.types import PyTree
 
 FORMAT = 1
-"""Of the checkpoints that are written; those of another one are not read.
+"""Format of the checkpoints that are written; no other format is read.
 
-The digest is made alike in all formats, so that a damaged number is none of them.
+All formats compute the digest alike, so a corrupt format number is detected.
 """
 
 CHECKSUM_KEYS = ("format", "checksums", "files", "digest")
-"""What a checkpoint adds to the JSON that it was given."""
+"""The keys that a checkpoint adds to its JSON object."""
 
-_PLACE_FACTORS = (0x9E3779B1, 0x85EBCA77)
-# Odd, so that multiplying modulo 2^32 loses no bit; each pair is one way of mixing.
+_INDEX_FACTORS = (0x9E3779B1, 0x85EBCA77)
+# Odd, so that multiplication modulo 2^32 is bijective; one pair for each sum.
 _MIXERS = ((0x85EBCA6B, 0xC2B2AE35), (0x7FEB352D, 0x846CA68B))
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
-# So many elements at once keep NumPy's intermediate arrays in the processor's cache.
+# Elements per chunk: NumPy's intermediate arrays then fit the processor's cache.
 _CHUNK = 1 << 18
 
 
 def checksums(tree: PyTree) -> dict[str, str]:
-    """Computes the checksum of each array of a tree, where the array lies.
+    """Computes the checksum of each array of a tree, on the devices that hold it.
 
-    Of arrays that reach over several processes all processes must come here.
+    Collective for arrays that span several processes: call on every process.
 
     Args:
       tree: arrays of JAX or NumPy with elements of 1, 2 or 4 bytes.
@@ -67,43 +67,47 @@ def checksums(tree: PyTree) -> dict[str, str]:
                 f"has {leaf.dtype}. Use another dtype."
             )
     sums = fetch_pipelined(
-        _program(_everywhere(leaf))(leaf)
+        _compiled_checksum(_replicated(leaf))(leaf)
         if isinstance(leaf, jax.Array)
         else checksum_numpy(np.asarray(leaf))
         for _, leaf in leaves
     )
     return {
-        _name(path): f"{describe(leaf)} {first:08x}{second:08x}"
+        _name(path): f"{dtype_shape(leaf)} {first:08x}{second:08x}"
         for (path, leaf), (first, second) in zip(leaves, sums, strict=True)
     }
 
 
 def dtype_shapes(tree: PyTree) -> dict[str, str]:
-    """Describes each array of a tree, by its path; their shapes are enough.
+    """Returns dtype and shape of each array of a tree, by path.
+
+    Args:
+      tree: arrays or `jax.ShapeDtypeStruct`.
 
     Example:
       >>> dtype_shapes((np.zeros((2, 3), np.int8),))
       {'0': 'int8[2,3]'}
     """
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_name(path): describe(leaf) for path, leaf in leaves}
+    return {_name(path): dtype_shape(leaf) for path, leaf in leaves}
 
 
-def describe(leaf: Any) -> str:
-    """Writes an array's dtype and shape as the first part of a checksum's text.
+def dtype_shape(leaf: Any) -> str:
+    """Returns dtype and shape of an array as the first part of its checksum text.
 
     Example:
-      >>> describe(np.zeros((), np.int32))
+      >>> dtype_shape(np.zeros((), np.int32))
       'int32[]'
     """
     return f"{np.dtype(leaf.dtype).name}[{','.join(map(str, leaf.shape))}]"
 
 
-def differences(saved: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """Says in which arrays two texts by path differ; "" if in none.
+def describe_differences(saved: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """Describes the arrays that differ between two maps of path to text; "" if none.
 
     Example:
-      >>> differences({"a": "int8[2] 05", "b": "int8[2] 06"}, {"a": "int8[2] 07"})
+      >>> saved = {"a": "int8[2] 05", "b": "int8[2] 06"}
+      >>> describe_differences(saved, {"a": "int8[2] 07"})
       'a was saved as int8[2] 05 and is int8[2] 07, and 1 more'
     """
     paths = [
@@ -124,7 +128,7 @@ def differences(saved: Mapping[str, str], found: Mapping[str, str]) -> str:
 def add_checksums(
     meta: Mapping[str, Any], trees: Mapping[str, PyTree]
 ) -> dict[str, Any]:
-    """Adds to JSON what tells whether it, and arrays beside it, are as they were.
+    """Adds the checksums of arrays, the format and a digest to a JSON object.
 
     Args:
       trees: pytrees of arrays by name.
@@ -134,28 +138,28 @@ def add_checksums(
       ['checksums', 'digest', 'format', 'step']
     """
     sums = {name: checksums(tree) for name, tree in trees.items()}
-    sealed = {**meta, "format": FORMAT, "checksums": sums}
-    return {**sealed, "digest": digest(sealed)}
+    content = {**meta, "format": FORMAT, "checksums": sums}
+    return {**content, "digest": json_digest(content)}
 
 
-def verify_checksums(sealed: Mapping[str, Any]) -> str:
-    """Says what is wrong with JSON that was sealed; "" if nothing is.
+def verify_checksums(meta: Mapping[str, Any]) -> str:
+    """Verifies the digest of a JSON object; returns the fault, "" if there is none.
 
     Example:
       >>> verify_checksums({**add_checksums({"step": 7}, {}), "step": 8})
-      'its meta is not what was saved'
+      'its meta differs from what was saved'
     """
-    content = {name: value for name, value in sealed.items() if name != "digest"}
-    if sealed.get("digest") != digest(content):
-        return "its meta is not what was saved"
+    content = {name: value for name, value in meta.items() if name != "digest"}
+    if meta.get("digest") != json_digest(content):
+        return "its meta differs from what was saved"
     return ""
 
 
-def packed(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
-    """Writes small files as text that goes into JSON, each with its SHA-256.
+def pack_files(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
+    """Encodes small files for JSON, as (SHA-256, Base64) by name.
 
     Example:
-      >>> packed({"vocab.model": b"a"})["vocab.model"][1]
+      >>> pack_files({"vocab.model": b"a"})["vocab.model"][1]
       'YQ=='
     """
     return {
@@ -164,27 +168,27 @@ def packed(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
     }
 
 
-def unpacked(text: Any, sha256: str) -> bytes:
-    """Returns the content of a file that `packed` has written.
+def unpack_file(text: Any, sha256: str) -> bytes:
+    """Decodes a file that `pack_files` has encoded, and verifies its SHA-256.
 
     Raises:
-      ValueError: it is not what was saved.
+      ValueError: it differs from what was saved.
 
     Example:
-      >>> unpacked("YQ==", packed({"": b"a"})[""][0])
+      >>> unpack_file("YQ==", pack_files({"": b"a"})[""][0])
       b'a'
     """
     content = base64.b64decode(str(text), validate=True)
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError("its SHA-256 is not that of what was saved")
+        raise ValueError("the SHA-256 differs from the saved one")
     return content
 
 
-def digest(values: Mapping[str, Any]) -> str:
-    """Returns the SHA-256 of JSON values, whatever the order of their keys.
+def json_digest(values: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of a JSON object, independent of the order of its keys.
 
     Example:
-      >>> digest({"a": 1, "b": (2,)}) == digest({"b": [2], "a": 1})
+      >>> json_digest({"a": 1, "b": (2,)}) == json_digest({"b": [2], "a": 1})
       True
     """
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -192,7 +196,7 @@ def digest(values: Mapping[str, Any]) -> str:
 
 
 def checksum_numpy(array: np.ndarray) -> np.ndarray:
-    """Computes with NumPy what `checksum_jax` computes with JAX.
+    """Computes the two sums of an array with NumPy, as `checksum_jax` does with JAX.
 
     Args:
       array: any shape, elements of 1, 2 or 4 bytes.
@@ -209,16 +213,16 @@ def checksum_numpy(array: np.ndarray) -> np.ndarray:
     sums = np.zeros(2, np.uint32)
     for start in range(0, words.size, _CHUNK):
         chunk = words[start : start + _CHUNK].astype(np.uint32)
-        places = np.arange(start, start + chunk.size, dtype=np.uint64)
+        indices = np.arange(start, start + chunk.size, dtype=np.uint64)
         mixed = [
-            _mix(chunk, places.astype(np.uint32), np.uint32, which) for which in (0, 1)
+            _mix(chunk, indices.astype(np.uint32), np.uint32, which) for which in (0, 1)
         ]
         sums += np.sum(mixed, axis=1, dtype=np.uint32)
     return sums
 
 
 def checksum_jax(array: jax.Array) -> jax.Array:
-    """Computes the two sums of an array on its devices; to be called under `jax.jit`.
+    """Computes the two sums of an array on its devices; call it under `jax.jit`.
 
     Args:
       array: any shape and sharding, elements of 1, 2 or 4 bytes.
@@ -230,25 +234,25 @@ def checksum_jax(array: jax.Array) -> jax.Array:
         array = array.astype(jnp.uint8)
     word = _WORDS[array.dtype.itemsize]
     words = jax.lax.bitcast_convert_type(array, word).astype(jnp.uint32)
-    # One iota an axis, and nothing reshaped: each device numbers what it holds.
-    places, stride = jnp.zeros(array.shape, jnp.uint32), 1
+    # One iota per axis and no reshape, so that nothing is gathered.
+    indices, stride = jnp.zeros(array.shape, jnp.uint32), 1
     for axis in reversed(range(array.ndim)):
         along = jax.lax.broadcasted_iota(jnp.uint32, array.shape, axis)
-        places = places + along * jnp.uint32(stride % (1 << 32))
+        indices = indices + along * jnp.uint32(stride % (1 << 32))
         stride *= array.shape[axis]
     return jnp.stack(
         [
-            jnp.sum(_mix(words, places, jnp.uint32, which), dtype=jnp.uint32)
+            jnp.sum(_mix(words, indices, jnp.uint32, which), dtype=jnp.uint32)
             for which in (0, 1)
         ]
     )
 
 
-def _mix(bits: Any, places: Any, word: Callable[[int], Any], which: int) -> Any:
-    """Scrambles bits and places: shifts and odd factors, all of which can be undone."""
+def _mix(bits: Any, indices: Any, word: Callable[[int], Any], which: int) -> Any:
+    """Mixes bits with indices by shifts and odd factors, which are bijective."""
     first, second = _MIXERS[which]
-    mixed = bits ^ _scramble(places * word(_PLACE_FACTORS[which]), word, first, second)
-    return _scramble(mixed + word(_PLACE_FACTORS[which]), word, second, first)
+    mixed = bits ^ _scramble(indices * word(_INDEX_FACTORS[which]), word, first, second)
+    return _scramble(mixed + word(_INDEX_FACTORS[which]), word, second, first)
 
 
 def _scramble(x: Any, word: Callable[[int], Any], first: int, second: int) -> Any:
@@ -258,15 +262,17 @@ def _scramble(x: Any, word: Callable[[int], Any], first: int, second: int) -> An
 
 
 @functools.cache
-def _program(everywhere: NamedSharding | None) -> Callable[[jax.Array], jax.Array]:
+def _compiled_checksum(
+    sharding: NamedSharding | None,
+) -> Callable[[jax.Array], jax.Array]:
     program: Callable[[jax.Array], jax.Array] = jax.jit(
-        checksum_jax, out_shardings=everywhere
+        checksum_jax, out_shardings=sharding
     )
     return program
 
 
-def _everywhere(leaf: jax.Array) -> NamedSharding | None:
-    """Places sums where every process that holds a part of the array can read them."""
+def _replicated(leaf: jax.Array) -> NamedSharding | None:
+    """Returns a sharding that replicates the sums over the mesh of an array."""
     if isinstance(leaf.sharding, NamedSharding):
         return NamedSharding(leaf.sharding.mesh, PartitionSpec())
     return None

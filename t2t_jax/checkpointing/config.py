@@ -1,4 +1,4 @@
-"""What can be set about checkpoints (no JAX needed)."""
+"""Configuration of checkpointing (no JAX needed)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from t2t_jax.errors import ErrorCollector
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointConfig:
-    """When a run is saved, and what is kept.
+    """When checkpoints are saved, and how many are kept.
 
-    The three intervals can be combined; 0 turns one off. The last step is always
-    saved, and so are the step at which a signal stops the run and every step with a
-    new best development BLEU; with all three at 0 nothing else is.
+    The three intervals can be combined; 0 turns one off. Always saved are the last
+    step, the step at which a signal stops the run, and every step with a new best
+    development BLEU.
 
     Attributes:
       every_steps (optimizer steps): Interval of periodic checkpoints; 0 for none.
@@ -49,7 +49,7 @@ class CheckpointConfig:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether there are checkpoints between the first and the last step.
+        """Whether an interval is enabled.
 
         Example:
           >>> CheckpointConfig(every_minutes=0.0).is_periodic

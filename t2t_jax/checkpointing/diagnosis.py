@@ -1,16 +1,20 @@
-"""Whose fault it is that a checkpoint cannot be read: its own, or the machine's.
+"""Distinguishes corrupt checkpoints from I/O and permission errors.
 
-A damaged checkpoint may be set aside and another one used. Where the machine is at
-fault (permissions, memory, a failing disk) the checkpoint may be good: reading ends.
+A corrupt checkpoint may be quarantined and another one used. After a system error
+(permissions, memory, a failing disk) the checkpoint may be valid: restoring stops.
 """
 
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 from t2t_jax.errors import (
     DataError,
@@ -20,8 +24,8 @@ from t2t_jax.errors import (
     UserError,
 )
 
-# What the system says of files that are missing, cut or something else than they were.
-_ABOUT_CONTENT = {
+# Raised for files that are missing, truncated or of another kind than those saved.
+_CORRUPTION_ERRNOS = {
     errno.ENOENT,
     errno.ENOTDIR,
     errno.EISDIR,
@@ -30,39 +34,36 @@ _ABOUT_CONTENT = {
     errno.ENODATA,
     errno.ENOTEMPTY,
 }
-# TensorStore writes the system's error into a message, JAX its own name of it.
-_SYSTEM_ERROR = re.compile(r"(?:OS error |os_error_code=')(\d+)")
-_OF_THE_MACHINE = re.compile("RESOURCE_EXHAUSTED|PERMISSION_DENIED|UNAVAILABLE")
+# TensorStore writes the errno into its message, JAX the name of a status.
+_ERRNO_IN_TEXT = re.compile(r"(?:OS error |os_error_code=')(\d+)")
+_SYSTEM_STATUS = re.compile("RESOURCE_EXHAUSTED|PERMISSION_DENIED|UNAVAILABLE")
 
 
 class CorruptCheckpointError(DataError):
-    """A checkpoint is not, or no longer, what was saved.
+    """A checkpoint differs from what was saved.
 
     Args:
-      reason: what is wrong with it, in one line.
-      others: the other steps that there are.
-
-    Attributes:
-      reason: as given.
+      reason: one line.
+      others: the other steps of the directory, for the message.
     """
 
     def __init__(self, path: Path, reason: str, *, others: Sequence[int] = ()):
         self.path, self.reason = path, reason
-        there = ", ".join(map(str, others)) or "none"
+        steps = ", ".join(map(str, others)) or "none"
         super().__init__(
-            f"Checkpoint {path} is damaged: {reason}.\nOther steps there: {there}. "
+            f"Checkpoint {path} is corrupt: {reason}.\nOther steps there: {steps}. "
             "Choose one of them; training resumes from the newest valid one."
         )
 
 
 def as_io_error(error: BaseException, path: Path) -> Exception | None:
-    """Tells whether the machine is at fault, and with what error reading then ends.
+    """Returns the error to raise if a system error prevented reading a checkpoint.
 
     Args:
-      error: what reading a checkpoint has raised.
+      error: raised while the checkpoint at `path` was read.
 
     Returns:
-      The error to raise; None where the checkpoint itself is at fault.
+      None if the checkpoint itself is corrupt.
 
     Example:
       >>> as_io_error(MemoryError(), Path("run/checkpoints/7"))
@@ -70,33 +71,36 @@ def as_io_error(error: BaseException, path: Path) -> Exception | None:
       >>> as_io_error(FileNotFoundError(2, "No such file"), Path("7")) is None
       True
     """
-    for one in _chain(error):
-        number = _number(one)
-        known = number is not None and number not in _ABOUT_CONTENT
-        if known or isinstance(one, MemoryError) or _OF_THE_MACHINE.search(str(one)):
+    for cause in _chain(error):
+        number = _errno_of(cause)
+        is_system = number is not None and number not in _CORRUPTION_ERRNOS
+        if (
+            is_system
+            or isinstance(cause, MemoryError)
+            or _SYSTEM_STATUS.search(str(cause))
+        ):
             message = (
                 f"Checkpoint {path} cannot be read: {short_reason(error)}.\nThis is "
                 "a system error; the checkpoint was not modified. Fix the cause and "
                 "rerun the command."
             )
-            return _kind(number, str(one))(message)
+            return _error_type(number, str(cause))(message)
     return None
 
 
 def short_reason(error: BaseException) -> str:
-    """Says in one line why a checkpoint could not be read or written.
+    """Describes in one line why a checkpoint could not be read or written.
 
     Example:
       >>> short_reason(ValueError("Failed to write [os_error_code='28']"))
       'No space left on device'
     """
-    for one in _chain(error):
-        number = _number(one)
+    for cause in _chain(error):
+        number = _errno_of(cause)
         if number is not None:
-            name = getattr(one, "filename", None)
+            name = getattr(cause, "filename", None)
             return os.strerror(number) + (f": {name}" if name else "")
-    # Orbax tells the place in its own error, and what was wrong in that one's cause;
-    # our own errors have both.
+    # An error of Orbax names the path, its cause the fault; a `UserError` names both.
     while error.__cause__ and not isinstance(error, UserError):
         error = error.__cause__
     lines = str(error).strip().splitlines() or [""]
@@ -104,7 +108,44 @@ def short_reason(error: BaseException) -> str:
     return f"{kind}{lines[0]}"[:300].rstrip(" :.")
 
 
-def _kind(number: int | None, text: str) -> type[Exception]:
+def silence_orbax() -> None:
+    """Suppresses unraisable errors that Orbax leaves after a read that failed.
+
+    Lasts until the process ends, since Orbax's threads and coroutines may end at any
+    time.
+    """
+    hook = sys.unraisablehook
+    if not isinstance(hook, _OrbaxFilter):
+        sys.unraisablehook = _OrbaxFilter(hook)
+
+
+class _OrbaxFilter:
+    def __init__(self, hook: Callable[[Any], object]):
+        self._hook = hook
+
+    def __call__(self, unraisable: Any) -> None:
+        source = unraisable.object
+        of_orbax = (
+            inspect.iscoroutine(source)
+            and "/orbax/" in source.cr_code.co_filename.replace("\\", "/")
+        ) or _is_late_callback(unraisable)
+        # A signal handler's exception in a coroutine of Orbax is not one of Orbax.
+        if not (of_orbax and isinstance(unraisable.exc_value, Exception)):
+            self._hook(unraisable)
+
+
+def _is_late_callback(unraisable: Any) -> bool:
+    """Returns whether TensorStore has called back into a closed event loop."""
+    traceback: TracebackType | None = unraisable.exc_traceback
+    return (
+        isinstance(unraisable.exc_value, RuntimeError)
+        and str(unraisable.exc_value) == "Event loop is closed"
+        and traceback is not None
+        and traceback.tb_frame.f_code.co_name == "call_soon_threadsafe"
+    )
+
+
+def _error_type(number: int | None, text: str) -> type[Exception]:
     if number in (errno.EACCES, errno.EPERM) or "PERMISSION_DENIED" in text:
         return InputMissingError
     if number == errno.EIO:
@@ -112,11 +153,11 @@ def _kind(number: int | None, text: str) -> type[Exception]:
     return UnavailableError
 
 
-def _number(error: BaseException) -> int | None:
+def _errno_of(error: BaseException) -> int | None:
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
-    found = _SYSTEM_ERROR.search(str(error))
-    return int(found[1]) if found else None
+    match = _ERRNO_IN_TEXT.search(str(error))
+    return int(match[1]) if match else None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,9 +1,9 @@
-"""From which checkpoint a run goes on.
+"""Selects the checkpoint from which a run resumes.
 
-1. The steps that were completely written are looked at, the newest first.
-2. A checkpoint is good if its shapes are the model's and its checksums are right.
-3. The first good one is used; those above it are renamed to `corrupt-<step>` and named.
-4. If none is good, nothing is renamed and nothing is begun: `DataError`.
+1. The completely written steps are tried, newest first.
+2. A checkpoint is valid if its shapes are those of the model and its checksums match.
+3. The first valid one is used; those above it are renamed to `corrupt-<step>`.
+4. If none is valid, nothing is renamed and the run does not start: `DataError`.
 """
 
 from __future__ import annotations
@@ -26,48 +26,51 @@ def restore_latest_valid(
     checkpoints: Checkpoints,
     restore: Callable[[int], State],
     *,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     processes: Processes = SINGLE_PROCESS,
 ) -> State | None:
-    """Loads the newest good checkpoint, and sets aside the damaged ones above it.
+    """Restores the newest valid checkpoint and quarantines the corrupt ones above it.
+
+    Collective: call on every process.
 
     Args:
-      checkpoints: opened for saving, on each process.
-      restore: loads a step; it raises `CorruptCheckpointError` on all processes or on
-      none.
-      say: told what was set aside, and from where the run goes on.
+      restore: restores a step; raises `CorruptCheckpointError` on all processes or on
+        none.
+      log: reports the quarantined checkpoints and the step that is restored.
 
     Returns:
-      What `restore` has returned; None if nothing was ever saved here.
+      The result of `restore`; None if there is no checkpoint.
 
     Raises:
-      DataError: there are checkpoints, and none of them is good.
-      UserError: the machine cannot read them, or another process sees others.
+      DataError: there are checkpoints, and none of them is valid.
+      UserError: a system error prevents reading them, or processes see different steps.
     """
     newest = agreed_latest_step(checkpoints, processes)
-    where = checkpoints.directory
+    directory = checkpoints.directory
     if not newest:
-        _require_no_traces(checkpoints)
+        _require_empty(checkpoints)
         return None
     for name in checkpoints.stray_dirs():
         if name.isdecimal() and int(name) > newest:
-            say(f"WARNING: {where / name} is no checkpoint, and is passed over.")
-    bad: list[CorruptCheckpointError] = []
+            log(f"WARNING: Ignoring {directory / name}: not a checkpoint.")
+    corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         try:
             state = restore(step)
         except CorruptCheckpointError as error:
-            bad.append(error)
+            corrupt.append(error)
             continue
-        _set_aside(checkpoints, bad, say=say, processes=processes)
-        say(f"Going on from step {step:,} in {where.parent}.")
+        _quarantine(checkpoints, corrupt, log=log, processes=processes)
+        log(f"Resuming from step {step:,} in {directory.parent}.")
         return state
     raise DataError(
         [
-            *(f"Checkpoint {error.path} is damaged: {error.reason}." for error in bad),
-            f"{where} must hold a good checkpoint for the run to go on, and holds "
-            "none. All were left as they are. Bring one back from a copy, or choose "
-            "another workdir.",
+            *(
+                f"Checkpoint {error.path} is corrupt: {error.reason}."
+                for error in corrupt
+            ),
+            f"Cannot resume: {directory} has no valid checkpoint. Nothing was changed. "
+            "Restore a checkpoint from a copy, or choose another workdir.",
         ]
     )
 
@@ -78,56 +81,58 @@ def agreed_latest_step(
     *,
     when: str = "begin",
 ) -> int:
-    """Finds the last step that is saved, the same for all processes; 0 if none is.
+    """Returns the latest step as process 0 sees it; 0 if there is none.
+
+    Collective: call on every process. The others wait until they see that step too.
 
     Args:
-      processes: that go on together, and so from the step that the first one sees.
-      when: at which point of the run this is asked; another one each time.
+      when: names the call; unique within the run.
 
     Raises:
-      InputMissingError: this one sees another last step, and goes on doing so.
+      InputMissingError: this process still sees another step after
+        `SHARED_FS_TIMEOUT` seconds.
     """
-    found = max(checkpoints.steps(), default=0)
-    newest = int(broadcast_from_first(processes, f"newest step, {when}", str(found)))
+    latest = max(checkpoints.steps(), default=0)
+    agreed = int(broadcast_from_first(processes, f"newest step, {when}", str(latest)))
     deadline = time.monotonic() + SHARED_FS_TIMEOUT
-    while found != newest:
+    while latest != agreed:
         if time.monotonic() > deadline:
             raise InputMissingError(
-                f"Process {processes.index} sees step {found} as the last one in "
-                f"{checkpoints.directory}, and process 0 sees {newest}. All "
+                f"Process {processes.index} sees step {latest} as the latest in "
+                f"{checkpoints.directory}, and process 0 sees {agreed}. All "
                 "processes must see the same workdir."
             )
         time.sleep(1)
-        found = max(checkpoints.steps(), default=0)
-    return newest
+        latest = max(checkpoints.steps(), default=0)
+    return agreed
 
 
-def _require_no_traces(checkpoints: Checkpoints) -> None:
-    """Refuses to begin where a run has been, whatever is left of its checkpoints."""
-    traces = checkpoints.stray_dirs()
-    if traces:
+def _require_empty(checkpoints: Checkpoints) -> None:
+    """Checks that a new run does not start among the remains of another one."""
+    remains = checkpoints.stray_dirs()
+    if remains:
         raise DataError(
-            f"{checkpoints.directory} must hold no checkpoint for a run to begin, or a "
-            f"good one for it to go on, and holds {', '.join(traces)}. Bring one back "
-            "from a copy, or remove that folder to begin again."
+            f"Cannot start a run: {checkpoints.directory} has no valid checkpoint, but "
+            f"holds {', '.join(remains)}. Restore a checkpoint from a copy, or remove "
+            "that folder to start again."
         )
 
 
-def _set_aside(
+def _quarantine(
     checkpoints: Checkpoints,
-    bad: Sequence[CorruptCheckpointError],
+    corrupt: Sequence[CorruptCheckpointError],
     *,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     processes: Processes,
 ) -> None:
-    """Renames checkpoints that are damaged, so that nobody takes them for good."""
-    for error in bad:
+    """Renames corrupt checkpoints, so that they are not read again."""
+    for error in corrupt:
         step = int(error.path.name)
         if processes.is_first:
             name = checkpoints.quarantine(step).name
-            say(
-                f"WARNING: Checkpoint {error.path} is damaged: {error.reason}. It is "
-                f"called {name} now."
+            log(
+                f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
+                f"to {name}."
             )
-    if bad:
-        agreed_latest_step(checkpoints, processes, when="without the damaged ones")
+    if corrupt:
+        agreed_latest_step(checkpoints, processes, when="after quarantine")

@@ -1,8 +1,8 @@
-"""The folders of a run's checkpoints, as they lie on the disk.
+"""The directories of a run's checkpoints on disk; needs neither JAX nor Orbax.
 
-A checkpoint is a folder with the number of its step for a name. It gets that name when
-all of it is written, so what a crash leaves is never taken for one, and neither is an
-empty folder or a file of such a name. Neither JAX nor Orbax is needed here.
+A checkpoint is a directory named by the number of its step. It gets that name when it
+is completely written. What a crash leaves, an empty directory or a file of such a name
+is therefore not a checkpoint.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+Meta = dict[str, Any]
+"""The JSON object of a checkpoint."""
+
 SAFETENSORS = "model.safetensors"
-"""The file that holds a model's parameters where there are no checkpoints."""
+"""The file of a model directory that holds the parameters instead of a checkpoint."""
+
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+# Orbax writes all three; a directory with only some of them is a corrupt checkpoint.
+_PARTS = ("params", "meta", "_CHECKPOINT_METADATA")
+_PARTIAL = "*.orbax-checkpoint-tmp*"
 
 
 def is_safetensors_dir(directory: Path) -> bool:
-    """Tells whether parameters are in one file, and in no checkpoints.
-
-    Args:
-      directory: of a run or a model.
+    """Returns whether a run or model directory has `SAFETENSORS` and no checkpoints.
 
     Example:
       >>> is_safetensors_dir(Path("nowhere"))
@@ -32,70 +37,58 @@ def is_safetensors_dir(directory: Path) -> bool:
     ).is_dir()
 
 
-Meta = dict[str, Any]
-
-_NUMBER = re.compile(r"0|[1-9][0-9]*")
-# Orbax writes all three; where only some are left the checkpoint is a damaged one.
-_PARTS = ("params", "meta", "_CHECKPOINT_METADATA")
-_HALF_WRITTEN = "*.orbax-checkpoint-tmp*"
-
-
 class StepDirs:
-    """Lists, names, sets aside and removes the checkpoints of one directory.
+    """Lists, renames and removes the checkpoint directories of one directory.
 
     Args:
-      directory: holds one folder a step; it need not be there.
+      directory: has one subdirectory per step; it need not exist.
     """
 
     def __init__(self, directory: Path):
-        self.directory = directory
+        self.directory = directory.absolute()
 
     def path(self, step: int) -> Path:
-        """Names the folder of a step."""
+        """Returns the directory of a step."""
         return self.directory / str(step)
 
     def steps(self) -> list[int]:
-        """Lists the steps that have been completely written, oldest first."""
+        """Lists the steps that are completely written, oldest first."""
         return sorted(int(path.name) for path in self._numbered() if _is_step(path))
 
     def stray_dirs(self) -> list[str]:
-        """Lists what has a checkpoint's name and is none, or was set aside as one."""
-        aside = [] if not self.directory.is_dir() else self.directory.glob("corrupt-*")
+        """Lists quarantined checkpoints, and numbered entries without a checkpoint."""
+        quarantined = self.directory.glob("corrupt-*")
         return sorted(
             path.name
-            for path in [*self._numbered(), *aside]
+            for path in [*self._numbered(), *quarantined]
             if not (_NUMBER.fullmatch(path.name) and _is_step(path))
         )
 
-    def other_steps(self, step: int) -> list[int]:
-        """Lists all steps but this one."""
-        return [other for other in self.steps() if other != step]
-
     def quarantine(self, step: int) -> Path:
-        """Renames a checkpoint to `corrupt-<step>`, and returns where it is now."""
-        return self._aside(step, "corrupt")
+        """Renames a checkpoint to `corrupt-<step>` and returns the new path."""
+        return self._rename(step, "corrupt")
 
     def clear_step_dir(self, step: int, *, replace: bool = False) -> Path | None:
         """Frees the name of a step that is to be saved.
 
-        What is no checkpoint is renamed to `stray-<step>`, and stays.
+        What is not a checkpoint is renamed to `stray-<step>` and kept.
 
         Args:
-          replace: whether a checkpoint of that step gives way too.
+          replace: whether an existing checkpoint of that step is renamed too.
 
         Returns:
-          Where the checkpoint that gave way is now; None if there was none.
+          The new path of the existing checkpoint; None if there was none.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.path(step)
         if _is_step(path):
-            return self._aside(step, "replaced") if replace else None
+            return self._rename(step, "replaced") if replace else None
         if path.is_symlink() or path.exists():
-            self._aside(step, "stray")
+            self._rename(step, "stray")
         return None
 
     def remove(self, path: Path) -> None:
-        """Removes a folder of this directory; one that is half removed is no step."""
+        """Renames a directory and then removes it, so that no partial step remains."""
         doomed = path.with_name(f"removed-{path.name}")
         shutil.rmtree(doomed, ignore_errors=True)
         with contextlib.suppress(OSError):
@@ -103,16 +96,12 @@ class StepDirs:
             shutil.rmtree(doomed, ignore_errors=True)
 
     def remove_partial(self) -> None:
-        """Removes what saves that did not end have left, for it holds space."""
-        if not self.directory.is_dir():
-            return
-        for left in [*self.directory.glob(_HALF_WRITTEN)]:
-            shutil.rmtree(left, ignore_errors=True)
+        """Removes the files of incomplete saves, which take disk space."""
+        for path in [*self.directory.glob(_PARTIAL)]:
+            shutil.rmtree(path, ignore_errors=True)
 
     def recover(self) -> None:
-        """Puts in order what a crash has left; only who trains here may do so."""
-        if not self.directory.is_dir():
-            return
+        """Cleans up after a crash; to be called only with the workdir locked."""
         self.remove_partial()
         for path in sorted(self.directory.glob("removed-*")):
             shutil.rmtree(path, ignore_errors=True)
@@ -131,11 +120,12 @@ class StepDirs:
             path for path in self.directory.iterdir() if _NUMBER.fullmatch(path.name)
         ]
 
-    def _aside(self, step: int, kind: str) -> Path:
-        target, number = self.directory / f"{kind}-{step}", 1
+    def _rename(self, step: int, prefix: str) -> Path:
+        """Renames a step to the first free name of that prefix."""
+        target, number = self.directory / f"{prefix}-{step}", 1
         while target.is_symlink() or target.exists():
             number += 1
-            target = self.directory / f"{kind}-{step}-{number}"
+            target = self.directory / f"{prefix}-{step}-{number}"
         return self.path(step).rename(target)
 
 

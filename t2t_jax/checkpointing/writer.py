@@ -1,8 +1,7 @@
-"""Writes checkpoints, beside the training that goes on.
+"""Writes checkpoints asynchronously, while training continues.
 
-With `reading.py` the only file that knows Orbax. A save begins when the arrays have
-been copied from the devices, is written by threads, and is a checkpoint from the moment
-in which its folder is renamed.
+`save` returns when the arrays have been copied from the devices. Background threads
+write them, and the directory is renamed to its step when it is complete.
 """
 
 from __future__ import annotations
@@ -16,27 +15,25 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 
-from t2t_jax.checkpointing.checksums import add_checksums
+from t2t_jax.checkpointing.checkpoints import NO_BLEU, Checkpoints, bleu_of
+from t2t_jax.checkpointing.checksums import add_checksums, pack_files
 from t2t_jax.checkpointing.diagnosis import short_reason
-from t2t_jax.checkpointing.reader import CheckpointReader
-from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
+from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.errors import StorageError, UserError
-from t2t_jax.types import PyTree
-
-NO_BLEU = -1.0
+from t2t_jax.types import Params, PyTree
 
 
 def steps_to_keep(
     metas: Mapping[int, Mapping[str, Any] | None], *, keep: int
 ) -> set[int]:
-    """Chooses the newest checkpoint, the newest `keep` periodic ones, and the best.
+    """Returns the newest step, the newest `keep` periodic steps, and the best step.
 
-    A best or stopped checkpoint is not counted among the periodic ones, or it would
-    cost one that an average needs.
+    A checkpoint that is only `best` or `stopped` does not count as periodic: it must
+    not displace one that an average needs.
 
     Args:
-      metas: by step, the JSON of each checkpoint; None where it cannot be read, and so
-        nobody knows what it may be good for.
+      metas: by step, the JSON object of its checkpoint; None if that cannot be read.
+        Such a checkpoint is kept.
 
     Example:
       >>> metas = {n: {"kinds": ["periodic"]} for n in (5, 10, 15)}
@@ -46,7 +43,9 @@ def steps_to_keep(
     known = {step: meta for step, meta in sorted(metas.items()) if meta is not None}
     periodic = [step for step, meta in known.items() if "periodic" in meta["kinds"]]
     scored = [
-        (score, step) for step, meta in known.items() if (score := bleu(meta)) > NO_BLEU
+        (score, step)
+        for step, meta in known.items()
+        if (score := bleu_of(meta)) > NO_BLEU
     ]
     return {
         *periodic[-keep:],
@@ -56,60 +55,66 @@ def steps_to_keep(
     }
 
 
-def bleu(meta: Mapping[str, Any]) -> float:
-    """Reads a checkpoint's BLEU on the development set; -1 if it was not scored.
-
-    Example:
-      >>> bleu({"bleu": 27.5}), bleu({})
-      (27.5, -1.0)
-    """
-    return float(meta.get("bleu", NO_BLEU))
-
-
-class CheckpointWriter:
-    """Saves in one directory, one after another, all processes together.
+class CheckpointWriter(Checkpoints):
+    """The checkpoints of one directory, opened for saving by all processes of a run.
 
     Args:
-      reader: of the same directory; it tells which checkpoints are kept.
+      directory: created by the first save.
+      keep: number of periodic checkpoints to keep.
     """
 
-    def __init__(self, folders: StepDirs, *, reader: CheckpointReader, keep: int):
-        self._folders, self._reader, self._keep = folders, reader, keep
+    def __init__(self, directory: Path, *, keep: int):
+        super().__init__(directory)
+        self._keep = keep
         self._is_first = jax.process_index() == 0
-        self._writer: ocp.AsyncCheckpointer | None = None
+        self._checkpointer: ocp.AsyncCheckpointer | None = None
         self._step = 0
         self._replaced: Path | None = None
         if self._is_first:
-            folders.recover()
+            self.recover()
 
-    def begin(
+    def save(
         self,
         step: int,
-        trees: Mapping[str, PyTree],
-        meta: Meta,
         *,
-        files: Mapping[str, str],
-        replace: bool,
+        params: Params,
+        optimizer: PyTree | None,
+        meta: Meta,
+        files: Mapping[str, bytes] | None = None,
+        replace: bool = False,
     ) -> None:
-        """Begins to write, when what was begun before is written.
+        """Starts to write a checkpoint, after the save before is complete.
+
+        Collective: call on every process.
 
         Args:
-          trees: pytrees of arrays by name of item.
-          files: contents of small files, as `integrity.packed` writes them.
-          replace: whether it takes the place of a checkpoint of that step.
+          optimizer: any pytree of arrays; None for a model that is not trained further.
+          meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
+            which checkpoints are kept.
+          files: small files to store in the checkpoint, by name.
+          replace: whether to replace an existing checkpoint of that step, which is
+            otherwise left unchanged. It is removed when the new one is complete.
 
         Raises:
-          StorageError: it cannot be written, or what was begun before could not.
+          StorageError: the checkpoint cannot be written, or the save before failed.
         """
+        if not replace and step in self.steps():
+            return
         self.wait()
+        trees = {"params": params}
+        if optimizer is not None:
+            trees["optimizer"] = optimizer
+        packed = pack_files(files or {})
+        if packed:
+            meta = {**meta, "files": {name: sha for name, (sha, _) in packed.items()}}
         items = {name: ocp.args.StandardSave(tree) for name, tree in trees.items()}
         items["meta"] = ocp.args.JsonSave(add_checksums(meta, trees))
-        if files:
-            items["files"] = ocp.args.JsonSave(dict(files))
+        if packed:
+            texts = {name: text for name, (_, text) in packed.items()}
+            items["files"] = ocp.args.JsonSave(texts)
         self._step = step
-        # Barriers are known by their names: those of a save that has failed on one
-        # process, and left another one waiting, must not be taken for those of this.
-        self._writer = ocp.AsyncCheckpointer(
+        # Barriers have unique names: a process may still wait in one of a failed save.
+        self._checkpointer = ocp.AsyncCheckpointer(
             ocp.CompositeCheckpointHandler(),
             multiprocessing_options=ocp.options.MultiprocessingOptions(
                 barrier_sync_key_prefix=f"step-{step}"
@@ -117,99 +122,98 @@ class CheckpointWriter:
         )
         try:
             if self._is_first:
-                # Threads of a save that has failed may have written on for a while.
-                self._folders.remove_partial()
-                self._replaced = self._folders.clear_step_dir(step, replace=replace)
-            path = self._folders.path(step)
-            self._writer.save(path, args=ocp.args.Composite(**items))
+                # Threads of a failed save may have continued to write for a while.
+                self.remove_partial()
+                self._replaced = self.clear_step_dir(step, replace=replace)
+            args = ocp.args.Composite(**items)
+            self._checkpointer.save(self.path(step), args=args)
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._abort_save(error) from error
 
     def wait(self) -> None:
-        """Returns when what was begun is written.
+        """Waits until the current save is complete.
 
         Raises:
-          StorageError: it could not be. Of each save that is said once.
+          StorageError: it failed; raised once per save.
         """
-        if self._writer is None:
+        if self._checkpointer is None:
             return
         try:
-            self._writer.wait_until_finished()
+            self._checkpointer.wait_until_finished()
         except Exception as error:
-            raise self._failed(error) from error
-        self._end()
+            raise self._abort_save(error) from error
+        self._close()
         if self._is_first:
-            self._remove_the_old()
+            self._remove_old()
 
-    def check(self) -> None:
-        """Says what `wait` would say, if that is known already; never waits.
+    def check_for_errors(self) -> None:
+        """Raises the error of the current save if it has failed already; never waits.
 
         Raises:
-          StorageError: what was begun could not be written.
+          StorageError: the save failed.
         """
-        if self._writer is None:
+        if self._checkpointer is None:
             return
         try:
-            self._writer.check_for_errors()
+            self._checkpointer.check_for_errors()
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._abort_save(error) from error
 
     def check_writable(self, step: int) -> None:
-        """Makes and removes a small folder, as a save makes a large one.
-
-        Each process makes its own, for it may be the only one that cannot.
+        """Checks that this process can create files here, by writing a small one.
 
         Args:
-          step: that is to be saved.
+          step: the step to be saved next, for the message.
 
         Raises:
-          StorageError: that is impossible.
+          StorageError: it cannot.
         """
         self._step = step
-        # Not called like a save that did not end, which the first process sweeps away.
-        probe = self._folders.directory / f"removed-room-{jax.process_index()}"
+        # A name that `remove_partial`, called by process 0, does not match.
+        probe = self.directory / f"removed-room-{jax.process_index()}"
         try:
             probe.mkdir(parents=True, exist_ok=True)
             (probe / "file").write_bytes(bytes(1 << 16))
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._abort_save(error) from error
         finally:
             shutil.rmtree(probe, ignore_errors=True)
 
-    def _failed(self, error: Exception) -> StorageError:
-        """Clears away a save that has failed, for what it has left holds space."""
-        if self._writer is not None:
+    def _abort_save(self, error: Exception) -> StorageError:
+        """Removes the files of a failed save, and returns the error to raise."""
+        if self._checkpointer is not None:
             with contextlib.suppress(Exception):
-                self._writer.wait_until_finished()
-            self._end()
+                self._checkpointer.wait_until_finished()
+            self._close()
         if self._is_first:
-            self._folders.remove_partial()
+            self.remove_partial()
             if self._replaced is not None:
-                self._folders.recover()
+                self.recover()
                 self._replaced = None
-        newest = max(self._folders.steps(), default=0)
-        on = f"go on from step {newest:,}" if newest else "begin again"
+        newest = max(self.steps(), default=0)
+        resumes = f"resumes from step {newest:,}" if newest else "begins at step 0"
         return StorageError(
-            f"Step {self._step:,} could not be saved in {self._folders.directory}: "
-            f"{short_reason(error)}.\nUntil a save succeeds, the run would {on}. Make "
-            "room there, or make it writable."
+            f"Step {self._step:,} could not be saved in {self.directory}: "
+            f"{short_reason(error)}.\nUntil a save succeeds, a restart {resumes}. "
+            "Free disk space or fix permissions there."
         )
 
-    def _end(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = None
+    def _close(self) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.close()
+        self._checkpointer = None
 
-    def _remove_the_old(self) -> None:
-        self._folders.remove_partial()
+    def _remove_old(self) -> None:
+        """Removes the checkpoints that are not kept."""
+        self.remove_partial()
         if self._replaced is not None:
-            self._folders.remove(self._replaced)
+            self.remove(self._replaced)
             self._replaced = None
         metas: dict[int, Meta | None] = {}
-        for step in self._folders.steps():
+        for step in self.steps():
             try:
-                metas[step] = self._reader.read_verified_meta(step)
-            except UserError:  # Whosever fault it is, it may be good for something.
+                metas[step] = self.read_verified_meta(step)
+            except UserError:  # Corrupt, or a system error: it is kept.
                 metas[step] = None
         for step in metas.keys() - steps_to_keep(metas, keep=self._keep):
-            self._folders.remove(self._folders.path(step))
+            self.remove(self.path(step))

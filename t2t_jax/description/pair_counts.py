@@ -1,4 +1,4 @@
-"""How large the corpora of a run are, from the run itself or from their files."""
+"""Sizes of a run's corpora, from its data.json or counted (does not import JAX)."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ _PARTS = ("train", "dev")
 
 
 def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
-    """Finds out how many pairs there are to train and to evaluate on.
+    """Returns the sizes of the training and development corpora.
 
     Args:
-      workdir: of the run; it need not exist. Its data.json is believed.
+      workdir: of the run; it need not exist. Its data.json is used without checks.
 
     Returns:
-      For train, and for dev where evaluation is on: spec, `pairs` (None where it is
-      not known), `note` (why not), and, from data.json, the mean length of either
-      side in subwords.
+      For train, and for dev if evaluation is on: spec, `pairs` (None if unknown),
+      `note` (the reason), and, from data.json, the mean length of either side in
+      subwords.
 
     Raises:
-      ConfigError: a corpus's name cannot be understood.
+      ConfigError: a spec is invalid.
       DataError: data.json is damaged.
     """
     path = workdir.path / "data.json"
     if path.is_file():
-        read = read_json_object(path, mend="Remove it.")
+        read = read_json_object(path, advice="Remove it.")
         try:
-            # Evaluation may have been off when data.json was written.
+            # Without evaluation data.json lacks dev.
             return {
-                part: _of_a_run(read[part])
+                part: _recorded_size(read[part])
                 for part in _PARTS
                 if part == "train" or part in read
             }
         except (KeyError, TypeError) as error:
             raise DataError(
-                f"{path} is damaged: it does not say what the text is\nRemove it."
+                f"{path} is damaged: it does not describe the corpora\nRemove it."
             ) from error
     specs = dict(zip(_PARTS, train_and_dev(config.data), strict=True))
     if not config.evaluation.every_steps:
@@ -52,10 +52,10 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     }
 
 
-def _of_a_run(told: dict[str, Any]) -> dict[str, Any]:
+def _recorded_size(record: dict[str, Any]) -> dict[str, Any]:
     return {
-        "spec": told["spec"],
-        "pairs": told["counts"]["kept"],
+        "spec": record["spec"],
+        "pairs": record["counts"]["kept"],
         "note": "",
-        "mean_length": told["mean_length"],
+        "mean_length": record["mean_length"],
     }

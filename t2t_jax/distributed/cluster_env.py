@@ -1,7 +1,6 @@
-"""Whether this process is one of several: what flags and environment promise.
+"""Detects the processes of a run from flags, SLURM or a TPU pod, in this order.
 
-Flags win; without them SLURM is asked, and then a TPU pod. Nothing is sent over a
-network here but on the virtual machine of a Cloud TPU, whose metadata server knows.
+Only on the virtual machine of a Cloud TPU is the network used, for its metadata server.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from importlib.util import find_spec
 
 from t2t_jax.errors import UserError
 
-_TOGETHER = ("coordinator_address", "num_processes", "process_id")
+_REQUIRED_FLAGS = ("coordinator_address", "num_processes", "process_id")
 _INDEX = "JOB_COMPLETION_INDEX"
-# What `srun` gives each task of a step. A batch script has some of them too, but not
-# the number of tasks of its step.
+# Set by `srun` for each task of a step. A batch script has some of them too, but not
+# the number of tasks.
 _SLURM_COUNT = "SLURM_STEP_NUM_TASKS"
 _SLURM = (
     "SLURM_JOB_ID",
@@ -31,22 +30,22 @@ _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessInfo:
-    """Where a process stands among those that were promised.
+    """The rank of a process, and how to connect it to the others.
 
     Attributes:
-      index: which it is, from 0.
-      count: how many there are.
-      promise: who says so, for people: `--num_processes=2`.
-      address: host:port of process 0; "" where JAX finds it.
-      found_by: the name of JAX's detection that finds it; "" where it is given.
-      devices: the local devices that this process is to use; None means all.
+      index: the rank, from 0.
+      count: the number of processes.
+      source: the setting of that number, for messages: `--num_processes=2`.
+      address: host:port of process 0; "" if JAX detects it.
+      detected_by: the name of JAX's detection to use; "" with an address.
+      devices: the local devices of this process; None means all.
     """
 
     index: int
     count: int
-    promise: str
+    source: str
     address: str = ""
-    found_by: str = ""
+    detected_by: str = ""
     devices: tuple[int, ...] | None = None
 
 
@@ -57,37 +56,37 @@ def detect_cluster(
     process_id: int | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> ProcessInfo | None:
-    """Finds out which process this is, and of how many.
+    """Detects the rank of this process and the number of processes.
 
     Args:
-      coordinator_address: host:port of process 0; "" where it was not given.
-      num_processes: how many there are; 0 where it was not given.
-      process_id: which this is; None where it was not given.
-      environ: the environment: that of SLURM, a TPU, or an indexed Kubernetes job.
+      coordinator_address: host:port of process 0; "" if not given.
+      num_processes: 0 if not given.
+      process_id: rank of this process; None if not given.
+      environ: the environment: of SLURM, a TPU pod, or an indexed Kubernetes job.
 
     Returns:
-      The place; None for a process that is alone.
+      None for a single process.
 
     Raises:
-      UserError: the flags or the variables are incomplete, or contradict one another.
+      UserError: the flags or the variables are incomplete or contradictory.
 
     Example:
-      >>> place = detect_cluster(
+      >>> info = detect_cluster(
       ...     coordinator_address="host:1234", num_processes=2, process_id=1, environ={}
       ... )
-      >>> (place.index, place.count, place.promise)
+      >>> (info.index, info.count, info.source)
       (1, 2, '--num_processes=2')
     """
     if coordinator_address or num_processes or process_id is not None:
-        return _of_flags(coordinator_address, num_processes, process_id, environ)
-    return from_slurm(environ) or _of_tpu_pod(environ)
+        return _from_flags(coordinator_address, num_processes, process_id, environ)
+    return from_slurm(environ) or _from_tpu_pod(environ)
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Takes `host:port` apart.
+    """Splits `host:port`.
 
     Raises:
-      ValueError: it is none.
+      ValueError: the address has another form.
 
     Example:
       >>> split_address("[::1]:1234")
@@ -102,10 +101,10 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def from_slurm(environ: Mapping[str, str] = os.environ) -> ProcessInfo | None:
-    """Finds the place of a task of `srun`; None outside, and for a task by itself.
+    """Detects a task of `srun`; None outside of SLURM, and for a single task.
 
     Raises:
-      UserError: SLURM promises several tasks and does not say enough about them.
+      UserError: variables of SLURM are missing.
     """
     count = environ.get(_SLURM_COUNT, "")
     if "SLURM_JOB_ID" not in environ or not count.isdecimal() or int(count) < 2:
@@ -113,48 +112,48 @@ def from_slurm(environ: Mapping[str, str] = os.environ) -> ProcessInfo | None:
     missing = [name for name in _SLURM if name not in environ]
     if missing:
         raise UserError(
-            f"{_SLURM_COUNT}={count} promises {count} processes, and "
-            f"{', '.join(missing)} is not set. Start them with srun and let it pass "
-            "its variables on, or give --coordinator_address, --num_processes and "
+            f"{_SLURM_COUNT}={count} requires {count} processes, but "
+            f"{', '.join(missing)} is not set. Start them with srun and let it export "
+            "its variables, or pass --coordinator_address, --num_processes and "
             "--process_id."
         )
     return ProcessInfo(
         index=int(environ["SLURM_PROCID"]),
         count=int(count),
-        promise=f"{_SLURM_COUNT}={count}",
-        found_by="slurm",
+        source=f"{_SLURM_COUNT}={count}",
+        detected_by="slurm",
         devices=_slurm_devices(environ),
     )
 
 
 def require_single_task(mode: str, *, environ: Mapping[str, str] = os.environ) -> None:
-    """Refuses several tasks of SLURM where one process does all the work.
+    """Checks that SLURM does not start several tasks for a mode of one process.
 
     Raises:
-      UserError: there are several, and all would write the same files.
+      UserError: there are several, which would write the same files.
     """
-    if (place := from_slurm(environ)) is not None:
+    if (info := from_slurm(environ)) is not None:
         raise UserError(
-            f"--mode={mode} is done by one process, and {place.promise} promises "
-            f"{place.count}. Start it with srun --ntasks=1."
+            f"--mode={mode} runs in one process, but {info.source} requires "
+            f"{info.count}. Start it with srun --ntasks=1."
         )
 
 
 def _slurm_devices(environ: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Chooses a task's GPUs; by itself JAX takes one, even where a task has a node."""
+    """Selects a task's GPUs; JAX would take one, even if the task has a node."""
     tasks = re.findall(
         r"(\d+)(?:\(x\d+\))?", environ.get("SLURM_STEP_TASKS_PER_NODE", "")
     )
     if tasks and all(int(number) == 1 for number in tasks):
         return None
-    # Where SLURM has bound each task to a device of its own, that one is number 0.
+    # If SLURM has bound each task to its own device, that is device 0.
     bound = [environ[name] for name in _VISIBLE if name in environ]
     if any(names and "," not in names for names in bound):
         return None
     return (int(environ["SLURM_LOCALID"]),)
 
 
-def _of_flags(
+def _from_flags(
     address: str, count: int, index: int | None, environ: Mapping[str, str]
 ) -> ProcessInfo | None:
     if count == 1 and not index:
@@ -163,31 +162,31 @@ def _of_flags(
     if index is None and environ.get(_INDEX):
         name = f"{_INDEX}={environ[_INDEX]}"
         index = int(environ[_INDEX]) if environ[_INDEX].isdecimal() else -1
-    given = dict(zip(_TOGETHER, (address, count, index is not None), strict=True))
-    missing = [flag for flag in _TOGETHER if not given[flag]]
+    given = dict(zip(_REQUIRED_FLAGS, (address, count, index is not None), strict=True))
+    missing = [flag for flag in _REQUIRED_FLAGS if not given[flag]]
     if missing:
         raise UserError(
-            f"--{', --'.join(_TOGETHER)} belong together, and "
-            f"--{', --'.join(missing)} {'are' if missing[1:] else 'is'} missing. Give "
-            f"all three (an indexed Kubernetes job gives --process_id as {_INDEX}), or "
-            "none where SLURM or a TPU pod starts the processes."
+            f"--{', --'.join(_REQUIRED_FLAGS)} belong together, and "
+            f"--{', --'.join(missing)} {'are' if missing[1:] else 'is'} missing. Pass "
+            f"all three (an indexed Kubernetes job sets --process_id as {_INDEX}), or "
+            "none if SLURM or a TPU pod starts the processes."
         )
     if index is None or not 0 <= index < count:
         raise UserError(
-            f"{name} must be a whole number from 0 to {count - 1} with "
+            f"{name} must be an integer from 0 to {count - 1} with "
             f"--num_processes={count}. Number the processes from 0, each once."
         )
     return ProcessInfo(
-        index=index, count=count, promise=f"--num_processes={count}", address=address
+        index=index, count=count, source=f"--num_processes={count}", address=address
     )
 
 
-def _of_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:
+def _from_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:
     platforms = environ.get("JAX_PLATFORMS", "tpu")
     if "tpu" not in platforms or find_spec("libtpu") is None:
         return None
-    # JAX's own detection, which is not public. Importing JAX counts the TPU chips, and
-    # where there are none no metadata server is asked.
+    # JAX's own detection, which is not public. Importing JAX counts the TPU chips;
+    # without chips the metadata server is not queried.
     import jax  # noqa: F401
     from jax._src import clusters
 
@@ -199,7 +198,7 @@ def _of_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:
             return ProcessInfo(
                 index=kind.get_process_id(),
                 count=count,
-                promise=f"this TPU pod of {count} hosts",
-                found_by=kind.name,
+                source=f"this TPU pod of {count} hosts",
+                detected_by=kind.name,
             )
     return None

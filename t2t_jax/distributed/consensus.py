@@ -1,4 +1,4 @@
-"""Decisions that all processes must make alike, although each sees something else."""
+"""Collective decisions: all processes get the same value."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from t2t_jax.distributed.processes import Processes
 
 
 def broadcast_from_first(processes: Processes, name: str, text: str) -> str:
-    """Gives every process what the first one says.
+    """Returns the text of process 0 on every process.
+
+    Collective: call on every process.
 
     Args:
-      processes: all of them come here.
-      name: of the decision; another one each time.
-      text: what this process would say.
+      name: of the call; unique within the run.
+      text: used on process 0 only.
 
     Example:
       >>> broadcast_from_first(Processes(), "is it time at step 100", "yes")
@@ -26,11 +27,12 @@ def broadcast_from_first(processes: Processes, name: str, text: str) -> str:
 
 
 def all_reduce_min(processes: Processes, name: str, number: int) -> int:
-    """Gives every process the smallest of the numbers of all.
+    """Returns the smallest number of all processes on every process.
+
+    Collective: call on every process.
 
     Args:
-      processes: all of them come here.
-      name: of the decision; another one each time.
+      name: of the call; unique within the run.
 
     Example:
       >>> all_reduce_min(Processes(), "memory", 5)
@@ -40,9 +42,9 @@ def all_reduce_min(processes: Processes, name: str, number: int) -> int:
         return number
     processes.publish(f"{name}/{processes.index}", str(number))
     if processes.is_first:
-        all_of_them = [
+        numbers = [
             int(processes.receive(f"{name}/{index}"))
             for index in range(processes.count)
         ]
-        number = min(all_of_them)
+        number = min(numbers)
     return int(broadcast_from_first(processes, name, str(number)))

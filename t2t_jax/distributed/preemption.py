@@ -1,9 +1,9 @@
-"""How several processes stop after the same step, whichever of them got a signal.
+"""Stops several processes after the same step, whichever of them got the signal.
 
-JAX has a service for that. It learns from its own handler of SIGTERM, installed from C,
-that a process is to stop, and has no other way to be told; with that handler in place
-Python's would never run, and a second signal could not end the process. So Python keeps
-its handlers, and passes the first signal on to JAX's.
+Uses JAX's preemption service, whose only trigger is its own SIGTERM handler, installed
+from C. With that handler in place Python's would never run, and a second signal could
+not end the process. So Python keeps its handlers, and the first signal is forwarded to
+JAX's.
 """
 
 from __future__ import annotations
@@ -16,58 +16,55 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# More than `struct sigaction` takes on any system.
-_BYTES = 512
+# More than the size of `struct sigaction` on any system.
+_SIGACTION_BYTES = 512
 
 
 class PreemptionSync(NamedTuple):
-    """How processes agree on the step after which they stop.
+    """Agreement of all processes on the step after which they stop.
 
     Attributes:
-      reached: to be called at each step with its number: whether it is the one, some
-        time after any process has given notice.
-      give: tells all processes that this one has been asked to stop.
+      should_stop: call it at each step with its number; True at the agreed step, some
+        time after `request_stop` on any process.
+      request_stop: requests all processes to stop.
     """
 
     should_stop: Callable[[int], bool]
-    give: Callable[[], None]
+    request_stop: Callable[[], None]
 
 
 @contextmanager
-def preemption_notice() -> Iterator[PreemptionSync]:
-    """Opens JAX's service, which catches nothing by itself.
+def preemption_sync() -> Iterator[PreemptionSync]:
+    """Starts JAX's preemption service without its signal handler.
 
-    To be entered by every process that has joined others, in its main thread.
-
-    Yields:
-      What is asked at each step whether to stop, and told that a signal came.
+    Collective: enter it on every process, in the main thread.
     """
     import jax
     from jax._src import distributed
     from jax.experimental import multihost_utils
 
     jax.config.update("jax_enable_preemption_service", True)
-    # What `initialize` would have called, but SIGTERM would have had no effect from
-    # there on, while text is prepared and the step is compiled.
+    # `jax.distributed.initialize` would start the service too, but SIGTERM would then
+    # have no effect while text is prepared and the step is compiled.
     state = distributed.global_state
-    before = signal.getsignal(signal.SIGTERM)
+    python_handler = signal.getsignal(signal.SIGTERM)
     state.initialize_preemption_sync_manager()
-    action = SignalAction.of(signal.SIGTERM)
-    signal.signal(signal.SIGTERM, before)
+    jax_action = SignalAction.of(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, python_handler)
     try:
         yield PreemptionSync(
-            multihost_utils.reached_preemption_sync_point, action.deliver
+            multihost_utils.reached_preemption_sync_point, jax_action.deliver
         )
     finally:
         if state.preemption_sync_manager is not None:
             state.preemption_sync_manager.shutdown()
             state.preemption_sync_manager = None
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, python_handler)
 
 
 @dataclass(frozen=True)
 class SignalAction:
-    """What a signal did when this was made.
+    """The action of a signal, as installed when this was made.
 
     Attributes:
       number: of the signal.
@@ -79,19 +76,19 @@ class SignalAction:
 
     @classmethod
     def of(cls, number: int) -> SignalAction:
-        """Reads what a signal does now, whoever has decided that."""
-        action = ctypes.create_string_buffer(_BYTES)
+        """Returns the current action of a signal."""
+        action = ctypes.create_string_buffer(_SIGACTION_BYTES)
         _sigaction(number, None, action)
         return cls(number, action)
 
     def deliver(self) -> None:
-        """Sends the signal to this process, for this action alone; main thread only."""
-        now = ctypes.create_string_buffer(_BYTES)
-        _sigaction(self.number, self.action, now)
+        """Sends the signal to this process with this action; main thread only."""
+        current = ctypes.create_string_buffer(_SIGACTION_BYTES)
+        _sigaction(self.number, self.action, current)
         try:
             signal.raise_signal(self.number)
         finally:
-            _sigaction(self.number, now, None)
+            _sigaction(self.number, current, None)
 
 
 def _sigaction(

@@ -1,7 +1,7 @@
-"""The processes of a run: which one this is, and what they tell one another.
+"""The processes of a run, and messages between them over JAX's coordinator.
 
-The only file that knows JAX's distributed runtime. Its coordinator, a part of process
-0, keeps what is told here; JAX uses it so itself, but has no public name for it.
+Uses the key-value store of JAX's distributed runtime, which process 0 hosts and for
+which JAX has no public API.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from t2t_jax.distributed.failure_notices import FailureMonitor
 from t2t_jax.distributed.rendezvous import hard_exit, initialize_jax_distributed
 from t2t_jax.errors import UnavailableError
 
-# Less than SHUTDOWN_SECONDS, which end a process with another code.
-_LEAVING_SECONDS = 25
-_LEAVING_SECONDS_AFTER_FAILURE = 8
+# Less than SHUTDOWN_SECONDS, after which JAX ends the process with another code.
+_SHUTDOWN_SECONDS = 25
+_SHUTDOWN_SECONDS_AFTER_FAILURE = 8
 _VERDICT_SECONDS_AFTER_FAILURE = 5
 _SLICE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """The processes that run one experiment together.
+    """The processes of a run, as one of them sees them.
 
-    A name is used for one text only, in the whole run.
+    The names of messages and collective calls are unique within a run.
 
     Attributes:
-      index: which this is, from 0.
-      count: how many there are.
+      index: the rank of this process, from 0.
+      count: the number of processes.
 
     Example:
       >>> Processes().is_first
@@ -46,38 +46,37 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this one writes what is written once."""
+        """Whether this is process 0, which writes the files of the run."""
         return self.index == 0
 
     @property
     def log_prefix(self) -> str:
-        """What begins a line that several processes may write; "" for one alone.
+        """The prefix of this process's log lines; "" for a single process.
 
         Example:
-          >>> Processes(index=1, count=2).mark
+          >>> Processes(index=1, count=2).log_prefix
           '[rank 1] '
         """
         return f"[rank {self.index}] " if self.count > 1 else ""
 
     def publish(self, name: str, text: str) -> None:
-        """Keeps a text where every process can `receive` it; nothing for one alone."""
+        """Publishes a text under a name for `receive`; does nothing if single."""
         if self.count > 1:
             _client().key_value_set(_key(name), text)
 
     def receive(self, name: str, *, seconds: float | None = None) -> str:
-        """Waits until some process has told a text, and returns it.
+        """Waits until some process has published a text, and returns it.
 
         Args:
-          name: under which it is told.
-          seconds: how long to wait; None means as long as process 0 lives, whose end
-            JAX makes the end of this process too.
+          seconds: the timeout; None means none. If process 0 ends, JAX ends this
+            process.
 
         Raises:
-          UnavailableError: nobody has told it in time.
+          UnavailableError: the timeout is over.
         """
         deadline = time.monotonic() + (float("inf") if seconds is None else seconds)
         while True:
-            try:  # In slices: a signal is handled between them.
+            try:  # In slices, so that signal handlers run in between.
                 milliseconds = int(1000 * _SLICE_SECONDS)
                 text: str = _client().blocking_key_value_get(_key(name), milliseconds)
                 return text
@@ -87,82 +86,82 @@ class Processes:
             if time.monotonic() > deadline:
                 raise UnavailableError(
                     f"Process {self.index} of {self.count} has waited {seconds:g} s "
-                    f"for {name!r}, and no process has told it."
+                    f"for {name!r}, and no process has published it."
                 )
 
     def sync_exit_codes(self, name: str, code: int) -> int:
-        """Waits for all processes, and returns the first failure of any of them.
+        """Returns the first nonzero exit code of any process, 0 if there is none.
+
+        Collective: call on every process. A process that has failed waits only a few
+        seconds for the others, and then ends.
 
         Args:
-          code: the exit code that this process has come to; 0 where all is well.
-
-        Returns:
-          The same code on all: 0 if all are well. One that has failed itself does not
-          wait long for the others: if they do not come, the process ends by itself.
+          code: the exit code of this process so far; 0 without a failure.
         """
         if self.count == 1:
             return code
         self.publish(f"{name}/codes/{self.index}", str(code))
         try:
             if self.is_first:
-                self.publish(f"{name}/verdict", str(self._verdict(name, code)))
+                self.publish(f"{name}/verdict", str(self._first_failure(name, code)))
             limit = _VERDICT_SECONDS_AFTER_FAILURE if code else None
             return int(self.receive(f"{name}/verdict", seconds=limit))
         except UnavailableError:
             self.abort_all(code, f"{name}: see above.")
 
-    def _verdict(self, name: str, code: int) -> int:
-        """Waits for everybody's code, or for the first that is a failure."""
+    def _first_failure(self, name: str, code: int) -> int:
+        """Waits for the codes of all processes, or for the first failure."""
         while True:
-            told = _client().key_value_dir_get(_key(f"{name}/codes/"))
-            codes = [code, *(int(other) for _, other in told)]
-            if any(codes) or len(told) == self.count:
+            published = _client().key_value_dir_get(_key(f"{name}/codes/"))
+            codes = [code, *(int(other) for _, other in published)]
+            if any(codes) or len(published) == self.count:
                 return next(filter(None, codes), 0)
             time.sleep(_SLICE_SECONDS / 5)
 
     def abort_all(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
-        """Ends this process now, and with its exit code all others.
+        """Ends this process now, and all others with the same exit code.
 
         Args:
-          reason: what the others are told; its first line.
-          stuck: whether each of them is to show first what its threads are doing.
+          reason: its first line is the message of the others.
+          stuck: whether the others print the stacks of their threads.
         """
-        if _notices is None:
+        if _monitor is None:
             hard_exit(code)
-        _notices.abort_all(code, reason, stuck=stuck)
+        _monitor.abort_all(code, reason, stuck=stuck)
 
     def broadcast_stop(self) -> None:
-        """Tells all others that this one has been asked to stop."""
-        if _notices is not None:
-            _notices.broadcast_stop()
+        """Requests all processes to stop."""
+        if _monitor is not None:
+            _monitor.broadcast_stop()
 
     @property
     def stop_was_broadcast(self) -> bool:
-        """Whether some process has been asked to stop, as far as this one knows."""
-        return _notices is not None and _notices.stop_given
+        """Whether some process has requested a stop."""
+        return _monitor is not None and _monitor.stop_was_broadcast
 
     def unresponsive_ranks(self) -> list[int]:
-        """Takes some seconds to find the processes that no longer show any life."""
-        return [] if _notices is None else _notices.unresponsive_ranks()
+        """Returns the ranks without a heartbeat; takes some seconds."""
+        return [] if _monitor is None else _monitor.unresponsive_ranks()
 
     def shutdown(self, code: int) -> None:
-        """Parts from the others, all of whom leave; process 0 may be the last.
+        """Disconnects from the other processes; process 0 waits for them.
+
+        Collective: call on every process.
 
         Args:
-          code: the exit code of this process, which it ends with if the others keep it
-            waiting.
+          code: the exit code of this process, used if the shutdown takes too long.
         """
         if self.count == 1:
             return
         import jax
 
-        limit = _LEAVING_SECONDS_AFTER_FAILURE if code else _LEAVING_SECONDS
+        limit = _SHUTDOWN_SECONDS_AFTER_FAILURE if code else _SHUTDOWN_SECONDS
         if self.is_first:
             self.publish("end", str(code))
-        else:  # At its end process 0 may have more to do than others.
+        else:  # Process 0 may have more to do at its end.
             self.receive("end")
-        if _notices is not None:
-            _notices.close()
+        if _monitor is not None:
+            _monitor.close()
         timer = threading.Timer(limit, hard_exit, [code])
         timer.daemon = True
         timer.start()
@@ -173,13 +172,13 @@ class Processes:
 SINGLE_PROCESS = Processes()
 """A run of one process."""
 
-_joined = SINGLE_PROCESS
-_notices: FailureMonitor | None = None
+_current = SINGLE_PROCESS
+_monitor: FailureMonitor | None = None
 
 
 def current_processes() -> Processes:
-    """Returns the processes that this one has joined; `SINGLE_PROCESS` before."""
-    return _joined
+    """Returns the processes after `initialize`; `SINGLE_PROCESS` before."""
+    return _current
 
 
 def initialize(
@@ -189,53 +188,48 @@ def initialize(
     process_id: int | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Processes:
-    """Joins the other processes, if flags or environment promise any.
+    """Connects to the other processes if flags or environment configure any.
 
-    To be called once, in the main thread, before anything else asks JAX for devices.
-    One line on stderr says which process this is.
+    Call it once, in the main thread, before JAX is asked for devices. Logs a line on
+    stderr. With a single process JAX is not imported.
 
     Args:
-      coordinator_address: host:port of process 0; "" where it was not given.
-      num_processes: how many there are; 0 where it was not given.
-      process_id: which this is; None where it was not given.
-
-    Returns:
-      This process's place among all, or `SINGLE_PROCESS`, and then JAX is not even
-      imported.
+      coordinator_address: host:port of process 0; "" if not given.
+      num_processes: 0 if not given.
+      process_id: rank of this process; None if not given.
 
     Raises:
-      UserError: flags or environment are incomplete or contradict one another.
-      UnavailableError: the coordinator cannot be made. If the others do not come in
-        time there is a message, and the process ends with the same code, 69.
+      UserError: flags or environment are incomplete or contradictory.
+      UnavailableError: the coordinator cannot be started. If other processes are
+        missing, a message is printed and this process exits with the same code, 69.
     """
-    global _joined, _notices
-    place = detect_cluster(
+    global _current, _monitor
+    info = detect_cluster(
         coordinator_address=coordinator_address,
         num_processes=num_processes,
         process_id=process_id,
         environ=environ,
     )
-    if place is None:
+    if info is None:
         return SINGLE_PROCESS
-    # Marks what is said from here on.
-    _joined = Processes(index=place.index, count=place.count)
-    address = initialize_jax_distributed(place, environ=environ)
+    _current = Processes(index=info.index, count=info.count)  # Prefixes log lines.
+    address = initialize_jax_distributed(info, environ=environ)
     import jax
 
-    _notices = FailureMonitor(_client(), rank=place.index, count=place.count)
-    _notices.start()
+    _monitor = FailureMonitor(_client(), rank=info.index, count=info.count)
+    _monitor.start()
     print(
-        f"{_joined.log_prefix}process {place.index} of {place.count}, "
+        f"{_current.log_prefix}process {info.index} of {info.count}, "
         f"coordinator {address}, "
         f"{jax.local_device_count()} local devices of {jax.device_count()}",
         file=sys.stderr,
         flush=True,
     )
-    return _joined
+    return _current
 
 
 def _client() -> Any:
-    """Returns the connection to JAX's coordinator."""
+    """Returns the client of JAX's coordinator."""
     from jax._src import distributed
 
     return distributed.global_state.client

@@ -1,7 +1,7 @@
-"""How long processes wait for one another to come, and what is said if they do not.
+"""Connects the processes of a run, with a deadline and error messages.
 
-JAX ends a process that has waited in vain from C++, where no exception tells of it, and
-one that finds its port taken by a crash. So both are seen to here.
+After its own timeout JAX ends the process from C++, without an exception; if the
+coordinator's port is in use it crashes. Both cases are handled here first.
 """
 
 from __future__ import annotations
@@ -18,91 +18,88 @@ from t2t_jax.distributed.signal_watcher import watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 
 TIMEOUT = "T2T_JAX_INITIALIZATION_TIMEOUT"
-"""The environment variable that says for how many seconds processes are waited for."""
+"""The environment variable with the timeout for the other processes, in seconds."""
 
 HEARTBEAT_SECONDS = 30
-"""After how long without a sign a process counts as dead, and all others end too."""
+"""Without a heartbeat for so long a process counts as failed, and all others end."""
 
 SHUTDOWN_SECONDS = 30
-"""How long a process that leaves waits for the others to leave."""
+"""Timeout of the shutdown, which waits for the other processes."""
 
 _INITIALIZATION_SECONDS = 300
-_BIND = "JAX_COORDINATOR_BIND_ADDRESS"
+_BIND_ADDRESS = "JAX_COORDINATOR_BIND_ADDRESS"
 _PROBE_SECONDS = 3
 
 
 def hard_exit(code: int) -> NoReturn:
-    """Ends this process, whatever else it is doing, and waits for nobody."""
+    """Ends this process at once, without cleanup and without waiting for threads."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):  # a reader that has gone
+        except (OSError, ValueError):  # A closed pipe.
             continue
     os._exit(code)
 
 
-def initialize_jax_distributed(
-    place: ProcessInfo, *, environ: Mapping[str, str]
-) -> str:
-    """Starts or finds the coordinator, and waits until all have come.
+def initialize_jax_distributed(info: ProcessInfo, *, environ: Mapping[str, str]) -> str:
+    """Starts or finds the coordinator, and waits until all processes are connected.
 
     Args:
-      environ: the environment; `TIMEOUT` says how long to wait.
+      environ: the environment; may hold `TIMEOUT`.
 
     Returns:
       The coordinator's address, host:port.
 
     Raises:
-      UserError: the environment's limit is none.
-      UnavailableError: the coordinator cannot be made or found. If the others do not
-        come in time there is a message, and the process ends with the same code, 69.
+      UserError: `TIMEOUT` is not a number of seconds.
+      UnavailableError: the coordinator cannot be started or found. If other processes
+        are missing, a message is printed and this process exits with the same code, 69.
     """
     seconds = _initialization_seconds(environ)
     import jax
 
-    # A signal ends this process until `preemption.preemption_notice` is entered.
+    # Until `preemption.preemption_sync` a signal ends this process.
     jax.config.update("jax_enable_preemption_service", False)
     try:
-        address = place.address or _detected_address(place, seconds, environ)
-        require_free_port(place, address, environ=environ)
-        with initialization_deadline(place, address, seconds=seconds):
+        address = info.address or _detected_address(info, seconds, environ)
+        require_free_port(info, address, environ=environ)
+        with initialization_deadline(info, address, seconds=seconds):
             jax.distributed.initialize(
                 address,
-                place.count,
-                place.index,
-                local_device_ids=place.devices,
+                info.count,
+                info.index,
+                local_device_ids=info.devices,
                 cluster_detection_method="deactivate",
-                # Ours comes first: what ends a process in C++ says too little.
+                # Our own timeout, whose message says more, expires first.
                 initialization_timeout=seconds + 60,
                 heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
                 shutdown_timeout_seconds=SHUTDOWN_SECONDS,
             )
     except (RuntimeError, OSError) as error:
         raise UnavailableError(
-            f"{place.promise} promises {place.count} processes, and process "
-            f"{place.index} cannot join them: {str(error).splitlines()[0]}"
+            f"{info.source} requires {info.count} processes, and process "
+            f"{info.index} cannot connect to them: {str(error).splitlines()[0]}"
         ) from error
     return address
 
 
 def require_free_port(
-    place: ProcessInfo, address: str, *, environ: Mapping[str, str]
+    info: ProcessInfo, address: str, *, environ: Mapping[str, str]
 ) -> None:
-    """Checks that process 0 can listen where the others will look for it.
+    """Checks on process 0 that the coordinator's port is free.
 
     Args:
-      place: of this process; there is nothing to check if it is another one.
-      address: host:port, as all processes know it.
-      environ: the environment; it may name another address for listening.
+      address: host:port of the coordinator.
+      environ: the environment; may hold another address to listen at.
 
     Raises:
-      UnavailableError: the port is taken. JAX would end in a segmentation fault, or
-        share it with a coordinator that is there.
+      UnavailableError: the port is in use. JAX would crash, or share it with another
+        coordinator.
     """
-    if place.index:
+    if info.index:
         return
     host, port = split_address(
-        environ.get(_BIND) or f"[::]:{split_address(address)[1]}"
+        environ.get(_BIND_ADDRESS) or f"[::]:{split_address(address)[1]}"
     )
     if host == "::" and not socket.has_dualstack_ipv6():
         host = "0.0.0.0"
@@ -110,7 +107,7 @@ def require_free_port(
         host, port, type=socket.SOCK_STREAM
     )[0]
     with socket.socket(family, kind, protocol) as probe:
-        # What a coordinator has left that has just ended is no hindrance.
+        # The port of a coordinator that has just ended can be used again.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -118,95 +115,92 @@ def require_free_port(
             probe.bind(where)
         except OSError as error:
             raise UnavailableError(
-                f"Process 0 of {place.count} must listen at {address} and cannot: "
-                f"{error.strerror}. Is another run there, or a second process 0? "
+                f"Process 0 of {info.count} cannot listen at {address}: "
+                f"{error.strerror}. Another run or a second process 0 may use it. "
                 "Choose another port."
             ) from error
 
 
 @contextmanager
 def initialization_deadline(
-    place: ProcessInfo, address: str, *, seconds: float
+    info: ProcessInfo, address: str, *, seconds: float
 ) -> Iterator[None]:
-    """Ends the process if what it does inside takes too long, or on a signal.
+    """Ends the process on a signal (exit code 75) or after a timeout (69).
 
-    JAX waits for the others in C++, where Python's signal handlers do not run and no
-    exception can reach. To be used in the main thread.
-
-    Args:
-      place: of this process, for the message.
-      seconds: how long the others are waited for; then the exit code is 69.
+    JAX waits for the other processes in C++, where neither Python's signal handlers nor
+    exceptions take effect. Use it in the main thread.
     """
-    mark = f"[rank {place.index}] error: "
+    prefix = f"[rank {info.index}] error: "
 
-    def leave(name: str) -> None:
-        write_stderr(f"{mark}Stopped by {name}. Give the same command again.")
+    def on_stop(name: str) -> None:
+        write_stderr(f"{prefix}Stopped by {name}. Rerun the same command.")
         hard_exit(StoppedError.exit_code)
 
-    def give_up() -> None:
-        write_stderr(mark + _in_vain(place, address, seconds))
+    def on_expiry() -> None:
+        write_stderr(prefix + _timeout_message(info, address, seconds))
         hard_exit(UnavailableError.exit_code)
 
-    with watch_signals(leave, seconds=seconds, on_expiry=give_up):
+    with watch_signals(on_stop, seconds=seconds, on_expiry=on_expiry):
         yield
 
 
-def _in_vain(place: ProcessInfo, address: str, seconds: float) -> str:
-    """Says who has waited for whom, where, and what to look at."""
-    last = place.count - 1
-    if place.index == 0:
-        who = (
-            f"not all of processes 1 to {last} have"
+def _timeout_message(info: ProcessInfo, address: str, seconds: float) -> str:
+    """Describes which processes are missing, and what to check."""
+    last = info.count - 1
+    if info.index == 0:
+        missing = (
+            f"not all of processes 1 to {last} have connected"
             if last > 1
-            else "process 1 has not"
+            else "process 1 has not connected"
         )
         reason = (
-            f"{who} come. Look at what they say, and whether they can reach this host "
-            "and port."
+            f"{missing}. Check their output, and whether they can reach this host and "
+            "port."
         )
     else:
-        reason = _at(address)
+        reason = _probe(address)
     return (
-        f"{place.promise} promises {place.count} processes. Process {place.index} has "
+        f"{info.source} requires {info.count} processes. Process {info.index} has "
         f"waited {seconds:g} s at {address}:\n{reason}\n"
-        "Start all of them, each with its own number, or one by itself without them."
+        "Start all of them, each with its own number, or a single one without these "
+        "settings."
     )
 
 
-def _at(address: str) -> str:
-    """Looks at what is to be found at the coordinator's address."""
+def _probe(address: str) -> str:
+    """Describes what listens at the coordinator's address."""
     try:
         socket.create_connection(split_address(address), _PROBE_SECONDS).close()
     except socket.gaierror as error:
-        return f"that host is not known here ({error.strerror})."
+        return f"that host name cannot be resolved ({error.strerror})."
     except TimeoutError:
-        return "that host does not answer. Is a firewall between, or the host down?"
+        return "that host does not answer. Check firewalls, and whether it is up."
     except OSError as error:
         return (
-            f"nobody listens there ({error.strerror}). Has process 0 started, and on "
-            "that host?"
+            f"no process listens there ({error.strerror}). Check that process 0 has "
+            "started, and on that host."
         )
     return (
-        "process 0 or some other program listens there, so another process is missing. "
-        "Look at what the others say."
+        "process 0 or another program listens there, so another process is missing. "
+        "Check the output of the others."
     )
 
 
 def _detected_address(
-    place: ProcessInfo, seconds: int, environ: Mapping[str, str]
+    info: ProcessInfo, seconds: int, environ: Mapping[str, str]
 ) -> str:
-    """Asks JAX's own detection for the coordinator of a cluster; it is not public."""
+    """Detects the coordinator of a cluster with JAX's detection, which is not public."""
     from jax._src import clusters
 
-    found = clusters.ClusterEnv.auto_detect_unset_distributed_params(
+    params = clusters.ClusterEnv.auto_detect_unset_distributed_params(
         environ.get("JAX_COORDINATOR_ADDRESS"),
-        place.count,
-        place.index,
-        place.devices or (),
-        place.found_by,
+        info.count,
+        info.index,
+        info.devices or (),
+        info.detected_by,
         seconds,
     )
-    return str(found[0])
+    return str(params[0])
 
 
 def _initialization_seconds(environ: Mapping[str, str]) -> int:
@@ -214,6 +208,6 @@ def _initialization_seconds(environ: Mapping[str, str]) -> int:
     if not (value.isascii() and value.isdecimal() and int(value) > 0):
         raise UserError(
             f"{TIMEOUT}={value} must be a whole number of seconds from 1. Change it, "
-            f"or leave it out for {_INITIALIZATION_SECONDS}."
+            f"or unset it for {_INITIALIZATION_SECONDS}."
         )
     return int(value)

@@ -1,8 +1,7 @@
-"""Signals that are seen at once, whatever the main thread is doing.
+"""Handles stop signals in a thread, while the main thread is in foreign code.
 
-Python runs the handler of a signal in its main thread, between two instructions of its
-own. While that thread is in foreign code, a compiler or a wait for other processes,
-nothing happens. So a second thread is told too.
+Python runs signal handlers in the main thread between two bytecode instructions, and
+therefore not while that thread compiles or waits for other processes in C++.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""The signals that ask a process to stop."""
+"""The signals that request a process to stop."""
 
-_OVER = b"\0"
+_CLOSE = b"\0"
 
 
 @contextmanager
@@ -27,14 +26,14 @@ def watch_signals(
     seconds: float | None = None,
     on_expiry: Callable[[], None] | None = None,
 ) -> Iterator[None]:
-    """Calls back from a thread of its own when a signal of `STOP_SIGNALS` comes.
+    """Calls back from a separate thread when a signal of `STOP_SIGNALS` arrives.
 
-    To be used in the main thread. Python's handlers run too, when they can.
+    Use it in the main thread. Python's own handlers run too, when they can.
 
     Args:
-      on_stop: gets the signal's name, once for each that comes.
-      seconds: how long to wait for the first of them; None means for ever.
-      on_expiry: called when that time is over.
+      on_stop: called with the signal's name, for each signal.
+      seconds: timeout for the first signal; None means none.
+      on_expiry: called when the timeout is over.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -47,17 +46,14 @@ def watch_signals(
         yield
     finally:
         signal.set_wakeup_fd(before)
-        os.write(writer, _OVER)
+        os.write(writer, _CLOSE)
         watcher.join()
         os.close(reader)
         os.close(writer)
 
 
 def write_stderr(text: str) -> None:
-    """Writes a line to stderr, even where the main thread is in the middle of one.
-
-    Where it cannot be written, what is done next is done all the same.
-    """
+    """Writes a line to stderr without Python's buffers and locks; ignores errors."""
     with suppress(OSError):
         os.write(2, f"{text}\n".encode())
 
@@ -74,8 +70,8 @@ def _watch(
             if on_expiry is not None:
                 on_expiry()
             continue
-        came = os.read(reader, 1)
-        if came == _OVER:
+        byte = os.read(reader, 1)
+        if byte == _CLOSE:
             return
-        if came[0] in STOP_SIGNALS:
-            on_stop(signal.Signals(came[0]).name)
+        if byte[0] in STOP_SIGNALS:
+            on_stop(signal.Signals(byte[0]).name)

@@ -1,6 +1,7 @@
-"""A trained model for others to use: written, compared with itself, and only then kept.
+"""Exports a trained model and verifies the export before keeping it.
 
-An export is made beside its place. What does not do what the model does is removed.
+An export is written to a temporary directory, which is removed if the export does not
+translate like the model.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exporting import model_card, verification
-from t2t_jax.exporting.backends import Backend, CTranslate2Engine, JaxBackend
+from t2t_jax.exporting.backends import Backend, CTranslate2Backend, JaxBackend
 from t2t_jax.exporting.ctranslate2 import (
     require_ctranslate2,
     require_transformer,
@@ -30,7 +31,7 @@ from t2t_jax.exporting.verification import Comparison, Tolerance, VerificationTe
 from t2t_jax.inference import provenance
 from t2t_jax.inference.load import load
 from t2t_jax.inference.model import TranslationModel
-from t2t_jax.inference.model_dir import made_beside, save_model_dir
+from t2t_jax.inference.model_dir import atomic_directory, save_model_dir
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
@@ -45,13 +46,13 @@ _TOLERANCES = {
 
 
 class ExportSpec(NamedTuple):
-    """What is to be made.
+    """Format and quantization of an export.
 
     Attributes:
-      form: one of `forms.FORMS`.
-      quantization: of numbers in CTranslate2's model; the others keep float32.
-      max_bleu_loss: by how much BLEU of CTranslate2's model may be lower; None is as
-        much as is usual for the quantization.
+      form: one of `formats.FORMS`.
+      quantization: of a CTranslate2 model; other formats keep float32.
+      max_bleu_loss: accepted loss of BLEU of a CTranslate2 model; None for the default
+        of the quantization.
     """
 
     form: str
@@ -60,7 +61,7 @@ class ExportSpec(NamedTuple):
 
     @property
     def tolerance(self) -> Tolerance:
-        """How far the export may be from the model."""
+        """Accepted differences between export and model."""
         if self.form != "ctranslate2":
             return verification.EXACT
         usual = _TOLERANCES[self.quantization]
@@ -69,10 +70,10 @@ class ExportSpec(NamedTuple):
         return usual._replace(bleu=self.max_bleu_loss)
 
     def check_supported(self, config: Config) -> None:
-        """Checks that there is what writes it, before there is anything to write.
+        """Checks that the format can be written, before anything is.
 
         Raises:
-          UserError: a package is not installed, or cannot express the model.
+          UserError: a package is not installed, or cannot represent the model.
         """
         if self.form == "safetensors":
             require_safetensors()
@@ -84,14 +85,14 @@ class ExportSpec(NamedTuple):
 def load_for_export(
     workdir: Workdir, *, checkpoint: str, config: Config
 ) -> TranslationModel:
-    """Loads the model that is exported, to compute in float32 on one device.
+    """Loads the model to export, in float32 on one device.
 
     Args:
       workdir: a run or a model.
       checkpoint: `best`, `last` or a step.
 
     Raises:
-      UserError: as for `loading.load`.
+      UserError: as for `load.load`.
     """
     model = load(
         workdir.path,
@@ -106,61 +107,59 @@ def export(
     model: TranslationModel,
     to: Path,
     *,
-    wish: ExportSpec,
+    spec: ExportSpec,
     workdir: Workdir,
     config: Config,
     text: VerificationText,
 ) -> Comparison:
-    """Writes a model and checks that it is the same.
+    """Writes a model and verifies that it translates like the original.
 
     Args:
       model: from `load_for_export`.
-      to: the directory, which must not exist or be empty.
-      wish: what is to be made of it.
-      config: what it is and how it translates.
-      text: lines to compare it on.
+      to: the directory, missing or empty.
+      text: lines to compare the two on.
 
     Returns:
-      What the comparison has shown.
+      The result of the comparison.
 
     Raises:
-      DataError: the export does not do what the model does; there is none then.
-      OutputError: the directory cannot be made.
-      UserError: a package is missing, or cannot express the model.
+      DataError: the export differs from the model; nothing is kept.
+      OutputError: the directory cannot be created.
+      UserError: a package is missing, or cannot represent the model.
     """
-    wish.check_supported(config)
+    spec.check_supported(config)
     origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))
     with (
-        made_beside(to, flag="output") as beside,
+        atomic_directory(to, flag="output") as partial,
         jax.default_matmul_precision("highest"),
     ):
-        _write(beside, model, wish=wish, config=config, origin=origin)
+        _write(partial, model, spec=spec, config=config, origin=origin)
         found = verification.compare(
             JaxBackend(model, config.decoding),
-            _reader(beside, model, wish=wish, config=config),
+            _load_backend(partial, model, spec=spec, config=config),
             text,
             vocabulary=model.vocabularies.source,
         )
-        found.require(wish.tolerance, change=_change(wish))
+        found.require(spec.tolerance, advice=_advice(spec))
         card = model_card.model_card(
-            model_card.Facts(
+            model_card.ModelCardFacts(
                 name=to.resolve().name,
-                form=wish.form,
+                form=spec.form,
                 config=config,
                 origin=origin,
                 comparison=found,
-                quantization=wish.quantization,
-                max_bleu_loss=wish.tolerance.bleu,
-                positions=_positions(wish, config),
-                unsaid=model.vocabularies.target.pieces((PAD, BOS)),
+                quantization=spec.quantization,
+                max_bleu_loss=spec.tolerance.bleu,
+                positions=_positions(spec, config),
+                suppressed=model.vocabularies.target.pieces((PAD, BOS)),
                 params_sha256=fingerprint_params(model.params),
                 vocabulary_sha256=model.vocabularies.fingerprint,
                 versions=provenance.versions(),
             )
         )
-        (beside / "README.md").write_bytes(card.encode(errors="backslashreplace"))
-        provenance.write_sha256sums(beside)
+        (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
+        provenance.write_sha256sums(partial)
     return found
 
 
@@ -169,25 +168,25 @@ def _in_float32(config: Config) -> nn.Module:
     return make_module(network)
 
 
-def _positions(wish: ExportSpec, config: Config) -> int:
-    return written_positions(config) if wish.form == "ctranslate2" else 0
+def _positions(spec: ExportSpec, config: Config) -> int:
+    return written_positions(config) if spec.form == "ctranslate2" else 0
 
 
 def _write(
     to: Path,
     model: TranslationModel,
     *,
-    wish: ExportSpec,
+    spec: ExportSpec,
     config: Config,
     origin: dict[str, object],
 ) -> None:
-    if wish.form == "ctranslate2":
+    if spec.form == "ctranslate2":
         write_ctranslate2(
             to,
             model.params,
             config=config,
             vocabularies=model.vocabularies,
-            quantization=wish.quantization,
+            quantization=spec.quantization,
         )
         return
     save_model_dir(
@@ -197,42 +196,41 @@ def _write(
         config=config,
         origin=origin,
         known_words=model.known_words,
-        as_safetensors=wish.form == "safetensors",
+        as_safetensors=spec.form == "safetensors",
     )
 
 
-def _reader(
-    directory: Path, model: TranslationModel, *, wish: ExportSpec, config: Config
+def _load_backend(
+    directory: Path, model: TranslationModel, *, spec: ExportSpec, config: Config
 ) -> Backend:
-    """Loads what was written, as others will."""
-    if wish.form == "ctranslate2":
-        return CTranslate2Engine(
+    """Loads the written export."""
+    if spec.form == "ctranslate2":
+        return CTranslate2Backend(
             directory,
             vocabularies=model.vocabularies.load(directory, config=config.vocabulary),
             config=config.decoding,
             positions=written_positions(config),
         )
     written = load_for_export(Workdir(directory), checkpoint="last", config=config)
-    _require_same(model.params, written.params)
+    _check_equal(model.params, written.params)
     return JaxBackend(written, config.decoding)
 
 
-def _require_same(params: Params, written: Params) -> None:
-    """Checks that no bit of any parameter has changed."""
+def _check_equal(params: Params, written: Params) -> None:
+    """Checks that the parameters were written bit by bit."""
     pairs = zip(jax.tree.leaves(params), jax.tree.leaves(written), strict=True)
     same = [np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs]
     if not all(same):
         raise DataError(
-            f"{same.count(False)} of {len(same)} arrays were written, and are others "
-            "when they are read again: the disk or the memory is failing. Nothing was "
-            "kept."
+            f"{same.count(False)} of {len(same)} arrays differ after writing and "
+            "reading them: the disk or the memory is failing. Nothing was kept."
         )
 
 
-def _change(wish: ExportSpec) -> str:
-    if wish.quantization != "float32":
+def _advice(spec: ExportSpec) -> str:
+    if spec.quantization != "float32":
         return (
-            "Use --quantization=float32, or a model that was trained for longer; if "
-            "only BLEU is too low, set what is acceptable with --max_bleu_loss."
+            "Use --quantization=float32, or train the model longer; if only BLEU is "
+            "too low, set the accepted loss with --max_bleu_loss."
         )
-    return "This is a mistake of the program or of a package: please report it."
+    return "This is a bug of t2t_jax or of a package: please report it."

@@ -28,7 +28,7 @@ from t2t_jax.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.inference.load import abstract_params
 from t2t_jax.inference.model import TranslationModel
-from t2t_jax.inference.model_dir import check_new_dir, made_beside, save_model_dir
+from t2t_jax.inference.model_dir import atomic_directory, check_new_dir, save_model_dir
 from t2t_jax.inference.provenance import run_facts
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.example_sentences import example_sentences
@@ -123,7 +123,7 @@ class CheckpointAverager:
           The model, numbered as the newest of its checkpoints.
         """
         recorded = self._checkpoints.meta(steps[-1]).get("fingerprints", {})
-        self._workdir.require_own(self._vocabularies, recorded)
+        self._workdir.check_vocabularies(self._vocabularies, recorded)
         like = abstract_params(self._module)
         mean = average(self._checkpoints.params(step, like=like) for step in steps)
         return TranslationModel(
@@ -223,7 +223,7 @@ def average_checkpoints(
     }
     if examples := example_sentences(workdir):
         origin["examples"] = list(examples)
-    with made_beside(to, flag="to") as beside:
+    with atomic_directory(to, flag="to") as beside:
         save_model_dir(
             beside,
             model.params,

@@ -25,7 +25,7 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import PyTree
 
 
-def stored_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
+def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
     """Opens the parameters of a run or a model for reading.
 
     Args:
@@ -100,10 +100,10 @@ def load(
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
     module = make_module(config.network, platform=devices[0].platform)
-    stored = stored_parameters(workdir.path)
+    stored = open_parameters(workdir.path)
     step = stored.resolve_step(checkpoint)
     meta = stored.meta(step)
-    workdir.require_own(vocabularies, meta.get("fingerprints", {}))
+    workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
     params = stored.params(step, like=abstract_params(module))
     return TranslationModel(
         module,
@@ -144,7 +144,7 @@ def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best")
     Raises:
       DataError: there is no such checkpoint.
     """
-    return stored_parameters(Path(directory)).resolve_step(checkpoint)
+    return open_parameters(Path(directory)).resolve_step(checkpoint)
 
 
 def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:

@@ -283,14 +283,14 @@ class TranslationModel:
         _require_beams(config, self.vocabularies.target.size)
         for one in models:
             _require_positions(config, _max_length(one.module))
-        examiner = None
+        rescorer = None
         if token_scores or attention:
             attends = [
                 AlignmentExtractor(one.module, config.attention_layer)
                 for one in models
                 if attention
             ]
-            examiner = Rescorer(
+            rescorer = Rescorer(
                 tuple(one.module.apply for one in models),
                 tuple({"params": one.params} for one in models),
                 vocab_size=self.vocabularies.target.size,
@@ -301,7 +301,7 @@ class TranslationModel:
             self.step_model,
             self.vocabularies,
             config,
-            examiner=examiner,
+            rescorer=rescorer,
             known_words=self.known_words,
         )
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.safetensors_io import write_safetensors
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, to_dict
 from t2t_jax.data.token_cache.known_words import FILE, KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -62,7 +62,7 @@ def save_model_dir(
     if as_safetensors:
         write_safetensors(to / SAFETENSORS, params)
     else:
-        checkpoints = Checkpoints(target.checkpoints, keep=1)
+        checkpoints = CheckpointWriter(target.checkpoints, keep=1)
         checkpoints.save(
             origin["step"],
             params=params,
@@ -81,7 +81,7 @@ def save_model_dir(
 
 
 @contextmanager
-def made_beside(to: Path, *, flag: str) -> Iterator[Path]:
+def atomic_directory(to: Path, *, flag: str) -> Iterator[Path]:
     """Makes a directory that takes its place when it is complete.
 
     A kill leaves nothing at the place itself, and of two that make it one is refused.

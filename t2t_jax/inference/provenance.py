@@ -11,7 +11,7 @@ from typing import Any
 
 import t2t_jax
 from t2t_jax.files import read_json_object
-from t2t_jax.inference.load import stored_parameters
+from t2t_jax.inference.load import open_parameters
 from t2t_jax.run.example_sentences import example_sentences
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -44,7 +44,7 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
     Raises:
       DataError: the checkpoint or `data.json` is damaged.
     """
-    meta = stored_parameters(workdir.path).meta(step)
+    meta = open_parameters(workdir.path).meta(step)
     origin = {name: meta[name] for name in _KEPT if name in meta}
     if examples := example_sentences(workdir):
         origin["examples"] = list(examples)
@@ -127,7 +127,7 @@ def _sha256(path: Path) -> str:
 def _data(path: Path) -> dict[str, Any]:
     """Reads what text there was; its examples stay behind, for they are text."""
     try:
-        told = read_json_object(path, mend="Bring it back from a copy, or remove it.")
+        told = read_json_object(path, advice="Bring it back from a copy, or remove it.")
     except FileNotFoundError:
         return {}
     return {

@@ -59,7 +59,7 @@ def train(
         missing keys have the default; or a `Config`. None resumes the run of the
         workdir as it was configured.
       workdir: directory of the run, created if it does not exist. In that of a run only
-        what may change under a run can be another, such as `config.steps`.
+        keys that may change on resume can differ, such as `config.steps`.
       quiet: whether to write no progress.
       log: where progress is written; None means stderr.
       devices: to train on; None means all.

@@ -1,4 +1,4 @@
-"""What a run shows, writes down and saves when the training loop asks for it."""
+"""The callbacks of the training loop: console, metrics, evaluation, checkpoints."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetrics
 from t2t_jax.training.skipped_steps import check_divergence, skip_message
 from t2t_jax.training.state import TrainState
 
-# Fewer steps are no base for an estimate, unless they have taken a minute.
+# An estimate needs more steps than this, or more time.
 _ESTIMATED_STEPS, _ESTIMATED_SECONDS = 19, 60.0
 
 
 class RunCallbacks:
-    """Keeps the records of a run; `turn.Callbacks` for the loop.
+    """Implements `training.loop.Callbacks` for a run.
 
     Args:
-      evaluator: what scores them; None if evaluation is off.
-      size: of the run, to estimate how long it takes.
-      processes: those that run the experiment together.
+      evaluator: None if evaluation is off.
+      size: of the run, for the time estimate.
 
     Attributes:
-      profile: of the steps that `config.profile` asks for.
+      profile: the profiler of the steps in `config.profile`.
     """
 
     def __init__(
@@ -45,38 +44,38 @@ class RunCallbacks:
         *,
         workdir: Workdir,
         console: Console,
-        reporter: MetricsWriter | NullMetricsWriter,
-        snapshots: RunCheckpointer,
+        metrics: MetricsWriter | NullMetricsWriter,
+        checkpointer: RunCheckpointer,
         evaluator: Evaluator | None,
         size: RunSize,
         processes: Processes = SINGLE_PROCESS,
     ):
         self._config, self._workdir = config, workdir
-        self._console, self._reporter = console, reporter
-        self._snapshots, self._evaluator = snapshots, evaluator
+        self._console, self._metrics = console, metrics
+        self._checkpointer, self._evaluator = checkpointer, evaluator
         self._processes = processes
         self._size, self._estimated = size, False
         self._shown_first: tuple[int, float] | None = None
         self._paused = 0.0
         self._bleu: dict[int, float] = {}
         folder = workdir.path / "profile" / config.profile.steps.replace(":", "-")
-        if processes.count > 1:  # They may be on one machine, whose name JAX takes.
+        if processes.count > 1:  # JAX names files by host, which may be shared.
             folder /= f"rank-{processes.index}"
         self.profile = Profiler(config.profile.span, folder=folder, say=console.log)
 
     def log(self, record: Record) -> None:
-        """Writes down a training record; tells of a save that has failed by now."""
-        self._reporter.write(self._with_rate(record))
-        self._snapshots.check()
+        """Writes a training record; logs the failure of a checkpoint save."""
+        self._metrics.write(self._with_rate(record))
+        self._checkpointer.check_for_errors()
 
     def show(self, record: Record) -> None:
-        """Shows a training record on the console, and once how long the run takes."""
+        """Shows a training record on the console, and once a time estimate."""
         self._console.show(self._with_rate(record))
         if not self._estimated:
             self._estimate(record)
 
     def _estimate(self, record: Record) -> None:
-        """Estimates the time left, when enough steps have been made to do so."""
+        """Logs the estimated time left, once enough steps have been made."""
         now = time.perf_counter() - self._paused
         if self._shown_first is None:
             self._shown_first = (record["step"], now)
@@ -97,42 +96,46 @@ class RunCallbacks:
             )
 
     @contextmanager
-    def _pause(self) -> Iterator[None]:
-        """Keeps what is not training out of the estimate."""
+    def _not_training(self) -> Iterator[None]:
+        """Excludes the time inside from the estimate."""
         began = time.perf_counter()
         yield
         self._paused += time.perf_counter() - began
 
     def skip(self, record: Record) -> None:
-        """Writes down and shows a step without an update; ends a run that diverged."""
-        self._reporter.write(record)
+        """Writes and shows a skipped step; ends a run that has diverged."""
+        self._metrics.write(record)
         self._console.log(skip_message(record, workdir=self._workdir.path))
         check_divergence(record, config=self._config.training)
 
     def evaluate(self, state: TrainState, step: int) -> Record | None:
-        """Scores the development set, and shows and writes sample translations."""
+        """Scores the development set, and shows and writes sample translations.
+
+        Returns:
+          The record; empty if evaluation is off, None if it was cancelled.
+        """
         if self._evaluator is None:
             return {}
         self._console.begin(f"Evaluating step {step:,} …")
         maybe_inject_fault(step, "evaluating")
         try:
-            with self._pause():
+            with self._not_training():
                 record, hypotheses = self._evaluator.evaluate(state.params, step=step)
         except Cancelled:
             return None
         self._bleu = {step: record["bleu"]} if "bleu" in record else {}
-        self._reporter.write(record)
+        self._metrics.write(record)
         samples = self._evaluator.samples(
             hypotheses, self._config.evaluation.num_samples
         )
         write = self._workdir.write_samples
-        self._reporter.attempt(f"samples/{step}.txt", write, step, samples + "\n")
-        self._reporter.write_samples(step, samples)
+        self._metrics.attempt(f"samples/{step}.txt", write, step, samples + "\n")
+        self._metrics.write_samples(step, samples)
         self._console.say_evaluation(record, samples)
         return record
 
     def is_time(self, step: int, due: bool) -> bool:
-        """Lets the first process's clock decide for all, where it is asked."""
+        """Broadcasts whether an interval by the clock is over, as process 0 sees it."""
         if self._processes.count == 1:
             return due
         if step % self._config.logging.every_steps:
@@ -144,13 +147,13 @@ class RunCallbacks:
     def save(
         self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
     ) -> None:
-        """Writes a checkpoint; waits for it if it is the last of this process."""
+        """Saves a checkpoint; waits for it if it is the last of this process."""
         bleu = self._bleu.get(progress.step)
-        with self._pause():
-            self._snapshots.save(state, progress, kinds=kinds, bleu=bleu)
+        with self._not_training():
+            self._checkpointer.save(state, progress, kinds=kinds, bleu=bleu)
         maybe_inject_fault(progress.step, "saving")
         if "stopped" in kinds or "final" in kinds:
-            self._snapshots.wait()
+            self._checkpointer.wait()
             self._console.log(f"Saved step {progress.step:,} in {self._workdir.path}.")
 
     def _with_rate(self, record: Record) -> Record:

@@ -1,4 +1,4 @@
-"""How a run is judged while it trains: loss and BLEU on the development set."""
+"""Evaluation during training: loss and BLEU on the development set."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def make_evaluator(
     module: nn.Module,
     mesh: Mesh,
     processes: Processes = SINGLE_PROCESS,
-    is_given_up: Callable[[], bool] = lambda: False,
+    is_cancelled: Callable[[], bool] = lambda: False,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Evaluator | None:
-    """Wires the evaluation of a run.
+    """Makes the evaluator of a run.
 
-    The loss is that of global batches on the whole mesh. To translate, each process
-    takes a share of the lines and all of the parameters; every process then has all
-    translations, and so the same BLEU.
+    The loss is computed on global batches over the full mesh. For BLEU each process
+    translates a share of the lines with all parameters; the translations are gathered,
+    so that every process computes the same BLEU.
 
     Args:
-      is_given_up: asked now and then whether an evaluation is to be broken off.
-      progress: called with a line of text that says how far an evaluation is.
+      is_cancelled: polled during the evaluation; True cancels it.
+      progress: called with a line of text about the progress of the evaluation.
 
     Returns:
-      The evaluator; None where evaluation is turned off.
+      None if evaluation is off.
     """
     if text.dev is None:
         return None
@@ -67,7 +67,7 @@ def make_evaluator(
             vocabularies=text.vocabularies,
             config=config.decoding,
             processes=processes,
-            is_given_up=is_given_up,
+            is_cancelled=is_cancelled,
         ),
         sources=[source for source, _ in lines],
         references=[reference for _, reference in lines],

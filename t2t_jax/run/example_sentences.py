@@ -1,4 +1,4 @@
-"""Sentences to try a model with, from the text that it was made for."""
+"""Example sentences for a model, from its own text."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
 
-MOST = 4
-"""How many sentences there are at most."""
+MAX_EXAMPLES = 4
+"""Number of example sentences."""
 
 _SHORT = 60  # characters; several of these fit on a line or two
-_SEARCHED = 50  # sentences among which short ones are looked for
-_SAMPLED = re.compile(r"^ *source +(.*\S)", re.MULTILINE)
+_SEARCHED = 50  # sentences searched for short ones
+_SAMPLE_SOURCE = re.compile(r"^ *source +(.*\S)", re.MULTILINE)
 
 
 def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     """Lists sentences that a model should be able to translate.
 
-    An exported or averaged model brings them along. A model of the phrasebook has those
-    of `phrasebook_examples`, which its training text does not have; any other run has
-    short ones of its development text, as its last evaluation has shown them.
+    An exported or averaged model has them in model.json. A model of the phrasebook has
+    those of `EXAMPLES`, which are not in its training text. Any other run has short
+    sentences of its development text, from the samples of its last evaluation.
 
     Args:
       workdir: a run or a model.
 
     Returns:
-      Up to `MOST` sentences; none if there is no text to take them from.
+      Up to `MAX_EXAMPLES` sentences; empty if there is no text.
 
     Raises:
       UserError: config.json cannot be read.
     """
-    if kept := _kept(workdir.path / "model.json"):
-        return kept
+    if stored := _stored_examples(workdir.path / "model.json"):
+        return stored
     if not workdir.has_config:
         return ()
     config = workdir.read_config()
     if config.data.train.startswith("phrasebook:"):
-        return tuple(example.english for example in EXAMPLES[:MOST])
-    sampled = _sampled(workdir.path / "samples")
-    return _shortest(sampled) or _shortest(_developed(config))
+        return tuple(example.english for example in EXAMPLES[:MAX_EXAMPLES])
+    sampled = _sampled_sources(workdir.path / "samples")
+    return _short_lines(sampled) or _short_lines(_dev_sources(config))
 
 
-def _kept(path: Path) -> tuple[str, ...]:
-    """Reads what an export has written down; the model works without it."""
+def _stored_examples(path: Path) -> tuple[str, ...]:
+    """Reads the examples of model.json, which are optional."""
     try:
-        examples = read_json_object(path, mend="").get("examples")
+        examples = read_json_object(path, advice="").get("examples")
     except (UserError, OSError):
         return ()
-    return tuple(map(str, examples[:MOST])) if isinstance(examples, list) else ()
+    return (
+        tuple(map(str, examples[:MAX_EXAMPLES])) if isinstance(examples, list) else ()
+    )
 
 
-def _sampled(folder: Path) -> list[str]:
+def _sampled_sources(folder: Path) -> list[str]:
     """Reads the sources of the last evaluation's samples."""
     try:
         files = [path for path in folder.glob("*.txt") if path.stem.isdecimal()]
@@ -66,11 +68,11 @@ def _sampled(folder: Path) -> list[str]:
         text = latest.read_text(encoding="utf-8") if latest else ""
     except (OSError, UnicodeError):
         return []
-    return _SAMPLED.findall(text)
+    return _SAMPLE_SOURCE.findall(text)
 
 
-def _developed(config: Config) -> list[str]:
-    """Reads the first sources of the development text, if it is still there."""
+def _dev_sources(config: Config) -> list[str]:
+    """Reads the first sources of the development text, if it still exists."""
     try:
         corpus = open_corpus(config.data.dev, key="data.dev")
         return [source for source, _ in islice(corpus, _SEARCHED)]
@@ -78,8 +80,8 @@ def _developed(config: Config) -> list[str]:
         return []
 
 
-def _shortest(lines: Iterable[str]) -> tuple[str, ...]:
-    """Chooses the first short lines, or else the shortest one."""
+def _short_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """Returns the first short lines, or else the shortest one."""
     lines = [line.strip() for line in lines if line.strip()]
     short = [line for line in lines if len(line) <= _SHORT]
-    return tuple(short[:MOST] or sorted(lines, key=len)[:1])
+    return tuple(short[:MAX_EXAMPLES] or sorted(lines, key=len)[:1])

@@ -1,7 +1,6 @@
-"""What a training step has read, as text: for whoever looks for what went wrong.
+"""Reconstructs the batch of a training step as text, for debugging; needs no JAX.
 
-Which batch a step reads is a function of the text, the configuration and the seed, so
-nothing need have been kept of it. No JAX is needed.
+The batch of a step is a function of the text, the configuration and the seed.
 """
 
 from __future__ import annotations
@@ -22,27 +21,26 @@ class TextPair(NamedTuple):
     """One pair of a batch.
 
     Attributes:
-      place: the corpus and the line that it comes from.
-      source: the sentence, put together from its subwords: what the vocabulary cannot
-        spell shows as it shows to the model.
-      target: its translation, likewise.
+      location: the corpus and line of the pair.
+      source: decoded from its subwords, as the model reads it, unknown ones included.
+      target: likewise.
     """
 
-    place: PairLocation
+    location: PairLocation
     source: str
     target: str
 
 
 class BatchContents(NamedTuple):
-    """What one step reads.
+    """The batch of one step.
 
     Attributes:
-      place: of the batch, in the run's order.
-      num_rows: into which the pairs are packed.
+      position: of the batch in the data order.
+      num_rows: rows into which the pairs are packed.
       pairs: row by row.
     """
 
-    place: DataPosition
+    position: DataPosition
     num_rows: int
     pairs: tuple[TextPair, ...]
 
@@ -50,16 +48,16 @@ class BatchContents(NamedTuple):
 def read_batch(
     text: PreparedData, step: int, *, records: Iterable[Record] = ()
 ) -> BatchContents:
-    """Reads the batch of a step back from the token cache.
+    """Reads the batch of a step from the token cache.
 
     Args:
-      step: of training, from 1; made or still to be made.
-      records: of the run's metrics.jsonl. From the last one before the step that says
-        where its batch stands there are few batches to be planned; without any, all
-        from the first step on: 5 to 7 s for each epoch of 4.5 million pairs.
+      step: of training, from 1; past or future.
+      records: of the run's metrics.jsonl. Planning starts at the last one before the
+        step that has the position of its batch; without any it starts at step 1, which
+        takes 5 to 7 s per epoch of 4.5 million pairs.
     """
-    known, start = _nearest(records, step)
-    place, batch = find_batch(
+    known, start = _last_position(records, step)
+    position, batch = find_batch(
         text.train, text.config, seed=text.seed, start=start, ahead=step - known
     )
     sides = zip(
@@ -68,22 +66,22 @@ def read_batch(
         strict=True,
     )
     pairs = tuple(
-        TextPair(text.train.place(int(pair)), *both)
+        TextPair(text.train.locate(int(pair)), *both)
         for pair, both in zip(batch.pairs, sides, strict=True)
     )
-    return BatchContents(place, batch.num_rows, pairs)
+    return BatchContents(position, batch.num_rows, pairs)
 
 
-def _nearest(records: Iterable[Record], step: int) -> tuple[int, DataPosition]:
-    """Finds the last step up to `step` that is known to have read which batch."""
+def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosition]:
+    """Returns the last step up to `step` whose batch position is known, and that."""
     found = (1, START)
     for record in records:
         values = [record["step"], record.get("epoch"), record.get("batch")]
         if any(type(value) is not int for value in values):
             continue
-        known, *place = values
+        known, *position = values
         if found[0] <= known <= step:
-            found = (known, DataPosition(*place))
+            found = (known, DataPosition(*position))
     return found
 
 

@@ -1,10 +1,10 @@
-"""What a start that was interrupted, or `--mode=prepare`, has left in a workdir.
+"""Reuses the vocabulary of an interrupted start, or of `--mode=prepare`.
 
-Until `config.json` exists there is no run. What there can be is a vocabulary, and
-`data.json`, which was written before it and holds its lesson: the settings and the text
-that it was learnt from. A start with the same lesson continues there; any other one is
-refused before anything is written, since the vocabulary may be that of checkpoints that
-were moved, or are on a disk that is not mounted.
+A run exists from `config.json` on. Before that, a workdir can hold a vocabulary and
+`data.json`, written first, which records the settings and the text that the vocabulary
+was trained with. A start with the same ones reuses it. Any other start is refused
+before anything is written: the vocabulary may belong to checkpoints that were moved or
+whose disk is not mounted.
 """
 
 from __future__ import annotations
@@ -19,112 +19,113 @@ from t2t_jax.data.vocabulary.pair import FILES, VocabularyPair, joint_fingerprin
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.files import read_json_object
 
-_ANOTHER = "is not the one that data.json describes"
+_MISMATCH = "is not the one that data.json describes"
 
 
-def lesson_settings(config: Config) -> dict[str, Any]:
-    """Lists the settings that a vocabulary depends on.
+def vocabulary_settings(config: Config) -> dict[str, Any]:
+    """Returns the settings that a vocabulary depends on.
 
     Example:
-      >>> lesson_settings(Config())["seed"]
+      >>> vocabulary_settings(Config())["seed"]
       0
     """
     return {**dataclasses.asdict(config.vocabulary), "seed": config.seed}
 
 
 def require_same_start(config: Config, path: Path) -> None:
-    """Checks, before text is read, that a vocabulary was made with these settings.
+    """Checks, before text is read, that a vocabulary was trained with these settings.
 
     Args:
-      config: The configuration of this start.
-      path: The workdir, which has no config.json.
+      path: the workdir, which has no config.json.
 
     Raises:
-      DataError: a vocabulary was made with other settings, or nothing tells with which.
+      DataError: it was trained with other settings, or with unknown ones.
     """
-    if not _held(path):
+    if not _vocabulary_files(path):
         return
-    lesson = _lesson(path)
-    for name, value in lesson_settings(config).items():
-        if lesson.get(name) != value:
+    inputs = _read_inputs(path)
+    for name, value in vocabulary_settings(config).items():
+        if inputs.get(name) != value:
             key = name if name == "seed" else f"vocabulary.{name}"
-            raise _refused(
+            raise _mismatch_error(
                 path,
-                f"was made with {key}={lesson.get(name)!r}, and this start has "
+                f"was made with {key}={inputs.get(name)!r}, and this start has "
                 f"{value!r}",
-                f"Set config.{key}={lesson.get(name)}",
+                f"Set config.{key}={inputs.get(name)}",
             )
 
 
-def prepared_vocabularies(
+def load_partial_vocabularies(
     train: Corpus, config: Config, path: Path
 ) -> VocabularyPair | None:
-    """Loads the vocabularies that an interrupted start has left.
+    """Loads the vocabularies of an interrupted start.
 
     Args:
-      config: The configuration of this start.
-      path: The workdir, which has no config.json.
+      path: the workdir, which has no config.json.
 
     Returns:
-      None if they have to be loaded from the configured files, or learnt.
+      None if they have to be loaded from the configured files, or trained.
 
     Raises:
-      DataError: they are damaged, or were learnt from another text.
+      DataError: they are damaged, or were trained on another text.
     """
-    if not _held(path):
+    if not _vocabulary_files(path):
         return None
     if config.vocabulary.file or config.vocabulary.source_file:
-        return None  # Saving them compares them with those that are here.
-    lesson = _lesson(path)
-    if lesson.get("corpus") != train.fingerprint():
-        raise _refused(path, "was learnt from another training text", "Restore it")
+        return None  # `save` compares the configured ones with those here.
+    inputs = _read_inputs(path)
+    if inputs.get("corpus") != train.fingerprint():
+        raise _mismatch_error(path, "was trained on another text", "Restore it")
     wanted = FILES if config.vocabulary.source_size else FILES[:1]
     if not all((path / name).is_file() for name in wanted):
-        return None  # Killed between the two, the second of which is learnt again.
+        return None  # Killed before the second was written.
     try:
         return VocabularyPair.load(path, config=config.vocabulary)
     except DataError as error:
-        raise _refused(path, _ANOTHER, "Restore it from a copy") from error
+        raise _mismatch_error(path, _MISMATCH, "Restore it from a copy") from error
 
 
-def require_prepared(vocabularies: VocabularyPair, path: Path) -> None:
-    """Checks that vocabularies are those that an interrupted start has begun with.
+def require_same_vocabularies(vocabularies: VocabularyPair, path: Path) -> None:
+    """Checks that vocabularies are those of an interrupted start, if there are any.
 
     Args:
-      vocabularies: Loaded or learnt by this start.
-      path: The workdir, which has no config.json.
+      vocabularies: loaded or trained by this start.
+      path: the workdir, which has no config.json.
 
     Raises:
-      DataError: files there hold others, or one file does.
+      DataError: a file there holds another one.
     """
-    if _held(path) and vocabularies.fingerprint != _lesson(path)["fingerprint"]:
-        raise _refused(path, _ANOTHER, "Restore it from a copy")
+    if (
+        _vocabulary_files(path)
+        and vocabularies.fingerprint != _read_inputs(path)["fingerprint"]
+    ):
+        raise _mismatch_error(path, _MISMATCH, "Restore it from a copy")
 
 
-def _held(path: Path) -> list[str]:
+def _vocabulary_files(path: Path) -> list[str]:
     return [name for name in FILES if (path / name).exists()]
 
 
-def _lesson(path: Path) -> dict[str, Any]:
-    """Reads what the vocabulary was learnt from, and its fingerprint."""
+def _read_inputs(path: Path) -> dict[str, Any]:
+    """Reads the inputs and the fingerprint of the vocabulary from data.json."""
     try:
-        told = read_json_object(path / "data.json", mend="")
+        data = read_json_object(path / "data.json", advice="")
         sides = ["vocabulary"]
-        if "vocabulary" not in told:
+        if "vocabulary" not in data:
             sides = ["source_vocabulary", "target_vocabulary"]
-        found = joint_fingerprint(*(told[name]["fingerprint"] for name in sides))
-        return {**told["vocabulary_lesson"], "fingerprint": found}
+        fingerprint = joint_fingerprint(*(data[name]["fingerprint"] for name in sides))
+        return {**data["vocabulary_lesson"], "fingerprint": fingerprint}
     except (OSError, UserError, KeyError, TypeError, ValueError) as error:
-        raise _refused(
+        raise _mismatch_error(
             path,
-            "may be that of a run: data.json, which tells where it comes from, is "
-            "missing or damaged",
+            "may be that of a run: data.json, which records its inputs, is missing or "
+            "damaged",
             "Restore config.json or data.json from a copy",
         ) from error
 
 
-def _refused(path: Path, reason: str, advice: str) -> DataError:
-    names = " and ".join(_held(path))
+def _mismatch_error(path: Path, reason: str, advice: str) -> DataError:
+    names = " and ".join(_vocabulary_files(path))
     return DataError(
         f"{path} has no config.json, and {names} there {reason}. Nothing was "
         f"changed.\n{advice}, pass another workdir, or remove {names} to prepare the "

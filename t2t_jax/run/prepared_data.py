@@ -1,12 +1,10 @@
-"""From corpora to something to train on: vocabulary, token caches, raw dev lines.
+"""Prepares the text of a run: vocabularies, token caches, raw development lines.
 
-Runs without JAX. What the workdir or the cache holds already is not made again.
+Runs without JAX. Files that the workdir or the cache holds already are reused.
 
-The vocabulary of a workdir is that of its run once the run has begun, which it has when
-`config.json` is there: then it never changes. Before that `data.json`, which is written
-before the vocabulary, says from which text and with which settings it was learnt. A
-start with the same ones continues there, since learning it again would give the same;
-any other start is refused, and replaces nothing.
+From `config.json` on the vocabulary of a workdir never changes. Before that, a start
+reuses it if `data.json`, which is written first, records the same text and settings;
+any other start is refused and replaces nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.pipeline import eval_batches, train_stream
@@ -29,7 +27,7 @@ from t2t_jax.data.corpora.open import (
     train_and_dev,
 )
 from t2t_jax.data.files.cache_paths import require_cache_place
-from t2t_jax.data.files.progress import ProgressBar, Say
+from t2t_jax.data.files.progress import Log, ProgressBar
 from t2t_jax.data.report.leakage import (
     copy_warnings,
     find_all_leaks,
@@ -41,31 +39,28 @@ from t2t_jax.data.report.statistics import describe_data, summary
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import Attempts, ConfigError
+from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
 from t2t_jax.run.partial_start import (
-    lesson_settings,
-    prepared_vocabularies,
-    require_prepared,
+    load_partial_vocabularies,
     require_same_start,
+    require_same_vocabularies,
+    vocabulary_settings,
 )
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Batch, BatchShard, DataPosition
 
 REPORT = "data_report.txt"
-"""The file of a workdir that tells people what its text is."""
+"""The human-readable report on the text, a file of the workdir."""
 
 
 class PreparedData(NamedTuple):
     """The text of a run, ready to train on.
 
     Attributes:
-      config: how batches are cut.
       seed: of the data order.
-      vocabularies: of both languages.
-      train: the training pairs.
-      dev: the development pairs, for the loss; None where evaluation is off.
+      dev: the development pairs, for the loss; None if evaluation is off.
       dev_lines: the raw development pairs, for BLEU.
     """
 
@@ -78,27 +73,27 @@ class PreparedData(NamedTuple):
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """Hashes of vocabulary and corpora, as checkpoints record them."""
+        """Hashes of vocabularies and corpora, as checkpoints record them."""
         dev = {"dev": str(self.dev.meta["corpus"])} if self.dev else {}
         return {
             "vocabulary": self.vocabularies.fingerprint,
             "train": str(self.train.meta["corpus"]),
             **dev,
-            # Other weights are another order of the data.
+            # The weights determine the order of the data.
             "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
             "way of planning batches": PLAN_VERSION,
         }
 
     @property
     def batch_shapes(self) -> list[tuple[int, int]]:
-        """(rows, slots of a row) of the training batches, short rows first."""
+        """(rows, tokens per row) of the training batches, short rows first."""
         lengths = (self.train.source_lengths, self.train.target_lengths)
         return batch_shapes(self.config, lengths)
 
     def train_batches(
         self, start: DataPosition, *, row_multiple: int, share: BatchShard
     ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
-        """Streams a share of batches from `start` on, with the position after each."""
+        """Streams a shard of the batches from `start`, with the position after each."""
         return train_stream(
             self.train,
             self.config,
@@ -109,7 +104,7 @@ class PreparedData(NamedTuple):
         )
 
     def dev_batches(self, *, row_multiple: int, share: BatchShard) -> Iterator[Batch]:
-        """Yields every development pair once, and of each batch a share."""
+        """Yields a shard of each development batch; every pair occurs once."""
         if self.dev is None:
             return iter(())
         return eval_batches(
@@ -118,40 +113,40 @@ class PreparedData(NamedTuple):
 
 
 def prepare_data(
-    config: Config, *, workdir: Workdir, say: Say, stream: TextIO | None = None
+    config: Config, *, workdir: Workdir, log: Log, stream: TextIO | None = None
 ) -> PreparedData:
     """Reads, checks, filters and encodes the text of a run.
 
     Args:
-      workdir: where the vocabulary, data.json and data_report.txt are kept.
-      say: tells people what is being done; on a terminal there is a bar too.
-      stream: where the bar is drawn if it is a terminal; None means stderr.
+      workdir: gets the vocabulary, data.json and data_report.txt.
+      log: writes a line of progress.
+      stream: gets a progress bar if it is a terminal; None means stderr.
 
     Raises:
-      UserError: a corpus or the vocabulary is not what it must be; everything that is
-        wrong with both corpora comes together.
+      UserError: a corpus or the vocabulary is not valid; the errors of both corpora are
+        reported at once.
     """
     if not workdir.has_config:
         require_same_start(config, workdir.path)
-    attempts = Attempts()
-    held_out = attempts.try_call(open_held_out, config.data.held_out, say=say)
-    find = partial(_vocabularies, config=config, workdir=workdir, say=say)
-    text = _read(config, attempts, find=find, say=say, stream=stream)
-    if workdir.has_config:  # Nothing of a run may be written over by another text.
+    errors = ErrorCollector()
+    held_out = errors.try_call(open_held_out, config.data.held_out, log=log)
+    load = partial(_load_vocabularies, config=config, workdir=workdir, log=log)
+    text = _read(config, errors, load_vocabularies=load, log=log, stream=stream)
+    if workdir.has_config:  # Before files of the run are overwritten.
         check_fingerprints(
             workdir.read_fingerprints(),
             text.fingerprints,
             configs=(workdir.read_config(), config),
         )
     _save_known_words(text, workdir)
-    _report(text, held_out, config=config, workdir=workdir, say=say)
+    _report(text, held_out, config=config, workdir=workdir, log=log)
     if not workdir.has_config:
         text.vocabularies.save(workdir.path)
     return text
 
 
 def _save_known_words(text: PreparedData, workdir: Workdir) -> None:
-    """Writes the source words of the training text, which a run never replaces."""
+    """Writes the source words of the training text, once per run."""
     path = workdir.path / known_words.FILE
     if text.train.source_words is None or (workdir.has_config and path.exists()):
         return
@@ -159,52 +154,53 @@ def _save_known_words(text: PreparedData, workdir: Workdir) -> None:
     atomic_write(path, words.to_bytes())
 
 
-def open_prepared_data(config: Config, *, workdir: Workdir, say: Say) -> PreparedData:
+def open_prepared_data(config: Config, *, workdir: Workdir, log: Log) -> PreparedData:
     """Opens the text of a run that another process has prepared.
 
     Args:
-      config: names the corpora, which may lie elsewhere for this process.
+      config: names the corpora; their paths may differ between hosts.
       workdir: holds the vocabulary; nothing is written there.
-      say: tells people what is being done: on another host there may be no cache yet.
+      log: writes a line of progress: another host may have to encode the text again.
 
     Raises:
-      UserError: a corpus or the vocabulary is not what it must be.
+      UserError: a corpus or the vocabulary is not valid.
     """
 
-    def find(train: Corpus) -> VocabularyPair:
+    def load(train: Corpus) -> VocabularyPair:
         return VocabularyPair.load(workdir.path, config=config.vocabulary)
 
-    return _read(config, Attempts(), find=find, say=say)
+    return _read(config, ErrorCollector(), load_vocabularies=load, log=log)
 
 
 def _read(
     config: Config,
-    attempts: Attempts,
+    errors: ErrorCollector,
     *,
-    find: Callable[[Corpus], VocabularyPair],
-    say: Say,
+    load_vocabularies: Callable[[Corpus], VocabularyPair],
+    log: Log,
     stream: TextIO | None = None,
 ) -> PreparedData:
-    """Reads and encodes both corpora; what was attempted before fails here too."""
-    specs = attempts.try_call(train_and_dev, config.data) or (None, None)
+    """Reads and encodes both corpora; raises the errors collected before, too."""
+    specs = errors.try_call(train_and_dev, config.data) or (None, None)
     evaluates = config.evaluation.every_steps > 0
     dev_spec = specs[1] if evaluates else None
     if any(spec and names_tfds(spec) for spec in specs):
-        _check_before_downloads(config, specs[0], dev_spec, attempts=attempts)
-    train = attempts.try_call(open_corpus, specs[0], key="data.train", say=say)
-    if dev_spec and names_tfds(dev_spec) and attempts.have_failed:
-        attempts.raise_if_any_failed()  # It would be downloaded for nothing.
-    dev = attempts.try_call(partial(_open_dev, config, say=say), dev_spec)
-    attempts.try_call(require_cache_place, config.data)
-    dev_lines = attempts.try_call(list, dev) if evaluates else ()
-    if attempts.have_failed:  # Nothing is learnt for a run that cannot begin.
-        attempts.try_call(_read_through, train)
-    attempts.raise_if_any_failed()
-    vocabularies = attempts.try_call(find, train)
-    every = config.logging.every_seconds
-    progress = ProgressBar(say, every_seconds=every, stream=stream)
+        _check_before_downloads(config, specs[0], dev_spec, errors=errors)
+    train = errors.try_call(open_corpus, specs[0], key="data.train", log=log)
+    if dev_spec and names_tfds(dev_spec) and errors.has_errors:
+        errors.raise_if_any()  # Before a download.
+    dev = errors.try_call(partial(_open_dev, config, log=log), dev_spec)
+    errors.try_call(require_cache_place, config.data)
+    dev_lines = errors.try_call(list, dev) if evaluates else ()
+    if errors.has_errors:  # Before a vocabulary is trained.
+        errors.try_call(_read_all, train)
+    errors.raise_if_any()
+    vocabularies = errors.try_call(load_vocabularies, train)
+    progress = ProgressBar(
+        log, every_seconds=config.logging.every_seconds, stream=stream
+    )
     caches = {
-        name: attempts.try_call(
+        name: errors.try_call(
             build_or_open,
             corpus,
             vocabularies=vocabularies,
@@ -217,45 +213,32 @@ def _read(
         )
         if vocabularies is not None
     }
-    attempts.raise_if_any_failed()
+    errors.raise_if_any()
     return PreparedData(
         config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines
     )
 
 
 def _check_before_downloads(
-    config: Config, train: str | None, dev: str | None, *, attempts: Attempts
+    config: Config, train: str | None, dev: str | None, *, errors: ErrorCollector
 ) -> None:
-    """Checks what is on this machine before sets of TFDS are downloaded.
-
-    Raises:
-      UserError: a file is missing, or something attempted before has failed.
-    """
-    attempts.try_call(require_files, train, key="data.train")
-    attempts.try_call(partial(_require_dev_files, config), dev)
-    attempts.try_call(require_cache_place, config.data)
-    attempts.raise_if_any_failed()
+    """Checks the local files, and raises all errors, before TFDS downloads."""
+    errors.try_call(require_files, train, key="data.train")
+    errors.try_call(partial(_require_dev_files, config), dev)
+    errors.try_call(require_cache_place, config.data)
+    errors.raise_if_any()
 
 
 def _require_dev_files(config: Config, spec: str) -> None:
     require_files(spec, key=_dev_key(config, spec))
 
 
-def _open_dev(config: Config, spec: str, *, say: Say) -> Corpus:
-    """Opens the development corpus of a run that evaluates.
-
-    Raises:
-      UserError: there is none, or it cannot be read.
-    """
-    return open_corpus(spec, key=_dev_key(config, spec), say=say)
+def _open_dev(config: Config, spec: str, *, log: Log) -> Corpus:
+    return open_corpus(spec, key=_dev_key(config, spec), log=log)
 
 
 def _dev_key(config: Config, spec: str) -> str:
-    """Names the key that a development corpus comes from.
-
-    Raises:
-      ConfigError: there is none.
-    """
+    """Returns the configuration key that names the development corpus."""
     if not spec:
         raise ConfigError(
             f"evaluation.every_steps={config.evaluation.every_steps} needs development "
@@ -263,18 +246,18 @@ def _dev_key(config: Config, spec: str) -> str:
             "config.data.dev_pairs to hold pairs out of data.train, or "
             "config.evaluation.every_steps=0 to train without evaluation."
         )
-    # What is cut from the training corpus is the training corpus's fault.
+    # Held-out pairs (`data.dev_pairs`) come from the training corpus.
     return "data.dev" if config.data.dev else "data.train"
 
 
-def _read_through(corpus: Corpus) -> None:
-    """Reads a corpus for what is wrong with it."""
+def _read_all(corpus: Corpus) -> None:
+    """Reads a corpus for its errors."""
     for _ in corpus:
         pass
 
 
 def _without_filters(config: DataConfig) -> DataConfig:
-    """Turns those filters off that would choose what a model is judged by."""
+    """Turns off the filters that would select the development pairs."""
     return dataclasses.replace(
         config, max_length_ratio=0.0, drop_copies=False, drop_duplicates=False
     )
@@ -286,12 +269,12 @@ def _report(
     *,
     config: Config,
     workdir: Workdir,
-    say: Say,
+    log: Log,
 ) -> None:
-    """Says what the text is, and writes it down for people and for programs."""
+    """Logs a summary of the text; writes `data_report.txt` and `data.json`."""
     dev = text.dev.corpora if text.dev else ()
     leaks = find_all_leaks(text.train, [*dev, *held_out])
-    told = describe_data(
+    report = describe_data(
         text.vocabularies,
         config=config.data,
         train=text.train,
@@ -299,32 +282,30 @@ def _report(
         leaks=leaks,
     )
     for cache in filter(None, (text.train, text.dev)):
-        say(summary(cache))
-    copies = {**told["train"]["copies"], **leaks}
+        log(summary(cache))
+    copies = {**report["train"]["copies"], **leaks}
     for warning in [*leak_warnings(leaks), *copy_warnings(copies)]:
-        say(f"{warning} See {workdir.path / REPORT}.")
-    atomic_write(workdir.path / REPORT, report_text(told))
-    lesson = _lesson(config, train=str(text.train.meta["corpus"]))
-    workdir.write_json("data.json", {**told, "vocabulary_lesson": lesson})
+        log(f"{warning} See {workdir.path / REPORT}.")
+    atomic_write(workdir.path / REPORT, report_text(report))
+    inputs = {
+        **vocabulary_settings(config),
+        "corpus": str(text.train.meta["corpus"]),
+    }
+    workdir.write_json("data.json", {**report, "vocabulary_lesson": inputs})
 
 
-def _lesson(config: Config, *, train: str) -> dict[str, Any]:
-    """Tells all that a vocabulary depends on, if it was learnt from the corpus."""
-    return {**lesson_settings(config), "corpus": train}
-
-
-def _vocabularies(
-    train: Corpus, config: Config, *, workdir: Workdir, say: Say
+def _load_vocabularies(
+    train: Corpus, config: Config, *, workdir: Workdir, log: Log
 ) -> VocabularyPair:
-    """Finds the vocabularies: the run's, else the configured ones, else new ones."""
-    asked = config.vocabulary
+    """Loads the vocabularies of the run or the configured files, or trains new ones."""
+    settings = config.vocabulary
     if workdir.has_config:
-        return VocabularyPair.load(workdir.path, config=asked)
-    vocabularies = prepared_vocabularies(train, config, workdir.path)
+        return VocabularyPair.load(workdir.path, config=settings)
+    vocabularies = load_partial_vocabularies(train, config, workdir.path)
     if vocabularies is None:
         vocabularies = VocabularyPair.load_or_train(
-            train, config=asked, seed=config.seed, say=say
+            train, config=settings, seed=config.seed, log=log
         )
-        vocabularies.require_sizes(asked, name=asked.file or asked.source_file)
-    require_prepared(vocabularies, workdir.path)
+        vocabularies.require_sizes(settings, name=settings.file or settings.source_file)
+    require_same_vocabularies(vocabularies, workdir.path)
     return vocabularies

@@ -1,4 +1,4 @@
-"""What differs between two configurations, and what of it may under a run."""
+"""Which configuration keys may change when a run is resumed."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
 
-_MOST_DIFFERENCES = 5
+_MAX_LISTED = 5
 
 CHANGEABLE_ON_RESUME = {
-    "steps": "how far to go",
-    "logging": "what is told, and when",
+    "steps": "the number of optimizer steps",
+    "logging": "what is logged, and when",
     "profile": "which steps are traced",
-    "evaluation": "what is scored, and when; it changes nothing that is trained",
-    "decoding": "how sentences are searched; likewise",
-    "checkpoint": "when to save, and how much to keep",
-    "mesh": "where the same sums are computed",
-    "training.micro_batches": "in which order the same sums are computed",
-    "training.loss_chunks": "in which order the same sums are computed",
-    "model.remat": "what is computed twice, to save memory",
-    "model.attention": "with which kernel the same is computed",
-    "training.on_nonfinite": "when to give up",
-    "training.max_bad_steps": "when to give up",
-    "training.step_timeout": "when to give up",
-    "training.pause_timeout": "when to give up",
-    "data.train": "where the text lies; its fingerprint says whether it is the same",
-    "data.dev": "likewise",
-    "data.held_out": "what the training text is searched for, and reported",
-    "data.cache_dir": "where the encoded text lies",
-    "data.workers": "how many processes encode it",
+    "evaluation": "what is scored, and when; it does not affect training",
+    "decoding": "the search parameters; they do not affect training",
+    "checkpoint": "when to save, and how many to keep",
+    "mesh": "the devices that compute the same sums",
+    "training.micro_batches": "the order in which the same sums are computed",
+    "training.loss_chunks": "the order in which the same sums are computed",
+    "model.remat": "what is recomputed, to save memory",
+    "model.attention": "the kernel of the same computation",
+    "training.on_nonfinite": "when the run is stopped",
+    "training.max_bad_steps": "when the run is stopped",
+    "training.step_timeout": "when the run is stopped",
+    "training.pause_timeout": "when the run is stopped",
+    "data.train": "the path of the text, whose fingerprint must be the same",
+    "data.dev": "the path of the text, whose fingerprint must be the same",
+    "data.held_out": "the test sets of the leakage report",
+    "data.cache_dir": "the path of the encoded text",
+    "data.workers": "the number of processes that encode it",
 }
-"""Keys and sections that may differ from those of the run that goes on, and why."""
+"""Keys and sections that may change on resume, and what they affect."""
 
 FIXED_ON_RESUME = {
-    "seed": "parameters, data order and dropout are drawn from it",
-    "data": "it decides which pairs are in which batch",
+    "seed": "parameters, data order and dropout depend on it",
+    "data": "it determines which pairs are in which batch",
     "vocabulary": "the ids of subwords are rows of the embedding",
-    "architecture": "the parameters are those of one model",
-    "model": "the parameters, and what is computed with them, are the model",
-    "rnn": "the parameters, and what is computed with them, are the model",
-    "optimizer": "its moments and its schedule go on from step to step",
-    "training": "it decides which loss is minimised, and which updates are made",
+    "architecture": "the parameters belong to one model",
+    "model": "it defines the parameters and the computation",
+    "rnn": "it defines the parameters and the computation",
+    "optimizer": "its moments and its schedule continue across steps",
+    "training": "it defines the loss, and which updates are made",
 }
-"""Sections of which everything else is part of what the experiment is, and why."""
+"""Sections whose other keys define the experiment, and why."""
 
 
 def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
@@ -62,7 +62,7 @@ def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
 
 
 def forbidden_changes(old: Config, new: Config) -> list[str]:
-    """Says which differences between a run and its new configuration are refused.
+    """Returns an error message for each key that may not change on resume.
 
     Example:
       >>> forbidden_changes(Config(steps=7), Config(steps=11))
@@ -70,8 +70,8 @@ def forbidden_changes(old: Config, new: Config) -> list[str]:
     """
     return [
         f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
-        f"change under a run ({FIXED_ON_RESUME[key.split('.')[0]]}). Leave "
-        f"config.{key} as it was, or use a new workdir."
+        f"change on resume ({FIXED_ON_RESUME[key.split('.')[0]]}). Set config.{key} to "
+        "its old value, or use a new workdir."
         for key, before, after in differences(old, new)
         if not {key, key.split(".")[0]} & CHANGEABLE_ON_RESUME.keys()
     ]
@@ -81,21 +81,21 @@ def require_resumable(old: Config, new: Config, *, workdir: Path) -> None:
     """Checks that a run can be resumed with another configuration.
 
     Raises:
-      ConfigError: keys differ that cannot change under a run; it names them, or their
-        number where this is another experiment.
+      ConfigError: keys differ that cannot change. It lists them, or counts them if
+        this is another experiment.
 
     Example:
       >>> require_resumable(Config(steps=7), Config(steps=11), workdir=Path("run"))
     """
-    refused = forbidden_changes(old, new)
-    if len(refused) > _MOST_DIFFERENCES:
+    changes = forbidden_changes(old, new)
+    if len(changes) > _MAX_LISTED:
         raise ConfigError(
-            f"{workdir} holds another experiment: {len(refused)} keys differ, such as "
-            f"{refused[0].split(' ')[0]}. Choose another workdir, or leave the config "
+            f"{workdir} holds another experiment: {len(changes)} keys differ, such as "
+            f"{changes[0].split(' ')[0]}. Choose another workdir, or leave the config "
             "out to resume this run."
         )
-    if refused:
-        raise ConfigError(refused)
+    if changes:
+        raise ConfigError(changes)
 
 
 def require_own_checkpoint(
@@ -103,24 +103,27 @@ def require_own_checkpoint(
 ) -> None:
     """Checks, before anything is written, that a checkpoint is of this experiment.
 
+    Args:
+      path: the workdir.
+
     Raises:
-      DataError: it is of another one, or of a model that is not trained further.
+      DataError: it is of another experiment, or has no optimizer state.
     """
-    place = path / "checkpoints" / str(step)
+    checkpoint = path / "checkpoints" / str(step)
     if "progress" not in meta:
         raise DataError(
-            f"Checkpoint {place} is that of a model, without an optimizer to train on "
-            "with. Pass the run that it was made from."
+            f"Checkpoint {checkpoint} is of a model and has no optimizer state. Pass "
+            "the run that it was made from."
         )
     try:
-        refused = forbidden_changes(parse(meta["config"]), config)
-    except (ConfigError, KeyError):  # Of another version: its arrays are compared.
+        changes = forbidden_changes(parse(meta["config"]), config)
+    except (ConfigError, KeyError):  # Of another version: shapes are checked instead.
         return
-    if refused:
+    if changes:
         raise DataError(
-            f"{path / 'config.json'} and checkpoint {place} are of different "
-            f"experiments: {len(refused)} keys differ, such as "
-            f"{refused[0].split(' ')[0]}. Nothing was changed.\nRestore the run's own "
+            f"{path / 'config.json'} and checkpoint {checkpoint} are of different "
+            f"experiments: {len(changes)} keys differ, such as "
+            f"{changes[0].split(' ')[0]}. Nothing was changed.\nRestore the run's own "
             "config.json from a copy; or move it away, and run python -m "
             "t2t_jax.main --mode=recover."
         )
@@ -132,51 +135,50 @@ def check_fingerprints(
     *,
     configs: tuple[Config, Config] | None = None,
 ) -> None:
-    """Checks that a run goes on with the text that it began with.
+    """Checks that a run is resumed with its text.
 
     Args:
-      before: the fingerprints when it began; what is not there is not compared.
-      now: those of the text that is there; without "dev" if evaluation is off.
-      configs: the configuration of the run and the one of this start, for the message;
-        None where they are not known.
+      before: the fingerprints of the run; a missing one is not compared.
+      now: those of this start; without "dev" if evaluation is off.
+      configs: of the run and of this start, for the message; None if not known.
 
     Raises:
       DataError: they differ.
 
     Example:
-      >>> require_same({"train": "ab"}, {"train": "ab", "dev": "cd"})
+      >>> check_fingerprints({"train": "ab"}, {"train": "ab", "dev": "cd"})
     """
     changed = {
         name: f"{name} ({was}, now {now.get(name)})"
         if name.startswith("weights")
         else name
         for name, was in before.items()
-        # Without evaluation there is no development text to compare.
+        # Without evaluation there is no fingerprint of the development text.
         if was != now.get(name, was if name == "dev" else None)
     }
     if changed:
         raise DataError(
             f"This run began with other content of: {', '.join(changed.values())}.\n"
-            f"{_specs_compared(changed, configs)}Restore it, or begin again in a new "
-            "workdir."
+            f"{_compare_specs(changed, configs)}Restore it, or start a new run in "
+            "another workdir."
         )
 
 
-def _specs_compared(
+def _compare_specs(
     changed: Collection[str], configs: tuple[Config, Config] | None
 ) -> str:
-    """Says of each corpus that has changed whether its name has, too; in one line."""
+    """Returns a line on whether the specs of the changed corpora changed too."""
     if configs is None:
         return ""
     old, new = configs
-    told = []
+    texts = []
     # Development pairs may be held out of the training text.
     keys = {"train": "train", "weights of train": "train"}
     keys["dev"] = "dev" if old.data.dev or new.data.dev else "train"
     for name in dict.fromkeys(keys[name] for name in changed if name in keys):
         was, now = getattr(old.data, name), getattr(new.data, name)
         if was == now:
-            told.append(f"data.{name}={now!r} is as it was, but its content is not.")
+            texts.append(f"data.{name}={now!r} is unchanged, but its content is not.")
         else:
-            told.append(f"data.{name} was {was!r} and is {now!r} now.")
-    return f"{' '.join(told)}\n" if told else ""
+            texts.append(f"data.{name} was {was!r} and is {now!r} now.")
+    return f"{' '.join(texts)}\n" if texts else ""

@@ -8,18 +8,17 @@ from typing import NamedTuple
 from t2t_jax.config import Config
 from t2t_jax.model.counting import count_parameters
 
-# A model is called far too large or too small only beyond this factor.
-_FAR = 2
+# A corpus beyond the limits of a row by this factor calls for another row.
+_FACTOR = 2
 
 
 class Row(NamedTuple):
     """A row of configs/own_text.py.
 
     Attributes:
-      name: of the row.
-      pairs: sentence pairs from which on it suits.
-      parameters: of encoder and decoder, from which on a model is rather of this size:
-        the geometric mean of the row's number and of the smaller row's.
+      pairs: smallest suitable number of sentence pairs.
+      parameters: smallest number of parameters of encoder and decoder that counts as
+        this size: the geometric mean of this row's and the smaller row's.
     """
 
     name: str
@@ -32,18 +31,18 @@ ROWS = (
     Row("medium", 50_000, 2_700_000),
     Row("large", 500_000, 15_600_000),
 )
-"""From the smallest on."""
+"""The rows, smallest first."""
 
 
 def size_advice(config: Config, pairs: int) -> str:
-    """Says which row suits a training corpus, where this model is far from it.
+    """Suggests the row that suits a training corpus if the model's size does not.
 
     Args:
-      pairs: training pairs that were kept.
+      pairs: training pairs after filtering.
 
     Returns:
-      A line, or "" where the size suits the corpus, and for the recurrent baseline and
-      the embedded corpus, whose sentences all follow one grammar.
+      A line; "" if the size suits the corpus, for the recurrent baseline, and for the
+      phrasebook, whose sentences all follow one grammar.
 
     Example:
       >>> size_advice(Config(), 4_500_000)
@@ -59,17 +58,19 @@ def size_advice(config: Config, pairs: int) -> str:
     number = max(n for n, row in enumerate(ROWS) if size >= row.parameters)
     most = ROWS[number + 1].pairs if number + 1 < len(ROWS) else math.inf
     fits = max(n for n, row in enumerate(ROWS) if pairs >= row.pairs)
-    told = f"of this size ({size:,} parameters without the vocabulary)"
+    size_text = f"of this size ({size:,} parameters without the vocabulary)"
     row = f"--config=own_text:{ROWS[fits].name} suits {_range(fits)}."
-    if pairs * _FAR < ROWS[number].pairs:
-        return f"{pairs:,} pairs are few for a model {told}. {row}"
-    if pairs > _FAR * most:
-        return f"{pairs:,} pairs are enough for a larger model than one {told}. {row}"
+    if pairs * _FACTOR < ROWS[number].pairs:
+        return f"{pairs:,} pairs are few for a model {size_text}. {row}"
+    if pairs > _FACTOR * most:
+        return (
+            f"{pairs:,} pairs are enough for a larger model than one {size_text}. {row}"
+        )
     return ""
 
 
 def _range(number: int) -> str:
-    """Words how many pairs a row suits."""
+    """Formats the numbers of pairs that a row suits."""
     least = ROWS[number].pairs
     if number + 1 == len(ROWS):
         return f"{least:,.0f} pairs or more"

@@ -1,4 +1,4 @@
-"""Opens a run: locks its workdir, reads its text, checks what may not change."""
+"""Opens a run: locks its workdir, prepares its text, checks it against the config."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class OpenedRun(NamedTuple):
     """A run whose workdir is locked and whose text is prepared.
 
     Attributes:
-      owner: what the lock of the workdir says: which process holds it since when.
-      text: of the run; None if the run is complete.
+      owner: the content of the lock file: process, host and time.
+      text: None if the run is complete.
     """
 
     owner: str
@@ -30,11 +30,7 @@ class OpenedRun(NamedTuple):
 
 
 def require_trainable(workdir: Workdir) -> None:
-    """Checks that a directory is not an exported or averaged model.
-
-    Raises:
-      UserError: it is.
-    """
+    """Raises a UserError if a directory is an exported or averaged model."""
     if workdir.is_model:
         raise UserError(
             f"{workdir.path} is a model and not a training run: it has no optimizer "
@@ -43,11 +39,7 @@ def require_trainable(workdir: Workdir) -> None:
 
 
 def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
-    """Makes what shows the progress of a run.
-
-    Args:
-      stream: where it is shown; None means stderr.
-    """
+    """Returns the console of a run, on `stream` (None means stderr)."""
     return Console(
         config.steps,
         every_seconds=config.logging.every_seconds,
@@ -57,16 +49,15 @@ def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
 
 
 def require_unchanged(workdir: Workdir, config: Config) -> None:
-    """Checks a workdir again once it is locked, for a run may have begun meanwhile.
+    """Checks a workdir again after locking: another process may have started a run.
 
     Args:
-      workdir: of the run; it need not hold one yet.
-      config: made from what the workdir held before.
+      config: resolved before the workdir was locked.
 
     Raises:
-      UserError: it holds another experiment, or parts of one.
+      UserError: the workdir holds another experiment, or an incomplete one.
     """
-    workdir.require_whole()
+    workdir.require_complete()
     if workdir.has_config:
         require_resumable(workdir.read_config(), config, workdir=workdir.path)
 
@@ -81,17 +72,16 @@ def open_run(
     stream: TextIO | None = None,
     distributed: bool = False,
 ) -> Iterator[OpenedRun]:
-    """Locks the workdir of a run and prepares its text, as long as it is open.
+    """Locks the workdir of a run while it is open, and prepares its text.
+
+    Text and configuration are checked before JAX is imported, unless the mesh has to be
+    checked too.
 
     Args:
-      workdir: of the run; created if it does not exist.
-      overrides: the keys that were set on the command line, to be kept.
-      stream: where the progress of encoding is shown; None means stderr.
-      distributed: whether several processes train together.
-
-    Yields:
-      The run. Text and configuration are checked before JAX is imported, unless the
-      mesh has to be checked too.
+      workdir: created if it does not exist.
+      overrides: the keys set on the command line, to be saved.
+      stream: gets the progress of encoding; None means stderr.
+      distributed: whether the run has several processes.
 
     Raises:
       UserError: text, configuration or workdir are not valid.
@@ -99,20 +89,20 @@ def open_run(
     if distributed or config.mesh != MeshConfig():
         from t2t_jax.sharding.mesh import make_mesh
 
-        # Before text is prepared for long.
+        # Before the text, which takes longer.
         make_mesh(config=config.mesh)
-    with workdir.begun() as owner:
+    with workdir.create_locked() as owner:
         require_unchanged(workdir, config)
         newest = _newest_step(workdir, config)
         text = None
         if newest >= config.steps:
-            workdir.read_vocabularies(config.vocabulary)  # A model is of no use alone.
+            workdir.read_vocabularies(config.vocabulary)  # Checks them.
             console.log(
                 f"This run is complete: {workdir.path} holds step {newest:,}. "
                 "Set config.steps above that to train further."
             )
         else:
-            text = prepare_data(config, workdir=workdir, say=console.log, stream=stream)
+            text = prepare_data(config, workdir=workdir, log=console.log, stream=stream)
             if not config.checkpoint.is_periodic:
                 console.log(
                     "No periodic checkpoints (checkpoint.every_steps, every_minutes "
@@ -121,7 +111,7 @@ def open_run(
                 )
             if advice := size_advice(config, text.train.num_pairs):
                 console.log(f"{advice} Training continues with this size.")
-            # Development text that is not read now may be read again later.
+            # Keeps that of development text if evaluation is off now.
             known = {**workdir.read_fingerprints(), **text.fingerprints}
             workdir.write_config(config, overrides)
             workdir.write_json("fingerprints.json", known)
@@ -129,11 +119,7 @@ def open_run(
 
 
 def _newest_step(workdir: Workdir, config: Config) -> int:
-    """Finds the last step; one that ends a run counts only if it is good.
-
-    Raises:
-      DataError: its checkpoint is of another experiment than config.json.
-    """
+    """Returns the latest step; 0 if it is corrupt or the run has not ended there."""
     if not workdir.checkpoints.is_dir():
         return 0
     from t2t_jax.checkpointing.checkpoints import Checkpoints
@@ -151,8 +137,8 @@ def _newest_step(workdir: Workdir, config: Config) -> int:
         if newest:
             meta = checkpoints.meta(newest)
             require_own_checkpoint(workdir.path, config, step=newest, meta=meta)
-            if not workdir.read_fingerprints():  # lost, or a run of an older version
+            if not workdir.read_fingerprints():  # Lost, or a run of an older version.
                 workdir.write_json("fingerprints.json", meta["fingerprints"])
     except CorruptCheckpointError:
-        return 0  # The run names it, and goes on from the one before.
+        return 0  # `restore_latest_valid` reports it.
     return newest

@@ -1,4 +1,4 @@
-"""A run's states, between the devices and the disk."""
+"""Saves and restores the training state of a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.recovery import restore_latest_valid
 from t2t_jax.checkpointing.step_dirs import Meta
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.distributed.consensus import all_reduce_min
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
@@ -24,21 +24,19 @@ from t2t_jax.training.progress import RunProgress
 from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.types import DataPosition
 
-_VERSIONS_OF = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
+_PACKAGES = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
 
 class RunCheckpointer:
-    """Begins, restores and saves the states of one run on one mesh.
+    """Initializes, restores and saves the training state of one run on one mesh.
 
     Args:
-      config: of the whole experiment; it is saved with every state.
-      init: draws a new state; called under `jax.jit`.
+      config: of the run; saved in every checkpoint.
+      init: initializes a new state; called under `jax.jit`.
       mesh: the devices that hold the state.
-      fingerprints: hashes of vocabulary and corpora; they are saved too.
-      say: told of what was damaged, and of saves that failed.
-      processes: those that run the experiment together.
-      files: small files that every checkpoint keeps, by name: the vocabulary, without
-        which its parameters are of no use.
+      fingerprints: hashes of vocabulary and corpora; saved in every checkpoint.
+      log: reports corrupt checkpoints and failed saves.
+      files: small files to save in every checkpoint, by name: the vocabulary.
 
     Attributes:
       shapes: the state as `jax.ShapeDtypeStruct`s.
@@ -52,67 +50,71 @@ class RunCheckpointer:
         init: Callable[[], TrainState],
         mesh: Mesh,
         fingerprints: dict[str, str],
-        say: Callable[[str], None],
+        log: Callable[[str], None],
         processes: Processes = SINGLE_PROCESS,
         files: Mapping[str, bytes] | None = None,
     ):
         self._files = files or {}
         self._config, self._fingerprints = config, fingerprints
-        self._init, self._say, self._processes = init, say, processes
+        self._init, self._log, self._processes = init, log, processes
         self._failure: StorageError | None = None
-        self._questions = 0
+        self._reductions = 0
         self.shapes: TrainState = jax.eval_shape(init)
-        self._places = state_shardings(
+        self._shardings = state_shardings(
             self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
         )
-        self._checkpoints = Checkpoints(
+        self._checkpoints = CheckpointWriter(
             workdir.checkpoints, keep=config.checkpoint.keep
         )
 
     def resume(self) -> tuple[TrainState, RunProgress] | None:
-        """Loads the newest good state, as `recovery` says; None if there is no state.
+        """Restores the newest valid checkpoint; None if there is none.
 
         Raises:
-          DataError: there are checkpoints, and none is good; or the text is not the
-            text that the run began with.
-          UserError: the machine cannot read them, or another process sees others.
+          DataError: there are checkpoints, and none is valid; or the text is not that
+            of the run.
+          UserError: a system error prevents reading them, or processes see different
+            steps.
         """
         return restore_latest_valid(
-            self._checkpoints, self.restore, say=self._say, processes=self._processes
+            self._checkpoints, self.restore, log=self._log, processes=self._processes
         )
 
     def init(self) -> tuple[TrainState, RunProgress]:
-        """Draws the state of a new run, on the devices where it belongs."""
-        return jax.jit(self._init, out_shardings=self._places)(), RunProgress()
+        """Initializes the state of a new run, sharded on the mesh."""
+        return jax.jit(self._init, out_shardings=self._shardings)(), RunProgress()
 
     def restore(self, step: int) -> tuple[TrainState, RunProgress]:
-        """Loads a saved state, whatever the devices it was saved from.
+        """Restores a checkpoint, which may have been saved from other devices.
 
         Raises:
-          DamagedError: it is not what was saved, as some process sees it.
-          DataError: the text is not the text that the run began with.
+          CorruptCheckpointError: some process has found that it differs from what was
+            saved.
+          DataError: the text is not that of the run.
         """
         target = jax.tree.map(
-            lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
+            lambda x, sharding: jax.ShapeDtypeStruct(
+                x.shape, x.dtype, sharding=sharding
+            ),
             self.shapes,
-            self._places,
+            self._shardings,
         )
         params, optimizer, meta = self._checkpoints.restore_training(
             step,
             params=target.params,
             optimizer=target.optimizer,
-            all_could=self._all_succeeded,
+            all_succeeded=self._all_succeeded,
         )
         configs = None
-        with suppress(ConfigError, KeyError):  # Of another version.
+        with suppress(ConfigError, KeyError):  # The config of another version.
             configs = (parse(meta["config"]), self._config)
         check_fingerprints(meta["fingerprints"], self._fingerprints, configs=configs)
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])
         saved["pending"] = tuple(saved["pending"])
-        # An argument and no constant: the program is the same for every step.
-        number = jax.jit(lambda number: number, out_shardings=self._places.step)(
+        # An argument, not a constant: one program serves all steps.
+        number = jax.jit(lambda number: number, out_shardings=self._shardings.step)(
             np.int32(step)
         )
         return TrainState(number, params, optimizer), RunProgress(**saved)
@@ -125,16 +127,16 @@ class RunCheckpointer:
         kinds: tuple[str, ...],
         bleu: float | None,
     ) -> None:
-        """Begins to write a state with all that a resumed run needs to go on alike.
+        """Starts to save a state with everything that an exact resume needs.
 
-        A save that fails is told to people, and training goes on: the next one may
-        succeed. Whether the last one has, `wait` says. A checkpoint of the same step
-        is replaced.
+        A failed save is logged and training continues: the next one may succeed.
+        `wait` raises the error if the last save failed. An existing checkpoint of the
+        same step is replaced.
 
         Args:
-          state: what to save; its buffers may be donated once this returns.
+          state: its buffers may be donated once this returns.
           kinds: why it is saved: periodic, best, final, stopped.
-          bleu: of this very state on the development set, if it was scored.
+          bleu: of this state on the development set, if it was scored.
         """
         meta: Meta = {
             "step": progress.step,
@@ -142,14 +144,14 @@ class RunCheckpointer:
             "progress": progress.to_dict(),
             "config": to_dict(self._config),
             "fingerprints": self._fingerprints,
-            "versions": {name: metadata.version(name) for name in _VERSIONS_OF},
+            "versions": {name: metadata.version(name) for name in _PACKAGES},
         }
         if bleu is not None:
             meta["bleu"] = bleu
-        self._report_failure(self._checkpoints.wait)
+        self._log_failure(self._checkpoints.wait)
         self._failure = None
         if self._all_can_write(progress.step):
-            self._report_failure(
+            self._log_failure(
                 self._checkpoints.save,
                 progress.step,
                 params=state.params,
@@ -159,57 +161,58 @@ class RunCheckpointer:
                 replace=True,
             )
 
-    def check(self) -> None:
-        """Tells people of a save that has failed meanwhile; never waits."""
-        self._report_failure(self._checkpoints.check)
+    def check_for_errors(self) -> None:
+        """Logs the failure of the current save, if it is known; never waits."""
+        self._log_failure(self._checkpoints.check_for_errors)
 
     def wait(self) -> None:
-        """Returns when the save begun last is complete.
+        """Waits until the current save is complete.
 
         Raises:
-          StorageError: it has failed.
+          StorageError: the last save failed.
         """
         self._checkpoints.wait()
         if self._failure:
             raise self._failure
 
     def close(self) -> None:
-        """Completes the saves begun, after which nothing more can be saved."""
-        self._report_failure(self._checkpoints.wait)
+        """Waits until the current save is complete, and logs its failure."""
+        self._log_failure(self._checkpoints.wait)
 
     def _all_can_write(self, step: int) -> bool:
-        """Finds out, before all processes save together, whether each of them can.
+        """Checks that every process can write, before the collective save.
 
-        One that fails where the others wait for it would leave them waiting.
+        A process that failed during the save would leave the others waiting for it.
         """
-        self._report_failure(self._checkpoints.check_writable, step)
-        could = not self._failure
-        if self._all_succeeded(could):
+        self._log_failure(self._checkpoints.check_writable, step)
+        can_write = not self._failure
+        if self._all_succeeded(can_write):
             return True
-        if could:
-            self._note(
+        if can_write:
+            self._set_failure(
                 StorageError(
                     f"Step {step:,} could not be saved in "
                     f"{self._checkpoints.directory}: another process cannot write "
-                    "there.\nIts own log says why. Make room, or make it writable."
+                    "there.\nSee its log for the reason. Free disk space or fix "
+                    "permissions."
                 )
             )
         return False
 
-    def _all_succeeded(self, could: bool) -> bool:
-        """Tells whether all processes could do what they have just tried."""
-        self._questions += 1  # All ask alike, and each name is used once only.
-        name = f"snapshots, question {self._questions}"
-        return bool(all_reduce_min(self._processes, name, int(could)))
+    def _all_succeeded(self, succeeded: bool) -> bool:
+        """Returns whether an operation succeeded on every process."""
+        self._reductions += 1  # Names are unique, and equal on all processes.
+        name = f"snapshots, question {self._reductions}"
+        return bool(all_reduce_min(self._processes, name, int(succeeded)))
 
-    def _report_failure(
-        self, act: Callable[..., None], *args: Any, **kwargs: Any
+    def _log_failure(
+        self, function: Callable[..., None], *args: Any, **kwargs: Any
     ) -> None:
         try:
-            act(*args, **kwargs)
+            function(*args, **kwargs)
         except StorageError as error:
-            self._note(error)
+            self._set_failure(error)
 
-    def _note(self, failure: StorageError) -> None:
+    def _set_failure(self, failure: StorageError) -> None:
         self._failure = failure
-        self._say(f"WARNING: {failure}")
+        self._log(f"WARNING: {failure}")

@@ -1,4 +1,4 @@
-"""Estimates how long a run takes, and names smaller settings where that is too long."""
+"""Estimates how long a run takes, and suggests smaller settings for long runs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from t2t_jax.training.reporting.timestamps import duration
 EVALUATION_COST = 1.6
 
 _TOO_LONG = 12 * 3600.0
-_FEWEST_TOKENS = 1_024
+_MIN_TOKENS = 1_024
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSize:
-    """What a run still has to do, and in which sizes.
+    """The sizes that determine how long a run takes.
 
     Attributes:
       steps: of the complete run.
-      evaluate_every: optimizer steps between evaluations; 0 is never.
+      evaluate_every: optimizer steps between evaluations; 0 for none.
       dev_tokens: target tokens translated at each evaluation.
-      tokens_per_batch: slots a side of a batch.
-      parameters: of the model.
-      on_cpu: whether it trains on a CPU.
+      tokens_per_batch: tokens per side of a batch, padding included.
     """
 
     steps: int
@@ -35,7 +33,7 @@ class RunSize:
     on_cpu: bool
 
     def evaluations_after(self, step: int) -> int:
-        """Counts the evaluations that are still to come.
+        """Counts the evaluations after a step.
 
         Example:
           >>> size = RunSize(
@@ -69,13 +67,13 @@ class RunSize:
 def estimate(
     size: RunSize, step: int, *, step_seconds: float, tokens_per_second: float
 ) -> str:
-    """Words the time a run takes; on a CPU also what would make a long one shorter.
+    """Describes the time left; for a long run on a CPU also what would shorten it.
 
     Args:
       tokens_per_second: target tokens trained on.
 
     Returns:
-      A line, or several where the run takes more than 12 hours on a CPU.
+      A line; several if the run takes more than 12 hours on a CPU.
     """
     left = size.seconds_left(
         step, step_seconds=step_seconds, tokens_per_second=tokens_per_second
@@ -85,28 +83,28 @@ def estimate(
     if evaluations:
         one = EVALUATION_COST * size.dev_tokens / tokens_per_second
         noun = "evaluation" if evaluations == 1 else "evaluations"
-        # Those of an untrained model run to their limit, nobody knows for how long.
+        # Outputs of an untrained model run to their length limit.
         what += f" and {evaluations:,} {noun} of at least {duration(one)}, more as long"
         what += " as translations reach their length limit"
-    told = f"Estimated time left: {duration(left)} ({what})."
+    line = f"Estimated time left: {duration(left)} ({what})."
     if not size.on_cpu or left <= _TOO_LONG:
-        return told
-    return "\n".join([told, *_smaller(size, step, left)])
+        return line
+    return "\n".join([line, *_suggestions(size, step, left)])
 
 
 def _short(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def _smaller(size: RunSize, step: int, left: float) -> list[str]:
-    """Names settings with which a run takes 12 hours at most, or comes near."""
-    steps = _rounded_down(step + _TOO_LONG / left * (size.steps - step))
+def _suggestions(size: RunSize, step: int, left: float) -> list[str]:
+    """Suggests settings with which a run takes about 12 hours."""
+    steps = _round_down(step + _TOO_LONG / left * (size.steps - step))
     lines = [
         "  That is more than 12 hours on a CPU. Shorter, each by itself:",
         f"  --config.steps={steps} takes about {duration(_TOO_LONG)} (and learns less)",
     ]
-    tokens = _rounded_down(_TOO_LONG / left * size.tokens_per_batch)
-    tokens = max(tokens, _FEWEST_TOKENS)
+    tokens = _round_down(_TOO_LONG / left * size.tokens_per_batch)
+    tokens = max(tokens, _MIN_TOKENS)
     if tokens < size.tokens_per_batch:
         shorter = left * tokens / size.tokens_per_batch
         lines.append(
@@ -120,11 +118,11 @@ def _smaller(size: RunSize, step: int, left: float) -> list[str]:
     return [*lines, "  or a GPU or TPU."]
 
 
-def _rounded_down(number: float) -> int:
-    """Keeps two digits of a number.
+def _round_down(number: float) -> int:
+    """Rounds a number down to two significant digits.
 
     Example:
-      >>> _rounded_down(5_678.9), _rounded_down(71.0), _rounded_down(3.4)
+      >>> _round_down(5_678.9), _round_down(71.0), _round_down(3.4)
       (5600, 71, 3)
     """
     unit = int(10 ** max(0, len(str(int(number))) - 2))

@@ -1,8 +1,4 @@
-"""A training run, wired together: the only file that knows everyone.
-
-Text becomes batches, the configuration becomes a model and an optimizer, and the loop
-is given what it calls.
-"""
+"""Runs an experiment: makes batches, model, step and callbacks for the loop."""
 
 from __future__ import annotations
 
@@ -47,13 +43,12 @@ class Trainer:
 
     Args:
       workdir: the run's directory, which exists.
-      processes: those that run the experiment together.
-      devices: to train on; None means all of all processes.
+      devices: to train on; None means those of all processes.
       owns_process: whether a signal before the first step and the watchdog may end the
-        process, which they must not where a user's program has called.
+        process; False in a user's program.
 
     Raises:
-      ConfigError: the devices cannot be arranged as `config.mesh` says.
+      ConfigError: `config.mesh` does not fit the devices.
     """
 
     def __init__(
@@ -77,13 +72,13 @@ class Trainer:
             config.optimizer, d_model=config.network.d_model
         )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
-        self._snapshots = RunCheckpointer(
+        self._checkpointer = RunCheckpointer(
             config,
             workdir=workdir,
             init=partial(init_state, self._module, self._optimizer, params_key),
             mesh=self._mesh,
             fingerprints=text.fingerprints,
-            say=console.log,
+            log=console.log,
             processes=processes,
             files=text.vocabularies.files,
         )
@@ -92,26 +87,25 @@ class Trainer:
         """Trains from the newest checkpoint, or from the start, to the last step.
 
         Args:
-          stop: asked after each step whether to save and end; entered only here, so
-            that until then a signal just ends the process.
+          stop: polled after each step; entered only here, so that a signal before the
+            first step ends the process at once.
 
         Returns:
-          Where the run stands; it does not complete the run only if a stop was
-          requested.
+          The progress of the run, which is incomplete only after a stop request.
         """
-        leaving = exit_on_signals() if self._owns_process else nullcontext()
-        with leaving, self._deadlines():
-            state, progress = self._snapshots.resume() or self._snapshots.init()
+        signals = exit_on_signals() if self._owns_process else nullcontext()
+        with signals, self._make_watchdog():
+            state, progress = self._checkpointer.resume() or self._checkpointer.init()
             self._console.log(self._model_text())
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
         with ExitStack() as stack:
             stack.callback(self._console.close)
-            # First, and so left last: what ends a run can hang too.
-            deadlines = stack.enter_context(self._deadlines())
-            reporter = self._make_reporter(progress.step)
-            stack.callback(reporter.close)
-            stack.push(self._close_snapshots)
+            # Entered first, so that it also covers the end of the run.
+            watchdog = stack.enter_context(self._make_watchdog())
+            metrics = self._make_metrics_writer(progress.step)
+            stack.callback(metrics.close)
+            stack.push(self._close_checkpointer)
             batches = stack.enter_context(
                 self._text.train_batches(
                     progress.position,
@@ -121,9 +115,9 @@ class Trainer:
             )
             self._console.start(progress.step)
             stack.enter_context(stop)
-            journal = self._make_callbacks(reporter, stop, deadlines)
+            callbacks = self._make_callbacks(metrics, stop, watchdog)
             stack.enter_context(
-                journal.profile.watching(progress.step, programs=step.hlo_texts)
+                callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts)
             )
             _, progress = loop.train(
                 state,
@@ -131,32 +125,34 @@ class Trainer:
                 step=step,
                 progress=progress,
                 intervals=self._intervals(),
-                callbacks=journal,
+                callbacks=callbacks,
                 stop=stop,
-                deadlines=deadlines,
+                watchdog=watchdog,
             )
-            deadlines.begin("ending")
+            watchdog.begin("ending")
             if progress.completes(self._config.steps):
-                reporter.write_final(progress)
+                metrics.write_final(progress)
         return progress
 
-    def _close_snapshots(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Completes what is being saved, unless that would wait for the dead."""
+    def _close_checkpointer(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Completes the current save, unless that would wait for failed processes."""
         if kind is None or self._processes.count == 1:
-            self._snapshots.close()
+            self._checkpointer.close()
 
-    def _deadlines(self) -> Watchdog:
-        """Makes what ends this process, and with it all, if nothing goes on."""
+    def _make_watchdog(self) -> Watchdog:
+        """Makes the watchdog that ends a stuck run on all processes."""
         if not self._owns_process:
-            return Watchdog(step=0.0, pause=0.0, expired=abort_stuck_run)
+            return Watchdog(step=0.0, pause=0.0, on_timeout=abort_stuck_run)
         every = self._config.training
         return Watchdog(
-            step=every.step_timeout, pause=every.pause_timeout, expired=abort_stuck_run
+            step=every.step_timeout,
+            pause=every.pause_timeout,
+            on_timeout=abort_stuck_run,
         )
 
     def _model_text(self) -> str:
-        """Says how large the model is, and in which numbers it computes."""
-        parameters = jax.tree.leaves(self._snapshots.shapes.params)
+        """Describes the number of parameters and the compute dtype."""
+        parameters = jax.tree.leaves(self._checkpointer.shapes.params)
         dtype = self._module.config.compute_dtype
         return f"{sum(x.size for x in parameters):,} parameters, computing in {dtype}"
 
@@ -174,37 +170,37 @@ class Trainer:
 
     def _make_callbacks(
         self,
-        reporter: MetricsWriter | NullMetricsWriter,
+        metrics: MetricsWriter | NullMetricsWriter,
         stop: StopRequest,
-        deadlines: Watchdog,
+        watchdog: Watchdog,
     ) -> RunCallbacks:
-        """Makes what the loop calls; `stop` interrupts what takes long in it."""
+        """Makes the callbacks of the loop; `stop` cancels a running evaluation."""
 
-        def is_given_up() -> bool:
-            deadlines.reset()  # It is asked whenever something has been done.
+        def is_cancelled() -> bool:
+            watchdog.reset()  # Polled whenever the evaluation has made progress.
             return stop.stop_requested()
 
         return RunCallbacks(
             self._config,
             workdir=self._workdir,
             console=self._console,
-            reporter=reporter,
-            snapshots=self._snapshots,
+            metrics=metrics,
+            checkpointer=self._checkpointer,
             evaluator=make_evaluator(
                 self._config,
                 self._text,
                 module=self._module,
                 mesh=self._mesh,
                 processes=self._processes,
-                is_given_up=is_given_up,
+                is_cancelled=is_cancelled,
                 progress=self._console.advance,
             ),
-            size=self._size(),
+            size=self._run_size(),
             processes=self._processes,
         )
 
-    def _make_reporter(self, step: int) -> MetricsWriter | NullMetricsWriter:
-        """Opens what programs read, which the first process writes for all."""
+    def _make_metrics_writer(self, step: int) -> MetricsWriter | NullMetricsWriter:
+        """Opens the metrics files, which process 0 writes."""
         if not self._processes.is_first:
             return NullMetricsWriter()
         return MetricsWriter(
@@ -215,13 +211,13 @@ class Trainer:
             settings=dict(flatten(to_dict(self._config))),
         )
 
-    def _size(self) -> RunSize:
-        """Counts what the time of the run depends on."""
+    def _run_size(self) -> RunSize:
+        """Returns the sizes for the time estimate."""
         config, dev_tokens = self._config, 0
         if self._text.dev is not None:
             decoded = config.evaluation.bleu_sentences or None
             dev_tokens = int(self._text.dev.target_lengths[:decoded].sum())
-        parameters = jax.tree.leaves(self._snapshots.shapes.params)
+        parameters = jax.tree.leaves(self._checkpointer.shapes.params)
         return RunSize(
             steps=config.steps,
             evaluate_every=config.evaluation.every_steps,
@@ -232,7 +228,7 @@ class Trainer:
         )
 
     def _make_step(self) -> StepCompiler:
-        """Compiles the step for the longest rows; for others when they first come."""
+        """Compiles the step for the longest rows; other shapes at first use."""
         config = self._config
         # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
         seconds = 2 * config.network.num_layers
@@ -246,7 +242,7 @@ class Trainer:
                 optimizer=self._optimizer,
                 label_smoothing=config.training.label_smoothing,
             ),
-            self._snapshots.shapes,
+            self._checkpointer.shapes,
             layout=BatchLayout(
                 planned=self._text.batch_shapes,
                 mesh=self._mesh,
@@ -268,16 +264,16 @@ class Trainer:
         return steps
 
     def _min_device_memory(self) -> int:
-        """Asks for the memory that a step may take; 0 where nobody knows."""
-        # To translate, each device holds all of the parameters beside its state.
-        split = self._mesh.size > self._mesh.shape["data"]
-        parameters = jax.tree.leaves(self._snapshots.shapes.params)
-        kept = split * sum(x.size * x.dtype.itemsize for x in parameters)
-        found = max(0, device_memory_limit(self._mesh) - kept)
-        memory = all_reduce_min(self._processes, "memory of a device", found)
+        """Returns the bytes that a step may use on every device; 0 if not known."""
+        # During evaluation each device holds all parameters in addition to its state.
+        sharded = self._mesh.size > self._mesh.shape["data"]
+        parameters = jax.tree.leaves(self._checkpointer.shapes.params)
+        reserved = sharded * sum(x.size * x.dtype.itemsize for x in parameters)
+        available = max(0, device_memory_limit(self._mesh) - reserved)
+        memory = all_reduce_min(self._processes, "memory of a device", available)
         if not memory:
             self._console.log(
-                "training.micro_batches=auto: this device does not tell how much "
-                "memory it has. There is 1 micro-batch."
+                "training.micro_batches=auto: the memory size of this device is not "
+                "known. Using 1 micro-batch."
             )
         return memory

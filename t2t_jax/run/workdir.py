@@ -1,16 +1,15 @@
-"""The directory of a run: everything it needs and everything it makes.
+"""The directory of a run, with all its inputs and outputs; needs no JAX.
 
 ``config.json overrides.json fingerprints.json vocab.model vocab.json known_words.npy
 data.json data_report.txt metrics.jsonl events.out.* checkpoints/<step>/
 samples/<step>.txt averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model
 directory has the same layout, with one checkpoint of parameters only, or
-``model.safetensors``, and ``model.json``, which says where they come from. No JAX is
-needed.
+``model.safetensors``, and ``model.json``, which records their origin.
 
 A first start writes `data.json`, the vocabulary, `config.json` and `fingerprints.json`,
-in this order, and a run exists from `config.json` on. The vocabulary and `config.json`
-are created once: no start replaces them, but for those keys of `config.json` that may
-change under a run.
+in this order; a run exists from `config.json` on. The vocabulary and `config.json` are
+created once: a later start changes only the keys of `config.json` that may change on
+resume.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _FILES = (
     *("data.json", "data_report.txt", "known_words.npy"),
 )
 _FOLDERS = ("checkpoints", "samples", "logs")
-_MOST_LISTED = 5
-_OF_A_RUN = (
+_MAX_LISTED = 5
+_RUN_PATTERNS = (
     *("checkpoints/*", "fingerprints.json", "metrics.jsonl", "events.out.*"),
     *("samples/*", "averages/*", "profile/*", "model.json", "model.safetensors"),
 )
@@ -60,20 +59,19 @@ _COPY = "Restore it from a copy, or pass another workdir."
 
 
 def require_outside_runs(path: str | Path, *, flag: str) -> None:
-    """Checks that an output is no file of a run or a model, and in no folder of one.
+    """Checks that an output path is not a file of a run or model.
 
     Args:
-      path: Where something is to be written.
-      flag: The flag that has named it.
+      flag: that the path was passed with, for the message.
 
     Raises:
-      OutputError: it is one.
+      OutputError: the path is such a file, or lies in a folder of a run.
     """
-    place = Path(os.path.realpath(path))
-    for directory in place.parents:
+    resolved = Path(os.path.realpath(path))
+    for directory in resolved.parents:
         workdir = Workdir(directory)
         own = (*_FILES, *_FOLDERS, "profile", "model.json", "model.safetensors")
-        first = place.relative_to(directory).parts[0]
+        first = resolved.relative_to(directory).parts[0]
         if (first in own or first.startswith("events.out.")) and workdir.is_used:
             raise OutputError(
                 f"Cannot write --{flag}={path}: it is a file of the run or model in "
@@ -83,7 +81,7 @@ def require_outside_runs(path: str | Path, *, flag: str) -> None:
 
 @dataclass(frozen=True)
 class Workdir:
-    """Names the files of a run.
+    """The paths, the lock and the small files of a run.
 
     Args:
       path: the directory; it need not exist yet.
@@ -93,7 +91,7 @@ class Workdir:
 
     @property
     def checkpoints(self) -> Path:
-        """Holds one folder for each saved step."""
+        """The directory with one folder per saved step."""
         return self.path / "checkpoints"
 
     @property
@@ -103,93 +101,81 @@ class Workdir:
 
     @property
     def is_used(self) -> bool:
-        """Whether there is a run or a model, or what is left of one."""
-        return self.has_config or bool(self.remains()) or self._has("vocab.model")
+        """Whether there are files of a run or a model."""
+        return self.has_config or bool(self._run_files()) or self._has("vocab.model")
 
     def _has(self, name: str) -> bool:
         return os.path.lexists(self.path / name)
 
     @property
     def is_model(self) -> bool:
-        """Whether this is a model to be used, and not a run to go on with."""
+        """Whether this is an exported or averaged model, not a training run."""
         return self._has("model.json")
 
     @property
-    def mend(self) -> str:
-        """What the user may do if a file that the run needs is missing or damaged."""
-        return _RECOVER if next(self._found("checkpoints/*"), "") else _COPY
+    def advice(self) -> str:
+        """What the user can do if a required file is missing or damaged."""
+        return _RECOVER if next(self._glob("checkpoints/*"), "") else _COPY
 
-    def require_name(self) -> None:
-        """Checks that the system can look for a directory of this name.
-
-        Raises:
-          InputMissingError: it cannot, as with too long a name or a loop of links.
-        """
+    def require_valid_path(self) -> None:
+        """Raises an InputMissingError if the system rejects the path."""
         try:
             self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            pass  # To be made, or told by the mode.
+            pass  # The mode creates it or reports it.
         except OSError as error:
             raise InputMissingError(
                 f"{self.path} cannot be read: {error.strerror}. Choose another workdir."
             ) from error
 
-    def remains(self) -> list[str]:
-        """Lists what only a run or a model leaves here, by the names of its files."""
-        found = (self._found(pattern) for pattern in _OF_A_RUN)
-        names = [name for name in (next(names, "") for names in found) if name]
-        # On a disk that is not mounted just now.
-        gone = self.checkpoints.is_symlink() and not self.checkpoints.exists()
-        return ["checkpoints", *names] if gone else names
+    def _run_files(self) -> list[str]:
+        """Lists the names here that only a run or a model creates."""
+        matches = (self._glob(pattern) for pattern in _RUN_PATTERNS)
+        names = [name for name in (next(names, "") for names in matches) if name]
+        # A link to a disk that is not mounted.
+        broken = self.checkpoints.is_symlink() and not self.checkpoints.exists()
+        return ["checkpoints", *names] if broken else names
 
-    def _found(self, pattern: str) -> Iterator[str]:
-        """Yields what matches, `checkpoints` for `checkpoints/*`; nothing hidden."""
+    def _glob(self, pattern: str) -> Iterator[str]:
+        """Yields visible matches, `checkpoints` for `checkpoints/*`."""
         for path in self.path.glob(pattern):
             if not path.name.startswith("."):
                 yield pattern.partition("/")[0] if "/" in pattern else path.name
 
-    def require_whole(self) -> None:
-        """Checks that what is left of a run includes its configuration.
-
-        Raises:
-          DataError: there is no config.json, although a run or a model was here.
-        """
-        remains = [] if self.has_config else self.remains()
-        if remains:
+    def require_complete(self) -> None:
+        """Raises a DataError if there are files of a run, but no config.json."""
+        names = [] if self.has_config else self._run_files()
+        if names:
             raise DataError(
-                f"{self.path} has no config.json, and holds what a run has "
-                f"left: {', '.join(remains)}. Nothing was changed.\n{self.mend}"
+                f"{self.path} has no config.json, but files of a run: "
+                f"{', '.join(names)}. Nothing was changed.\n{self.advice}"
             )
 
     def require(self) -> None:
-        """Checks that a run or a model is here.
+        """Checks that a run or a model exists here.
 
         Raises:
-          DataError: only its configuration is missing.
-          InputMissingError: there is none, or none that can be read in this locale.
+          DataError: its configuration is missing.
+          InputMissingError: there is none, or its path cannot be used in this locale.
         """
-        self.require_name()
+        self.require_valid_path()
         self._require_utf8(InputMissingError)
-        self.require_whole()
+        self.require_complete()
         if not self.has_config:
             raise InputMissingError(
-                f"{self.path} is not a run or a model: {self._what_is_missing()}."
-                f"{_suggested(self.path)} Train first, or pass another directory."
+                f"{self.path} is not a run or a model: {self._missing_text()}."
+                f"{_suggest(self.path)} Train first, or pass another directory."
             )
 
     def require_directory(self) -> None:
-        """Checks that there is a directory, whatever is in it.
-
-        Raises:
-          InputMissingError: there is none.
-        """
+        """Raises an InputMissingError if the directory does not exist."""
         if not self.path.is_dir():
             raise InputMissingError(
-                f"{self.path} is not a run: {self._what_is_missing()}."
-                f"{_suggested(self.path)} Pass the directory of a run."
+                f"{self.path} is not a run: {self._missing_text()}."
+                f"{_suggest(self.path)} Pass the directory of a run."
             )
 
-    def _what_is_missing(self) -> str:
+    def _missing_text(self) -> str:
         if self.path.is_dir():
             return "config.json is missing"
         if self.path.exists():
@@ -197,7 +183,7 @@ class Workdir:
         return "no such directory"
 
     def _require_utf8(self, error: type[UserError]) -> None:
-        """Checks that Orbax, which wants Unicode, can use the directory's name."""
+        """Checks that the path is valid Unicode, as Orbax requires."""
         try:
             os.path.abspath(self.path).encode()
         except UnicodeEncodeError as cause:
@@ -208,11 +194,11 @@ class Workdir:
             ) from cause
 
     def create(self) -> None:
-        """Makes the directory, and checks that what a run makes there can be made.
+        """Creates the directory, and checks that a run can write its files there.
 
         Raises:
-          DataError: something else has the name of a file or a folder of a run.
-          OutputError: the directory, or one in it, cannot be written.
+          DataError: a path of the run is of another kind: a link, file or directory.
+          OutputError: the directory, or one in it, is not writable.
         """
         self._require_utf8(OutputError)
         try:
@@ -225,33 +211,33 @@ class Workdir:
                 "Choose another workdir."
             ) from error
         problems, denied = ErrorCollector(), ErrorCollector()
-        for place in (self.path, *map(self.path.joinpath, _FOLDERS)):
+        for path in (self.path, *map(self.path.joinpath, _FOLDERS)):
             problems.check(
-                not os.path.lexists(place) or place.is_dir(),
-                f"{place} must be a directory, and is none. Move it away, or choose "
+                not os.path.lexists(path) or path.is_dir(),
+                f"{path} must be a directory, and is not. Move it away, or choose "
                 "another workdir.",
             )
             denied.check(
-                not place.is_dir() or os.access(place, os.W_OK | os.X_OK),
-                f"{place} must be writable, and is not. Change its permissions, or "
+                not path.is_dir() or os.access(path, os.W_OK | os.X_OK),
+                f"{path} must be writable, and is not. Change its permissions, or "
                 "choose another workdir.",
             )
-        for place in map(self.path.joinpath, _FILES):
+        for path in map(self.path.joinpath, _FILES):
             problems.check(
-                # What a link leads to is nothing of this run, and stays as it is.
-                not os.path.lexists(place)
-                or (place.is_file() and not place.is_symlink()),
-                f"{place} must be a file, and no link. Move it away, or choose another "
-                "workdir.",
+                # The target of a link does not belong to the run.
+                not os.path.lexists(path) or (path.is_file() and not path.is_symlink()),
+                f"{path} must be a file, and not a link. Move it away, or choose "
+                "another workdir.",
             )
         problems.raise_if_any(DataError)
         denied.raise_if_any(OutputError)
 
     @contextmanager
-    def begun(self) -> Iterator[str]:
-        """Makes the directory and locks it, for a start that may be refused.
+    def create_locked(self) -> Iterator[str]:
+        """Creates the directory and locks it, for a start that may still be refused.
 
-        If that is so, and has written nothing yet, what this has made is removed again.
+        After an exception the lock and the directories created here are removed again
+        if nothing else was written.
 
         Yields:
           As `locked`.
@@ -260,8 +246,8 @@ class Workdir:
           DataError: as `create`.
           OutputError: as `create` and `locked`.
         """
-        places = [self.path, *self.path.parents]
-        made = [place for place in places if not os.path.lexists(place)]
+        paths = [self.path, *self.path.parents]
+        created = [path for path in paths if not os.path.lexists(path)]
         had_lock = self._has(_LOCK)
         self.create()
         with self.locked() as owner:
@@ -270,20 +256,20 @@ class Workdir:
             except BaseException:
                 with suppress(OSError):
                     if not had_lock and os.listdir(self.path) == [_LOCK]:
-                        (self.path / _LOCK).unlink()  # Others see that: `_open_lock`.
-                        for place in made:
-                            place.rmdir()
+                        (self.path / _LOCK).unlink()  # See `_open_lock`.
+                        for path in created:
+                            path.rmdir()
                 raise
 
     @contextmanager
     def locked(self) -> Iterator[str]:
-        """Keeps other trainers out; the lock goes with the process, however it ends.
+        """Locks the directory; the system releases the lock when the process ends.
 
         Yields:
-          What is written into the lock: who holds it, and since when.
+          The content of the lock file: process, host and time.
 
         Raises:
-          OutputError: another process holds it, or there can be none here.
+          OutputError: another process holds the lock, or locks are not supported.
         """
         owner = (
             f"process {os.getpid()} on {socket.gethostname()} since {datetime.now()}"
@@ -296,17 +282,17 @@ class Workdir:
             yield owner
 
     def _open_lock(self) -> TextIO:
-        """Opens the file that one process at a time has locked."""
+        """Opens and locks the lock file."""
         with ExitStack() as opened:
             try:
-                # Neither follows a link nor waits for the reader of a pipe.
+                # Does not follow a link or block on a pipe.
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
                 flags |= os.O_NONBLOCK | os.O_NOFOLLOW
                 number = os.open(self.path / _LOCK, flags, 0o666)
                 lock = opened.enter_context(os.fdopen(number, "a"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held, there = os.fstat(number), os.stat(self.path / _LOCK)
-                if held.st_ino != there.st_ino:  # Its owner has removed it meanwhile.
+                locked, current = os.fstat(number), os.stat(self.path / _LOCK)
+                if locked.st_ino != current.st_ino:  # Its owner has removed it.
                     raise BlockingIOError
             except BlockingIOError as error:
                 raise OutputError(
@@ -316,104 +302,101 @@ class Workdir:
                 ) from error
             except OSError as error:
                 raise OutputError(
-                    f"{self.path} must hold a file that can be locked, and "
-                    f"{self.path / _LOCK} cannot: {error.strerror}. Choose another "
-                    "workdir."
+                    f"{self.path} must support file locks, and {self.path / _LOCK} "
+                    f"cannot be locked: {error.strerror}. Choose another workdir."
                 ) from error
             opened.pop_all()
             return lock
 
     def owner(self) -> str:
-        """Reads who holds the lock, or has held it last; "" if nobody ever has."""
+        """Returns the content of the lock file; "" if there is none."""
         with suppress(OSError, UserError):
-            return read_limited(self.path / _LOCK, most=1 << 10, mend="").decode()
+            return read_limited(
+                self.path / _LOCK, max_bytes=1 << 10, advice=""
+            ).decode()
         return ""
 
-    def log_of(self, index: int) -> Path:
-        """Names the file where a process tells people of its work; makes its folder."""
+    def log_path(self, index: int) -> Path:
+        """Returns the path of a process's log file; creates its folder."""
         folder = self.path / "logs"
         folder.mkdir(exist_ok=True)
         return folder / f"rank-{index}.log"
 
     def read_fingerprints(self) -> dict[str, str]:
-        """Reads what the run's text was when it began; nothing of an older run.
+        """Reads the hashes of the run's text; empty for a run of an older version.
 
         Raises:
-          DataError: it is damaged.
+          DataError: the file is damaged.
         """
-        told = self._read("fingerprints.json", mend=self.mend)
-        return {name: str(value) for name, value in (told or {}).items()}
+        hashes = self._read("fingerprints.json", advice=self.advice)
+        return {name: str(value) for name, value in (hashes or {}).items()}
 
     def read_config(self) -> Config:
         """Reads the resolved configuration of the run.
 
         Raises:
-          InputMissingError: there is none.
-          DataError: it is damaged.
+          InputMissingError: there is no run.
+          DataError: config.json is missing or damaged.
         """
         self.require()
-        mend = self.mend
+        advice = self.advice
         if (self.path / "model.bin").is_file():
-            mend = "The directory is CTranslate2's: name the run that it comes from."
+            advice = "This is a CTranslate2 model. Pass the run that it was made from."
         try:
-            return parse(self._read("config.json", mend=mend) or {})
+            return parse(self._read("config.json", advice=advice) or {})
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
-            raise DataError(f"{path} is damaged: {problem}\n{mend}") from error
+            raise DataError(f"{path} is damaged: {problem}\n{advice}") from error
 
     def read_overrides(self) -> dict[str, Any]:
-        """Reads the command line's changes to the configuration so far.
+        """Reads the configuration keys that command lines have set so far.
 
         Raises:
-          DataError: they are damaged.
+          DataError: the file is damaged.
         """
-        overrides = self._read("overrides.json", mend="Remove it.") or {}
+        overrides = self._read("overrides.json", advice="Remove it.") or {}
         known = set(keys())
         return {key: value for key, value in overrides.items() if key in known}
 
     def read_vocabularies(self, config: VocabularyConfig) -> VocabularyPair:
-        """Reads the subwords of a model that is to be used.
-
-        Args:
-          config: says whether the source has its own, and the sizes.
+        """Reads the vocabularies of the run or model.
 
         Raises:
-          DataError: they are damaged, or others than the model was trained with,
-            whose ids would stand for other words.
+          DataError: they are damaged, or not those that the model was trained with.
           InputMissingError: there are none.
         """
         loaded = VocabularyPair.load(self.path, config=config)
-        self.require_own(loaded, self.read_fingerprints())
+        self.check_vocabularies(loaded, self.read_fingerprints())
         return loaded
 
-    def require_own(
+    def check_vocabularies(
         self, vocabularies: VocabularyPair, fingerprints: Mapping[str, str]
     ) -> None:
         """Checks that vocabularies are those that a model was trained with.
 
         Args:
-          fingerprints: Of the run, as it or a checkpoint of it has recorded them.
+          fingerprints: as the run or a checkpoint of it has recorded them.
 
         Raises:
-          DataError: they are others, whose ids would stand for other words.
+          DataError: they are not, so that their ids would stand for other words.
         """
         was = fingerprints.get("vocabulary", vocabularies.fingerprint)
         if was != vocabularies.fingerprint:
             raise DataError(
                 f"{self.path} has another vocabulary than its model was trained with: "
                 f"its SHA-256 begins with {vocabularies.fingerprint[:12]}, and that of "
-                f"the model's with {was[:12]}. Put the run's own vocab.model back."
+                f"the model's with {was[:12]}. Restore the run's own vocab.model."
             )
 
-    def _read(self, name: str, *, mend: str) -> dict[str, Any] | None:
-        """Reads an object of the directory; None where there is no such file."""
+    def _read(self, name: str, *, advice: str) -> dict[str, Any] | None:
+        """Reads a JSON file of the directory; None if it does not exist."""
         path = self.path / name
         try:
-            return read_json_object(path, mend=mend)
+            return read_json_object(path, advice=advice)
         except FileNotFoundError as error:
             if not path.is_symlink():
                 return None
-            raise DataError(f"{path} is a link to nothing. {mend}") from error
+            raise DataError(f"{path} is a broken link. {advice}") from error
         except OSError as error:
             raise InputMissingError(
                 f"{path} cannot be read: {error.strerror}. Fix permissions, or pass "
@@ -423,24 +406,23 @@ class Workdir:
     def write_config(
         self, config: Config, overrides: dict[str, Any] | None = None
     ) -> None:
-        """Writes the resolved configuration, and what the command line gave to it.
+        """Writes the resolved configuration and the keys set on the command line.
 
-        The one of a run that exists is replaced: what may change in it, the caller has
-        checked.
+        Replaces that of an existing run; the caller has checked what may change.
         """
         self.write_json("overrides.json", overrides or {})
         if self.has_config:
             self.write_json("config.json", to_dict(config))
         else:
-            text = _text_of(to_dict(config))
-            write_once(self.path / "config.json", text, mend="Rerun the command.")
+            text = _json_text(to_dict(config))
+            write_once(self.path / "config.json", text, advice="Rerun the command.")
 
     def write_json(self, name: str, values: Any) -> None:
-        """Writes a JSON file beside its place and renames it there."""
-        atomic_write(self.path / name, _text_of(values))
+        """Writes a JSON file atomically."""
+        atomic_write(self.path / name, _json_text(values))
 
     def write_samples(self, step: int, text: str) -> None:
-        """Writes the sample translations of an evaluation."""
+        """Writes the sample translations of an evaluation atomically."""
         folder = self.path / "samples"
         folder.mkdir(exist_ok=True)
         atomic_write(folder / f"{step}.txt", text)
@@ -448,23 +430,23 @@ class Workdir:
 
 def runs_under(folder: Path) -> list[Path]:
     """Lists the runs and models directly in a directory, newest first."""
-    found = []
+    runs = []
     with suppress(OSError):
         for path in folder.iterdir():
             with suppress(OSError):
-                changed = (path / "config.json").stat().st_mtime
-                found.append((changed, path))
-    return [path for _, path in sorted(found, reverse=True)]
+                modified = (path / "config.json").stat().st_mtime
+                runs.append((modified, path))
+    return [path for _, path in sorted(runs, reverse=True)]
 
 
 def runs_near(path: Path) -> list[Path]:
-    """Lists the runs and models in a directory, beside it and under `runs`."""
+    """Lists the runs and models in a directory, next to it and under `runs`."""
     folders = dict.fromkeys([path, path.parent, path.parent / "runs", Path("runs")])
     return list(dict.fromkeys(run for folder in folders for run in runs_under(folder)))
 
 
-def _suggested(path: Path) -> str:
-    """Names the run that a wrong path may mean, or the runs that are near it."""
+def _suggest(path: Path) -> str:
+    """Suggests the run that a wrong path may mean, or lists the runs near it."""
     for folder, step in ((path, ""), (path.parent, path.name)):
         if folder.name == "checkpoints" and Workdir(folder.parent).has_config:
             which = f" with checkpoint={step}" if step.isdecimal() else ""
@@ -472,10 +454,10 @@ def _suggested(path: Path) -> str:
     runs = {run.name: str(run) for run in runs_near(path)}
     if near := get_close_matches(path.name, runs, n=1):
         return f" Did you mean {runs[near[0]]}?"
-    listed = ", ".join(list(runs.values())[:_MOST_LISTED])
-    more = ", …" if len(runs) > _MOST_LISTED else ""
+    listed = ", ".join(list(runs.values())[:_MAX_LISTED])
+    more = ", …" if len(runs) > _MAX_LISTED else ""
     return f" Runs near it: {listed}{more}." if runs else ""
 
 
-def _text_of(values: Any) -> str:
+def _json_text(values: Any) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"

@@ -4,13 +4,14 @@ import jax
 import pytest
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.sharding.mesh import make_mesh
 from tests.checkpointing.small_states import save
 
 
 @pytest.fixture
 def checkpoints(tmp_path):
-    opened = Checkpoints(tmp_path / "checkpoints", keep=2)
+    opened = CheckpointWriter(tmp_path / "checkpoints", keep=2)
     yield opened
     opened.wait()
 

@@ -1,7 +1,7 @@
 """Checksums: what they see, and that they do not depend on where an array lies.
 
 Seen to fail: without the place in `_mix` (exchanged elements go unseen), and without
-the comparison of `digest` in `verify_checksums`.
+the comparison of `json_digest` in `verify_checksums`.
 """
 
 import itertools
@@ -22,9 +22,9 @@ from t2t_jax.checkpointing.checksums import (
     add_checksums,
     checksum_numpy,
     checksums,
-    differences,
-    digest,
+    describe_differences,
     dtype_shapes,
+    json_digest,
     verify_checksums,
 )
 
@@ -166,11 +166,11 @@ def test_elements_of_eight_bytes_are_refused():
 
 def test_differences_name_the_first_array_and_count_the_others():
     saved = {"a": "1", "b": "2", "c": "3"}
-    assert differences(saved, dict(saved)) == ""
-    assert differences(saved, {"a": "1", "b": "0"}) == (
+    assert describe_differences(saved, dict(saved)) == ""
+    assert describe_differences(saved, {"a": "1", "b": "0"}) == (
         "b was saved as 2 and is 0, and 1 more"
     )
-    assert differences({}, {"d": "4"}) == "d was saved as missing and is 4"
+    assert describe_differences({}, {"d": "4"}) == "d was saved as missing and is 4"
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,15 @@ def test_a_changed_value_breaks_the_seal(change):
         {"step": 7, "kinds": ("final",)}, {"params": {"x": np.ones(2, "f4")}}
     )
     assert verify_checksums(sealed) == ""
-    assert verify_checksums({**sealed, **change}) == "its meta is not what was saved"
+    assert (
+        verify_checksums({**sealed, **change}) == "its meta differs from what was saved"
+    )
 
 
 def test_json_without_a_seal_is_not_believed():
-    assert verify_checksums({"step": 7}) == "its meta is not what was saved"
+    assert verify_checksums({"step": 7}) == "its meta differs from what was saved"
 
 
 def test_the_seal_of_another_format_is_not_broken():
     sealed = {"step": 7, "format": 2}
-    assert verify_checksums({**sealed, "digest": digest(sealed)}) == ""
+    assert verify_checksums({**sealed, "digest": json_digest(sealed)}) == ""

@@ -93,6 +93,6 @@ def test_a_reason_is_that_of_the_cause():
 def test_a_damaged_checkpoint_is_named_with_the_other_steps():
     error = CorruptCheckpointError(PATH, "its meta is gone", others=[3, 5])
     assert (error.exit_code, error.reason, error.path) == (65, "its meta is gone", PATH)
-    assert "run/checkpoints/7 is damaged: its meta is gone." in str(error)
+    assert "run/checkpoints/7 is corrupt: its meta is gone." in str(error)
     assert "Other steps there: 3, 5." in str(error)
     assert "Other steps there: none." in str(CorruptCheckpointError(PATH, "?"))

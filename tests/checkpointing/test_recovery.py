@@ -1,6 +1,6 @@
-"""From which checkpoint a run goes on, and what all of its processes do alike.
+"""The selection of the checkpoint to resume from, on all processes.
 
-Seen to fail: without `_set_aside`, without `_require_no_traces`, and where
+Seen to fail: without `_quarantine`, without `_require_empty`, and where
 `agreed_latest_step` waits for nobody.
 """
 
@@ -42,12 +42,12 @@ class Folder:
 
 def resume(folder):
     said = []
-    return restore_latest_valid(folder, folder.restore, say=said.append), said
+    return restore_latest_valid(folder, folder.restore, log=said.append), said
 
 
 def test_the_newest_is_used_where_it_is_good():
     folder = Folder(5, 10, 15, bad=[5])
-    assert resume(folder) == ("state 15", ["Going on from step 15 in run."])
+    assert resume(folder) == ("state 15", ["Resuming from step 15 in run."])
     assert folder.aside == []
 
 
@@ -57,11 +57,11 @@ def test_the_damaged_ones_above_the_first_good_one_are_set_aside_and_named():
     assert state == "state 5"
     assert folder.aside == [15, 10]
     assert said == [
-        "WARNING: Checkpoint run/checkpoints/15 is damaged: reason 15. "
-        "It is called corrupt-15 now.",
-        "WARNING: Checkpoint run/checkpoints/10 is damaged: reason 10. "
-        "It is called corrupt-10 now.",
-        "Going on from step 5 in run.",
+        "WARNING: Checkpoint run/checkpoints/15 is corrupt: reason 15. "
+        "Renamed to corrupt-15.",
+        "WARNING: Checkpoint run/checkpoints/10 is corrupt: reason 10. "
+        "Renamed to corrupt-10.",
+        "Resuming from step 5 in run.",
     ]
 
 
@@ -71,10 +71,10 @@ def test_where_none_is_good_all_are_named_and_none_is_touched():
         resume(folder)
     assert info.value.exit_code == 65
     assert info.value.problems[:2] == (
-        "Checkpoint run/checkpoints/10 is damaged: reason 10.",
-        "Checkpoint run/checkpoints/5 is damaged: reason 5.",
+        "Checkpoint run/checkpoints/10 is corrupt: reason 10.",
+        "Checkpoint run/checkpoints/5 is corrupt: reason 5.",
     )
-    assert "must hold a good checkpoint" in info.value.problems[2]
+    assert "has no valid checkpoint" in info.value.problems[2]
     assert folder.aside == []
 
 
@@ -87,23 +87,21 @@ def test_where_the_machine_fails_nothing_is_set_aside():
         return folder.restore(step)
 
     with pytest.raises(UnavailableError):
-        restore_latest_valid(folder, restore, say=print)
+        restore_latest_valid(folder, restore, log=print)
     assert folder.aside == []
 
 
 def test_a_run_begins_only_where_none_has_been():
     assert resume(Folder()) == (None, [])
     for trace in ("corrupt-7", "9"):
-        with pytest.raises(DataError, match=f"for a run to begin.*holds {trace}"):
+        with pytest.raises(DataError, match=f"Cannot start a run: .*holds {trace}"):
             resume(Folder(others=[trace]))
 
 
 def test_a_stray_number_above_the_newest_is_named_and_passed_over():
     state, said = resume(Folder(5, others=["4", "99", "corrupt-7"]))
     assert state == "state 5"
-    assert said[:-1] == [
-        "WARNING: run/checkpoints/99 is no checkpoint, and is passed over."
-    ]
+    assert said[:-1] == ["WARNING: Ignoring run/checkpoints/99: not a checkpoint."]
 
 
 class Lagging:

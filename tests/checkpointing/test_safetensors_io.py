@@ -16,7 +16,7 @@ from t2t_jax.checkpointing import safetensors_io
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.safetensors_io import SafetensorsFile, write_safetensors
 from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.inference.load import stored_parameters
+from t2t_jax.inference.load import open_parameters
 
 numpy_files = pytest.importorskip("safetensors.numpy")
 
@@ -70,9 +70,9 @@ def test_it_is_for_those_who_may_read_other_files(tmp_path, umask):
 
 
 def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
-    assert isinstance(stored_parameters(directory), SafetensorsFile)
+    assert isinstance(open_parameters(directory), SafetensorsFile)
     (directory / "checkpoints").mkdir()
-    assert isinstance(stored_parameters(directory), Checkpoints)
+    assert isinstance(open_parameters(directory), Checkpoints)
 
 
 @pytest.mark.parametrize("which", ["best", "last", "7", 7])
@@ -93,7 +93,7 @@ def test_a_flipped_bit_is_damage_wherever_it_is(directory, place):
     at = {"first": 8, "middle": len(content) // 2, "last": len(content) - 1}[place]
     content[at] ^= 1
     path.write_bytes(content)
-    refused(directory, r"is damaged: .*Bring the file back")
+    refused(directory, r"is damaged: .*Restore the file")
 
 
 def test_a_flipped_bit_of_an_array_is_named(directory):
@@ -109,7 +109,7 @@ def test_what_goes_wrong_without_a_word_is_damage_too(directory, monkeypatch):
         raise RuntimeError
 
     monkeypatch.setattr(SafetensorsFile, "_read", fail)
-    refused(directory, r"is damaged: RuntimeError\. Bring")
+    refused(directory, r"is damaged: RuntimeError\. Restore")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps(1), b"\xff" * 99])
@@ -178,7 +178,7 @@ def test_a_missing_package_is_named_with_what_brings_it(directory, monkeypatch):
     monkeypatch.setattr(safetensors_io, "find_spec", lambda name: None)
     for act in (
         lambda: write_safetensors(directory / "other", PARAMS),
-        lambda: stored_parameters(directory),
+        lambda: open_parameters(directory),
     ):
         with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
             act()

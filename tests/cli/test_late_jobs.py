@@ -1,8 +1,8 @@
 """Jobs that come, or look, when the shards of another have just become the output.
 
-Seen to fail: without each look at what is joined or gone (in `begin`, `is_merged`,
-`require`, `pending`, `try_lock`, `join` and `_require_seen`), without either half of
-the record or where it comes after the shards have gone, without the lock of joining or
+Seen to fail: without each look at what is joined or gone (in `create`,
+`is_merged`, `check_resumable`, `pending`, `try_lock`, `merge` and
+`_wait_until_visible`), without either half of the record or where it comes after the shards have gone, without the lock of joining or
 where it is not waited for, where shards go one by one, where every process begins or
 joins, and with what others have made left uncounted, or counted twice.
 """
@@ -45,7 +45,7 @@ def test_a_job_that_comes_late_leaves_what_is_there(place, speak, capsys):
     was = os.stat("out")
     assert speak(*JOB, "--resume").calls == []
     assert os.stat("out") == was
-    assert "All 7 lines were there before.\n" in capsys.readouterr().err
+    assert "All 7 lines were translated before.\n" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
 
 
@@ -75,8 +75,8 @@ def test_a_finished_output_of_other_settings_is_refused(
     speak(*JOB)
     was = os.stat("out")
     # Before a model is loaded.
-    monkeypatch.delattr(sharded_job, "load_translating")
-    message = rf"out is complete and was made otherwise: .*{reason}"
+    monkeypatch.delattr(sharded_job, "load_job")
+    message = rf"out is complete and was made with other settings: .*{reason}"
     with pytest.raises(ConfigError, match=message):
         translate.run(options_of(*JOB, *argv, "--resume"))
     assert os.stat("out") == was
@@ -174,13 +174,15 @@ def test_a_directory_that_is_not_the_one_that_was_begun_is_refused(speak, monkey
         begin(shards, {}, resume=resume)
 
     monkeypatch.setattr(OutputShards, "begin", begin_another)
-    with pytest.raises(ConfigError, match="was made otherwise: --mode was None and is"):
+    with pytest.raises(
+        ConfigError, match="was made with other settings: --mode was None and is"
+    ):
         speak(*JOB)
 
 
 def test_shards_that_go_while_they_are_listed_are_done(place, monkeypatch):
     shards = OutputShards(place / "out", count=3, lines=7)
-    shards.begin({}, resume=False)
+    shards.create({}, resume=False)
     assert shards.pending() == [0, 1, 2]
     listed = os.listdir
 
@@ -194,12 +196,12 @@ def test_shards_that_go_while_they_are_listed_are_done(place, monkeypatch):
 
 def test_shards_that_go_while_they_are_compared_are_no_fault(place, monkeypatch):
     shards = OutputShards(place / "out", count=3, lines=7)
-    shards.begin({}, resume=False)
+    shards.create({}, resume=False)
     read = output_shards.read_json_object
 
-    def gone(path, *, mend):
+    def gone(path, *, advice):
         shutil.rmtree(path.parent)
-        return read(path, mend=mend)
+        return read(path, advice=advice)
 
     monkeypatch.setattr(output_shards, "read_json_object", gone)
     shards.require({"the step": 7}, resume=True)
@@ -207,7 +209,7 @@ def test_shards_that_go_while_they_are_compared_are_no_fault(place, monkeypatch)
 
 def begun(place):
     shards = OutputShards(place / "out", count=2, lines=2)
-    shards.begin({}, resume=False)
+    shards.create({}, resume=False)
     for number in range(2):
         shards.write(number, [str(number)])
     return shards
@@ -217,7 +219,7 @@ def test_what_is_under_way_is_not_joined_whatever_was_before(place):
     write_completion_record(place / "in", {})
     shards = OutputShards(place / "in", count=2, lines=2)
     assert shards.is_merged({})
-    shards.begin({}, resume=False)
+    shards.create({}, resume=False)
     assert not shards.is_merged({})
 
 
@@ -225,8 +227,8 @@ def test_of_two_that_begin_at_once_the_second_is_refused(place):
     begun(place)
     late = OutputShards(place / "out", count=2, lines=2)
     with pytest.raises(OutputError, match="Go on with it by --resume"):
-        late.begin({}, resume=False)
-    late.begin({}, resume=True)
+        late.create({}, resume=False)
+    late.create({}, resume=True)
     assert sorted(os.listdir()) == ["in", "out.shards", "run"]
 
 
@@ -272,7 +274,7 @@ def test_shards_go_all_at_once_and_when_the_file_is_on_record(place, monkeypatch
 
     def removed(path, **how):
         gone.append(path)
-        assert not shards.place.exists()
+        assert not shards.directory.exists()
         remove(path, **how)
 
     monkeypatch.setattr(output_shards.os, "rename", renamed)
@@ -284,9 +286,9 @@ def test_shards_go_all_at_once_and_when_the_file_is_on_record(place, monkeypatch
 
 def test_what_another_makes_is_counted_once_and_not_made(place):
     shards = OutputShards(place / "out", count=4, lines=8)
-    shards.begin({}, resume=False)
+    shards.create({}, resume=False)
     turns = []
-    for shard, is_mine in sharded_job._shards_in_turn(shards, Processes()):
+    for shard, is_mine in sharded_job._claim_shards(shards, Processes()):
         turns.append((shard, is_mine))
         for made in {0: (0, 2), 1: (1, 3)}.get(shard, ()):
             shards.write(made, ["a", "b"])
@@ -310,7 +312,7 @@ def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
     parts = [Loud(), Loud()]
     monkeypatch.setattr(
         sharded_job,
-        "load_translating",
+        "load_job",
         lambda options: loader(parts[options.processes.index])(options),
     )
 

@@ -34,18 +34,18 @@ def test_without_a_promise_a_process_is_alone():
 
 
 def test_three_flags_are_a_place():
-    place = find(coordinator_address="a:1", num_processes=3, process_id=2)
-    assert place == ProcessInfo(
-        index=2, count=3, promise="--num_processes=3", address="a:1"
+    info = find(coordinator_address="a:1", num_processes=3, process_id=2)
+    assert info == ProcessInfo(
+        index=2, count=3, source="--num_processes=3", address="a:1"
     )
 
 
 def test_process_0_is_not_mistaken_for_no_process():
-    place = find(coordinator_address="a:1", num_processes=3, process_id=0)
-    assert (place.index, place.count) == (0, 3)
+    info = find(coordinator_address="a:1", num_processes=3, process_id=0)
+    assert (info.index, info.count) == (0, 3)
 
 
-@pytest.log_prefix.parametrize(
+@pytest.mark.parametrize(
     "flags",
     [
         {"num_processes": 1},
@@ -59,8 +59,8 @@ def test_one_process_is_alone_whatever_else_is_said(flags):
 
 def test_the_index_of_a_kubernetes_job_is_the_process_id():
     index = {"JOB_COMPLETION_INDEX": "4"}
-    place = find(index, coordinator_address="a:1", num_processes=5)
-    assert (place.index, place.count) == (4, 5)
+    info = find(index, coordinator_address="a:1", num_processes=5)
+    assert (info.index, info.count) == (4, 5)
     given = find(index, coordinator_address="a:1", num_processes=5, process_id=2)
     assert given.index == 2
 
@@ -69,7 +69,7 @@ def test_the_index_of_a_kubernetes_job_alone_promises_nothing():
     assert find({"JOB_COMPLETION_INDEX": "4"}) is None
 
 
-@pytest.log_prefix.parametrize(
+@pytest.mark.parametrize(
     ("flags", "missing"),
     [
         ({"num_processes": 2}, "--coordinator_address, --process_id are missing"),
@@ -85,7 +85,7 @@ def test_what_is_missing_of_the_flags_is_named(flags, missing):
         find(**flags)
 
 
-@pytest.log_prefix.parametrize("index", [3, 17])
+@pytest.mark.parametrize("index", [3, 17])
 def test_a_process_id_beyond_the_number_is_refused(index):
     with pytest.raises(UserError, match=f"--process_id={index} must .* from 0 to 2"):
         find(coordinator_address="a:1", num_processes=3, process_id=index)
@@ -96,7 +96,7 @@ def test_one_process_with_a_higher_number_is_refused():
         find(coordinator_address="a:1", num_processes=1, process_id=1)
 
 
-@pytest.log_prefix.parametrize("index", ["3", "x", "-1"])
+@pytest.mark.parametrize("index", ["3", "x", "-1"])
 def test_a_completion_index_that_is_no_number_of_a_process_is_refused(index):
     with pytest.raises(UserError, match=f"JOB_COMPLETION_INDEX={index} must"):
         find(
@@ -105,18 +105,18 @@ def test_a_completion_index_that_is_no_number_of_a_process_is_refused(index):
 
 
 def test_a_task_of_srun_has_a_place():
-    place = find(STEP)
-    assert (place.index, place.count, place.found_by) == (5, 6, "slurm")
-    assert place.promise == "SLURM_STEP_NUM_TASKS=6"
-    assert place.address == ""
+    info = find(STEP)
+    assert (info.index, info.count, info.detected_by) == (5, 6, "slurm")
+    assert info.source == "SLURM_STEP_NUM_TASKS=6"
+    assert info.address == ""
 
 
 def test_flags_win_over_slurm():
-    place = find(STEP, coordinator_address="a:1", num_processes=2, process_id=1)
-    assert (place.index, place.count, place.found_by) == (1, 2, "")
+    info = find(STEP, coordinator_address="a:1", num_processes=2, process_id=1)
+    assert (info.index, info.count, info.detected_by) == (1, 2, "")
 
 
-@pytest.log_prefix.parametrize("name", ["SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"])
+@pytest.mark.parametrize("name", ["SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"])
 def test_a_batch_script_is_alone_though_its_job_has_tasks(name):
     script = {key: value for key, value in STEP.items() if key != name}
     assert find(script) is None
@@ -133,7 +133,7 @@ def test_variables_that_slurm_has_not_passed_on_are_named():
         find(partial)
 
 
-@pytest.log_prefix.parametrize(
+@pytest.mark.parametrize(
     ("changed", "devices"),
     [
         ({}, (2,)),
@@ -153,7 +153,7 @@ def test_a_task_of_slurm_takes_a_node_or_its_own_device(changed, devices):
 def test_other_modes_are_no_work_for_several_tasks():
     require_single_task("average", environ={})
     require_single_task("average", environ={**STEP, "SLURM_STEP_NUM_TASKS": "1"})
-    with pytest.raises(UserError, match="--mode=average is done by one process"):
+    with pytest.raises(UserError, match="--mode=average runs in one process"):
         require_single_task("average", environ=STEP)
 
 
@@ -193,9 +193,9 @@ def pod(monkeypatch):
 
 
 def test_a_host_of_a_tpu_pod_has_a_place(pod):
-    place = find()
-    assert (place.index, place.count, place.found_by) == (3, 4, "faketpu")
-    assert place.promise == "this TPU pod of 4 hosts"
+    info = find()
+    assert (info.index, info.count, info.detected_by) == (3, 4, "faketpu")
+    assert info.source == "this TPU pod of 4 hosts"
 
 
 def test_a_tpu_of_one_host_is_alone(pod):
@@ -213,7 +213,7 @@ def test_who_asks_for_the_cpu_is_not_asked_of_a_tpu(pod):
     assert find({"JAX_PLATFORMS": "tpu,cpu"}).count == 4
 
 
-@pytest.log_prefix.parametrize(
+@pytest.mark.parametrize(
     ("address", "parts"),
     [
         ("node-0:1234", ("node-0", 1234)),
@@ -225,7 +225,7 @@ def test_an_address_has_a_host_and_a_port(address, parts):
     assert split_address(address) == parts
 
 
-@pytest.log_prefix.parametrize(
+@pytest.mark.parametrize(
     "address",
     [
         "",

@@ -13,7 +13,7 @@ from t2t_jax.distributed import failure_notices
 from t2t_jax.distributed.failure_notices import FailureMonitor
 
 # That is how a thread ends here.
-pytestmark = pytest.log_prefix.filterwarnings(
+pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnhandledThreadExceptionWarning"
 )
 
@@ -74,7 +74,9 @@ def wait_until(holds):
 
 def test_all_end_with_the_code_of_the_one_that_failed(processes, ended, capfd):
     _, (_, second, _) = processes(3)
-    failing = threading.Thread(target=second.fail, args=(65, "A rule.\nMore of it."))
+    failing = threading.Thread(
+        target=second.abort_all, args=(65, "A rule.\nMore of it.")
+    )
     failing.start()
     wait_until(lambda: len(ended) == 3)
     failing.join()
@@ -95,7 +97,7 @@ def test_the_first_failure_is_told_and_a_later_one_only_ends_its_process(
     for rank, code in ((1, 65), (2, 70)):
         all_three[rank]._period = 0.5  # so that both fail before either has ended
         threading.Thread(
-            target=all_three[rank].fail, args=(code, f"Of process {rank}.")
+            target=all_three[rank].abort_all, args=(code, f"Of process {rank}.")
         ).start()
         time.sleep(0.01)
     wait_until(lambda: len(ended) == 3)
@@ -108,7 +110,7 @@ def test_the_first_failure_is_told_and_a_later_one_only_ends_its_process(
 def test_where_one_is_stuck_all_show_their_stacks(processes, ended, capfd):
     _, (first, _) = processes(2)
     failing = threading.Thread(
-        target=first.fail, args=(70, "no step"), kwargs={"stuck": 1}
+        target=first.abort_all, args=(70, "no step"), kwargs={"stuck": 1}
     )
     failing.start()
     wait_until(lambda: len(ended) == 2)

@@ -14,8 +14,8 @@ from t2t_jax.distributed.rendezvous import (
 )
 from t2t_jax.errors import UnavailableError, UserError
 
-FIRST = ProcessInfo(index=0, count=3, promise="--num_processes=3")
-SECOND = ProcessInfo(index=1, count=3, promise="--num_processes=3")
+FIRST = ProcessInfo(index=0, count=3, source="--num_processes=3")
+SECOND = ProcessInfo(index=1, count=3, source="--num_processes=3")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def free():
 
 
 def test_a_port_that_is_taken_is_refused(listener):
-    with pytest.raises(UnavailableError, match=f"listen at {listener} and cannot"):
+    with pytest.raises(UnavailableError, match=f"cannot listen at {listener}"):
         require_free_port(FIRST, listener, environ={})
 
 
@@ -50,9 +50,9 @@ def test_only_the_first_process_needs_the_port(listener):
     require_free_port(SECOND, listener, environ={})
 
 
-@pytest.log_prefix.parametrize("seconds", ["0", "-1", "x", "1.5"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "x", "1.5"])
 def test_a_limit_that_is_none_is_refused(seconds):
-    with pytest.raises(UserError, match=f"TIMEOUT={seconds} must be a whole number"):
+    with pytest.raises(UserError, match=f"TIMEOUT={seconds} must be"):
         initialize_jax_distributed(
             FIRST, environ={"T2T_JAX_INITIALIZATION_TIMEOUT": seconds}
         )
@@ -66,7 +66,7 @@ def test_a_meeting_that_takes_place_leaves_no_trace(free):
     assert signal.set_wakeup_fd(before) == before
 
 
-def waiting(place, address, *, seconds, body="time.sleep(60)"):
+def waiting(info, address, *, seconds, body="time.sleep(60)"):
     """Starts a process that waits for the others."""
     program = (
         "import ctypes, signal, time\n"
@@ -74,7 +74,7 @@ def waiting(place, address, *, seconds, body="time.sleep(60)"):
         "from t2t_jax.distributed.rendezvous import initialization_deadline\n"
         "signal.signal(signal.SIGTERM, lambda number, frame: None)\n"
         "print('ready', flush=True)\n"
-        f"with initialization_deadline({place!r}, {address!r}, seconds={seconds}):\n"
+        f"with initialization_deadline({info!r}, {address!r}, seconds={seconds}):\n"
         f"    {body}\n"
     )
     return subprocess.Popen(
@@ -89,22 +89,25 @@ def test_who_waits_in_vain_is_told_and_ends_with_69(free):
     process = waiting(FIRST, free, seconds=0.5)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 69
-    assert said.startswith("[rank 0] error: --num_processes=3 promises 3 processes. ")
-    assert f"has waited 0.5 s at {free}:\nnot all of processes 1 to 2 have come" in said
+    assert said.startswith("[rank 0] error: --num_processes=3 requires 3 processes. ")
+    assert (
+        f"has waited 0.5 s at {free}:\nnot all of processes 1 to 2 have connected"
+        in said
+    )
     assert said.count("\n") == 3
 
 
 def test_the_other_of_two_is_named():
-    two = ProcessInfo(index=0, count=2, promise="p")
+    two = ProcessInfo(index=0, count=2, source="p")
     process = waiting(two, "127.0.0.1:1", seconds=0.1)
-    assert "process 1 has not come" in process.communicate(timeout=30)[1]
+    assert "process 1 has not connected" in process.communicate(timeout=30)[1]
 
 
-@pytest.log_prefix.parametrize(
+@pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("127.0.0.1:1", "nobody listens there"),
-        ("no.such.host.invalid:1", "that host is not known here"),
+        ("127.0.0.1:1", "no process listens there"),
+        ("no.such.host.invalid:1", "that host name cannot be resolved"),
         ("LISTENER", "another process is missing"),
     ],
 )
@@ -128,6 +131,4 @@ def test_a_signal_ends_the_wait_even_in_foreign_code(free):
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 75
-    assert said == (
-        "[rank 0] error: Stopped by SIGTERM. Give the same command again.\n"
-    )
+    assert said == ("[rank 0] error: Stopped by SIGTERM. Rerun the same command.\n")

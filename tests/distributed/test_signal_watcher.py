@@ -36,13 +36,13 @@ def full():
     return os.open("/dev/full", os.O_WRONLY)
 
 
-@pytest.log_prefix.parametrize("kind", [gone, full])
+@pytest.mark.parametrize("kind", [gone, full])
 def test_what_nobody_can_hear_is_said_without_harm(unheard, kind):
     unheard(kind())
     write_stderr("Is anybody there?")
 
 
-@pytest.log_prefix.parametrize("kind", [gone, full])
+@pytest.mark.parametrize("kind", [gone, full])
 def test_every_signal_is_seen_where_nobody_hears_of_it(unheard, kind):
     seen, second = [], threading.Event()
 

@@ -16,7 +16,7 @@ MOMENTS = {"starting": 3, "training": 8, "saving": 5, "evaluating": 4}
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
 # Seconds after which it is hurt wherever it is.
 PATIENCE = 60.0
-_BEGINNING = re.compile(r"Going on from step ([\d,]+) in ")
+_BEGINNING = re.compile(r"Resuming from step ([\d,]+) in ")
 
 
 class Topology(NamedTuple):

@@ -11,8 +11,8 @@ import shutil
 
 import pytest
 
-from t2t_jax.checkpointing import reader
-from t2t_jax.checkpointing.checksums import digest
+from t2t_jax.checkpointing import diagnosis
+from t2t_jax.checkpointing.checksums import json_digest
 from tests.faults import running
 from tests.integration import tiny
 
@@ -56,7 +56,7 @@ def flipped_in(item):
     """
 
     def flip(folder):
-        reader.silence_orbax()  # Some of what is read here is damaged.
+        diagnosis.silence_orbax()  # Some of what is read here is damaged.
         workdir, step = folder.parents[1], int(folder.name)
         path, before = largest(folder / item), running.parameters(workdir, step)
         sound = path.read_bytes()
@@ -111,7 +111,7 @@ DAMAGES = {
     "cut files": (truncated, "damaged: "),
     "no manifest": (without_manifest, "damaged: "),
     "garbage": (garbage, "its meta cannot be read"),
-    "another position": (another_number, "its meta is not what was saved"),
+    "another position": (another_number, "its meta differs from what was saved"),
     "only a name": (emptied, "its meta cannot be read"),
 }
 
@@ -124,11 +124,11 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(
     checkpoints = workdir / "checkpoints"
     act(checkpoints / "12")
     said = go_on(workdir, sound)
-    assert f"Checkpoint {checkpoints / '12'} is damaged: " in said
+    assert f"Checkpoint {checkpoints / '12'} is corrupt: " in said
     assert re.search(reason, said)
     assert "Traceback" not in said
-    assert "It is called corrupt-12 now." in said
-    assert f"Going on from step 8 in {workdir}." in said
+    assert "Renamed to corrupt-12." in said
+    assert f"Resuming from step 8 in {workdir}." in said
     names = sorted(path.name for path in checkpoints.iterdir())
     assert names == ["12", "4", "8", "corrupt-12"]
     # What is trained again is what was trained before.
@@ -144,9 +144,9 @@ def test_two_damaged_ones_are_both_set_aside_beside_an_older_one(workdir, sound)
     for step in (8, 12):
         truncated(checkpoints / str(step))
     said = go_on(workdir, sound)
-    assert "It is called corrupt-12-2 now." in said
-    assert "It is called corrupt-8 now." in said
-    assert "Going on from step 4" in said
+    assert "Renamed to corrupt-12-2." in said
+    assert "Renamed to corrupt-8." in said
+    assert "Resuming from step 4" in said
     assert running.saved(workdir) == list(SAVED)
 
 
@@ -164,8 +164,8 @@ def test_where_none_is_good_nothing_is_begun_and_nothing_changed(workdir, sound)
     before = content(checkpoints)
     said = go_on(workdir, sound, code=65)
     for step in SAVED:
-        assert f"error: Checkpoint {checkpoints / str(step)} is damaged: its" in said
-    assert "must hold a good checkpoint for the run to go on, and holds none" in said
+        assert f"error: Checkpoint {checkpoints / str(step)} is corrupt: its" in said
+    assert "has no valid checkpoint. Nothing was changed" in said
     assert "Traceback" not in said
     assert content(checkpoints) == before
     assert running.last_step(workdir) == 12  # of the records, too, none is cut
@@ -175,7 +175,7 @@ def test_a_checkpoint_of_another_version_ends_the_run_and_stays(workdir, sound):
     path = workdir / "checkpoints" / "12" / "meta" / "metadata"
     meta = json.loads(path.read_text()) | {"format": 2}
     del meta["digest"]
-    path.write_text(json.dumps(meta | {"digest": digest(meta)}))
+    path.write_text(json.dumps(meta | {"digest": json_digest(meta)}))
     before = content(workdir / "checkpoints")
     said = go_on(workdir, sound, code=65)
     assert "must have format 1 to be read here, and has 2: a newer version" in said
@@ -209,8 +209,8 @@ def test_what_only_bears_a_number_harms_neither_resuming_nor_saving(workdir, sou
     (checkpoints / "14" / "notes").write_text("more")
     said = go_on(workdir, sound, steps=14, checkpoint__every_steps=1)
     for name in ("13", "14", "99"):
-        assert f"{checkpoints / name} is no checkpoint, and is passed over." in said
-    assert "Going on from step 12" in said
+        assert f"Ignoring {checkpoints / name}: not a checkpoint." in said
+    assert "Resuming from step 12" in said
     assert running.saved(workdir)[-3:] == [13, 14, 99]
     assert (checkpoints / "stray-13").read_text() == "notes"
     assert (checkpoints / "stray-14" / "notes").read_text() == "more"
@@ -235,7 +235,7 @@ def test_who_reads_is_told_of_the_damage_and_of_other_steps_and_renames_nothing(
     ):
         code, said = read(workdir, *flags)
         assert code == 65, said
-        assert f"error: Checkpoint {folder} is damaged: " in said
+        assert f"error: Checkpoint {folder} is corrupt: " in said
         assert "Other steps there: 4, 8." in said
         assert "Traceback" not in said
     assert content(workdir / "checkpoints") == before
@@ -248,7 +248,7 @@ def test_a_checkpoint_whose_score_nobody_knows_is_not_passed_over_for_the_best(
     garbage(workdir / "checkpoints" / "8")
     code, said = read(workdir, "--mode=translate")
     assert code == 65
-    assert f"Checkpoint {workdir / 'checkpoints' / '8'} is damaged" in said
+    assert f"Checkpoint {workdir / 'checkpoints' / '8'} is corrupt" in said
     assert read(workdir, "--mode=translate", "--checkpoint=last")[0] == 0
 
 
@@ -256,6 +256,6 @@ def test_a_checkpoint_whose_score_nobody_knows_is_not_passed_over_for_the_best(
 def test_two_processes_set_aside_what_one_of_them_cannot_read(workdir, sound):
     flipped_in("optimizer")(workdir / "checkpoints" / "12")
     said = go_on(workdir, sound, processes=2, seconds=200)
-    assert said.count("It is called corrupt-12 now.") == 1
-    assert "Going on from step 8" in said
+    assert said.count("Renamed to corrupt-12.") == 1
+    assert "Resuming from step 8" in said
     assert running.saved(workdir) == list(SAVED)

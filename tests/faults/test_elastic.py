@@ -52,7 +52,7 @@ def test_a_run_goes_on_with_other_processes_and_devices(alone, tmp_path):
     for k, place in enumerate(PLACES):
         wanted = 5 * (k + 1)
         said = running.finish(workdir, fault=f"term@{wanted}", **place, **how)
-        assert (f"Going on from step {before} " in said) == (before > 0), said
+        assert (f"Resuming from step {before} " in said) == (before > 0), said
         before = running.saved(workdir)[-1]
         # Several processes agree on a step that none of them has made yet.
         assert wanted <= before < wanted + 5, said
@@ -68,7 +68,7 @@ def test_a_run_goes_on_with_other_processes_and_devices(alone, tmp_path):
 @pytest.mark.parametrize("count", [2, 4])
 def test_processes_that_come_later_read_the_examples_that_one_would(alone, count):
     workdir = Workdir(alone)
-    text = open_prepared_data(workdir.read_config(), workdir=workdir, say=print)
+    text = open_prepared_data(workdir.read_config(), workdir=workdir, log=print)
 
     def following(share):
         with text.train_batches(

@@ -80,7 +80,7 @@ def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
         told = f"WARNING: Step {step} could not be saved in {where}: File too large."
         assert said.count(told) == 1
         assert int(step) not in running.saved(workdir)
-    assert any("the run would go on from step " in line for line in said)
+    assert any("a restart resumes from step " in line for line in said)
     assert not any("Traceback" in line for line in said)
     # Nothing else is missing: neither a checkpoint, nor a record, nor a bit.
     whole = [str(step) for step in range(40, 241, 40)]
@@ -106,11 +106,11 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
         f"error: Step 240 could not be saved in {workdir / 'checkpoints'}: "
         "File too large."
     )
-    assert f"the run would go on from step {newest}." in said[error + 1]
+    assert f"a restart resumes from step {newest}." in said[error + 1]
     assert not any("Saved step" in line for line in said)
     assert left(workdir) == sorted(map(str, running.saved(workdir)))
     said = running.finish(workdir, **KEYS)
-    assert f"Going on from step {newest}" in said
+    assert f"Resuming from step {newest}" in said
     assert running.metrics(workdir) == running.metrics(undisturbed)
     running.require_bit_equal(
         running.parameters(workdir, 240), running.parameters(undisturbed, 240)

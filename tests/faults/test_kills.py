@@ -56,7 +56,7 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(tmp_path):
     for fault, allowed in FAULTS:
         there = max(running.saved(run), default=0)
         said = running.finish(run, code=-signal.SIGKILL, fault=fault, **CHANGED)
-        assert (f"Going on from step {there} " in said) == (there > 0), said
+        assert (f"Resuming from step {there} " in said) == (there > 0), said
         assert max(running.saved(run), default=0) in allowed, fault
     running.finish(run, **CHANGED)
     running.finish(whole, **CHANGED)

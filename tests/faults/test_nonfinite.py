@@ -69,8 +69,8 @@ def test_one_bad_step_is_in_the_records_and_in_no_figure(once):
 def test_the_warning_ends_in_the_flags_that_show_the_text(once):
     _, said = once
     (line,) = (line for line in said.splitlines() if "WARNING" in line)
-    assert "] WARNING: step 7 made no update: loss not finite" in line
-    flags = shlex.split(line.partition("Its text: ")[2])
+    assert "] WARNING: Skipped the update of step 7 (loss not finite" in line
+    flags = shlex.split(line.partition("To print its text: ")[2])
     done = tiny.run(*flags)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
     assert b"Step 7 reads batch 6 of epoch 0: " in done.stderr
@@ -89,8 +89,9 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
     said = running.finish(workdir, code=76, fault="nan@5-24", steps=40, **KEYS)
     assert "Traceback" not in said
     assert (
-        "error: Steps 5 to 14 made no update (training.max_bad_steps=10). They read "
-        "batches 4 to 13 of epoch 0, and step 14 had loss not finite"
+        "error: Training diverged: skipped the updates of steps 5 to 14 "
+        "(training.max_bad_steps=10; epoch 0, batches 4 to 13). Step 14 had loss not "
+        "finite"
     ) in said
     newest = running.saved(workdir)[-1]
     assert newest == 13
@@ -98,8 +99,8 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
     running.require_bit_equal(good, last)
     # What was saved knows how long it has been going on, and goes on counting.
     again = running.finish(workdir, code=76, fault="nan@5-24", steps=40, **KEYS)
-    assert "Going on from step 13" in again
-    assert "error: Steps 5 to 14 made no update" in again
+    assert "Resuming from step 13" in again
+    assert "skipped the updates of steps 5 to 14" in again
     records = running.metrics(workdir)
     skipped = [r["step"] for r in records if r["kind"] == "skipped"]
     assert skipped == list(range(5, 15))
@@ -128,14 +129,15 @@ def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
         (
             {"training__on_nonfinite": "stop"},
             "nan@4",
-            "A step made no update (training.on_nonfinite=stop). It read batch 3 of",
+            "Training diverged: skipped the update of step 4 "
+            "(training.on_nonfinite=stop; epoch 0, batch 3). Step 4 had",
         ),
         (
             # No gradient is as small as that.
             {"training__skip_gradient_norm": 1e-6, "training__max_bad_steps": 3},
             "",
-            "Steps 1 to 3 made no update (training.max_bad_steps=3). They read batches "
-            "0 to 2 of epoch 0, and step 3 had loss ",
+            "Training diverged: skipped the updates of steps 1 to 3 "
+            "(training.max_bad_steps=3; epoch 0, batches 0 to 2). Step 3 had loss ",
         ),
     ],
     ids=["stop", "too large"],
@@ -154,7 +156,7 @@ def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
     said = running.finish(
         workdir, code=76, fault="nan@4-30", processes=2, devices=2, steps=30, **KEYS
     )
-    assert said.count("error: Steps 4 to 13 made no update") == 2
+    assert said.count("skipped the updates of steps 4 to 13") == 2
     assert "Traceback" not in said
     good, last = (running.parameters(workdir, step) for step in (3, 12))
     running.require_bit_equal(good, last)

@@ -146,7 +146,7 @@ def test_killed_twice_it_ends_as_if_it_had_not_been(corpus, undisturbed, tmp_pat
         preparing.process.communicate()
         whole = len(list(preparing.caches.glob("*.building/shard-?????")))
     errors = Preparing(corpus, tmp_path).finish()
-    assert f"Going on after {min(PAIRS, 4_000 * whole):,} pairs" in errors
+    assert f"Resuming after {min(PAIRS, 4_000 * whole):,} encoded pairs" in errors
     assert content(tmp_path / "caches") == undisturbed
 
 
@@ -164,7 +164,7 @@ def test_a_signal_ends_it_with_all_its_processes(corpus, undisturbed, tmp_path, 
     assert "Rerun the same command" in errors
     assert "Traceback" not in errors
     require_gone(children)
-    assert "Going on after" in Preparing(corpus, tmp_path).finish()
+    assert "Resuming after" in Preparing(corpus, tmp_path).finish()
     assert content(tmp_path / "caches") == undisturbed
 
 

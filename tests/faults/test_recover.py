@@ -1,6 +1,6 @@
 """`--mode=recover`: a run gets back what it cannot do without, from a checkpoint.
 
-Seen to fail: without the files in `Checkpoints.save`, without each check of
+Seen to fail: without the files in `CheckpointWriter.save`, without each check of
 `recover._require_consistent`, and without `_set_aside`.
 """
 
@@ -40,7 +40,7 @@ def rewrite_meta(workdir, change):
     meta = json.loads(place.read_text())
     del meta["digest"]
     change(meta)
-    place.write_text(json.dumps({**meta, "digest": checksums.digest(meta)}))
+    place.write_text(json.dumps({**meta, "digest": checksums.json_digest(meta)}))
 
 
 def test_every_checkpoint_holds_what_a_run_needs(one_step):
@@ -151,7 +151,7 @@ def test_a_damaged_checkpoint_restores_nothing(copy, capsys, item):
     place.write_text(place.read_text().replace("a", "b"))
     before = hashes(copy)
     said = recover(copy, capsys, code=65)
-    assert "is damaged" in said
+    assert "is corrupt" in said
     assert "holds no undamaged checkpoint" in said
     assert hashes(copy) == before
 
@@ -217,7 +217,7 @@ def test_where_there_is_no_run_there_is_nothing_to_restore(tmp_path, capsys, the
 
 def test_a_run_with_two_vocabularies_gets_both_back(tmp_path, capsys):
     """With a checkpoint written here: what it holds is what counts, not the arrays."""
-    from t2t_jax.checkpointing.checkpoints import Checkpoints
+    from t2t_jax.checkpointing.writer import CheckpointWriter
     from t2t_jax.cli.flags.parser import parse_argv
     from t2t_jax.config import to_dict
     from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -228,7 +228,7 @@ def test_a_run_with_two_vocabularies_gets_both_back(tmp_path, capsys):
     main(["--mode=prepare", *argv])
     config = parse_argv(argv).config
     both = VocabularyPair.load(workdir, config=config.vocabulary)
-    checkpoints = Checkpoints(workdir / "checkpoints", keep=1)
+    checkpoints = CheckpointWriter(workdir / "checkpoints", keep=1)
     meta = {
         "step": 3,
         "kinds": ["periodic"],

@@ -48,7 +48,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
     before, stood = 0, {}
     for stop in STOPS:
         said = running.finish(parts, code=75, fault=f"term@{stop}", **how)
-        assert (f"Going on from step {before}" in said) == (before > 0)
+        assert (f"Resuming from step {before}" in said) == (before > 0)
         assert running.saved(parts)[-1] == stop
         stood[stop] = standing(parts, stop)
         assert stood[stop] == standing(whole, stop)
@@ -58,7 +58,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
         before = stop
     assert stood[13]["window"] != []
     assert stood[20]["position"][0] >= 1  # in a later epoch
-    assert "Going on from step 20" in running.finish(parts, **how)
+    assert "Resuming from step 20" in running.finish(parts, **how)
     assert standing(parts, 40) == standing(whole, 40)
     running.require_bit_equal(
         running.parameters(parts, 40), running.parameters(whole, 40)
@@ -73,7 +73,7 @@ def test_eight_devices_go_on_to_the_same_bits_too(tmp_path):
     how = {**CHANGED, "steps": 8, "devices": 8, "checkpoint__every_steps": 4}
     running.finish(whole, **how)
     running.finish(parts, code=75, fault="term@5", **how)
-    assert "Going on from step 5" in running.finish(parts, **how)
+    assert "Resuming from step 5" in running.finish(parts, **how)
     running.require_bit_equal(
         running.parameters(parts, 8), running.parameters(whole, 8)
     )

@@ -1,7 +1,7 @@
 """No order of events replaces what a run cannot do without.
 
 Every refusal is compared by the hashes of all files, before and after. Seen to fail:
-with `Workdir.require_whole`, `require_unchanged`, `require_own_checkpoint`,
+with `Workdir.require_complete`, `require_unchanged`, `require_own_checkpoint`,
 `require_same_start`, `require_outside_run` or the order of a first start taken out, and
 with `atomic_write` in the place of `write_once`.
 """
@@ -318,7 +318,7 @@ def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypa
     monkeypatch.setattr(model_dir.os, "getpid", lambda: next(processes))
 
     def make(content, during):
-        with model_dir.made_beside(to, flag="to") as beside:
+        with model_dir.atomic_directory(to, flag="to") as beside:
             (beside / "config.json").write_text(content)
             during()
 

@@ -179,7 +179,7 @@ def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, number):
         code, told, said = end(process)
     assert (code, told) == (75, b"")
     stopped = STOPPED.format(number.name).removesuffix("\n")
-    more = " So that a long file is continued, pass" * (mode == "translate")
+    more = " To make a long job resumable, pass" * (mode == "translate")
     assert said.startswith(f"{stopped}{more}")
     assert said.count("\n") == 1
     assert os.listdir(tmp_path) == ["out"]

@@ -157,9 +157,9 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
 @pytest.mark.parametrize(
     ("in_the_way", "code", "said"),
     [
-        ("file", 73, "must be a directory that can be written"),
-        ("below a file", 73, "must be a directory that can be written"),
-        ("below /proc", 73, "must be a directory that can be written"),
+        ("file", 73, "Cannot create --to="),
+        ("below a file", 73, "Cannot create --to="),
+        ("below /proc", 73, "Cannot create --to="),
         ("read-only", 73, "must be writable"),
         ("lock", 65, "lock must be a file"),
     ],
@@ -188,7 +188,7 @@ def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, in_the_way, code,
     ("name", "content", "said"),
     [
         ("config.json", "{", "config.json is damaged"),
-        ("config.json", '{"steps": NaN}', "NaN is no number"),
+        ("config.json", '{"steps": NaN}', "NaN is not a number"),
         ("config.json", '{"steps":' * 100_000, "nested too deeply"),
         ("config.json", '{"stpes": 3}', "Did you mean steps?"),
         ("overrides.json", "[]", "overrides.json is damaged"),

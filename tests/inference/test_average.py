@@ -10,6 +10,7 @@ import pytest
 from t2t_jax import load
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.config import CheckpointConfig
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.corpora.open import open_corpus
@@ -55,9 +56,9 @@ def workdir(tmp_path_factory):
     made.write_config(CONFIG)
     pairs = open_corpus("phrasebook:train:200")
     VocabularyPair.load_or_train(
-        pairs, config=CONFIG.vocabulary, seed=0, say=print
+        pairs, config=CONFIG.vocabulary, seed=0, log=print
     ).save(made.path)
-    checkpoints = Checkpoints(made.checkpoints, keep=9)
+    checkpoints = CheckpointWriter(made.checkpoints, keep=9)
     for step, kind in KINDS.items():
         progress = {"step": step, "minutes": step**2, "position": [0, step]}
         meta = {"kinds": [kind], "progress": progress}

@@ -38,7 +38,7 @@ def run(tmp_path, monkeypatch):
             assert step == 7
             return meta
 
-    monkeypatch.setattr(provenance, "stored_parameters", lambda directory: Stored())
+    monkeypatch.setattr(provenance, "open_parameters", lambda directory: Stored())
     path = tmp_path / "my run"
     path.mkdir()
     records = [

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 pytest.importorskip("matplotlib", reason="needs the extra plots")
 
 import t2t_jax
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ def workdir(tmp_path_factory):
     Vocabulary.train(sentences, config=config.vocabulary, seed=0).save(path)
     token = jnp.ones((1, 1), jnp.int32)
     module = Transformer(config.model)
-    checkpoints = Checkpoints(workdir.checkpoints, keep=2)
+    checkpoints = CheckpointWriter(workdir.checkpoints, keep=2)
     for step, kind in ((5, "periodic"), (6, "best")):
         params = module.init(jax.random.key(step), token, token)["params"]
         meta = {"step": step, "kinds": [kind], "bleu": float(step)}

@@ -97,7 +97,7 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
             "--stream answers lines as they come, and 2 processes share lines out",
         ),
         ((["in.en"], ["no.en"]), 66, "no.en must be a file that can be read"),
-        ((["in.en"], ["other.en"]), 65, "other.en must hold the same lines on every"),
+        ((["in.en"], ["other.en"]), 65, "other.en must have the same lines on every"),
         (
             (["in.en"], ["in.en", "--checkpoint=5", "--config.decoding.beam_size=1"]),
             78,

@@ -100,5 +100,5 @@ def test_base_is_described_for_eight_devices_without_its_text(tmp_path, monkeypa
     by_hand = 3 * 4 * 63_045_632 + 12 * (7 * 256 + 1) * 4
     assert told["memory"]["compiler"]["arguments"] == pytest.approx(by_hand, rel=0.01)
     assert told["data"] is None
-    assert any("no prepared set of TFDS" in note for note in told["data_notes"])
+    assert any("not a prepared set of TFDS" in note for note in told["data_notes"])
     assert not (tmp_path / "sets").exists()  # nothing is downloaded

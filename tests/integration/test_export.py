@@ -124,7 +124,7 @@ def test_the_card_says_what_is_known(one_file):
     card = (one_file / "README.md").read_text()
     for words in ("from en to de", "step 100", "a.de`, 400 pairs", "20 of 20 |"):
         assert words in card
-    assert "were not scored while they were trained" in card
+    assert "were not evaluated during training" in card
 
 
 def test_every_mode_reads_one_file_and_the_lines_of_the_card_run(one_file, tmp_path):

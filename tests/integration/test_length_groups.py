@@ -59,7 +59,7 @@ class Trained:
         self.said, self.workdir = [], workdir
         console = Console(options.config.steps, every_seconds=0)
         console.log = self.said.append
-        text = prepare_data(options.config, workdir=options.workdir, say=console.log)
+        text = prepare_data(options.config, workdir=options.workdir, log=console.log)
         options.workdir.write_config(options.config, options.overrides)
         self.config, self.text = options.config, text
         run = Trainer(
@@ -69,13 +69,13 @@ class Trained:
             console=console,
             devices=jax.devices()[:devices],
         )
-        save = run._snapshots.save
+        save = run._checkpointer.save
 
         def keep(state, *rest, **how):
             save(state, *rest, **how)
             self.state = jax.device_get(state)
 
-        run._snapshots.save = keep
+        run._checkpointer.save = keep
         self.progress = run.train(StopAfter(steps_asked))
         with (workdir / "metrics.jsonl").open(encoding="utf-8") as file:
             self.records = [json.loads(line) for line in file]

@@ -137,7 +137,7 @@ def test_other_text_of_another_process_is_refused(tmp_path):
     (first, _), (second, said) = [end(process) for process in started]
     assert (first, second) == (65, 65)
     assert (
-        "[rank 1] error: Process 1 has other content than process 0 of: train" in said
+        "[rank 1] error: Process 1 has other content than process 0 in: train" in said
     )
 
 
@@ -201,5 +201,5 @@ def test_slurm_s_promise_of_peers_that_never_come_ends_with_69(tmp_path):
     )
     said = done.stderr.decode()
     assert done.returncode == 69, said
-    assert "SLURM_STEP_NUM_TASKS=3 promises 3 processes. Process 2 has waited" in said
+    assert "SLURM_STEP_NUM_TASKS=3 requires 3 processes. Process 2 has waited" in said
     assert "at localhost:61443:" in said  # 61,440 + 4,099 mod 4,096

@@ -29,7 +29,7 @@ def test_a_run_writes_a_trace_and_its_figures_are_those_of_a_run_without(tmp_pat
     assert metrics(traced) == metrics(plain)
     # A run that goes on traces nothing of what is past, and other steps if asked to.
     said = finish(traced, steps=13)
-    assert "nothing is traced, since this run has made 12 steps" in said
+    assert "nothing is traced, since this run is at step 12" in said
     assert "Traced steps 14 to 15" in finish(traced, steps=15, profile__steps="14:19")
     assert traces(traced) == ["profile/14-19", "profile/3-5"]
 
@@ -48,7 +48,7 @@ def test_a_trace_that_cannot_be_written_costs_nothing_else(tmp_path):
     workdir.mkdir()
     (workdir / "profile").write_text("in the way")
     said = finish(workdir, profile__steps="3:5")
-    assert "WARNING: profile.steps=3:5 is given up: " in said
+    assert "WARNING: Profiling failed (profile.steps=3:5): " in said
     assert metrics(workdir)[-1]["kind"] == "final"
 
 

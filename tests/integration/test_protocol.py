@@ -135,7 +135,7 @@ def test_the_paper_s_search_is_used_whatever_run_and_command_say(evaluated):
         "length_penalty": {"asked": 2.0, "used": 0.6},  # the command's
         "max_extra_tokens": {"asked": 5, "used": 50},
     }
-    assert "the protocol overrules 2.0" in table
+    assert "the protocol overrides 2.0" in table
 
 
 def test_model_and_files_are_on_record(evaluated, workdir, texts):

@@ -104,7 +104,7 @@ def test_every_pair_is_read_from_the_set_in_the_paper_s_direction(trained, pairs
 def test_the_same_command_goes_on(trained, run):
     done = run(*_command(trained, steps=4))
     assert done.returncode == 0, done.stderr.decode()
-    assert b"Going on from step 3" in done.stderr
+    assert b"Resuming from step 3" in done.stderr
 
 
 def test_what_was_learnt_translates_and_is_evaluated(trained, run, pairs, tmp_path):

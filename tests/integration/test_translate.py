@@ -197,7 +197,7 @@ def test_somebody_at_a_terminal_is_asked_and_answered(run, tmp_path):
         assert "n_best 3, beam_size 3" in terminal.type(":n 3\n")
         shown = terminal.type(f"{LINES[0]}\n")
         assert [f"\n  {rank}  " in shown for rank in range(1, 5)] == [1, 1, 1, 0]
-        assert ":beam wants a number" in terminal.type(":beam many\n")
+        assert ":beam must be followed by a number" in terminal.type(":beam many\n")
         assert "n_best=0 must be a whole number" in terminal.type(":n 0\n")
         assert "beam_size=151 must be at most the 150" in terminal.type(":beam 151\n")
         assert ":quit" in terminal.type(":what\n")
@@ -205,9 +205,9 @@ def test_somebody_at_a_terminal_is_asked_and_answered(run, tmp_path):
         for half in ("half a line", "another half"):
             # Until it is read: the system drops what is on its way when Ctrl-C comes.
             terminal.type(half, until=half)
-            assert "Ctrl-C again leaves" in terminal.type("\x03")
+            assert "press Ctrl-C again" in terminal.type("\x03")
         terminal.type("\n")  # A line between two of them: nobody means to leave.
-        assert "Ctrl-C again leaves" in terminal.type("\x03")
+        assert "press Ctrl-C again" in terminal.type("\x03")
         terminal.type("\x03", until="\n")
         assert terminal.process.wait(timeout=30) == 0
     history = (tmp_path / "t2t_jax" / "history").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ def test_a_run_keeps_and_uses_both(workdir):
 def test_the_same_command_resumes_with_them(workdir):
     done = tiny.run(*tiny.arguments(workdir, **KEYS, steps=14))
     assert done.returncode == 0, done.stderr.decode()
-    assert b"Going on from step 12" in done.stderr
+    assert b"Resuming from step 12" in done.stderr
 
 
 def test_an_average_takes_both_along(workdir, tmp_path):

@@ -32,7 +32,7 @@ def prepared(folder, **changed):
     }
     options = parse_argv(tiny.arguments(folder / "run", **keys))
     options.workdir.create()
-    return prepare_data(options.config, workdir=options.workdir, say=lambda line: None)
+    return prepare_data(options.config, workdir=options.workdir, log=lambda line: None)
 
 
 @pytest.fixture(scope="module", params=["packed", "length_groups"])
@@ -70,7 +70,7 @@ def test_each_step_s_batch_is_the_one_that_training_gets(text, steps):
     assert steps[-1][0].epoch > 0  # or the end of an epoch is not looked at
     for step, (place, pairs) in enumerate(steps, start=1):
         found = read_batch(text, step)
-        assert (found.place, as_text(found)) == (place, pairs)
+        assert (found.position, as_text(found)) == (place, pairs)
 
 
 def test_what_the_records_say_spares_the_way_and_changes_nothing(text, steps):
@@ -82,7 +82,7 @@ def test_what_the_records_say_spares_the_way_and_changes_nothing(text, steps):
     ]
     for step in (5, 6, 7, 23, STEPS):
         found = read_batch(text, step, records=records)
-        assert (found.place, as_text(found)) == steps[step - 1]
+        assert (found.position, as_text(found)) == steps[step - 1]
     # And it is believed: this is how it is seen that it was used.
     wrong = {"step": 24, "kind": "train", "epoch": 0, "batch": 0}
     assert as_text(read_batch(text, 25, records=[wrong])) == steps[1][1]
@@ -91,20 +91,20 @@ def test_what_the_records_say_spares_the_way_and_changes_nothing(text, steps):
 @pytest.mark.parametrize("value", [None, "3", 1.5, True])
 def test_a_record_without_whole_numbers_is_passed_over(text, steps, value):
     record = {"step": 24, "kind": "train", "epoch": 0, "batch": value}
-    assert read_batch(text, 25, records=[record]).place == steps[24][0]
+    assert read_batch(text, 25, records=[record]).position == steps[24][0]
 
 
 def test_a_pair_stands_at_the_line_that_is_told(text):
     seen = {}
     for step in range(1, STEPS):
         for pair in read_batch(text, step).pairs:
-            seen.setdefault(pair.place.corpus, []).append(pair)
+            seen.setdefault(pair.location.corpus, []).append(pair)
     (own,) = (corpus for corpus in seen if corpus.startswith("text:"))
     for pair in seen[own]:
-        number = pair.place.line - 1
+        number = pair.location.line - 1
         assert pair.source == f"line {number} {'ba' * number}".strip()
         assert pair.target == f"Zeile {number} {'ab' * number}".strip()
-    assert len({pair.place.line for pair in seen[own]}) > 20
+    assert len({pair.location.line for pair in seen[own]}) > 20
     assert len(seen) == 2
 
 

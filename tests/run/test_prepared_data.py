@@ -18,7 +18,7 @@ def _prepare(workdir: Path, **changed):
     options = parse_argv(tiny.arguments(workdir, **changed))
     options.workdir.create()
     said: list[str] = []
-    text = prepare_data(options.config, workdir=options.workdir, say=said.append)
+    text = prepare_data(options.config, workdir=options.workdir, log=said.append)
     return text, said
 
 
@@ -42,7 +42,7 @@ def test_the_vocabulary_of_another_start_is_not_replaced(tmp_path):
     assert not (run / "vocab.model").exists()
     _prepare(run)
     before = _contents(run)
-    with pytest.raises(DataError, match="learnt from another training text"):
+    with pytest.raises(DataError, match="trained on another text"):
         _prepare(run, data__train="phrasebook:train:200")
     assert _contents(run) == before
 
@@ -108,7 +108,7 @@ def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own
         ({"vocabulary__size": 140}, "config.vocabulary.size=150"),
         ({"vocabulary__character_coverage": 0.999}, "vocabulary.character_coverage"),
         ({"seed": 3}, "made with seed=0, and this start has 3"),
-        ({"data__train": "phrasebook:train:299"}, "another training text"),
+        ({"data__train": "phrasebook:train:299"}, "on another text"),
     ],
     ids=str,
 )
@@ -173,7 +173,7 @@ def test_a_vocabulary_file_that_has_changed_is_refused(tmp_path):
     [
         ({"data__dev": ""}, "data.dev"),
         ({"data__cache_dir": "/proc/none"}, "Set config.data.cache_dir"),
-        ({"data__cache_dir": "~nobody-here/x"}, "no home directory"),
+        ({"data__cache_dir": "~nobody-here/x"}, "not a home directory"),
     ],
     ids=str,
 )
@@ -219,7 +219,7 @@ def test_what_one_process_has_prepared_another_opens(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in run.iterdir()}
     said: list[str] = []
     opened = open_prepared_data(
-        options.config, workdir=options.workdir, say=said.append
+        options.config, workdir=options.workdir, log=said.append
     )
     assert opened.fingerprints == prepared.fingerprints
     assert opened.batch_shapes == prepared.batch_shapes
@@ -234,7 +234,7 @@ def test_on_another_host_the_cache_is_made_again(tmp_path):
     options = parse_argv(tiny.arguments(run, data__cache_dir=str(tmp_path / "there")))
     said: list[str] = []
     opened = open_prepared_data(
-        options.config, workdir=options.workdir, say=said.append
+        options.config, workdir=options.workdir, log=said.append
     )
     assert opened.fingerprints == prepared.fingerprints
     assert any("Preparing phrasebook:train:300" in line for line in said)
@@ -245,7 +245,7 @@ def test_no_text_is_opened_that_is_not_there(tmp_path):
     _prepare(run)
     options = parse_argv(tiny.arguments(run, data__dev="text:no.en,no.de"))
     with pytest.raises(UserError, match=r"no\.en: no such file"):
-        open_prepared_data(options.config, workdir=options.workdir, say=print)
+        open_prepared_data(options.config, workdir=options.workdir, log=print)
 
 
 def test_filters_are_for_the_training_text_alone(tmp_path):

@@ -103,11 +103,11 @@ def test_changed_text_is_told_with_the_old_and_the_new_name():
     with pytest.raises(DataError) as caught:
         check_fingerprints(before, now, configs=(old, new))
     assert caught.value.problems[0].splitlines()[1] == (
-        "data.train was 'tsv:a' and is 'tsv:c' now. data.dev='tsv:b' is as it was, but "
+        "data.train was 'tsv:a' and is 'tsv:c' now. data.dev='tsv:b' is unchanged, but "
         "its content is not."
     )
     held = Config(data=DataConfig(train="tsv:a", dev_pairs=7))
-    with pytest.raises(DataError, match=r"dev\.\ndata\.train='tsv:a' is as it was"):
+    with pytest.raises(DataError, match=r"dev\.\ndata\.train='tsv:a' is unchanged"):
         check_fingerprints({"dev": "cd"}, {"dev": "ef"}, configs=(held, held))
     with pytest.raises(DataError, match=r"vocabulary\.\nRestore it"):
         check_fingerprints({"vocabulary": "a"}, {"vocabulary": "b"}, configs=(old, new))

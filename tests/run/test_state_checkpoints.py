@@ -54,7 +54,7 @@ def snapshots(path, processes, said):
         init=state,
         mesh=make_mesh(jax.devices()[:1]),
         fingerprints={},
-        say=said.append,
+        log=said.append,
         processes=processes,
     )
 

@@ -131,7 +131,7 @@ def test_all_that_is_in_the_way_of_what_a_run_makes_is_named_at_once(workdir):
 def test_what_a_run_has_made_is_not_in_its_way(workdir):
     workdir.write_config(Config())
     workdir.write_samples(3, "a")
-    workdir.log_of(1)
+    workdir.log_path(1)
     workdir.checkpoints.mkdir()
     with workdir.locked():
         workdir.create()
@@ -149,8 +149,8 @@ def test_who_holds_the_lock_is_written_into_it(workdir):
 
 
 def test_each_process_has_a_log_of_its_own(workdir):
-    assert workdir.log_of(3) == workdir.path / "logs" / "rank-3.log"
-    assert workdir.log_of(0).parent.is_dir()
+    assert workdir.log_path(3) == workdir.path / "logs" / "rank-3.log"
+    assert workdir.log_path(0).parent.is_dir()
 
 
 def test_samples_are_kept_by_step(workdir):
@@ -174,7 +174,7 @@ def test_a_directory_whose_name_is_not_utf_8_is_refused_before_the_work(tmp_path
 
 
 def _refuse(workdir, *, after=lambda: None):
-    with workdir.begun():
+    with workdir.create_locked():
         assert workdir.owner()
         after()
         raise DataError("The text is missing.")

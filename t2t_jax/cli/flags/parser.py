@@ -34,13 +34,13 @@ def parse_argv(argv: Sequence[str]) -> Options:
     workdir = Workdir(
         Path(conflicts.flag_value("workdir", values) or _default_workdir(config))
     )
-    workdir.require_name()
+    workdir.require_valid_path()
     overrides = _overrides(values)
     config_given = bool(line.last("config"))
     from_file = values.config.to_dict() if config_given else None
     reads_run = values.mode not in WITHOUT_RUN
     if reads_run:
-        workdir.require_whole()
+        workdir.require_complete()
     if values.mode == "describe" and line.last("workdir"):
         _require_described(workdir, config_given=config_given)
     if reads_run and workdir.has_config:
@@ -74,7 +74,7 @@ def read_line(argv: Sequence[str]) -> CommandLine:
 
 def default_config() -> Path:
     """Finds the embedded experiment, in a clone or in an installed package."""
-    return config_files.shipped_folder() / "phrasebook.py"
+    return config_files.shipped_directory() / "phrasebook.py"
 
 
 def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
@@ -138,7 +138,7 @@ def _load(path: str, given: Sequence[Argument]) -> flags.FlagValues:
         values(line)
         values.config.lock()  # A file that could not be loaded raises only when used.
     except (Exception, SystemExit) as error:
-        raise config_files.explained(path, error) from error
+        raise config_files.explain_load_failure(path, error) from error
     return values
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_of
+from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_for_last
 from t2t_jax.cli.processes.stages import (
     RemoteFailure,
     check_same_input,
@@ -24,10 +24,10 @@ from t2t_jax.cli.processes.stages import (
     shared_settings,
     translate_shared,
 )
-from t2t_jax.cli.translation.progress import TRANSLATING, progress_of
+from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.report.leakage import MANY_COPIES
-from t2t_jax.errors import Attempts, DataError, ErrorCollector, UserError
+from t2t_jax.errors import DataError, ErrorCollector, UserError
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
@@ -64,9 +64,9 @@ def read_corpus(options: Options) -> Corpus:
     }
     for name, path in names.items():
         refuse_stdin(options.processes, name, path)
-    attempts = Attempts()
-    lines = {name: attempts.try_call(_lines, path) for name, path in names.items()}
-    attempts.raise_if_any_failed()
+    errors = ErrorCollector()
+    lines = {name: errors.try_call(_lines, path) for name, path in names.items()}
+    errors.raise_if_any()
     counts = {name: len(found) for name, found in lines.items()}
     problems = ErrorCollector()
     for name, count in counts.items():
@@ -255,13 +255,11 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
 
     def open_all() -> tuple[_Opened, Callable[[str], str]]:
         options.workdir.require()
-        require_run_of(options)
-        attempts = Attempts()
-        tokenize = attempts.try_call(
-            paper_bleu.moses_tokenizer, options.target_language
-        )
-        corpus = attempts.try_call(read_corpus, options)
-        attempts.raise_if_any_failed()
+        require_run_for_last(options)
+        errors = ErrorCollector()
+        tokenize = errors.try_call(paper_bleu.moses_tokenizer, options.target_language)
+        corpus = errors.try_call(read_corpus, options)
+        errors.raise_if_any()
         out = opened_hypotheses(options, files)
         return _Opened(corpus, out, shared_settings(options)), tokenize
 
@@ -339,8 +337,8 @@ def _translate(
     run_stage(processes, "compared", compare)
     model = load()
     began = time.perf_counter()
-    with progress_of(
-        TRANSLATING, len(sources), is_heard=processes.is_first
+    with start_progress(
+        TRANSLATING, len(sources), is_enabled=processes.is_first
     ) as progress:
         hypotheses = translate_shared(processes, model, sources, seen=progress.advance)
     return _Translated(model, hypotheses, time.perf_counter() - began)

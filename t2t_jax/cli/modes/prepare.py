@@ -27,9 +27,9 @@ def run(options: Options) -> int:
             "further. Choose another --workdir."
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
-    with workdir.begun():
+    with workdir.create_locked():
         require_unchanged(workdir, config)
-        text = prepare_data(config, workdir=workdir, say=console.log)
+        text = prepare_data(config, workdir=workdir, log=console.log)
     console.log("\n" + (workdir.path / REPORT).read_text(encoding="utf-8"))
     if advice := size_advice(config, text.train.num_pairs):
         console.log(advice)

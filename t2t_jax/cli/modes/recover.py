@@ -24,7 +24,7 @@ from t2t_jax.errors import (
     InputMissingError,
     UserError,
 )
-from t2t_jax.files import MOST_VOCABULARY_BYTES, read_json_object, read_limited
+from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.run.resume_rules import forbidden_changes, require_resumable
 from t2t_jax.run.workdir import Workdir
 
@@ -91,7 +91,7 @@ def _read(options: Options) -> _Saved:
             config = _config_of(options, checkpoints, step=step, meta=meta)
             files = checkpoints.files(step)
         except CorruptCheckpointError as error:
-            problems.append(f"Checkpoint {error.path} is damaged: {error.reason}.")
+            problems.append(f"Checkpoint {error.path} is corrupt: {error.reason}.")
             log(f"WARNING: {problems[-1]}")
             continue
         return _Saved(step, config, dict(meta.get("fingerprints", {})), files)
@@ -137,7 +137,7 @@ def _config_of(
     from t2t_jax.model.architectures import make_module
 
     like = abstract_params(make_module(options.config.network))
-    checkpoints.require_model(step, like=like)
+    checkpoints.check_model(step, like=like)
     return options.config
 
 
@@ -165,7 +165,7 @@ def _require_consistent(workdir: Workdir, saved: _Saved) -> None:
             )
     digests = _digests(workdir, saved, problems)
     recorded = saved.fingerprints.get("vocabulary")
-    if recorded and not problems.found and recorded != joint_fingerprint(*digests):
+    if recorded and not problems.messages and recorded != joint_fingerprint(*digests):
         problems.check(
             False,
             f"The vocabulary in {workdir.path} is not that of the checkpoint of step "
@@ -206,7 +206,7 @@ def _names(config: Config) -> tuple[str, ...]:
 def _vocabulary(path: Path) -> Vocabulary | None:
     """Loads a vocabulary; None if it is missing or damaged."""
     with suppress(OSError, DataError):
-        return Vocabulary(read_limited(path, most=MOST_VOCABULARY_BYTES, mend=""))
+        return Vocabulary(read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=""))
     return None
 
 
@@ -249,7 +249,7 @@ def _overrides(workdir: Workdir) -> dict[str, Any]:
 
 def _is_object(path: Path) -> bool:
     with suppress(OSError, UserError):
-        read_json_object(path, mend="")
+        read_json_object(path, advice="")
         return True
     return False
 

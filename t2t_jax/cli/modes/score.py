@@ -12,10 +12,10 @@ from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.cli.modes.evaluate import warn_of_copies
 from t2t_jax.cli.translation.formats import float32_repr
-from t2t_jax.cli.translation.progress import progress_of
+from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.files.progress import ProgressLabels
-from t2t_jax.errors import Attempts, DataError
+from t2t_jax.errors import DataError, ErrorCollector
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.scoring.scorer import PairScore
@@ -53,7 +53,9 @@ def run(options: Options) -> int:
             decoding=options.config.decoding,
         )
         found: dict[int, PairScore] = {}
-        with progress_of(ProgressLabels("scored", "pairs"), len(pairs[0])) as progress:
+        with start_progress(
+            ProgressLabels("scored", "pairs"), len(pairs[0])
+        ) as progress:
             for number, score in model.scorer().iter_scores(*pairs):
                 found[number] = score
                 progress.advance(1)
@@ -65,10 +67,10 @@ def run(options: Options) -> int:
 
 def _pairs(options: Options) -> tuple[list[str], list[str]]:
     """Reads both files, which must have the same number of lines."""
-    attempts = Attempts()
-    sources = attempts.try_call(_lines, options.source)
-    targets = attempts.try_call(_lines, options.reference)
-    attempts.raise_if_any_failed()
+    errors = ErrorCollector()
+    sources = errors.try_call(_lines, options.source)
+    targets = errors.try_call(_lines, options.reference)
+    errors.raise_if_any()
     if len(sources) != len(targets):
         raise DataError(
             f"Source and reference must have the same number of lines: "

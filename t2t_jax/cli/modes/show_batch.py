@@ -37,7 +37,7 @@ def run(options: Options) -> int:
             "Pass a step that it makes."
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
-    text = open_prepared_data(config, workdir=workdir, say=console.log)
+    text = open_prepared_data(config, workdir=workdir, log=console.log)
     check_fingerprints(
         workdir.read_fingerprints(),
         text.fingerprints,
@@ -45,7 +45,7 @@ def run(options: Options) -> int:
     )
     batch = read_batch(text, step, records=read_metrics(workdir.path / "metrics.jsonl"))
     console.log(
-        f"Step {step:,} reads batch {batch.place.batch} of epoch {batch.place.epoch}: "
+        f"Step {step:,} reads batch {batch.position.batch} of epoch {batch.position.epoch}: "
         f"{len(batch.pairs):,} pairs in {batch.num_rows:,} rows."
     )
     with open_output("-") as out:
@@ -56,5 +56,10 @@ def run(options: Options) -> int:
 def _table(pairs: tuple[TextPair, ...]) -> Iterator[str]:
     yield "\t".join(_COLUMNS)
     for pair in pairs:
-        cells = (pair.place.corpus, str(pair.place.line), pair.source, pair.target)
+        cells = (
+            pair.location.corpus,
+            str(pair.location.line),
+            pair.source,
+            pair.target,
+        )
         yield "\t".join(cell.replace("\t", " ") for cell in cells)

@@ -90,11 +90,11 @@ def _open(options: Options, held: ExitStack) -> _Ready:
     news = RunHandshake.receive(options.processes)
     news.require_same_config(config, index=index)
     news.require_same_workdir(workdir, index=index)
-    log = held.enter_context(open_log(workdir.log_of(index)))
+    log = held.enter_context(open_log(workdir.log_path(index)))
     console = make_console(config, stream=log)
     if news.complete:
         return _Ready(None, console)
-    text = open_prepared_data(config, workdir=workdir, say=console.log)
+    text = open_prepared_data(config, workdir=workdir, log=console.log)
     news.require_same_text(text.fingerprints, index=index)
     return _Ready(text, console)
 

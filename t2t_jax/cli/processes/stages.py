@@ -1,8 +1,8 @@
-"""What several processes do side by side in a mode, and end alike.
+"""Runs a mode in lock-step stages over several processes.
 
-A process that fails while the others wait for its share would leave them waiting. So a
-mode goes in stages, after each of which all processes know whether all are well. For
-one alone a stage is what is done in it, and nothing more.
+A process that fails while others wait for its result would block them. After each
+stage the processes synchronize their exit codes, and end together if one has failed.
+With a single process a stage is a plain function call.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from t2t_jax.cli.console.error_report import report_error
-from t2t_jax.cli.console.stderr import guard_stdout
+from t2t_jax.cli.console.stderr import configure_stdout
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.distributed.consensus import broadcast_from_first
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import ConfigError, DataError, UserError
-from t2t_jax.files import MOST_JSON_BYTES, read_limited
+from t2t_jax.files import MAX_JSON_BYTES, read_limited
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ _FLAGS = (
     *("format", "token_scores", "alignments", "shards", "resume", "ensemble"),
 )
 _FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
-# The statuses of lines depend on it; runs of older versions have none.
+# The statuses of lines depend on it; absent from runs of older versions.
 _OPTIONAL_FILES = (KNOWN_WORDS,)
 
 
 class RemoteFailure(Exception):
-    """One of several processes has failed, and all have agreed to end.
+    """A process has failed, and all end with the same exit code.
 
-    Args:
-      code: the exit code of all.
+    Attributes:
+      code: the exit code.
     """
 
     def __init__(self, code: int):
@@ -52,18 +52,20 @@ class RemoteFailure(Exception):
 
 
 def run_stage(processes: Processes, name: str, act: Callable[[], Done]) -> Done:
-    """Does something on every process, and goes on where it went well on all.
+    """Runs a function on every process and synchronizes their exit codes.
+
+    Collective: call on every process.
 
     Args:
-      processes: all of them come here.
-      name: of the stage; another one each time.
+      name: of the stage; unique in a run.
+      act: the function.
 
     Returns:
-      What `act` has returned.
+      The result of `act` on this process.
 
     Raises:
-      Ended: some process has failed; its message has been shown there. One process
-        alone lets its error pass as it is.
+      RemoteFailure: a process has failed; its message was printed there. A single
+        process raises the original error.
 
     Example:
       >>> run_stage(Processes(), "opened", lambda: 7)
@@ -83,30 +85,24 @@ def run_stage(processes: Processes, name: str, act: Callable[[], Done]) -> Done:
 
 
 def redirect_native_stdout(processes: Processes) -> None:
-    """Keeps stdout for results, to be called before anything else is done.
+    """Reserves stdout for results; to be called first.
 
-    Gloo and NCCL, through which processes speak, tell of their connections on the
-    descriptor of stdout: from here on it is that of stderr, and `sys.stdout` another.
-
-    Args:
-      processes: one alone leaves everything as it is.
+    Gloo and NCCL log their connections to file descriptor 1. With several processes
+    it becomes a copy of stderr, and `sys.stdout` gets another descriptor.
     """
     if processes.count > 1:
         sys.stdout.flush()
         sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
-        guard_stdout()
+        configure_stdout()
         os.dup2(2, 1)
 
 
 def shared_settings(options: Options) -> dict[str, Any]:
-    """Collects what the processes must have alike, for their shares to be of a kind.
-
-    Args:
-      options: of this process; its workdir is there.
+    """Collects the settings that must be equal on all processes.
 
     Returns:
-      JSON values by name: flags, how the search is configured, what the experiment is,
-      and a digest of the files of the workdir that do not change under a run.
+      JSON values by name: flags, the decoding and experiment configuration, and a
+      digest of the files of the workdir that never change during a run.
 
     Raises:
       DataError: a file of the workdir cannot be read.
@@ -114,7 +110,9 @@ def shared_settings(options: Options) -> dict[str, Any]:
     path, digest = options.workdir.path, hashlib.sha256()
     for name in (*_FILES, *_OPTIONAL_FILES):
         try:
-            told = read_limited(path / name, most=MOST_JSON_BYTES, mend="Change that.")
+            told = read_limited(
+                path / name, max_bytes=MAX_JSON_BYTES, advice="Change that."
+            )
             digest.update(told)
         except FileNotFoundError:
             digest.update(b"\0" if name in _FILES else b"")
@@ -131,72 +129,70 @@ def shared_settings(options: Options) -> dict[str, Any]:
 
 
 def check_same_settings(processes: Processes, settings: Mapping[str, Any]) -> None:
-    """Checks that every process was started alike. Once in a run.
+    """Checks that every process has the settings of process 0. Once in a run.
+
+    Collective: call on every process.
 
     Args:
-      processes: all of them come here.
-      settings: JSON values by name, from `shared_settings`.
+      settings: from `shared_settings`.
 
     Raises:
-      ConfigError: they are not those of process 0; it names all that differ.
+      ConfigError: settings differ; the message lists them.
     """
     mine = {name: json.dumps(value) for name, value in settings.items()}
-    told = json.loads(broadcast_from_first(processes, "the settings", json.dumps(mine)))
+    message = broadcast_from_first(processes, "the settings", json.dumps(mine))
+    first = json.loads(message)
     different = [
-        f"{name} is {mine.get(name)} and not {told.get(name)}"
-        for name in {**told, **mine}
-        if mine.get(name) != told.get(name)
+        f"{name} is {mine.get(name)} and not {first.get(name)}"
+        for name in {**first, **mine}
+        if mine.get(name) != first.get(name)
     ]
     if different:
         raise ConfigError(
-            f"Process {processes.index} was started otherwise than process 0: "
-            f"{', '.join(different)}. Give all of them the same command line, and a "
-            "--workdir that they share."
+            f"Process {processes.index} has other settings than process 0: "
+            f"{', '.join(different)}. Use the same command line for all processes, and "
+            "a shared --workdir."
         )
 
 
 def check_same_input(
     processes: Processes, flag: str, lines: Sequence[str], *, first: int = 0
 ) -> None:
-    """Checks that every process has read the same lines, which are to be shared out.
+    """Checks that every process has read the same lines as process 0.
 
-    Once for each part of the one text of a run.
+    Collective: call on every process, once for each part of a text.
 
     Args:
-      processes: all of them come here.
-      flag: names the file, as `--input=news.en`; elsewhere it may be spelt otherwise.
-      lines: of the file, all or some.
-      first: how many lines of it there are before these.
+      flag: for the message, as `--input=news.en`.
+      lines: some or all lines of the file.
+      first: offset of `lines` in the file.
 
     Raises:
-      DataError: they are not those of process 0.
+      DataError: they differ.
     """
     if processes.count == 1:
         return
     digest = hashlib.sha256(json.dumps(lines).encode("ascii")).hexdigest()
     mine = f"{len(lines):,} {digest}"
-    told = broadcast_from_first(processes, f"the lines to share from {first}", mine)
-    if told != mine:
+    expected = broadcast_from_first(processes, f"the lines to share from {first}", mine)
+    if expected != mine:
         raise DataError(
-            f"{flag} must hold the same lines on every process: from line "
-            f"{first + 1:,} on here are {len(lines):,}, on process 0 "
-            f"{told.split(' ')[0]}, or others. Put it where all of them see it."
+            f"{flag} must have the same lines on every process, but from line "
+            f"{first + 1:,} on they differ: {len(lines):,} lines here, "
+            f"{expected.split(' ')[0]} on process 0. Use a shared file system."
         )
 
 
 def refuse_stdin(processes: Processes, flag: str, name: str) -> None:
-    """Checks that several processes do not share one standard input.
-
-    Args:
-      name: of the file, or `-`.
+    """Checks that several processes do not read standard input.
 
     Raises:
-      UserError: it is standard input, which only one process can read.
+      UserError: `name` is `-`, which only one process can read.
     """
     if processes.count > 1 and name == "-":
         raise UserError(
             f"--{flag}=- is standard input, which {processes.count} processes cannot "
-            f"all read. Name a file with --{flag}, on a file system that they share."
+            f"all read. Pass a file with --{flag}, on a shared file system."
         )
 
 
@@ -207,20 +203,21 @@ def translate_shared(
     *,
     seen: Callable[[int], None] = lambda number: None,
 ) -> list[str]:
-    """Translates a share of the lines on each process, and gives all of them to all.
+    """Translates lines, sharded over the processes, and gathers all translations.
+
+    Collective: call on every process, with the same lines.
 
     Args:
-      processes: all of them come here, with the same lines.
-      model: of this process, on its own devices.
-      lines: all that are to be translated.
-      seen: called with the number of lines translated since the last call, those of
-        the other processes estimated.
+      model: on the devices of this process.
+      lines: all lines.
+      seen: called with the number of lines translated since the last call; progress
+        of other processes is estimated.
 
     Returns:
-      One translation for each line, in the same order.
+      One translation per line, in order.
 
     Raises:
-      Ended: some process could not translate its share.
+      RemoteFailure: a process failed.
     """
     translator = model.translator()
 
@@ -228,7 +225,7 @@ def translate_shared(
         texts = [""] * len(share)
         for number, translation in translator.iter_translations(share, first=first):
             texts[number] = translation.text
-            seen(processes.count)  # The others are about as far.
+            seen(processes.count)  # estimate: the others are about as far
         return texts
 
     return map_shared(processes, translate, lines, name="translated")
@@ -241,17 +238,19 @@ def map_shared(
     *,
     name: str,
 ) -> list[str]:
-    """Does to a share of the lines on each process what takes long.
+    """Maps lines, sharded over the processes, and gathers all results.
+
+    Collective: call on every process, with the same lines.
 
     Args:
-      processes: all of them come here, with the same lines.
-      name: of the stage; another one each time.
+      translate: maps (lines, their offset) to as many results.
+      name: of the stage; unique in a run.
 
     Returns:
-      What has become of each line, in the same order, on every process.
+      One result per line, in order, on every process.
 
     Raises:
-      Ended: some process could not do its share.
+      RemoteFailure: a process failed.
     """
     from t2t_jax.distributed.gather import map_lines_across_processes
 

@@ -1,8 +1,7 @@
-"""A large file translated in shards, each of which is whole or not there.
+"""Writes a large output file as shards, which are merged when all are complete.
 
-Shards lie beside the file that they become, until all are done. Whoever finds one that
-is neither done nor locked takes it: processes of one job, or of several, share the work
-so, and what a killed process held is free again.
+Shards are written atomically into a directory beside the output file. Processes of one
+or several jobs lock pending shards; the lock of a killed process is released.
 """
 
 from __future__ import annotations
@@ -22,58 +21,60 @@ from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.errors import ConfigError, DataError, OutputError
 from t2t_jax.files import atomic_write, read_json_object
 
-_MOST_LISTED = 5
+_MAX_LISTED = 5
+_MANIFEST = "manifest.json"
+_ADVICE = "Move it away to start over."
 
 
 def write_completion_record(output: Path, made_of: Mapping[str, Any]) -> None:
-    """Writes down that a file is whole.
+    """Records that a file is complete.
 
     Args:
-      made_of: JSON values by name: what it depends on.
+      made_of: JSON values by name: what the file depends on.
     """
-    told = {"made_of": dict(made_of), "sha256": _hash_of(output)}
-    atomic_write(_place(output), json.dumps(told, indent=1))
+    record = {"made_of": dict(made_of), "sha256": _hash_of(output)}
+    atomic_write(_record_path(output), json.dumps(record, indent=1))
 
 
 def is_complete(output: Path, made_of: Mapping[str, Any]) -> bool:
-    """Tells whether a file is there as it was written down, and made of just this.
+    """Returns whether a file matches its completion record and `made_of`.
 
     Raises:
-      DataError: the record is damaged.
+      DataError: the record is corrupt.
     """
     try:
-        record = read_json_object(_place(output), mend="Remove it.")
+        record = read_json_object(_record_path(output), advice="Remove it.")
         # As JSON gives it back: lists for tuples.
         now = json.loads(json.dumps(dict(made_of)))
         return record.get("made_of") == now and record.get("sha256") == _hash_of(output)
-    except OSError:  # One of both is not there.
+    except OSError:  # The record or the file does not exist.
         return False
 
 
 def require_recorded(output: Path, made_of: Mapping[str, Any]) -> None:
-    """Checks that a finished output, if there is one, is what this job would make.
+    """Checks that a complete output, if any, is what this job would write.
 
     Args:
-      made_of: as for `write_completion_record`; what is not known yet is left out.
+      made_of: as for `write_completion_record`; may be partial.
 
     Raises:
-      ConfigError: the output was made with other settings or of other text.
-      DataError: the record is damaged.
+      ConfigError: the output was made with other settings or from other text.
+      DataError: the record is corrupt.
       OutputError: the output has been modified since it was written.
     """
     try:
-        record = read_json_object(_place(output), mend="Remove it.")
+        record = read_json_object(_record_path(output), advice="Remove it.")
         sha256 = _hash_of(output)
-    except OSError:  # One of both is not there: nothing is finished.
+    except OSError:  # The record or the file does not exist.
         return
     was = record.get("made_of")
     if not isinstance(was, dict):
         was = {}
     if different := differences(was, made_of):
         raise ConfigError(
-            f"{output} is complete and was made otherwise: {different}. Rerun the same "
-            "command to keep it, choose another --output, or rerun without --resume "
-            "to replace it."
+            f"{output} is complete and was made with other settings: {different}. Rerun "
+            "the same command to keep it, choose another --output, or rerun without "
+            "--resume to replace it."
         )
     if record.get("sha256") != sha256:
         raise OutputError(
@@ -83,11 +84,11 @@ def require_recorded(output: Path, made_of: Mapping[str, Any]) -> None:
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Lists the settings that have changed, the first five of them.
+    """Lists the settings that have changed, at most five.
 
     Args:
       was: JSON values by name, as recorded.
-      now: the same of this job; names that are not in it are not compared.
+      now: those of this job; other names are not compared.
 
     Example:
       >>> differences({"--shards": 2, "--format": ""}, {"--shards": 3})
@@ -100,12 +101,12 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         for name, value in values.items()
         if was.get(name) != value
     ]
-    more = len(different) - _MOST_LISTED
-    listed = different[:_MOST_LISTED] + ([f"and {more} more"] if more > 0 else [])
+    more = len(different) - _MAX_LISTED
+    listed = different[:_MAX_LISTED] + ([f"and {more} more"] if more > 0 else [])
     return ", ".join(listed)
 
 
-def _place(output: Path) -> Path:
+def _record_path(output: Path) -> Path:
     return output.with_name(f"{output.name}.shards.json")
 
 
@@ -114,26 +115,23 @@ def _hash_of(output: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_MANIFEST = "manifest.json"
-_MEND = "Move it away, to begin again."
-
-
 class OutputShards:
-    """The shards of one file of translations.
+    """The shards of one output file.
 
     Args:
-      count: how many shards there are.
+      count: number of shards.
+      lines: number of lines of the output.
 
     Attributes:
-      place: the directory that holds them.
+      directory: of the shards.
     """
 
     def __init__(self, output: Path, *, count: int, lines: int):
-        self.place = output.with_name(f"{output.name}.shards")
+        self.directory = output.with_name(f"{output.name}.shards")
         self._output, self._count, self._lines = output, count, lines
 
     def range_of(self, shard: int) -> range:
-        """Returns the numbers of a shard's lines, from 0.
+        """Returns the line numbers of a shard, from 0.
 
         Example:
           >>> shards = OutputShards(Path("out.de"), count=3, lines=10)
@@ -145,93 +143,91 @@ class OutputShards:
             self._lines * (shard + 1) // self._count,
         )
 
-    def begin(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
-        """Makes the directory, unless it is there and may be gone on with.
-
-        With `resume` it is not made either where all are joined, and an output that was
-        made otherwise is refused.
+    def create(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
+        """Creates the directory, or checks that an existing one can be resumed.
 
         Args:
           made_of: JSON values by name: what the shards depend on.
-          resume: whether to go on where there is something.
+          resume: whether to continue an earlier job; nothing is created if it is
+            complete.
 
         Raises:
-          OutputError: it cannot be made, or is there and `resume` is false; or the
-            finished output has been modified.
-          ConfigError: what is there is made of something else.
-          DataError: what is there is damaged.
+          OutputError: the directory cannot be created, or exists and `resume` is
+            false; or the complete output has been modified.
+          ConfigError: shards or output were made with other settings.
+          DataError: the manifest is corrupt.
         """
         if resume:
             if self.is_merged(made_of):
                 return
-            self.require(made_of, resume=True)
-        beside = self.place.with_name(f".{self.place.name}.{_this_process()}")
+            self.check_resumable(made_of, resume=True)
+        partial = self.directory.with_name(f".{self.directory.name}.{_this_process()}")
         try:
-            beside.mkdir()
+            partial.mkdir()
             try:
-                told = json.dumps(dict(made_of), indent=1)
-                (beside / _MANIFEST).write_text(told, encoding="utf-8")
-                # A directory that holds something is not replaced.
-                os.rename(beside, self.place)
+                manifest = json.dumps(dict(made_of), indent=1)
+                (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
+                # Fails if the directory exists and is not empty.
+                os.rename(partial, self.directory)
             finally:
-                shutil.rmtree(beside, ignore_errors=True)
+                shutil.rmtree(partial, ignore_errors=True)
         except OSError as error:
-            if self.place.is_dir():
-                self.require(made_of, resume=resume)
-            elif not (resume and self.is_merged(made_of)):  # Not just now, by another.
+            if self.directory.is_dir():
+                self.check_resumable(made_of, resume=resume)
+            elif not (resume and self.is_merged(made_of)):  # by another job, just now
                 raise OutputError(
-                    f"--output={self._output} cannot be written: {self.place.name}, "
-                    f"which holds the shards, cannot be made ({error.strerror}). "
-                    "Choose another."
+                    f"Cannot write --output={self._output}: the directory of its "
+                    f"shards, {self.directory.name}, cannot be created "
+                    f"({error.strerror}). Choose another."
                 ) from error
 
     def is_merged(self, made_of: Mapping[str, Any]) -> bool:
-        """Tells whether all shards have become the file, which is still there.
+        """Returns whether the output is complete and its shards are removed.
 
         Raises:
-          DataError: what is written down about it is damaged.
+          DataError: the completion record is corrupt.
         """
-        return not self.place.exists() and is_complete(self._output, made_of)
+        return not self.directory.exists() and is_complete(self._output, made_of)
 
-    def require(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
-        """Checks that what is there, if anything, may be gone on with.
+    def check_resumable(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
+        """Checks that existing shards, if any, belong to this job.
 
         Args:
-          made_of: as for `begin`; what is not known yet is left out.
+          made_of: as for `create`; may be partial.
 
         Raises:
-          OutputError: it is there and `resume` is false; or the finished output has
-            been modified.
-          ConfigError: it is made of something else, or the finished output is.
-          DataError: it is damaged, or of no job like this.
+          OutputError: there are shards and `resume` is false; or the complete output
+            has been modified.
+          ConfigError: shards or output were made with other settings.
+          DataError: the manifest is missing or corrupt.
         """
-        if not self.place.exists():
+        if not self.directory.exists():
             if resume:
                 require_recorded(self._output, made_of)
             return
         if not resume:
             raise OutputError(
-                f"{self.place} holds what an earlier job has translated. Go on with it "
-                "by --resume, or remove it."
+                f"{self.directory} holds translations of an earlier job. Pass --resume "
+                "to continue it, or remove the directory."
             )
         try:
-            was = read_json_object(self.place / _MANIFEST, mend=_MEND)
+            was = read_json_object(self.directory / _MANIFEST, advice=_ADVICE)
         except OSError as error:
-            if not self.place.exists():  # Another job has just joined all.
+            if not self.directory.exists():  # merged by another job, just now
                 return
             raise DataError(
-                f"{self.place} holds no {_MANIFEST} that can be read. {_MEND}"
+                f"{self.directory} has no readable {_MANIFEST}. {_ADVICE}"
             ) from error
         if different := differences(was, made_of):
             raise ConfigError(
-                f"{self.place} was made otherwise: {different}. Give the same command "
-                "again, or remove it."
+                f"{self.directory} was made with other settings: {different}. Rerun "
+                "the same command, or remove the directory."
             )
 
     def pending(self) -> list[int]:
         """Lists the shards that are not done; none if another job has joined all."""
         try:
-            there = set(os.listdir(self.place))
+            there = set(os.listdir(self.directory))
         except FileNotFoundError:
             return []
         return [shard for shard in range(self._count) if _name(shard) not in there]
@@ -239,8 +235,8 @@ class OutputShards:
     @contextmanager
     def try_lock(self, shard: int) -> Iterator[bool]:
         """Tries to take a shard; yields whether it is this process's to be made."""
-        with _lock(self.place / f"{_name(shard)}.lock") as is_free:
-            yield is_free and not (self.place / _name(shard)).exists()
+        with _lock(self.directory / f"{_name(shard)}.lock") as is_free:
+            yield is_free and not (self.directory / _name(shard)).exists()
 
     def write(self, shard: int, lines: Iterable[str]) -> None:
         """Writes a shard, which is there when it is whole and on the disk.
@@ -251,34 +247,36 @@ class OutputShards:
         Raises:
           OutputError: it cannot be made.
         """
-        with open_output(str(self.place / _name(shard))) as out:
+        with open_output(str(self.directory / _name(shard))) as out:
             write_lines(out, lines)
             os.fsync(out.fileno())
 
     def merge(self) -> None:
-        """Makes the file of all shards, and removes them. Once all are done.
+        """Merges all shards, which must be complete, into the file and removes them.
 
-        Of several jobs one does it, while the others wait.
+        One of several jobs does it, while the others wait.
 
         Raises:
-          OutputError: the file cannot be made.
-          DataError: the manifest is damaged.
+          OutputError: the file cannot be created.
+          DataError: the manifest is corrupt.
         """
-        with _lock(self.place / "joining.lock", wait=True):
+        with _lock(self.directory / "joining.lock", wait=True):
             try:
-                made_of = read_json_object(self.place / _MANIFEST, mend=_MEND)
+                made_of = read_json_object(self.directory / _MANIFEST, advice=_ADVICE)
             except FileNotFoundError:
                 return
             with open_output(str(self._output)) as out:
                 for shard in range(self._count):
-                    with (self.place / _name(shard)).open("rb") as whole:
-                        shutil.copyfileobj(whole, out)
+                    with (self.directory / _name(shard)).open("rb") as file:
+                        shutil.copyfileobj(file, out)
                 out.flush()
                 os.fsync(out.fileno())
             write_completion_record(self._output, made_of)
-            gone = self.place.with_name(f".{self.place.name}.{_this_process()}")
-            os.rename(self.place, gone)
-            shutil.rmtree(gone, ignore_errors=True)
+            removed = self.directory.with_name(
+                f".{self.directory.name}.{_this_process()}"
+            )
+            os.rename(self.directory, removed)
+            shutil.rmtree(removed, ignore_errors=True)
 
 
 def _name(shard: int) -> str:
@@ -291,15 +289,15 @@ def _this_process() -> str:
 
 @contextmanager
 def _lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Yields whether this process has the lock; the lock goes with the process."""
+    """Yields whether this process has the lock, which the system frees on exit."""
     with ExitStack() as opened:
         try:
             lock = opened.enter_context(path.open("a"))
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             is_mine = True
-        except (BlockingIOError, FileNotFoundError):  # Or another job has joined all.
+        except (BlockingIOError, FileNotFoundError):  # locked, or merged
             is_mine = False
         except OSError:
-            # Without locks two may make the same shard, which then is the same twice.
+            # Without file locks two processes may write the same content twice.
             is_mine = True
         yield is_mine

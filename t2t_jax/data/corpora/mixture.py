@@ -1,4 +1,4 @@
-"""Corpora made of others: several read as one, and consecutive pairs of one."""
+"""Corpora made of others: mixtures and slices."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MixtureCorpus:
-    """Corpora one after the other, each of their pairs once.
+    """Concatenated corpora, each pair once.
 
     Attributes:
       spec: their names, as configured.
-      parts: the corpora and their weights, none of them a mixture itself.
+      parts: the corpora and their weights; not mixtures themselves.
     """
 
     spec: str
@@ -41,11 +41,11 @@ class MixtureCorpus:
         problems.raise_if_any()
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Adds up the pairs of all parts, whatever their weights."""
+        """Sums the pairs of all parts, without weights."""
         return sum(corpus.num_pairs(budget=budget) for corpus, _ in self.parts)
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the parts' fingerprints, whatever their weights."""
+        """Returns the SHA-256 of the parts' fingerprints, without weights."""
         parts = " ".join(corpus.fingerprint() for corpus, _ in self.parts)
         return hashlib.sha256(f"mixture {parts}".encode()).hexdigest()
 
@@ -56,46 +56,46 @@ class SliceCorpus:
 
     Attributes:
       spec: the corpus's name, as configured.
-      whole: the other corpus.
-      start: its first pair that belongs here, counted from 0.
-      stop: its first pair after those.
+      base: the other corpus.
+      start: its first pair in the slice, from 0.
+      stop: its first pair after the slice.
     """
 
     spec: str
-    whole: Corpus
+    base: Corpus
     start: int
     stop: int
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         number = -1
-        # Past the slice too: only at its end does the whole tell what is wrong with
-        # it, as that its two sides are not equally long.
-        for number, pair in enumerate(self.whole):
+        # Iterate past the slice: the base corpus raises its faults, such as sides of
+        # unequal length, only at its end.
+        for number, pair in enumerate(self.base):
             if self.start <= number < self.stop:
                 yield pair
         if number < self.start:
             raise DataError(
                 f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
-                f"{self.start} (config.data.dev_pairs, if it holds pairs out), or name "
-                "another corpus."
+                f"{self.start} (config.data.dev_pairs, if it holds pairs out), or "
+                "choose another corpus."
             )
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the pairs of the whole, and says how many of them are here."""
-        whole = self.whole.num_pairs(budget=budget)
-        return max(min(whole, self.stop) - self.start, 0)
+        """Counts the pairs of the slice."""
+        total = self.base.num_pairs(budget=budget)
+        return max(min(total, self.stop) - self.start, 0)
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the whole's fingerprint and the bounds."""
-        name = f"slice {self.whole.fingerprint()} {self.start} {self.stop}"
+        """Returns the SHA-256 of the base corpus's fingerprint and the bounds."""
+        name = f"slice {self.base.fingerprint()} {self.start} {self.stop}"
         return hashlib.sha256(name.encode()).hexdigest()
 
 
 class PairLocation(NamedTuple):
-    """Where a pair stands, as whoever looks for it finds it.
+    """Where a pair is in the corpus files.
 
     Attributes:
-      corpus: name of the corpus, or of the one of several files.
+      corpus: spec of the corpus, or of one of several files.
       line: its line there, from 1.
     """
 
@@ -104,16 +104,16 @@ class PairLocation(NamedTuple):
 
 
 def locate_pair(corpus: Corpus, number: int) -> PairLocation:
-    """Finds the place of a pair, whatever the corpus was cut from or joined of.
+    """Finds the file and line of a pair, through slices and mixtures.
 
     Args:
       number: of the pair, from 1.
 
     Raises:
-      UserError: the corpus cannot be read any more.
+      UserError: the corpus can no longer be read.
     """
     if isinstance(corpus, SliceCorpus):
-        return locate_pair(corpus.whole, corpus.start + number)
+        return locate_pair(corpus.base, corpus.start + number)
     if isinstance(corpus, MixtureCorpus):
         for part, _ in corpus.parts:
             if number <= (pairs := part.num_pairs()):

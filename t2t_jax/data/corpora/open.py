@@ -1,4 +1,4 @@
-"""Where sentence pairs come from: a corpus is named by a prefix and what follows it.
+"""Opens the corpus that a spec names: a prefix and what follows it.
 
 =====================================  ===============================================
 `phrasebook:SPLIT:COUNT`               the embedded English-German corpus
@@ -8,22 +8,21 @@
 `tsv:FILE#3,1`                         the columns of source and target, from 1
 `tfds:NAME/CONFIG:SPLIT`               a translation set of TensorFlow Datasets, in
                                        the direction of its name
-`tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the direction that is said
+`tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the given direction
 =====================================  ===============================================
 
 Files are plain or .gz. All but `tfds:` may end in a slice: `text:all.en,all.de[1000:]`
-leaves the first 1,000 pairs out, `[:1000]` is those, `[:1%]` the first hundredth. With
-`tfds:` a slice belongs to the split and is written as TFDS has it: `train[:1%]:en-de`.
+skips the first 1,000 pairs, `[:1000]` keeps only these, `[:1%]` the first hundredth.
+With `tfds:` the slice is part of the split, in TFDS's syntax: `train[:1%]:en-de`.
 
 `++` joins corpora, and a number and `*` before one is its weight, from 0.001 to 1000:
 how often each of its pairs is seen in an epoch.
-`text:a.en,a.de++2*tsv:b.tsv++0.5*phrasebook:train:1000` sees those of b.tsv twice, and
-half of the phrasebook's, drawn anew each epoch. Shells leave `++` and `+` alone; a `*`
-or `[` on a command line wants quotes.
+`text:a.en,a.de++2*tsv:b.tsv++0.5*phrasebook:train:1000` reads the pairs of b.tsv twice,
+and half of the phrasebook's, sampled anew each epoch. Quote `*` and `[` in a shell.
 
-Iterating over a corpus checks it: what is wrong with its text is raised at the end of
-the pass, all of it together, and nothing is yielded after the first broken line. That
-of a slice checks the whole that it is cut from.
+Iterating over a corpus validates it: all faults are raised together at the end of the
+pass, and nothing is yielded after the first broken line. Iterating over a slice
+validates the corpus that it is cut from.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.mixture import MixtureCorpus, SliceCorpus
 from t2t_jax.data.corpora.text_files import open_text, open_tsv
 from t2t_jax.data.corpora.tfds import open_tfds
-from t2t_jax.errors import Attempts, ConfigError
+from t2t_jax.errors import ConfigError, ErrorCollector
 
 _KINDS = ("phrasebook", "text", "tfds", "tsv")
-# A ++ inside a path, as in c++/news.en, has no prefix and colon behind it.
-# What is no weight is let through before a prefix, to be told what a weight is.
+# A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
+# weights match too, so that _open_part can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
-_SLICE = re.compile(r"(?P<whole>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
+_SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
 class Corpus(Protocol):
-    """Sentence pairs that can be read again and again, always the same."""
+    """Sentence pairs that can be read repeatedly, always the same."""
 
     @property
     def spec(self) -> str:
@@ -64,21 +63,21 @@ class Corpus(Protocol):
         ...
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the pairs; DataError if that takes reading more bytes of a file."""
+        """Counts the pairs; raises DataError if that needs more bytes of a file."""
         ...
 
     def fingerprint(self) -> str:
-        """Returns a hash of the content, equal only where the pairs are."""
+        """Returns a hash of the content."""
         ...
 
 
 class Part(NamedTuple):
-    """One corpus of several.
+    """One corpus of a mixture.
 
     Attributes:
       corpus: its pairs.
-      weight: how often each of them is seen in an epoch: 2.5 means twice, and half of
-        them, drawn anew each epoch, once more.
+      weight: how often each pair is seen in an epoch: 2.5 means twice, and a random
+        half of them, sampled anew each epoch, once more.
     """
 
     corpus: Corpus
@@ -86,10 +85,9 @@ class Part(NamedTuple):
 
 
 def parts_of(corpus: Corpus) -> tuple[Part, ...]:
-    """Returns the corpora that a corpus is made of, in the order of its pairs.
+    """Returns the parts of a corpus in the order of its pairs.
 
-    Args:
-      corpus: any; one that is not made of others is one part of weight 1.
+    A corpus that is not a mixture is one part of weight 1.
 
     Example:
       >>> corpus = open_corpus("phrasebook:dev:7++2*phrasebook:test:5[:3]")
@@ -100,39 +98,38 @@ def parts_of(corpus: Corpus) -> tuple[Part, ...]:
 
 
 def open_corpus(
-    spec: str, *, key: str = "data.train", say: Callable[[str], None] | None = None
+    spec: str, *, key: str = "data.train", log: Callable[[str], None] | None = None
 ) -> Corpus:
-    """Finds the corpus that a configuration names.
+    """Opens the corpus that a spec names.
 
     Args:
-      spec: prefix, colon, and what the prefix asks for; or several, with ++ between.
-      key: the configuration key it comes from, for the messages.
-      say: tells people what is downloaded and prepared where a set of TFDS is not
-        there; None means that nothing is, and that its absence is an error.
+      spec: prefix, colon and the rest; or several of these joined by ++.
+      key: the configuration key of the spec, for messages.
+      log: logs the download and preparation of a missing TFDS set; None forbids them.
 
     Returns:
-      The corpus, whose files are known to be there.
+      The corpus, whose files exist.
 
     Raises:
-      ConfigError: the spec cannot be understood.
-      InputMissingError: a file is not there or cannot be read.
+      ConfigError: the spec is invalid.
+      InputMissingError: a file does not exist or cannot be read.
       UserError: a set of TFDS cannot be prepared.
     """
-    attempts = Attempts()
+    errors = ErrorCollector()
     names = split_spec(spec) or [spec]
     parts: list[Part] = []
     for name in names:
-        if say and attempts.have_failed and names_tfds(name):
-            continue  # Nothing is downloaded for what cannot be opened anyway.
-        parts.append(attempts.try_call(_open_part, name, key=key, say=say))
-    attempts.raise_if_any_failed()
+        if log and errors.has_errors and names_tfds(name):
+            continue  # Another part failed: skip the download.
+        parts.append(errors.try_call(_open_part, name, key=key, log=log))
+    errors.raise_if_any()
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
-    return MixtureCorpus(spec, _flat(parts))
+    return MixtureCorpus(spec, _flatten(parts))
 
 
 def names_tfds(spec: str) -> bool:
-    """Tells whether a set of TFDS is among the corpora that a spec names.
+    """Returns whether a spec names a set of TFDS.
 
     Example:
       >>> names_tfds("text:a.en,a.de++2*tfds:wmt14_translate/de-en:train")
@@ -145,21 +142,21 @@ def require_files(spec: str, *, key: str) -> None:
     """Checks all of a spec that can be checked without a download.
 
     Args:
-      key: the configuration key it comes from, for the messages.
+      key: the configuration key of the spec, for messages.
 
     Raises:
-      ConfigError: the spec cannot be understood.
-      InputMissingError: a file is not there or cannot be read.
+      ConfigError: the spec is invalid.
+      InputMissingError: a file does not exist or cannot be read.
     """
-    attempts = Attempts()
+    errors = ErrorCollector()
     for name in split_spec(spec) or [spec]:
         if not names_tfds(name):
-            attempts.try_call(_open_part, name, key=key, say=None)
-    attempts.raise_if_any_failed()
+            errors.try_call(_open_part, name, key=key, log=None)
+    errors.raise_if_any()
 
 
 def split_spec(spec: str) -> list[str]:
-    """Returns the names between the ++ of a spec; none of an empty one.
+    """Splits a spec at its ++; an empty spec has no parts.
 
     Example:
       >>> split_spec("text:c++/a.en,c++/a.de++2*tsv:b")
@@ -171,11 +168,8 @@ def split_spec(spec: str) -> list[str]:
 def train_and_dev(config: DataConfig) -> tuple[str, str]:
     """Returns the specs of the training and the development corpus.
 
-    Args:
-      config: names them, or says how many pairs of `train` to hold out.
-
     Returns:
-      (train, dev); "" where there is no development corpus.
+      (train, dev); dev is "" if there is none.
 
     Raises:
       ConfigError: no pairs can be held out of the training corpus.
@@ -202,8 +196,8 @@ def _without_weight(name: str) -> str:
     return part["name"] if part else name
 
 
-def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Puts the files of a corpus of several in its place, with the corpus's weight."""
+def _flatten(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Replaces each mixture by its parts, with the mixture's weight."""
     return tuple(
         Part(inner.corpus, outer.weight)
         for outer in parts
@@ -211,7 +205,7 @@ def _flat(parts: Sequence[Part]) -> tuple[Part, ...]:
     )
 
 
-def _open_part(name: str, *, key: str, say: Callable[[str], None] | None) -> Part:
+def _open_part(name: str, *, key: str, log: Callable[[str], None] | None) -> Part:
     weight = 1.0
     if part := _WEIGHTED.fullmatch(name):
         number = part["weight"]
@@ -223,10 +217,10 @@ def _open_part(name: str, *, key: str, say: Callable[[str], None] | None) -> Par
                 f"Change config.{key}."
             )
         name = part["name"]
-    return Part(_open_one(name, key=key, say=say), weight)
+    return Part(_open_one(name, key=key, log=log), weight)
 
 
-def _open_one(spec: str, *, key: str, say: Callable[[str], None] | None) -> Corpus:
+def _open_one(spec: str, *, key: str, log: Callable[[str], None] | None) -> Corpus:
     prefix, colon, rest = spec.partition(":")
     if not colon or prefix not in _KINDS:
         known = ", ".join(f"{kind}:" for kind in _KINDS)
@@ -234,10 +228,10 @@ def _open_one(spec: str, *, key: str, say: Callable[[str], None] | None) -> Corp
             f"{key}={spec!r} must begin with one of {known}. Change config.{key}."
         )
     if prefix == "tfds":
-        return open_tfds(spec, rest, key=key, say=say)
+        return open_tfds(spec, rest, key=key, log=log)
     if part := _SLICE.fullmatch(spec):
-        whole = _open_one(part["whole"], key=key, say=say)
-        return _slice(whole, spec, part["start"], part["stop"], key=key)
+        base = _open_one(part["base"], key=key, log=log)
+        return _slice(base, spec, part["start"], part["stop"], key=key)
     if prefix == "phrasebook":
         return _open_phrasebook(spec, rest, key=key)
     opened = (open_text if prefix == "text" else open_tsv)(spec, rest, key=key)
@@ -252,7 +246,7 @@ class PhrasebookCorpus:
 
     Attributes:
       spec: the corpus's name, as configured.
-      split: which of its disjoint parts.
+      split: one of its disjoint splits.
       count: number of pairs.
     """
 
@@ -266,21 +260,21 @@ class PhrasebookCorpus:
         return iter(phrasebook.sentence_pairs(self.split, self.count))
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Returns the number that was asked for; nothing is read."""
+        """Returns the requested number; nothing is read."""
         del budget
         return self.count
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the grammar's own fingerprint, split and count."""
+        """Returns the SHA-256 of the grammar's fingerprint, split and count."""
         from t2t_jax.data.phrasebook import corpus as phrasebook
 
         name = f"phrasebook {phrasebook.fingerprint()} {self.split} {self.count}"
         return hashlib.sha256(name.encode()).hexdigest()
 
 
-def _slice(whole: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
-    """Cuts a slice out; hundredths are of the pairs that there are, rounded."""
-    total = whole.num_pairs() if "%" in start + stop else 0
+def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
+    """Cuts a slice; percentages are of all pairs, rounded."""
+    total = base.num_pairs() if "%" in start + stop else 0
 
     def bound(text: str) -> int:
         return round(total * int(text[:-1]) / 100) if "%" in text else int(text)
@@ -289,7 +283,7 @@ def _slice(whole: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corp
     if first >= last:
         of = f" of {total:,} pairs" if total else ""
         raise ConfigError(f"{key}={spec!r} is an empty slice{of}. Change config.{key}.")
-    return SliceCorpus(spec, whole, first, last)
+    return SliceCorpus(spec, base, first, last)
 
 
 def _open_phrasebook(spec: str, rest: str, *, key: str) -> Corpus:

@@ -1,4 +1,4 @@
-"""Counts the pairs of a corpus without encoding it, or foretells their number."""
+"""Counts the pairs of a corpus without encoding it, or estimates their number."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _BUDGET = 2_000_000_000
 
 
 class PairCount(NamedTuple):
-    """How large a corpus is.
+    """Size of a corpus.
 
     Attributes:
       spec: its name, as configured.
-      pairs: number of pairs; None where it is not known.
-      note: why it is not known, or what is wrong with it; "" if nothing is.
+      pairs: None if unknown.
+      note: why the number is unknown or what is wrong; "" otherwise.
     """
 
     spec: str
@@ -28,20 +28,20 @@ class PairCount(NamedTuple):
 
 
 def count_pairs(spec: str, *, key: str, budget: int = _BUDGET) -> PairCount:
-    """Counts the pairs of the corpus that a configuration names.
+    """Counts the pairs of the corpus that a spec names.
 
-    Nothing is decoded or checked but that both sides have as many lines, and nothing
-    is downloaded.
+    Nothing is decoded, checked or downloaded, except that both sides must have as many
+    lines.
 
     Args:
-      key: the configuration key it comes from.
-      budget: bytes of text, unpacked, that may be read of each side.
+      key: the configuration key of the spec.
+      budget: uncompressed bytes that may be read of each side.
 
     Returns:
-      The number, or why there is none: a corpus that is not there is no mistake.
+      The number, or the reason why it is unknown: a missing corpus is not an error.
 
     Raises:
-      ConfigError: the spec cannot be understood.
+      ConfigError: the spec is invalid.
 
     Example:
       >>> count_pairs("phrasebook:dev:500[7:]", key="data.dev")
@@ -57,7 +57,7 @@ def count_pairs(spec: str, *, key: str, budget: int = _BUDGET) -> PairCount:
 
 
 def estimate_pairs(corpus: Corpus) -> Count:
-    """Counts the pairs of a corpus, or foretells them where that would take long.
+    """Counts the pairs of a corpus, or estimates them if counting would take long.
 
     Raises:
       DataError: a file is broken gzip.
@@ -68,7 +68,7 @@ def estimate_pairs(corpus: Corpus) -> Count:
       Count(number=493, is_exact=True)
     """
     if isinstance(corpus, SliceCorpus):
-        number, is_exact = estimate_pairs(corpus.whole)
+        number, is_exact = estimate_pairs(corpus.base)
         return Count(max(min(number, corpus.stop) - corpus.start, 0), is_exact)
     if isinstance(corpus, MixtureCorpus):
         counts = [estimate_pairs(part) for part, _ in corpus.parts]

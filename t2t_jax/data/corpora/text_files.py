@@ -1,7 +1,7 @@
-"""Corpora in files of the user's own: two aligned files, or one of two columns.
+"""Corpora in text files: two aligned files, or one file with columns.
 
-Files are plain or .gz, `~` and `$NAME` in their names are expanded, and a `+` stands
-between several: the first of one side belongs to the first of the other.
+Files are plain or .gz; `~` and `$NAME` in their names are expanded. `+` joins several
+files; those of the two sides are paired in order.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class TextCorpus:
 
 @dataclass(frozen=True)
 class TsvCorpus:
-    """One file with both sides of a pair in each line, between tabs.
+    """One file with both sides of a pair in each line, separated by tabs.
 
     Attributes:
       spec: the corpus's name, as configured.
       path: the file.
-      columns: numbers, from 1, of the source's column and of the target's.
+      columns: numbers, from 1, of the source and the target column.
     """
 
     spec: str
@@ -107,7 +107,7 @@ class TsvCorpus:
                     str(self.path),
                     number,
                     f"has {len(fields)} of the {needed} columns that a line must have, "
-                    "with a tab between two.",
+                    "separated by tabs.",
                 )
             elif not problems.count:
                 yield fields[source], fields[target]
@@ -120,21 +120,21 @@ class TsvCorpus:
         return count_lines(self.path, budget=budget)
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the columns' numbers and the file's bytes."""
-        whole = hashlib.sha256(f"tsv {self.columns}".encode())
-        whole.update(digest(self.path))
-        return whole.hexdigest()
+        """Returns the SHA-256 of the column numbers and the file's bytes."""
+        both = hashlib.sha256(f"tsv {self.columns}".encode())
+        both.update(digest(self.path))
+        return both.hexdigest()
 
 
 def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
-    """Finds the corpora that `text:SOURCE,TARGET` names, one for each two files.
+    """Opens the corpora of `text:SOURCE,TARGET`, one for each two files.
 
     Args:
-      key: the configuration key it comes from.
+      key: the configuration key of the spec.
 
     Raises:
-      ConfigError: it does not name as many files on both sides.
-      InputMissingError: a file is not there or cannot be read.
+      ConfigError: the sides do not name equally many files.
+      InputMissingError: a file does not exist or cannot be read.
     """
     sides = rest.split(",")
     if len(sides) != 2 or not all(sides):
@@ -156,14 +156,14 @@ def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
 
 
 def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
-    """Finds the corpora that `tsv:FILE` names, one for each file.
+    """Opens the corpora of `tsv:FILE`, one for each file.
 
     Args:
-      key: the configuration key it comes from.
+      key: the configuration key of the spec.
 
     Raises:
       ConfigError: it names no file, or one column twice.
-      InputMissingError: a file is not there or cannot be read.
+      InputMissingError: a file does not exist or cannot be read.
     """
     columns = (1, 2)
     if part := _COLUMNS.fullmatch(rest):
@@ -182,13 +182,13 @@ def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
 
 
 def _files(side: str, spec: str, key: str) -> tuple[Path, ...]:
-    """Expands the names between the + of one side, or the one name that has a +."""
-    if "+" in side and (whole := _expand(side, spec, key)).is_file():
-        return (whole,)
+    """Expands the file names between + on one side, or one name that contains +."""
+    if "+" in side and (file := _expand(side, spec, key)).is_file():
+        return (file,)
     names = side.split("+")
     if not all(names):
         raise ConfigError(
-            f"{key}={spec!r} must have the name of a file before and after every +. "
+            f"{key}={spec!r} must have a file name before and after every +. "
             f"Change config.{key}."
         )
     return tuple(_expand(name, spec, key) for name in names)
@@ -204,11 +204,11 @@ def _expand(path: str, spec: str, key: str) -> Path:
             )
         return os.environ[name]
 
-    named = Path(_VARIABLE.sub(value, path))
+    expanded = Path(_VARIABLE.sub(value, path))
     try:
-        return named.expanduser()
+        return expanded.expanduser()
     except RuntimeError as error:
         raise ConfigError(
-            f"{key}={spec!r} names {named}, and {named.parts[0]} has no home "
+            f"{key}={spec!r} names {expanded}, and {expanded.parts[0]} has no home "
             f"directory. Change config.{key}."
         ) from error

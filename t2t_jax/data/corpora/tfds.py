@@ -1,10 +1,9 @@
 """Translation sets of TensorFlow Datasets, read without TensorFlow.
 
 `tfds:wmt14_translate/de-en:train[:1%]:en-de` is a set and its config, a split as TFDS
-writes splits, and a direction. The set lies prepared under TFDS_DATA_DIR, or under
-~/tensorflow_datasets where that is not set, in a format that can be read at random:
-array_record. Its own files say what is in it, so that none of the code that once
-prepared it is needed.
+writes splits, and a direction. The prepared set is in TFDS_DATA_DIR, or in
+~/tensorflow_datasets if that is not set, in the random-access format array_record. It
+is opened from its own metadata files, without the builder's code.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ _SAMPLED = 100
 class TfdsCorpus:
     """One split of a prepared set, in one direction.
 
-    A sentence with a line end inside would be two lines of a translation, and nobody
-    can mend the files of a set: a space stands for a line end, and for a NUL.
+    A line end inside a sentence would split its translation into two lines, so a space
+    replaces line ends and NULs.
 
     Attributes:
       spec: the corpus's name, as configured.
-      directory: holds the set's files, of one version.
-      split: as TFDS writes splits, slices and sums included.
-      languages: names of the source's feature and of the target's.
+      directory: of the set's files, of one version.
+      split: in TFDS syntax, slices and sums included.
+      languages: names of the source and the target feature.
     """
 
     spec: str
@@ -72,15 +71,14 @@ class TfdsCorpus:
         problems.raise_if_any()
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Returns the number that the set itself tells; no text is read."""
+        """Returns the number in the set's metadata; no text is read."""
         del budget
         return int(open_set(self.directory).info.splits[self.split].num_examples)
 
     def fingerprint(self) -> str:
-        """Returns a SHA-256 of the files' description and of a sample of the text.
+        """Returns a SHA-256 of the version, the split sizes and 100 sampled pairs.
 
-        Not of all the text: the version of a set, the bytes and examples of its
-        splits and a hundred of its pairs tell it from any other in milliseconds.
+        Hashing all text would take minutes; this takes milliseconds.
         """
         builder = open_set(self.directory)
         splits = builder.info.splits
@@ -108,22 +106,21 @@ class TfdsCorpus:
 
 
 def open_tfds(
-    spec: str, rest: str, *, key: str, say: Callable[[str], None] | None
+    spec: str, rest: str, *, key: str, log: Callable[[str], None] | None
 ) -> TfdsCorpus:
-    """Finds a prepared set, or has TFDS prepare it.
+    """Opens a prepared set, or has TFDS prepare it.
 
     Args:
-      rest: what follows its prefix: set, split and direction. Without a direction it
-        is that of the set, which for wmt14_translate/de-en is from German to English.
-      key: the configuration key it comes from.
-      say: tells people what is downloaded; None means that nothing is to be.
+      rest: of the spec, after the prefix: set, split and direction. The default
+        direction is that of the set: German to English for wmt14_translate/de-en.
+      key: the configuration key of the spec.
+      log: logs downloads; None forbids them.
 
     Raises:
-      ConfigError: the name cannot be understood, or the set has no such split or
-        languages.
+      ConfigError: the spec is invalid, or the set lacks the split or languages.
       DataError: the set is damaged, or in a format that only TensorFlow reads.
-      InputMissingError: the set is not there, and is not to be prepared or cannot be.
-      OutputError: there is no room for it.
+      InputMissingError: the set does not exist and is not or cannot be prepared.
+      OutputError: the set cannot be written.
     """
     part = _GRAMMAR.fullmatch(rest)
     if part is None:
@@ -135,30 +132,30 @@ def open_tfds(
     home = _home(spec, key=key)
     directory = _find(home, part["name"])
     if directory is None:
-        directory = _prepare(part["name"], home, key=key, say=say)
+        directory = _prepare(part["name"], home, key=key, log=log)
     _require_split(directory, part["split"], spec=spec, key=key)
     languages = _languages(directory, part["direction"], spec=spec, key=key)
     return TfdsCorpus(spec, directory, part["split"], languages)
 
 
 def _home(spec: str, *, key: str) -> Path:
-    """Tells where TFDS keeps its sets."""
+    """Returns the directory of TFDS's sets."""
     home = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
     try:
         return Path(home).expanduser()
     except RuntimeError as error:
         raise ConfigError(
-            f"{key}={spec!r} is looked for in {home}, which has no home "
+            f"{key}={spec!r} is to be read from {home}, which has no home "
             f"directory. Set TFDS_DATA_DIR or change config.{key}."
         ) from error
 
 
 def _find(home: Path, name: str) -> Path | None:
-    """Finds the newest version of a set, or the one that its name tells."""
-    place = home / name
-    if (place / _INFO_FILE).is_file():
-        return place
-    versions = [path.parent for path in place.glob(f"*/{_INFO_FILE}")]
+    """Finds the newest version of a set, or the version in its name."""
+    directory = home / name
+    if (directory / _INFO_FILE).is_file():
+        return directory
+    versions = [path.parent for path in directory.glob(f"*/{_INFO_FILE}")]
     numbered = [path for path in versions if _VERSION.fullmatch(path.name)]
     return max(
         numbered,
@@ -168,34 +165,34 @@ def _find(home: Path, name: str) -> Path | None:
 
 
 def _prepare(
-    name: str, home: Path, *, key: str, say: Callable[[str], None] | None
+    name: str, home: Path, *, key: str, log: Callable[[str], None] | None
 ) -> Path:
-    if say is None:
+    if log is None:
         raise InputMissingError(
-            f"{home / name}: no prepared set of TFDS. Training and preparing "
+            f"{home / name}: not a prepared set of TFDS. Training and preparing "
             "download and prepare it; or set TFDS_DATA_DIR to where it is, or change "
             f"config.{key}."
         )
     try:
-        download_and_prepare(name, home, key=key, say=say)
+        download_and_prepare(name, home, key=key, log=log)
     except UserError:
-        # Another process may have done it meanwhile, and so stood in the way.
+        # Another process may have prepared it meanwhile and caused the error.
         if (directory := _find(home, name)) is None:
             raise
         return directory
     if (directory := _find(home, name)) is None:
         raise InputMissingError(
-            f"{home / name}: TFDS has prepared the set elsewhere. Name its config and "
+            f"{home / name}: TFDS has prepared the set elsewhere. Give its config and "
             f"version in config.{key}."
         )
     return directory
 
 
 def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
-    """Opens a split, to find out whether it will open."""
+    """Checks that a split exists and all its files are there."""
     builder = open_set(directory)
     try:
-        len(builder.as_data_source(split=split))  # Not that of train[7:5], of -2.
+        len(builder.as_data_source(split=split))  # Fails on train[7:5].
     except NotImplementedError as error:
         raise DataError(
             f"{directory}: is in a format that only TensorFlow reads. Where that is "
@@ -208,34 +205,34 @@ def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
             for name in sorted(builder.info.splits)
         )
         raise ConfigError(
-            f"{key}={spec!r} asks for a split that cannot be had; the set has "
-            f"{known or 'no split at all'}. Change config.{key}."
+            f"{key}={spec!r} is not a valid split; the set has "
+            f"{known or 'no split'}. Change config.{key}."
         ) from error
     files = {piece.filename for piece in builder.info.splits[split].file_instructions}
-    if lost := sorted(Path(name).name for name in files if not Path(name).is_file()):
+    if missing := sorted(Path(name).name for name in files if not Path(name).is_file()):
         raise DataError(
-            f"{directory}: {len(lost)} of {len(files)} files are lost, such as "
-            f"{lost[0]}. Remove the directory, to have the set prepared again."
+            f"{directory}: {len(missing)} of {len(files)} files are missing, such as "
+            f"{missing[0]}. Remove the directory to have the set prepared again."
         )
 
 
 def _languages(
     directory: Path, direction: str | None, *, spec: str, key: str
 ) -> tuple[str, str]:
-    """Finds the two features of text that a direction names."""
+    """Returns the source and target feature of a direction."""
     info = open_set(directory).info
     features = import_tfds().features
-    # The order in which they are stored is another one each time.
+    # Their stored order is not deterministic.
     kinds = dict(sorted(info.features.items()))
     names = [name for name, kind in kinds.items() if isinstance(kind, features.Text)]
     known = {f"{one}-{two}": (one, two) for one in names for two in names if one != two}
     if direction is None and info.supervised_keys is not None:
         direction = "-".join(map(str, info.supervised_keys))
     if not known:
-        told = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
         raise ConfigError(
             f"{key}={spec!r} must be a translation set, with a feature of text for "
-            f"each language, and has {told}. Change config.{key}."
+            f"each language, and has {listed}. Change config.{key}."
         )
     if direction not in known:
         raise ConfigError(

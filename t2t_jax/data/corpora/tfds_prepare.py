@@ -1,7 +1,7 @@
 """Has TensorFlow Datasets download a set and write it as array_record.
 
-Most builders of translation sets need no TensorFlow for that. Where one does, the
-extra tfds-prepare installs it.
+Most builders of translation sets do not need TensorFlow. For the others the extra
+tfds-prepare installs it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from t2t_jax.errors import ConfigError, InputMissingError, UserError, write_error
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+_WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 _EXTRA = "pip install -e '.[tfds-prepare]'"
 _FORMAT = "array_record"
 # TFDS tries 11 times, with pauses of three minutes in all and no timeout.
@@ -32,38 +32,38 @@ _THREADS = 16
 
 
 def import_tfds() -> ModuleType:
-    """Imports tensorflow_datasets, which takes half a second, and only where used."""
+    """Imports tensorflow_datasets on first use, as it takes half a second."""
     return importlib.import_module("tensorflow_datasets")
 
 
 def download_and_prepare(
-    name: str, home: Path, *, key: str, say: Callable[[str], None]
+    name: str, home: Path, *, key: str, log: Callable[[str], None]
 ) -> None:
     """Downloads and writes a set.
 
     Args:
       name: of set and config, such as wmt14_translate/de-en.
-      home: where TFDS keeps its sets.
-      key: the configuration key that asks for it.
-      say: tells people what is downloaded, how much it is, and where to.
+      home: directory of TFDS's sets.
+      key: the configuration key of the set.
+      log: logs what is downloaded, its size and destination.
 
     Raises:
       ConfigError: TFDS has no such set or config.
-      InputMissingError: something cannot be downloaded, or is to be by hand.
+      InputMissingError: a download fails, or must be made by hand.
       OSError: the disk is full.
       OutputError: the set cannot be written.
       UserError: TensorFlow is needed and not installed.
     """
     tfds = import_tfds()
-    with _told(name, home), _patient():
-        # The translation sets register when they are imported. Those of TFDS's other
-        # subjects need TensorFlow for it, and its own search ends at the first.
+    with _tfds_errors(name, home), _bounded_downloads():
+        # Import only the translation sets: TFDS's own search imports all subjects and
+        # fails at the first that needs TensorFlow.
         importlib.import_module("tensorflow_datasets.translate")
         builder = _find_builder(tfds, name, home, key=key)
-        say(_announcement(builder, name, home))
+        log(_download_message(builder, name, home))
         builder.download_and_prepare(
             file_format=_FORMAT,
-            # What lies prepared in TFDS's own store is in a format for TensorFlow.
+            # TFDS's own store holds sets in a TensorFlow format.
             download_config=tfds.download.DownloadConfig(try_download_gcs=False),
         )
 
@@ -82,10 +82,10 @@ def _find_builder(tfds: ModuleType, name: str, home: Path, *, key: str) -> Any:
 
 
 class _Threads:
-    """Stands for an executor, in threads that end with the process.
+    """An executor of daemon threads.
 
-    Python waits for those of an executor before it exits: after a signal a download of
-    hours would go on.
+    Python waits for a normal executor's threads at exit: after a signal a download
+    could run on for hours.
     """
 
     def __init__(self) -> None:
@@ -93,27 +93,26 @@ class _Threads:
         for _ in range(_THREADS):
             threading.Thread(target=self._run, daemon=True).start()
 
-    def submit(self, act: Callable[..., Any], /, *args: Any, **kw: Any) -> Future[Any]:
-        """Has a thread do something."""
+    def submit(
+        self, function: Callable[..., Any], /, *args: Any, **kw: Any
+    ) -> Future[Any]:
+        """Runs a function in one of the threads."""
         future: Future[Any] = Future()
-        self._work.put((future, lambda: act(*args, **kw)))
+        self._work.put((future, lambda: function(*args, **kw)))
         return future
 
     def _run(self) -> None:
         while True:
-            future, act = self._work.get()
+            future, function = self._work.get()
             try:
-                future.set_result(act())
-            except BaseException as error:  # Whoever waits for the future gets it.
+                future.set_result(function())
+            except BaseException as error:  # Re-raised by future.result().
                 future.set_exception(error)
 
 
 @contextlib.contextmanager
-def _patient() -> Iterator[None]:
-    """Bounds how long TFDS tries to reach a host, and lets signals end it.
-
-    TFDS has settings for none of this.
-    """
+def _bounded_downloads() -> Iterator[None]:
+    """Bounds TFDS's retries and timeouts and uses daemon threads, by patching it."""
     downloader: Any = importlib.import_module(
         "tensorflow_datasets.core.download.downloader"
     )
@@ -123,10 +122,10 @@ def _patient() -> Iterator[None]:
     open_url = downloader._open_with_requests
     get_downloader, get_extractor = downloader.get_downloader, extractor.get_extractor
 
-    def with_threads(made: Any) -> Any:
-        if not isinstance(made._executor, _Threads):  # TFDS has one for all sets.
-            made._executor = _Threads()
-        return made
+    def with_threads(loader: Any) -> Any:
+        if not isinstance(loader._executor, _Threads):  # shared by all sets
+            loader._executor = _Threads()
+        return loader
 
     logger = logging.getLogger("urllib3")
     level = logger.level
@@ -145,7 +144,7 @@ def _patient() -> Iterator[None]:
         (extractor, "get_extractor", lambda: with_threads(get_extractor())),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in changes]
-    logger.setLevel(logging.ERROR)  # Each attempt is a warning of its own.
+    logger.setLevel(logging.ERROR)  # It warns at each retry.
     try:
         for module, name, value in changes:
             setattr(module, name, value)
@@ -157,15 +156,15 @@ def _patient() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told(name: str, home: Path) -> Iterator[None]:
-    """Turns whatever goes wrong inside into an error that says what to do."""
+def _tfds_errors(name: str, home: Path) -> Iterator[None]:
+    """Turns all exceptions of TFDS into user errors with advice."""
     try:
         # TFDS prints to stdout, where results belong.
         with contextlib.redirect_stdout(sys.stderr):
             yield
     except UserError:
         raise
-    except Exception as error:  # Builders are foreign code, and raise what they like.
+    except Exception as error:  # Builders raise anything.
         causes = list(_causes(error))
         reason = (str(error) or type(error).__name__).splitlines()[0][:300]
         if any(isinstance(c, ImportError) and "tensorflow" in str(c) for c in causes):
@@ -174,12 +173,12 @@ def _told(name: str, home: Path) -> Iterator[None]:
                 f"afterwards.\n{_EXTRA}"
             ) from error
         for cause in causes:
-            if isinstance(cause, OSError) and cause.errno in _NO_ROOM:
+            if isinstance(cause, OSError) and cause.errno in _WRITE_ERRNOS:
                 raise write_error(
                     home,
                     cause,
-                    told=f"TFDS cannot write {name} there",
-                    change="set TFDS_DATA_DIR to another directory",
+                    problem=f"TFDS cannot write {name} there",
+                    advice="set TFDS_DATA_DIR to another directory",
                 ) from error
         if unreachable := _unreachable(causes):
             raise InputMissingError(
@@ -195,9 +194,9 @@ def _told(name: str, home: Path) -> Iterator[None]:
 
 
 def _unreachable(causes: Iterable[BaseException]) -> str:
-    """Names the host from which no answer came, and the error, if that is the cause."""
+    """Describes the unreachable host, if that is the cause; "" otherwise."""
     for cause in causes:
-        # Those of requests, which only TFDS imports.
+        # Exceptions of requests, which only TFDS imports.
         url = getattr(getattr(cause, "request", None), "url", None)
         unanswered = getattr(cause, "response", None) is None
         if isinstance(cause, OSError) and url and unanswered:
@@ -212,24 +211,24 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _announcement(builder: Any, name: str, home: Path) -> str:
+def _download_message(builder: Any, name: str, home: Path) -> str:
     urls = _urls(builder)
-    told = f"{name} is not in {home}: TFDS downloads and prepares it"
+    begin = f"{name} is not in {home}: TFDS downloads and prepares it"
     if not urls:
-        return f"{told}. It does not say how large it is."
+        return f"{begin}. Its size is not known."
     known = [builder.url_infos[url].size for url in urls if url in builder.url_infos]
     hosts = ", ".join(sorted({urlsplit(url).hostname or url for url in urls}))
-    unsaid = f", {len(urls) - len(known)} of them of a size that it does not say"
+    unknown = f", {len(urls) - len(known)} of them of unknown size"
     return (
-        f"{told}. It downloads {len(urls)} file(s) from {hosts}, "
-        f"{sum(known) / 1e6:,.0f} MB{unsaid if len(known) < len(urls) else ''}; "
-        "unpacked and rewritten they take several times that. Should it ask for "
-        f"TensorFlow: {_EXTRA}"
+        f"{begin}. It downloads {len(urls)} file(s) from {hosts}, "
+        f"{sum(known) / 1e6:,.0f} MB{unknown if len(known) < len(urls) else ''}; "
+        "unpacked and rewritten they take several times that. If TensorFlow is "
+        f"needed: {_EXTRA}"
     )
 
 
 class _Recorder:
-    """Stands for a download manager, and notes what it is asked for."""
+    """A fake download manager that records the requested URLs."""
 
     manual_dir = Path("manual")
 
@@ -237,7 +236,7 @@ class _Recorder:
         self.urls: dict[str, None] = {}
 
     def download_and_extract(self, resources: Any) -> Any:
-        """Notes every address of a nest, and returns the nest with paths for them."""
+        """Records every URL of a nested structure; returns paths in their place."""
         if isinstance(resources, dict):
             return {k: self.download_and_extract(v) for k, v in resources.items()}
         if isinstance(resources, str) or not isinstance(resources, Iterable):
@@ -248,14 +247,14 @@ class _Recorder:
     download = download_and_extract
 
     def extract(self, path: Any) -> Any:
-        """Returns what it got: nothing is there to unpack."""
+        """Returns its argument: nothing was downloaded."""
         return path
 
 
 def _urls(builder: Any) -> list[str]:
-    """Lists what a builder will download, as far as it tells before it has."""
+    """Lists the URLs that a builder will download, as far as known in advance."""
     recorder = _Recorder()
     with contextlib.suppress(Exception):
-        # It may well look into what it believes to be downloaded, and fail.
+        # It may open files that are not downloaded, and fail.
         builder._split_generators(recorder)
     return list(recorder.urls)

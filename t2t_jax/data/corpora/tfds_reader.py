@@ -1,7 +1,7 @@
-"""Reads the prepared sets of TensorFlow Datasets, and tells which are damaged.
+"""Opens and reads prepared sets of TensorFlow Datasets, and detects damaged ones.
 
-TFDS trusts its files and raises whatever comes of that, from three libraries: all of
-it is taken for damage here.
+TFDS trusts its files and raises errors of three libraries; all of them are reported
+as damage here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from t2t_jax.data.corpora.tfds_prepare import import_tfds
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.errors import DataError
-from t2t_jax.files import MOST_JSON_BYTES, json_fault, read_limited
+from t2t_jax.files import MAX_JSON_BYTES, json_fault, read_limited
 
 _FEATURES = "features.json"
-# The keys under which TFDS writes the classes of features, in its forms old and new.
+# Keys of feature classes in the old and new formats of TFDS.
 _CLASSES = ("pythonClassName", "python_class_name", "type")
 _TFDS = "tensorflow_datasets."
 
@@ -26,30 +26,32 @@ _BREAK = re.compile(r"\r?\n|\0")
 
 
 def open_set(directory: Path) -> Any:
-    """Opens a prepared set by what its own files say of it.
+    """Opens a prepared set from its metadata files.
 
     Args:
-      directory: holds the set's files, of one version.
+      directory: of the set's files, of one version.
 
     Returns:
       TFDS's builder of the set.
 
     Raises:
-      DataError: the files that describe the set are damaged, or name code of others.
+      DataError: the metadata are damaged, or name classes outside TFDS.
     """
     try:
-        _require_classes_of_tfds(directory / _FEATURES)
+        _check_feature_classes(directory / _FEATURES)
         return import_tfds().builder_from_directory(directory)
     except Exception as error:
         raise DataError(
-            f"{directory}: is not what TFDS has written ({error}). Remove it, to have "
-            "it prepared again."
+            f"{directory}: not a valid TFDS set ({error}). Remove it to have it "
+            "prepared again."
         ) from error
 
 
-def _require_classes_of_tfds(path: Path) -> None:
-    """Refuses a set that names other classes, whose modules TFDS would import."""
-    content = read_limited(path, most=MOST_JSON_BYTES, mend="No set needs so much.")
+def _check_feature_classes(path: Path) -> None:
+    """Refuses a set with other classes: TFDS would import and run their modules."""
+    content = read_limited(
+        path, max_bytes=MAX_JSON_BYTES, advice="Remove it to have it prepared again."
+    )
     try:
         names = list(_classes(json.loads(content)))
     except (RecursionError, ValueError) as error:
@@ -59,13 +61,13 @@ def _require_classes_of_tfds(path: Path) -> None:
             raise ValueError(f"{path.name} names {name}, whose code would be run")
 
 
-def _classes(told: Any) -> Iterator[str]:
-    """Yields the names of classes, however deep, in JSON within JSON too."""
-    if isinstance(told, list):
-        for value in told:
+def _classes(values: Any) -> Iterator[str]:
+    """Yields the class names of nested JSON, also of JSON inside strings."""
+    if isinstance(values, list):
+        for value in values:
             yield from _classes(value)
-    elif isinstance(told, dict):
-        for name, value in told.items():
+    elif isinstance(values, dict):
+        for name, value in values.items():
             if name in _CLASSES and isinstance(value, str):
                 yield value
             elif name == "json" and isinstance(value, str):
@@ -85,15 +87,15 @@ def read_pairs(
 
     Args:
       records: TFDS's data source of the split.
-      numbers: which of its examples, from 0; none are no examples.
-      languages: names of the source's feature and of the target's.
-      directory: holds the set's files, for the message.
+      numbers: of the examples, from 0; may be empty.
+      languages: names of the source and the target feature.
+      directory: of the set, for the message.
 
     Returns:
-      The two sentences of each example, not decoded yet.
+      The two sentences of each example, undecoded.
 
     Raises:
-      DataError: a file that holds them is cut short or altered.
+      DataError: a record file is truncated or altered.
     """
     try:
         examples = records.__getitems__(numbers) if numbers else []
@@ -101,21 +103,20 @@ def read_pairs(
     except Exception as error:
         cause = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(
-            f"{directory}: a file of records is damaged ({cause}). Remove the "
-            "directory, to have the set prepared again."
+            f"{directory}: a record file is damaged ({cause}). Remove the "
+            "directory to have the set prepared again."
         ) from error
 
 
 def one_line(
     text: bytes, name: str, number: int, problems: LineProblems, *, language: str
 ) -> str:
-    r"""Decodes a sentence, with spaces for what would break a line in two.
+    r"""Decodes a sentence, with spaces for line ends and NULs.
 
     Args:
-      text: the sentence as TFDS gives it.
       name: of the set, for the message.
       number: of the example, from 0.
-      problems: where invalid UTF-8 is noted; the sentence is then empty.
+      problems: collects invalid UTF-8; the sentence is then empty.
 
     Example:
       >>> one_line(b"two\r\nlines", "a", 7, LineProblems(), language="en")
@@ -135,8 +136,8 @@ def one_line(
 
 
 def _text(example: Mapping[str, Any], language: str) -> bytes:
-    # Of a file cut between two blocks array_record reads empty records, and says
-    # nothing; TFDS makes None of them.
+    # From a file truncated between two blocks array_record silently reads empty
+    # records, which TFDS turns into None.
     text = example[language]
     if not isinstance(text, bytes):
         raise TypeError(f"an example has no text of {language}")

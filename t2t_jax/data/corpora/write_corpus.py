@@ -1,4 +1,4 @@
-"""Writes a corpus as two aligned text files, for other programs and for tests.
+"""Writes a corpus as two aligned text files, for other tools and for tests.
 
 ``python -m t2t_jax.data.corpora.write_corpus phrasebook:test:500 test.en test.de``
 """
@@ -14,11 +14,11 @@ from t2t_jax.errors import UserError
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the corpus that the command line names.
+    """Writes a corpus to two files.
 
     Args:
-      arguments: the corpus (`phrasebook:test:500`), and the files to write for its
-        source and its target side.
+      arguments: the spec (`phrasebook:test:500`), and the files for its source and its
+        target side.
 
     Returns:
       The exit code.

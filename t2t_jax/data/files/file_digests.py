@@ -1,9 +1,9 @@
-"""What reading a whole file has told, so that no later start reads it for that again.
+"""Caches digests and line counts of files, so that they are computed once.
 
-Facts lie in one small file under the user's own cache directory, whatever
-`data.cache_dir` says: that may be shared, and what a user reads is nobody else's
-business. They hold for a file's path, size, inode and both times of change: `ctime`,
-which nobody can set, tells what was written over and got its old `mtime` back.
+The cache is one small file in the user's own cache directory, whatever
+`data.cache_dir` is: that directory may be shared, and file names are private. An entry
+is valid for a path, size, inode, mtime and ctime; `ctime` cannot be set, so it detects
+a file that was overwritten and got its old `mtime` back.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from t2t_jax.files import atomic_write
 Fact = TypeVar("Fact", str, int)
 _Facts: TypeAlias = dict[str, dict[str, Any]]
 
-# Of a file system with coarse clocks, as FAT's of two seconds, a second change within a
-# tick leaves no trace: what has just been changed is not remembered.
+# On a file system with coarse timestamps, such as FAT's two seconds, a second change
+# within a tick is undetectable: recently modified files are not cached.
 _SETTLED_NS = 2_000_000_000
-_WORTH_BYTES = 1 << 20  # a millisecond of reading
-_MOST_FILES = 1_000
+_MIN_BYTES = 1 << 20  # a millisecond of reading
+_MAX_FILES = 1_000
 
 
 def digest(path: Path) -> bytes:
     """Returns the SHA-256 of a file's bytes.
 
-    Training and development text may be slices of one file, and every start asks for
-    both: at the size of WMT each reading is seconds, and with it the file is read once.
+    Training and development text may be slices of one file; the cache avoids hashing it
+    twice at each start, which takes seconds at the size of WMT.
     """
     return bytes.fromhex(cached_fact(path, "sha256", _sha256))
 
@@ -46,43 +46,43 @@ def _sha256(path: Path) -> str:
 
 
 def cached_fact(path: Path, name: str, find: Callable[[Path], Fact]) -> Fact:
-    """Returns a fact of a file's content: remembered, or found by reading it.
+    """Returns a property of a file's content, from the cache or computed by `find`.
 
-    Nothing that is wrong with the memory is an error, only a reason to read again.
+    A missing, damaged or unwritable cache is not an error; the property is computed.
 
     Args:
-      find: reads the file; what it raises is raised.
+      find: computes the property from the file; its exceptions propagate.
     """
-    place = os.path.abspath(path)
+    key = os.path.abspath(path)
     now = path.stat()
     version = [now.st_size, now.st_ino, now.st_mtime_ns, now.st_ctime_ns]
     changed = max(now.st_mtime_ns, now.st_ctime_ns)
     settled = changed + _SETTLED_NS < time.time_ns()
-    if now.st_size < _WORTH_BYTES or not settled:
+    if now.st_size < _MIN_BYTES or not settled:
         return find(path)
-    known = _read().get(place, {})
+    known = _read().get(key, {})
     if known.get("version") == version and name in known:
         fact: Fact = known[name]
         return fact
     fact = find(path)
-    # Read anew: another process may have written meanwhile. Should it do so now, one of
-    # the two facts is lost and found again.
+    # Read again: another process may have written meanwhile. If it writes right now,
+    # one of the two entries is lost and computed again.
     facts = _read()
-    known = facts.pop(place, {})
+    known = facts.pop(key, {})
     if known.get("version") != version:
         known = {"version": version}
-    _write({**facts, place: {**known, name: fact}})
+    _write({**facts, key: {**known, name: fact}})
     return fact
 
 
-def _memory() -> Path:
+def _cache_file() -> Path:
     return cache_home() / "file_facts.json"
 
 
 def _read() -> _Facts:
-    """Reads all facts; none where the file is damaged or could be another user's."""
+    """Reads all entries; {} if the file is damaged or writable by other users."""
     with contextlib.suppress(OSError, ValueError, UserError):
-        path = _memory()
+        path = _cache_file()
         owner = path.stat()
         if owner.st_uid == os.geteuid() and not owner.st_mode & 0o022:
             checksum, _, content = path.read_text(encoding="utf-8").partition("\n")
@@ -93,11 +93,11 @@ def _read() -> _Facts:
 
 
 def _write(facts: _Facts) -> None:
-    """Writes the facts of files that are there, the last thousand of them."""
-    there = [place for place in facts if os.path.exists(place)][-_MOST_FILES:]
-    content = json.dumps({place: facts[place] for place in there})
-    with contextlib.suppress(OSError, UserError):  # a home that cannot be written
-        path = _memory()
+    """Writes the newest 1,000 entries of files that exist."""
+    existing = [path for path in facts if os.path.exists(path)][-_MAX_FILES:]
+    content = json.dumps({path: facts[path] for path in existing})
+    with contextlib.suppress(OSError, UserError):  # an unwritable home directory
+        path = _cache_file()
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, f"{_checksum(content)}\n{content}")
         path.chmod(0o600)

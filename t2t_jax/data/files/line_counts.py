@@ -1,4 +1,4 @@
-"""How many lines files have: counted, or foretold from some of their bytes."""
+"""Counts the lines of files, or estimates them for large files."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from t2t_jax.data.files.lines import GZIP_ERRORS, gzip_fault, open_bytes
 from t2t_jax.errors import DataError, InputMissingError
 
 _BLOCK = 1 << 22
-_QUICKLY_READ = 500_000_000  # bytes, less than a second; packed ones two
+_FAST_BYTES = 500_000_000  # under a second to read; two if compressed
 _PROBES = 64
 _PROBE_BYTES = 1 << 18
-_PACKED_PROBE_BYTES = 1 << 26
+_GZIP_PROBE_BYTES = 1 << 26
 
 
 class Count(NamedTuple):
-    """How much there is of something.
+    """A number of lines or pairs.
 
     Attributes:
-      number: of it.
-      is_exact: whether it was counted, and not foretold.
+      is_exact: whether it was counted, not estimated.
     """
 
     number: int
@@ -38,11 +37,11 @@ def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
 
     Args:
       path: a plain or .gz file.
-      budget: bytes, unpacked, that may be read.
+      budget: uncompressed bytes that may be read.
 
     Raises:
-      DataError: it holds more than the budget, or is broken gzip.
-      InputMissingError: it cannot be read.
+      DataError: the file exceeds the budget or is broken gzip.
+      InputMissingError: the file cannot be read.
     """
 
     def count(path: Path) -> int:
@@ -55,19 +54,19 @@ def _count_lines(path: Path, budget: int) -> int:
     lines, read, last = 0, path.stat().st_size, b"\n"
     if read <= budget:
         read = 0
-        with _told(path), open_bytes(path) as file:
+        with _read_errors(path), open_bytes(path) as file:
             while read <= budget and (block := file.read(_BLOCK)):
                 read += len(block)
                 lines += block.count(b"\n")
                 last = block[-1:]
     if read > budget:
-        raise DataError(f"{path} holds over {budget:,} bytes, and is not counted.")
-    return lines + (last != b"\n")  # The last line may have no end.
+        raise DataError(f"{path} holds over {budget:,} bytes and is not counted.")
+    return lines + (last != b"\n")  # The last line may lack its LF.
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turns what goes wrong with a file into an error that names it."""
+def _read_errors(path: Path) -> Iterator[None]:
+    """Turns read errors into user errors that name the file."""
     try:
         yield
     except GZIP_ERRORS as error:
@@ -78,27 +77,27 @@ def _told(path: Path) -> Iterator[None]:
         ) from error
 
 
-def estimate_lines(path: Path, *, budget: int = _QUICKLY_READ) -> Count:
-    """Counts the lines of a file, or foretells them where that would take long.
+def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
+    """Counts the lines of a file, or estimates them if counting would take long.
 
     Args:
       path: a plain or .gz file.
-      budget: bytes, unpacked, that may be read to count them.
+      budget: uncompressed bytes that may be read to count exactly.
 
     Raises:
-      DataError: it is broken gzip.
-      InputMissingError: it cannot be read.
+      DataError: the file is broken gzip.
+      InputMissingError: the file cannot be read.
     """
     try:
         return Count(count_lines(path, budget=budget), True)
     except DataError:
-        foretell = _packed_lines if path.suffix == ".gz" else _plain_lines
-        with _told(path):
-            return Count(foretell(path), False)
+        estimate = _estimate_gzip if path.suffix == ".gz" else _estimate_plain
+        with _read_errors(path):
+            return Count(estimate(path), False)
 
 
-def _plain_lines(path: Path) -> int:
-    """Looks into a file at places that are evenly far from each other."""
+def _estimate_plain(path: Path) -> int:
+    """Estimates the lines from evenly spaced blocks of the file."""
     size, lines, read = path.stat().st_size, 0, 0
     with path.open("rb") as file:
         for probe in range(_PROBES):
@@ -109,11 +108,11 @@ def _plain_lines(path: Path) -> int:
     return round(lines * size / max(read, 1))
 
 
-def _packed_lines(path: Path) -> int:
-    """Reads the beginning of a .gz file, and sees how far into the file that is."""
+def _estimate_gzip(path: Path) -> int:
+    """Estimates the lines from the beginning and the compressed share it takes."""
     lines = read = 0
-    with path.open("rb") as packed, gzip.open(packed) as file:
-        while read < _PACKED_PROBE_BYTES and (block := file.read(_BLOCK)):
+    with path.open("rb") as compressed, gzip.open(compressed) as file:
+        while read < _GZIP_PROBE_BYTES and (block := file.read(_BLOCK)):
             lines, read = lines + block.count(b"\n"), read + len(block)
-        share = packed.tell() / os.fstat(packed.fileno()).st_size
+        share = compressed.tell() / os.fstat(compressed.fileno()).st_size
     return round(lines / share)

@@ -1,8 +1,8 @@
-"""Text files as lines: one rule for every mode that reads text.
+"""Reads text files line by line, with one rule for all modes.
 
 A line ends at the byte LF and nowhere else. U+2028, U+0085, vertical tabs and lone
-carriage returns occur inside the sentences of real corpora, and whoever splits there
-loses the alignment of everything that follows.
+carriage returns occur inside the sentences of real corpora; splitting there would
+misalign all that follows.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from typing import IO, cast
 from t2t_jax.errors import DataError, InputMissingError, UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""What some programs write before UTF-8; it is not part of the first line."""
+"""Byte order mark of UTF-8; not part of the first line."""
 
-_MOST_LISTED = 20
-_MOST_NUMBERS = 5
+GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+"""Exceptions of reading a damaged .gz file."""
 
-# Of UTF-32 before UTF-16, whose mark is the beginning of the other's.
-_FORMATS = {
+_MAX_LISTED = 20
+_MAX_NUMBERS = 5
+
+# UTF-32 before UTF-16, whose byte order mark is a prefix of UTF-32's.
+_MAGIC_NUMBERS = {
     b"\xff\xfe\0\0": "UTF-32",
     b"\0\0\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
@@ -35,7 +38,7 @@ _FORMATS = {
 
 @dataclass
 class _Fault:
-    """One message, of one line or of several with the same fault."""
+    """One message about one line, or several lines with the same fault."""
 
     location: str
     rest: str
@@ -46,7 +49,7 @@ class _Fault:
     def message(self) -> str:
         if self.count == 1:
             return f"{self.location}{self.rest}{self.advice}"
-        # Full stops go behind the lines.
+        # The full stop follows the line numbers.
         numbers = ", ".join(map(str, self.numbers))
         more = ", …" if self.count - 1 > len(self.numbers) else ""
         lines = f"line{'s' * (self.count > 2)} ({numbers}{more})"
@@ -58,9 +61,9 @@ class _Fault:
 
 
 class LineProblems:
-    """Collects what is wrong with text: a message for all lines with the same fault.
+    """Collects faults of text, one message for all lines with the same fault.
 
-    Twenty messages are listed, and the rest is counted.
+    The first twenty messages are listed; the rest is counted.
 
     Example:
       >>> problems = LineProblems()
@@ -80,12 +83,12 @@ class LineProblems:
     @property
     def found(self) -> list[str]:
         """The first twenty messages."""
-        return [fault.message() for fault in self._faults[:_MOST_LISTED]]
+        return [fault.message() for fault in self._faults[:_MAX_LISTED]]
 
     def add(self, message: str) -> None:
-        """Adds a message; those past the twentieth are only counted."""
+        """Adds a message; after the twentieth only counts it."""
         self.count += 1
-        if len(self._faults) < _MOST_LISTED:
+        if len(self._faults) < _MAX_LISTED:
             self._faults.append(_Fault("", message))
 
     def add_line(
@@ -98,22 +101,22 @@ class LineProblems:
         detail: str = "",
         location: str = "",
     ) -> None:
-        """Adds the fault of a line, to the message of those before that have it too.
+        """Adds the fault of a line, merged with earlier lines of the same fault.
 
         Args:
           number: of the line, from 1.
-          fault: what is wrong, with a full stop; the same for lines that go together.
+          fault: what is wrong, with a full stop; equal for lines to be merged.
           advice: what the user can do, a sentence.
-          detail: what is particular to this line, in place of `fault`.
-          location: what is written in place of `name:number`.
+          detail: replaces `fault` in the message of the first line.
+          location: replaces `name:number` in the message.
         """
         self.count += 1
         known = self._by_kind.get((name, fault))
         if known is not None:
             known.count += 1
-            if len(known.numbers) < _MOST_NUMBERS:
+            if len(known.numbers) < _MAX_NUMBERS:
                 known.numbers.append(number)
-        elif len(self._faults) < _MOST_LISTED:
+        elif len(self._faults) < _MAX_LISTED:
             new = _Fault(
                 f"{location or f'{name}:{number}'}: ",
                 detail or fault,
@@ -123,21 +126,20 @@ class LineProblems:
             self._by_kind[name, fault] = new
 
     def raise_if_any(self, error: type[UserError] = DataError) -> None:
-        """Raises one `error` with the listed messages, unless all is well."""
+        """Raises one `error` with the listed messages, if there are any."""
         if self.count:
             listed = sum(fault.count for fault in self._faults)
             raise error(self.found, unlisted=self.count - listed)
 
 
 def foreign_format(head: bytes) -> str:
-    r"""Recognizes text that is not UTF-8 by its first bytes.
+    r"""Detects text that is not UTF-8 by its first bytes.
 
     Args:
       head: the first line of a file, or its beginning.
 
     Returns:
-      UTF-16, UTF-16LE or -BE where it has no byte order mark, UTF-32, gzip; "" for
-      everything else.
+      UTF-16, UTF-16LE or -BE without a byte order mark, UTF-32, gzip; "" otherwise.
 
     Example:
       >>> foreign_format("ab".encode("utf-16")), foreign_format(b"a\0b\0c\0d\0\n")
@@ -153,20 +155,18 @@ def foreign_format(head: bytes) -> str:
 
 
 def marked_format(head: bytes) -> str:
-    """Recognizes what is certainly not UTF-8: a mark stands where the file begins.
-
-    Returns:
-      UTF-16, UTF-32, gzip; "" for everything else.
-    """
-    return next((name for mark, name in _FORMATS.items() if head.startswith(mark)), "")
+    """Detects UTF-16, UTF-32 and gzip by their magic number; "" otherwise."""
+    return next(
+        (name for mark, name in _MAGIC_NUMBERS.items() if head.startswith(mark)), ""
+    )
 
 
 def conversion(encoding: str, name: str) -> str:
-    """Says how to make UTF-8 of a file, a sentence.
+    """Returns a sentence that advises how to convert a file to UTF-8.
 
     Args:
       encoding: from `foreign_format`.
-      name: of the file; "" where it has none.
+      name: of the file; "" if it has none.
     """
     if encoding == "gzip":
         return "Rename it to end in .gz, or unpack it."
@@ -176,13 +176,13 @@ def conversion(encoding: str, name: str) -> str:
 def require_files(*paths: str | Path, change: str = "the path") -> None:
     """Checks that every path is a regular file that opens.
 
-    Pipes are refused too: training reads its text more than once.
+    Pipes are refused: training reads its text more than once.
 
     Args:
-      change: what the user is to change where one is not there.
+      change: what to change if a file is missing, for the message.
 
     Raises:
-      InputMissingError: for all the paths that are not.
+      InputMissingError: some paths are not; one message each.
     """
     problems = LineProblems()
     for path in map(Path, paths):
@@ -190,7 +190,7 @@ def require_files(*paths: str | Path, change: str = "the path") -> None:
             if not path.exists():
                 problems.add(f"{path}: no such file. Change {change}.")
             elif not path.is_file():
-                problems.add(f"{path}: must be a file, and is not. Change {change}.")
+                problems.add(f"{path}: not a regular file. Change {change}.")
             else:
                 path.open("rb").close()
         except OSError as error:
@@ -205,13 +205,13 @@ def read_lines(path: str | Path) -> Iterator[str]:
       path: a plain or .gz file; "-" is standard input.
 
     Yields:
-      Every line, empty ones too; an empty file has none. From the first broken line
-      on nothing more is yielded: the rest is only searched for further problems
-      (standard input is not, as it may never end).
+      Every line, empty ones too; an empty file has none. After the first broken line
+      nothing is yielded; the rest is only searched for further faults (standard input
+      is not, as it may never end).
 
     Raises:
       DataError: invalid UTF-8, NUL bytes or broken gzip, with file and line.
-      InputMissingError: the file is not there or cannot be read.
+      InputMissingError: the file does not exist or cannot be read.
     """
     interactive = str(path) == "-"
     if not interactive:
@@ -226,12 +226,12 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | None]:
-    """Reads text line by line, and notes what is wrong instead of raising it.
+    """Reads text line by line and collects faults instead of raising.
 
     Args:
-      path: a plain or .gz file that is there; "-" is standard input.
-      problems: where broken lines are noted; `cut_short` is set where the rest of
-        the file cannot be read at all.
+      path: an existing plain or .gz file; "-" is standard input.
+      problems: collects the faults; `cut_short` is set if the rest of the file cannot
+        be read.
 
     Yields:
       Every line without its end, None for a broken one.
@@ -261,12 +261,8 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
         ) from error
 
 
-GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-"""What reading a .gz file raises where it is not what gzip has written."""
-
-
 def gzip_fault(error: Exception) -> str:
-    """Says what is wrong with a .gz file, and what to do, in no words of Python's.
+    """Describes a fault of a .gz file and the fix, without Python's wording.
 
     Args:
       error: one of `GZIP_ERRORS`.
@@ -287,7 +283,7 @@ def gzip_fault(error: Exception) -> str:
 def open_bytes(path: str | Path) -> IO[bytes]:
     """Opens a plain or .gz file, or standard input for "-"."""
     if str(path) == "-":
-        # A duplicate, so that closing it leaves the process its standard input.
+        # closefd=False keeps the process's standard input open.
         return open(sys.stdin.fileno(), "rb", closefd=False)
     if str(path).endswith(".gz"):
         return cast(IO[bytes], gzip.open(path, "rb"))

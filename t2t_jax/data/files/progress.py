@@ -1,4 +1,4 @@
-"""Tells people how far work on much text has come."""
+"""Progress of long text processing: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, NamedTuple, TextIO, TypeAlias
 
-Say: TypeAlias = Callable[[str], None]
+Log: TypeAlias = Callable[[str], None]
 
-# At first programs are compiled, and what that takes is no pace to foretell an end by.
-_FORETELLING_SHARE = 10
-_FORETELLING_UNITS = 10_000
+# The first units include compilation, so their rate gives no usable ETA.
+_ETA_SHARE = 10
+_ETA_UNITS = 10_000
 
 
 class ProgressLabels(NamedTuple):
-    """What is done to what.
+    """Labels of a progress bar.
 
     Attributes:
       done: a participle, such as "encoded".
@@ -30,26 +30,25 @@ class ProgressLabels(NamedTuple):
 
 
 ENCODING = ProgressLabels("encoded", "pairs")
-"""The preparation of text."""
+"""Labels for the encoding of text."""
 
 
 class ProgressBar:
-    """Shows what is done, its rate and the time left.
+    """Shows units done, their rate and the time left.
 
-    On a terminal that is a bar, elsewhere a line at times. To be used in a `with`
-    statement while there is something to count.
+    A bar on a terminal, an occasional line elsewhere. Use in a `with` statement while
+    units are counted.
 
     Args:
-      say: writes a line for people; None keeps silent about everything.
-      every_seconds: between two lines where `stream` is not a terminal.
-      stream: where the bar goes; None means stderr.
-      work: what is done to what.
-      patience: seconds before there is a bar, for what may be done at once.
+      log: writes a line to stderr; None disables all output.
+      every_seconds: between two lines if `stream` is not a terminal.
+      stream: of the bar; None means stderr.
+      patience: seconds before the bar appears, for work that may be short.
     """
 
     def __init__(
         self,
-        say: Say | None = None,
+        log: Log | None = None,
         *,
         every_seconds: float = 10.0,
         stream: TextIO | None = None,
@@ -57,7 +56,7 @@ class ProgressBar:
         patience: float = 0.0,
     ):
         self._work, self._patience = work, patience
-        self._say, self._every_seconds = say, every_seconds
+        self._log, self._every_seconds = log, every_seconds
         self._stream = stream or sys.stderr
         self._bar: Any = None
         self._total: int | None = None
@@ -67,37 +66,37 @@ class ProgressBar:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anybody is told, so that it is worth finding out more."""
-        return self._say is not None
+        """Whether anything is logged."""
+        return self._log is not None
 
     def log(self, text: str) -> None:
-        """Writes a line; there is no bar at that time."""
-        if self._say is not None:
-            self._say(text)
+        """Writes a line; not while a bar is shown."""
+        if self._log is not None:
+            self._log(text)
 
     @contextlib.contextmanager
     def heartbeat(self, what: str) -> Iterator[None]:
-        """Says at times that something goes on whose end cannot be foretold.
+        """Logs the elapsed time of an operation without a known end.
 
         Args:
-          what: is done inside, such as "Learning".
+          what: the operation, such as "Learning".
         """
-        if self._say is None:
+        if self._log is None:
             yield
             return
         began, ended = time.monotonic(), threading.Event()
 
-        def tell() -> None:
+        def beat() -> None:
             while not ended.wait(self._every_seconds):
                 self.log(f"{what}: {_clock(time.monotonic() - began)} so far …")
 
-        teller = threading.Thread(target=tell, daemon=True)
-        teller.start()
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
         try:
             yield
         finally:
             ended.set()
-            teller.join()
+            thread.join()
 
     def start(
         self, *, total: int | None, is_exact: bool = True, done: int = 0
@@ -105,9 +104,9 @@ class ProgressBar:
         """Begins to count.
 
         Args:
-          total: units in all; None where that is not known.
-          is_exact: whether they were counted, and not foretold.
-          done: units that are done already, and took none of the time.
+          total: units in all; None if unknown.
+          is_exact: whether the total was counted, not estimated.
+          done: units done before, excluded from the rate.
         """
         self._total, self._done, self._first = total, done, done
         self._is_exact = is_exact
@@ -117,13 +116,13 @@ class ProgressBar:
 
     def _open_bar(self) -> None:
         waited = time.monotonic() - self._began
-        if self._say is None or not self._stream.isatty() or waited < self._patience:
+        if self._log is None or not self._stream.isatty() or waited < self._patience:
             return
         title = self._work.done if self._is_exact else f"{self._work.done}, of about"
         self._bar = _bar(title, self._total, self._done, self._stream)
 
     def advance(self, number: int) -> None:
-        """Counts units that are done."""
+        """Adds finished units."""
         self._done += number
         if self._bar is None:
             self._open_bar()
@@ -139,14 +138,14 @@ class ProgressBar:
                     rate=self._rate(),
                     is_exact=self._is_exact,
                     work=self._work,
-                    foretells=self._has_a_pace(),
+                    show_eta=self._can_estimate(),
                 )
             )
 
-    def _has_a_pace(self) -> bool:
+    def _can_estimate(self) -> bool:
         done = self._done - self._first
-        share = ((self._total or 0) - self._first) // _FORETELLING_SHARE
-        return done >= min(share, _FORETELLING_UNITS)
+        share = ((self._total or 0) - self._first) // _ETA_SHARE
+        return done >= min(share, _ETA_UNITS)
 
     def _rate(self) -> float:
         seconds = max(time.monotonic() - self._began, 1e-3)
@@ -173,14 +172,14 @@ def progress_line(
     rate: float,
     is_exact: bool = True,
     work: ProgressLabels = ENCODING,
-    foretells: bool = True,
+    show_eta: bool = True,
 ) -> str:
-    """Words a state of progress.
+    """Formats the state of progress.
 
     Args:
-      total: units in all; None where that is not known.
-      is_exact: whether the total was counted, and not foretold.
-      foretells: whether the rate is good enough to say when all is done.
+      total: units in all; None if unknown.
+      is_exact: whether the total was counted, not estimated.
+      show_eta: whether the rate is reliable enough for an ETA.
 
     Example:
       >>> progress_line(150_000, 600_000, rate=20_000)
@@ -200,7 +199,7 @@ def progress_line(
     if not is_exact:
         total = max(total, done)
     left = _clock(max(total - done, 0) / max(rate, 1e-3))
-    end = f"  ETA {left}" if foretells else ""
+    end = f"  ETA {left}" if show_eta else ""
     about = "" if is_exact else "about "
     return (
         f"{work.done} {done:,}/{about}{total:,} {_units(work, total)} "

@@ -1,4 +1,4 @@
-"""Held-out text that is in the training text too, and so measures memory.
+"""Finds held-out text in the training text.
 
 The training text is not read again: a token cache holds a hash of each sentence.
 """
@@ -14,29 +14,29 @@ from t2t_jax.data.batching.packing import Integers
 from t2t_jax.data.corpora.mixture import locate_pair
 from t2t_jax.data.corpora.open import Corpus, open_corpus, parts_of, split_spec
 from t2t_jax.data.token_cache.filters import Flags, Hashes, pair_hashes, text_hashes
-from t2t_jax.data.token_cache.statistics import LONGEST_NAME, MOST_EXAMPLES, truncate
+from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, MAX_NAME_LENGTH, truncate
 from t2t_jax.data.token_cache.token_cache import TokenCache
-from t2t_jax.errors import Attempts, InputMissingError
+from t2t_jax.errors import ErrorCollector, InputMissingError
 
 _BLOCK = 1 << 20
 _BITS = (1 << 20) - 1
-_MANY_ALONE = 0.3
+_MANY_ONE_SIDED = 0.3
 
 MANY_COPIES = 0.3
-"""Share of pairs with one text on both sides from which on there is a warning."""
+"""Share of pairs with the same text on both sides that causes a warning."""
 
 
 def find_all_leaks(
     train: TokenCache, held_out: Iterable[Corpus]
 ) -> dict[str, dict[str, Any]]:
-    """Looks all held-out corpora up in the training text.
+    """Searches the training text for all held-out corpora.
 
     Args:
-      held_out: the development text, the test sets; of one that is made of several
-        each is looked up by itself.
+      held_out: the development text and test sets; the parts of a mixture are searched
+        for one by one.
 
     Returns:
-      What `find_leaks` finds of each, by its name.
+      The result of `find_leaks` by spec.
     """
     return {
         part.spec: find_leaks(train, part)
@@ -46,18 +46,18 @@ def find_all_leaks(
 
 
 def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
-    """Looks held-out pairs up in the training pairs that were kept.
+    """Searches the kept training pairs for held-out pairs.
 
-    Lines are alike where they are the same but for blanks around them (by hashes of 64
-    bits). Empty lines are not looked for.
+    Lines match if they are equal (64-bit hashes) up to surrounding blanks. Empty lines
+    are skipped.
 
     Args:
-      held_out: the pairs that are to be unknown; all of them are held in memory.
+      held_out: held in memory.
 
     Returns:
-      How many `pairs` there are, and of how many the `source`, the `target`, or `both`
-      as one pair are in the training text; `examples` of the last, or else of one
-      side, with the places where they stand.
+      The number of `pairs`, and of how many the `source`, the `target`, or `both` as
+      one pair are in the training text; `examples` of the last, or else of one side,
+      with their locations.
     """
     pairs = list(held_out)
     hashes = [text_hashes(lines) for lines in zip(*pairs, strict=True)]
@@ -85,19 +85,18 @@ def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
         "examples": [
             {
                 **locate_pair(held_out, int(line) + 1)._asdict(),
-                "train": train.place(int(row_of[best][line]))._asdict(),
+                "train": train.locate(int(row_of[best][line]))._asdict(),
                 "source": truncate(pairs[line][0]),
                 "target": truncate(pairs[line][1]),
             }
-            for line in np.flatnonzero(found[best])[:MOST_EXAMPLES]
+            for line in np.flatnonzero(found[best])[:MAX_EXAMPLES]
         ],
     }
 
 
 def _rows_with(held_out: Hashes, hashes: Hashes) -> Integers:
     """Returns the training rows whose hash is one of a few held-out ones."""
-    # Almost every row is ruled out by its last bits alone, ten times faster than by a
-    # search.
+    # The last bits one_sided rule out almost every row, ten times faster than a search.
     possible: Flags = np.zeros(_BITS + 1, np.bool_)
     possible[held_out & np.uint64(_BITS)] = True
     rows = [
@@ -111,20 +110,20 @@ def _rows_with(held_out: Hashes, hashes: Hashes) -> Integers:
 
 
 def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:
-    """Returns the first of `rows` whose hash each held-out line has; -1 for none."""
+    """Returns the first of `rows` with the hash of each held-out line; -1 for none."""
     values, first = np.unique(hashes, return_index=True)
     if not len(values):
         return np.full(len(held_out), -1)
-    places = np.minimum(np.searchsorted(values, held_out), len(values) - 1)
-    return np.where(values[places] == held_out, rows[first[places]], -1)
+    indices = np.minimum(np.searchsorted(values, held_out), len(values) - 1)
+    return np.where(values[indices] == held_out, rows[first[indices]], -1)
 
 
 def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Words what `find_all_leaks` has found, as far as scores may be misleading.
+    """Formats warnings about leaks that make scores misleading.
 
-    A pair that is in the training text is always worth a warning. That only its source
-    is there, with another translation, or only its target, is common, and worth one
-    where it is true of 30 % of a corpus.
+    A pair in the training text always causes a warning. A source with another
+    translation, or a target with another source, is common; it causes a warning from
+    30 % of a corpus on.
 
     Example:
       >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
@@ -135,25 +134,30 @@ def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """
     warnings = []
     for spec, found in leaks.items():
-        name, pairs, both = truncate(spec, LONGEST_NAME), found["pairs"], found["both"]
+        name, pairs, both = (
+            truncate(spec, MAX_NAME_LENGTH),
+            found["pairs"],
+            found["both"],
+        )
         if both:
             warnings.append(
                 f"warning: {both:,} of the {pairs:,} pairs of {name} {_are(both)} in "
                 "the training text. Scores on it measure memory, too."
             )
         for side, others in (("source", "translations"), ("target", "sources")):
-            alone = found[side] - both
-            if alone and alone >= _MANY_ALONE * pairs:
+            one_sided = found[side] - both
+            if one_sided and one_sided >= _MANY_ONE_SIDED * pairs:
                 warnings.append(
-                    f"warning: {alone:,} of the {pairs:,} {side}s of {name} "
-                    f"({alone / pairs:.0%}) {_are(alone)} in the training text, with "
-                    f"other {others}. Scores on it may be higher than on new text."
+                    f"warning: {one_sided:,} of the {pairs:,} {side}s of {name} "
+                    f"({one_sided / pairs:.0%}) {_are(one_sided)} in the training "
+                    f"text, with other {others}. Scores on it may be higher than on "
+                    "new text."
                 )
     return warnings
 
 
 def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Words how much of each corpus is in the training text, a line each.
+    """Formats the leaks of each corpus, a line each.
 
     Example:
       >>> leak_counts({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
@@ -165,7 +169,7 @@ def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
         both = found["both"]
         sources, targets = (found[side] - both for side in ("source", "target"))
         lines.append(
-            f"{truncate(spec, LONGEST_NAME)}: of {found['pairs']:,} pairs {both:,} "
+            f"{truncate(spec, MAX_NAME_LENGTH)}: of {found['pairs']:,} pairs {both:,} "
             f"{_are(both)} in the training text; {sources:,} "
             f"source{'s' * (sources != 1)} and {targets:,} "
             f"target{'s' * (targets != 1)} are there in other pairs."
@@ -174,10 +178,10 @@ def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
-    """Counts the pairs of each part of a corpus that have one text on both sides.
+    """Counts the pairs of each part with the same text on both sides.
 
     Returns:
-      `pairs` and `copies` among them, by the name of the part.
+      `pairs` and `copies` by spec.
     """
     source, target = cache.hashes
     found, start = {}, 0
@@ -192,10 +196,10 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
 
 
 def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Words what `find_copies` has found, where it is 30 % of a corpus or more.
+    """Formats warnings about corpora with 30 % copies or more.
 
     Args:
-      found: `pairs` and `copies` of each corpus, by its name.
+      found: `pairs` and `copies` by spec.
 
     Example:
       >>> copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})
@@ -204,8 +208,9 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """
     return [
         f"warning: {one['copies']:,} of the {one['pairs']:,} pairs of "
-        f"{truncate(spec, LONGEST_NAME)} ({one['copies'] / one['pairs']:.0%}) have the "
-        "same text on both sides. Check that its files are a text and its translation."
+        f"{truncate(spec, MAX_NAME_LENGTH)} ({one['copies'] / one['pairs']:.0%}) have "
+        "the same text on both sides. Check that its files are a text and its "
+        "translation."
         for spec, one in found.items()
         if one["copies"] and one["copies"] >= MANY_COPIES * one["pairs"]
     ]
@@ -215,31 +220,31 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def open_held_out(spec: str, *, say: Callable[[str], None]) -> tuple[Corpus, ...]:
-    """Finds the test sets that `data.held_out` names.
+def open_held_out(spec: str, *, log: Callable[[str], None]) -> tuple[Corpus, ...]:
+    """Opens the test sets of `data.held_out`.
 
     Args:
       spec: as for `open_corpus`; "" names none.
-      say: is told of sets of TFDS that are not prepared: to look a test set up is not
-        worth a download, and so such a set is left out.
+      log: logs TFDS sets that are not prepared; they are skipped, as the check is not
+        worth a download.
 
     Raises:
-      ConfigError: the spec cannot be understood.
-      InputMissingError: a file is not there or cannot be read.
+      ConfigError: the spec is invalid.
+      InputMissingError: a file does not exist or cannot be read.
     """
-    attempts = Attempts()
+    errors = ErrorCollector()
     found = [
-        attempts.try_call(_open_if_there, name, say=say) for name in split_spec(spec)
+        errors.try_call(_open_if_prepared, name, log=log) for name in split_spec(spec)
     ]
-    attempts.raise_if_any_failed()
+    errors.raise_if_any()
     return tuple(corpus for corpus in found if corpus is not None)
 
 
-def _open_if_there(name: str, *, say: Callable[[str], None]) -> Corpus | None:
+def _open_if_prepared(name: str, *, log: Callable[[str], None]) -> Corpus | None:
     try:
         return open_corpus(name, key="data.held_out")
     except InputMissingError:
         if not name.startswith("tfds:"):
             raise
-        say(f"{name} is not prepared, and is not looked for in the training text.")
+        log(f"{name} is not prepared: it is not checked against the training text.")
         return None

@@ -1,4 +1,4 @@
-"""What the text of a run is, for people: a page."""
+"""Formats the data report of a run as text."""
 
 from __future__ import annotations
 
@@ -8,65 +8,65 @@ from typing import Any
 
 from t2t_jax.data.report.leakage import copy_warnings, leak_counts, leak_warnings
 from t2t_jax.data.token_cache.filters import REASONS
-from t2t_jax.data.token_cache.known_words import MOST_WORDS
-from t2t_jax.data.token_cache.statistics import LONGEST_NAME, SIDES, truncate
+from t2t_jax.data.token_cache.known_words import MAX_WORDS
+from t2t_jax.data.token_cache.statistics import MAX_NAME_LENGTH, SIDES, truncate
 
-_WIDEST_BAR = 24
-_MOST_PARTS = 40
+_MAX_BAR_WIDTH = 24
+_MAX_PARTS = 40
 
 _REASONS = {
     "empty": "with an empty side",
     "too_long": "longer than data.max_length",
-    "ratio": "unlike in length, by data.max_length_ratio",
+    "ratio": "of unequal length, by data.max_length_ratio",
     "copies": "the same text on both sides, by data.drop_copies",
-    "duplicates": "there before, by data.drop_duplicates",
+    "duplicates": "repeated, by data.drop_duplicates",
 }
 
 
-def report_text(told: dict[str, Any]) -> str:
-    """Words what `describe_data` has found, as a page for people.
+def report_text(report: dict[str, Any]) -> str:
+    """Formats the result of `describe_data` as text.
 
-    Of the parts of a corpus the page has a line each; `data.json` has the rest.
+    Parts of a corpus have a line each; `data.json` has their details.
     """
     lines = ["The text of this run", ""]
     for name in ("vocabulary", "source_vocabulary", "target_vocabulary"):
-        if name in told:
-            size, print_ = told[name]["size"], told[name]["fingerprint"]
+        if name in report:
+            size, print_ = report[name]["size"], report[name]["fingerprint"]
             lines.append(f"{name.replace('_', ' ')}: {size:,} subwords, {print_[:16]}")
     for name, title in (("train", "Training"), ("dev", "Development")):
-        if name not in told:
+        if name not in report:
             lines += ["", f"{title}: not read, since evaluation is off"]
             continue
-        corpus = told[name]
+        corpus = report[name]
         lines += [
             "",
-            f"{title}: {truncate(corpus['spec'], LONGEST_NAME)}",
+            f"{title}: {truncate(corpus['spec'], MAX_NAME_LENGTH)}",
             f"  SHA-256 {corpus['fingerprint']}",
         ]
         if "batches_per_epoch_at_least" in corpus:
             batches = corpus["batches_per_epoch_at_least"]
             lines.append(f"  an epoch has at least {batches:,} batches")
         if "source_words" in corpus:
-            words, most = corpus["source_words"], " (the most that are kept)"
+            words, most = corpus["source_words"], " (the maximum kept)"
             lines.append(
-                f"  {words:,} different source words{most * (words >= MOST_WORDS)}"
+                f"  {words:,} different source words{most * (words >= MAX_WORDS)}"
             )
         lines += _corpus_lines(corpus)
         lines += [f"  {warning}" for warning in copy_warnings(corpus.get("copies", {}))]
         lines += _part_lines(corpus.get("parts", ()))
-    lines += ["", *_leak_lines(told["leaks"])]
+    lines += ["", *_leak_lines(report["leaks"])]
     return "\n".join(lines) + "\n"
 
 
-def _corpus_lines(figures: dict[str, Any]) -> Iterator[str]:
-    counts = figures["counts"]
+def _corpus_lines(stats: dict[str, Any]) -> Iterator[str]:
+    counts = stats["counts"]
     yield f"  {counts['read']:>13,} pairs read"
     yield f"  {counts['kept']:>13,} kept"
     for reason in REASONS:
         if counts[reason]:
             yield f"  {counts[reason]:>13,} {_REASONS[reason]}"
-            for pair in figures["examples"][reason]:
-                yield from _example_lines(pair, f"{'':16}{_place(pair)}:")
+            for pair in stats["examples"][reason]:
+                yield from _example_lines(pair, f"{'':16}{_location(pair)}:")
     yield f"  {'':22}{'source':>16}{'target':>16}"
     rows = (
         ("tokens", "tokens", "{:,}"),
@@ -74,18 +74,18 @@ def _corpus_lines(figures: dict[str, Any]) -> Iterator[str]:
         ("unknown tokens, %", "unknown_rate", "{:.4%}"),
     )
     for label, key, form in rows:
-        cells = (f"{form.format(figures[key][side]).rstrip('%'):>16}" for side in SIDES)
+        cells = (f"{form.format(stats[key][side]).rstrip('%'):>16}" for side in SIDES)
         yield f"  {label:<22}{''.join(cells)}"
-    yield from _histogram_lines(figures["length_histogram"])
+    yield from _histogram_lines(stats["length_histogram"])
 
 
-def _place(pair: Mapping[str, Any]) -> str:
-    return f"line {pair['line']:,} of {truncate(pair['corpus'], LONGEST_NAME)}"
+def _location(pair: Mapping[str, Any]) -> str:
+    return f"line {pair['line']:,} of {truncate(pair['corpus'], MAX_NAME_LENGTH)}"
 
 
-def _example_lines(pair: Mapping[str, Any], place: str) -> Iterator[str]:
-    indent = " " * (len(place) - len(place.lstrip()) + 2)
-    yield place
+def _example_lines(pair: Mapping[str, Any], location: str) -> Iterator[str]:
+    indent = " " * (len(location) - len(location.lstrip()) + 2)
+    yield location
     yield f"{indent}{pair['source']!r}"
     yield f"{indent}{pair['target']!r}"
 
@@ -98,42 +98,42 @@ def _part_lines(parts: Sequence[dict[str, Any]]) -> Iterator[str]:
         f"  {'weight':>8}{'pairs read':>14}{'kept':>14}{'source tokens':>16}"
         f"{'target tokens':>16}  part"
     )
-    for part in parts[:_MOST_PARTS]:
+    for part in parts[:_MAX_PARTS]:
         counts, tokens = part["counts"], part["tokens"]
         yield (
             f"  {part['weight']:>8g}{counts['read']:>14,}{counts['kept']:>14,}"
             f"{tokens['source']:>16,}{tokens['target']:>16,}  "
-            f"{truncate(part['spec'], LONGEST_NAME)}"
+            f"{truncate(part['spec'], MAX_NAME_LENGTH)}"
         )
-    if len(parts) > _MOST_PARTS:
-        yield f"  and {len(parts) - _MOST_PARTS:,} more, which data.json lists"
+    if len(parts) > _MAX_PARTS:
+        yield f"  and {len(parts) - _MAX_PARTS:,} more, which data.json lists"
 
 
 def _histogram_lines(bins: dict[str, Any]) -> Iterator[str]:
     width = bins["width"]
     most = max(1, *(count for side in SIDES for count in bins[side]))
-    yield f"  {'tokens a sentence':<20}{'source':<{_WIDEST_BAR + 14}}target"
+    yield f"  {'tokens a sentence':<20}{'source':<{_MAX_BAR_WIDTH + 14}}target"
     for number, counts in enumerate(zip(*(bins[side] for side in SIDES), strict=True)):
         span = f"{number * width + 1}-{(number + 1) * width}"
         cells = [
-            f"{count:>11,} {'█' * math.ceil(_WIDEST_BAR * count / most)}"
+            f"{count:>11,} {'█' * math.ceil(_MAX_BAR_WIDTH * count / most)}"
             for count in counts
         ]
-        yield f"  {span:>10}{cells[0]:<{_WIDEST_BAR + 13}} {cells[1]}".rstrip()
+        yield f"  {span:>10}{cells[0]:<{_MAX_BAR_WIDTH + 13}} {cells[1]}".rstrip()
 
 
 def _leak_lines(leaks: dict[str, dict[str, Any]]) -> Iterator[str]:
     if not leaks:
-        yield "No held-out text was looked for in the training text."
+        yield "No held-out text was checked against the training text."
         return
-    names = ", ".join(truncate(spec, LONGEST_NAME) for spec in leaks)
-    yield f"Looked for in the training text: {names}"
+    names = ", ".join(truncate(spec, MAX_NAME_LENGTH) for spec in leaks)
+    yield f"Checked against the training text: {names}"
     if any(found[side] for found in leaks.values() for side in SIDES):
         yield from leak_counts(leaks)
     else:
-        yield "No line of that is in the training text."
+        yield "None of its lines is in the training text."
     yield from [*leak_warnings(leaks), *copy_warnings(leaks)]
     for found in leaks.values():
         for pair in found["examples"]:
-            place = f"  {_place(pair)}, training {_place(pair['train'])}:"
-            yield from _example_lines(pair, place)
+            location = f"  {_location(pair)}, training {_location(pair['train'])}:"
+            yield from _example_lines(pair, location)

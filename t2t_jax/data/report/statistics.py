@@ -1,4 +1,4 @@
-"""What the text of a run is, for programs: `data.json`."""
+"""Statistics of the data of a run: the content of `data.json`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from t2t_jax.data.corpora.mixture import locate_pair
 from t2t_jax.data.report.leakage import find_copies
 from t2t_jax.data.token_cache.filters import REASONS
 from t2t_jax.data.token_cache.statistics import (
-    LONGEST_NAME,
-    MOST_EXAMPLES,
+    MAX_EXAMPLES,
+    MAX_NAME_LENGTH,
     SIDES,
     truncate,
 )
@@ -32,24 +32,23 @@ def describe_data(
     dev: TokenCache | None,
     leaks: dict[str, Any],
 ) -> dict[str, Any]:
-    """Tells what a run reads, as its `data.json` records it.
+    """Collects the content of `data.json`.
 
     Args:
-      vocabularies: what the caches were encoded with.
-      dev: the development pairs; None where evaluation is off.
-      leaks: what `find_all_leaks` has found of held-out text in the training text.
+      vocabularies: with which the caches were encoded.
+      dev: None if evaluation is off.
+      leaks: from `find_all_leaks`.
 
     Returns:
-      Of the vocabulary, or of each: size and fingerprint. Of each corpus: spec,
-      fingerprint, counts, examples by reason with the places where they stand, and for
-      both sides tokens, mean length, a histogram of lengths (eos included in all of
-      them), and the share of tokens that is unknown; the same of each of its parts, if
-      it has several. Of training: how many batches an epoch has at least, and how many
-      different words its sources have, and of each part how many pairs are copies. And
-      the leaks.
+      Of each vocabulary: size and fingerprint. Of each corpus and each of several
+      parts: spec, fingerprint, counts, examples by reason with their locations, and for
+        both
+      sides tokens, mean length, a histogram of lengths (eos included in all of them),
+      and the share of unknown tokens. Of training: a lower bound of batches per epoch,
+      the number of distinct source words, and the copies of each part. And the leaks.
     """
     sides = vocabularies._asdict()
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         f"{side}_vocabulary": {
             "size": vocabulary.size,
             "fingerprint": vocabulary.fingerprint,
@@ -57,32 +56,38 @@ def describe_data(
         for side, vocabulary in sides.items()
     }
     if vocabularies.shared:
-        told = {"vocabulary": told["target_vocabulary"]}
+        report = {"vocabulary": report["target_vocabulary"]}
     for name, cache in (("train", train), ("dev", dev)):
         if cache is None:
             continue
-        examples = [_placed(cache, part) for part in range(len(cache.corpora))]
-        told[name] = {
+        examples = [
+            _located_examples(cache, part) for part in range(len(cache.corpora))
+        ]
+        report[name] = {
             "spec": cache.meta["spec"],
             "fingerprint": cache.meta["corpus"],
-            **_figures(cache.meta, _some_of_each(examples)),
+            **_corpus_statistics(cache.meta, _select_examples(examples)),
         }
         if len(cache.weights) > 1:
             every = zip(cache.meta["parts"], cache.weights, examples, strict=True)
-            told[name]["parts"] = [
-                {"spec": part["spec"], "weight": weight, **_figures(part, of_part)}
+            report[name]["parts"] = [
+                {
+                    "spec": part["spec"],
+                    "weight": weight,
+                    **_corpus_statistics(part, of_part),
+                }
                 for part, weight, of_part in every
             ]
     least = least_batches(train, config)
-    told["train"]["batches_per_epoch_at_least"] = least
-    told["train"]["copies"] = find_copies(train)
+    report["train"]["batches_per_epoch_at_least"] = least
+    report["train"]["copies"] = find_copies(train)
     if train.source_words is not None:
-        told["train"]["source_words"] = len(train.source_words)
-    return {**told, "leaks": leaks}
+        report["train"]["source_words"] = len(train.source_words)
+    return {**report, "leaks": leaks}
 
 
 def least_batches(cache: TokenCache, config: DataConfig) -> int:
-    """Returns how many batches an epoch would have if no slot stayed empty."""
+    """Returns the batches of an epoch without any padding."""
     tokens = [
         sum(
             weight * _tokens(part["lengths"][side])
@@ -97,8 +102,8 @@ def _tokens(lengths: list[int]) -> int:
     return sum(length * count for length, count in enumerate(lengths))
 
 
-def _placed(cache: TokenCache, part: int) -> _Examples:
-    """Returns the examples of a part, with places instead of lines of that part."""
+def _located_examples(cache: TokenCache, part: int) -> _Examples:
+    """Returns the examples of a part with their locations in its files."""
     corpus = cache.corpora[part]
     return {
         reason: [
@@ -108,43 +113,43 @@ def _placed(cache: TokenCache, part: int) -> _Examples:
     }
 
 
-def _some_of_each(parts: list[_Examples]) -> _Examples:
-    """Chooses a few examples by reason, of as many parts as have any."""
+def _select_examples(parts: list[_Examples]) -> _Examples:
+    """Selects a few examples by reason, from as many parts as possible."""
     return {
         reason: [
             pair
-            for turn in zip_longest(*(part[reason] for part in parts))
-            for pair in turn
+            for examples in zip_longest(*(part[reason] for part in parts))
+            for pair in examples
             if pair is not None
-        ][:MOST_EXAMPLES]
+        ][:MAX_EXAMPLES]
         for reason in REASONS
     }
 
 
-def _figures(figures: dict[str, Any], examples: _Examples) -> dict[str, Any]:
-    """Sums up the figures of a corpus, or of a part, as its cache keeps them."""
-    kept = max(figures["counts"]["kept"], 1)
-    tokens = {side: _tokens(figures["lengths"][side]) for side in SIDES}
+def _corpus_statistics(stats: dict[str, Any], examples: _Examples) -> dict[str, Any]:
+    """Summarises the stored statistics of a corpus or a part."""
+    kept = max(stats["counts"]["kept"], 1)
+    tokens = {side: _tokens(stats["lengths"][side]) for side in SIDES}
     return {
-        "counts": figures["counts"],
+        "counts": stats["counts"],
         "tokens": tokens,
         "mean_length": {side: round(tokens[side] / kept, 2) for side in SIDES},
         "unknown_rate": {
-            side: figures["unknown"][side] / max(tokens[side], 1) for side in SIDES
+            side: stats["unknown"][side] / max(tokens[side], 1) for side in SIDES
         },
-        "length_histogram": histogram(figures["lengths"]),
+        "length_histogram": histogram(stats["lengths"]),
         "examples": examples,
     }
 
 
 def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
-    """Gathers counts of lengths in at most 16 bins of one width.
+    """Computes histograms of lengths with at most 16 bins of equal width.
 
     Args:
       lengths: of each side, how many sentences have 0, 1, 2 … tokens.
 
     Returns:
-      `width`, and of each side the counts: the first is of lengths 1 to `width`.
+      `width`, and the counts of each side: the first bin is of lengths 1 to `width`.
 
     Example:
       >>> histogram({"source": [0, 5, 7], "target": [0, 0, 3, 9] + 16 * [0] + [1]})
@@ -164,15 +169,19 @@ def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
 
 
 def summary(cache: TokenCache) -> str:
-    """Says in a line what was read of a corpus, and what was dropped of it and why."""
+    """Returns a line with the pairs read, kept, and dropped by reason."""
     counts = cache.counts
-    told = (
-        f"{truncate(cache.meta['spec'], LONGEST_NAME)}: {counts['read']:,} pairs read, "
-        f"{counts['kept']:,} kept, {counts['empty']:,} empty, "
+    report = (
+        f"{truncate(cache.meta['spec'], MAX_NAME_LENGTH)}: {counts['read']:,} pairs "
+        f"read, {counts['kept']:,} kept, {counts['empty']:,} empty, "
         f"{counts['too_long']:,} longer than {cache.meta['max_length']} subwords"
     )
-    others = {"ratio": "unlike in length", "copies": "copies", "duplicates": "again"}
+    others = {
+        "ratio": "of unequal length",
+        "copies": "copies",
+        "duplicates": "repeated",
+    }
     for reason, words in others.items():
         if counts[reason]:
-            told += f", {counts[reason]:,} {words}"
-    return told
+            report += f", {counts[reason]:,} {words}"
+    return report

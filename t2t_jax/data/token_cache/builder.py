@@ -1,4 +1,4 @@
-"""Builds a token cache in a directory beside its place, and goes on after a kill."""
+"""Builds a token cache shard by shard; an interrupted build is resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from t2t_jax.data.corpora.open import Corpus, Part, parts_of
 from t2t_jax.data.corpora.pair_counts import estimate_pairs
 from t2t_jax.data.files.progress import ProgressBar
 from t2t_jax.data.token_cache import shards as sharding
-from t2t_jax.data.token_cache.encoder import PairEncoder, most_characters
+from t2t_jax.data.token_cache.encoder import PairEncoder, max_characters
 from t2t_jax.data.token_cache.filters import (
     DuplicateFilter,
     mark_duplicates,
@@ -26,7 +26,7 @@ from t2t_jax.data.token_cache.filters import (
 )
 from t2t_jax.data.token_cache.shards import EncodedChunk, Shard
 from t2t_jax.data.token_cache.statistics import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     SIDES,
     CorpusStats,
     truncate,
@@ -44,25 +44,24 @@ from t2t_jax.errors import DataError, UserError
 META_FILE = "meta.json"
 
 TOKEN_DTYPES = ("<u2", "<u4")
-"""The types in which ids are stored: the smaller one where all ids fit it."""
+"""Types of stored ids: the smaller one if all ids fit."""
 
 
 @contextlib.contextmanager
 def exclusive_lock(building: Path, progress: ProgressBar) -> Iterator[None]:
-    """Lends a directory to one process at a time; a second one waits, and says so.
+    """Locks a build directory; logs and waits while another process holds the lock.
 
-    The lock goes with the process that holds it, however that ends.
+    The lock is released when its process ends, however it ends.
 
     Args:
-      building: the directory; made if it is not there. Whoever holds it may remove it.
-      progress: where people are told of waiting.
+      building: the directory; created if missing. The holder may remove it.
     """
     while True:
         building.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # removed since the line before
             with (building / "lock").open("a") as lock:
                 _wait_for(lock, building, progress)
-                if _is_still_there(building / "lock", lock):
+                if _is_same_file(building / "lock", lock):
                     yield
                     return
 
@@ -77,7 +76,7 @@ def _wait_for(lock: IO[str], building: Path, progress: ProgressBar) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def _is_still_there(path: Path, lock: IO[str]) -> bool:
+def _is_same_file(path: Path, lock: IO[str]) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(lock.fileno()))
     except FileNotFoundError:
@@ -93,61 +92,58 @@ def build_cache(
     meta: dict[str, Any],
     progress: ProgressBar,
 ) -> Path:
-    """Encodes what is not encoded yet, and makes the files of a cache of it.
+    """Encodes the missing shards and joins all of them into a cache.
 
     Args:
-      building: a directory that is this process's alone; shards in it are of the same
-        corpus, vocabularies and filters.
-      vocabularies: what cuts them into subwords.
+      building: a locked directory; its shards are of the same corpus, vocabularies and
+        filters.
       config: filters and number of processes.
-      meta: what the cache was made of; stored in `meta.json` with the counts by
-        reason, figures of every part, the dtype, and the size and the CRC-32 of every
-        file.
-      progress: where people are told of it.
+      meta: inputs of the cache; stored in `meta.json` with counts by reason,
+        statistics of every part, the dtype, and size and CRC-32 of every file.
 
     Returns:
-      The directory, inside `building`, that is the whole cache, and on the disk.
+      The directory of the complete cache, inside `building`, synced to disk.
 
     Raises:
-      DataError: the text is broken, or no pair is left of a part.
-      StoppedError: a process that encodes has died.
+      DataError: the text is invalid, or no pair of a part is kept.
+      StoppedError: an encoding process died.
     """
     largest = max(vocabulary.size for vocabulary in vocabularies)
     dtype = TOKEN_DTYPES[largest > 1 << 16]
     source, target = vocabularies
     encoder = PairEncoder((source.model, target.model), config, dtype)
     try:
-        shards = _all_shards(building, corpus, encoder, config, progress)
+        shards = _build_shards(building, corpus, encoder, config, progress)
         parts = [
-            CorpusStats.total(shard.tally for shard in shards if shard.part == number)
+            CorpusStats.total(shard.stats for shard in shards if shard.part == number)
             for number in range(len(parts_of(corpus)))
         ]
-        _require_some(corpus, parts, config)
+        _check_not_empty(corpus, parts, config)
     except DataError:
         shutil.rmtree(building, ignore_errors=True)
-        deque(corpus, maxlen=0)  # so that what is wrong with later parts is told too
+        deque(corpus, maxlen=0)  # reports the faults of later parts, too
         raise
     joined = building / "joined"
     shutil.rmtree(joined, ignore_errors=True)
     joined.mkdir()
     files = sharding.join_shards(shards, joined)
-    told = {**meta, "dtype": dtype, **CorpusStats.total(parts).to_dict()}
-    told["parts"] = [part.to_dict() for part in parts]
-    told["files"] = files
-    text = json.dumps(told)  # ASCII: names of files need not be UTF-8
+    record = {**meta, "dtype": dtype, **CorpusStats.total(parts).to_dict()}
+    record["parts"] = [part.to_dict() for part in parts]
+    record["files"] = files
+    text = json.dumps(record)  # ASCII: file names need not be UTF-8
     (joined / META_FILE).write_text(text + "\n", encoding="utf-8")
     sharding.fsync_dir(joined)
     return joined
 
 
-def _require_some(
-    corpus: Corpus, tallies: list[CorpusStats], config: DataConfig
+def _check_not_empty(
+    corpus: Corpus, stats: list[CorpusStats], config: DataConfig
 ) -> None:
-    """Checks that each part of a corpus has pairs, or its weight would say nothing."""
+    """Checks that each part of a corpus has pairs, or its weight would be void."""
     problems = []
-    for part, tally in zip(parts_of(corpus), tallies, strict=True):
-        counts = tally.counts
-        # Pairs that another part has had are there all the same.
+    for part, one in zip(parts_of(corpus), stats, strict=True):
+        counts = one.counts
+        # Duplicates of another part's pairs do not make a part empty.
         if not counts["kept"] + counts["duplicates"]:
             problems.append(
                 f"{part.corpus.spec}: no pair is left of {counts['read']}: "
@@ -161,50 +157,47 @@ def _require_some(
         raise DataError(problems)
 
 
-def _all_shards(
+def _build_shards(
     building: Path,
     corpus: Corpus,
     encoder: PairEncoder,
     config: DataConfig,
     progress: ProgressBar,
 ) -> list[Shard]:
-    """Finds the shards of a corpus that are whole, and writes the others."""
+    """Finds the complete shards of a corpus and writes the others."""
     parts = parts_of(corpus)
     shards = sharding.find_shards(building)
     done = [0] * len(parts)
     for shard in shards:
-        done[shard.part] += shard.tally.counts["read"]
+        done[shard.part] += shard.stats.counts["read"]
     workers = num_workers(config.workers)
-    progress.log(f"Preparing {truncate(corpus.spec, LONGEST_NAME)} …")
+    progress.log(f"Preparing {truncate(corpus.spec, MAX_NAME_LENGTH)} …")
     if shards:
-        progress.log(f"Going on after {sum(done):,} pairs that are encoded already.")
-    chunks = _chunks(parts, done, most=most_characters(config))
+        progress.log(f"Resuming after {sum(done):,} encoded pairs.")
+    chunks = _chunks(parts, done, most=max_characters(config))
     total, is_exact = _count(corpus, progress)
     with (
         contextlib.closing(encode_chunks(chunks, encoder, workers=workers)) as results,
         progress.start(total=total, is_exact=is_exact, done=sum(done)),
     ):
-        seen = _seen(shards) if config.drop_duplicates else None
-        for _, pieces in groupby(_pieces(results, seen, progress), key=_shard_of):
-            place = sharding.shard_place(building, len(shards))
-            shards.append(sharding.write_shard(place, list(pieces)))
+        seen = _seen_pairs(shards) if config.drop_duplicates else None
+        chunked = groupby(_encoded_chunks(results, seen, progress), key=_shard_of)
+        for _, group in chunked:
+            path = sharding.shard_path(building, len(shards))
+            shards.append(sharding.write_shard(path, list(group)))
     return shards
 
 
 def _count(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, bool]:
-    """Counts or foretells the pairs to come, if that is of use to anybody."""
+    """Counts or estimates the pairs for the progress bar."""
     if progress.is_enabled:
-        with contextlib.suppress(UserError):  # what is wrong is told by reading it
+        with contextlib.suppress(UserError):  # reported when the corpus is read
             return estimate_pairs(corpus)
     return None, True
 
 
 def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Chunk]:
-    """Cuts the pairs of each part after those that are done; no shard shares a chunk.
-
-    Of lines with more than `most` characters just enough is kept to see that they are
-    too long: memory holds thousands of lines at a time.
-    """
+    """Cuts the remaining pairs into chunks within shards; truncates long lines."""
     for number, (part, skipped) in enumerate(zip(parts, done, strict=True)):
         chunk = Chunk(number, skipped + 1, [], [])
         for line, pair in enumerate(part.corpus, start=1):
@@ -220,26 +213,26 @@ def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Ch
             yield chunk
 
 
-def _pieces(
+def _encoded_chunks(
     results: Iterator[Result], seen: DuplicateFilter | None, progress: ProgressBar
 ) -> Iterator[EncodedChunk]:
-    """Drops what has been seen, counts, and lets go of the text."""
+    """Drops duplicates, computes statistics and frees the text."""
     for chunk, encoded in results:
         if seen is not None:
             hashes = pair_hashes(encoded.source.hashes, encoded.target.hashes)
             reasons = mark_duplicates(encoded.reasons, hashes, seen)
             encoded = encoded.with_reasons(reasons)
         progress.advance(len(chunk.sources))
-        tally = CorpusStats.of_chunk(chunk, encoded)
-        yield EncodedChunk(chunk.part, chunk.first, encoded, tally)
+        stats = CorpusStats.of_chunk(chunk, encoded)
+        yield EncodedChunk(chunk.part, chunk.first, encoded, stats)
 
 
-def _shard_of(piece: EncodedChunk) -> tuple[int, int]:
-    return piece.part, (piece.first - 1) // sharding.SHARD_PAIRS
+def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
+    return chunk.part, (chunk.first - 1) // sharding.SHARD_PAIRS
 
 
-def _seen(shards: Sequence[Shard]) -> DuplicateFilter:
-    """Remembers the pairs of the shards that need not be made again."""
+def _seen_pairs(shards: Sequence[Shard]) -> DuplicateFilter:
+    """Returns a filter that knows the pairs of complete shards."""
     seen = DuplicateFilter()
     for shard in shards:
         seen.is_new(pair_hashes(*(shard.hashes(side) for side in SIDES)))

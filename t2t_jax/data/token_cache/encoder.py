@@ -1,4 +1,4 @@
-"""Text to tokens, a chunk of pairs at a time: pure, so that any process can do it."""
+"""Encodes chunks of sentence pairs as tokens; pure, so that any process can do it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from t2t_jax.data.token_cache.filters import (
 )
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 
-# A piece has 16 characters at most, so a line four times beyond that for each of its
-# subwords is too long whatever its pieces are, and is not worth encoding.
+# A piece has at most 16 characters, so a line of 64 per allowed subword is certainly
+# too long and need not be encoded.
 _CHARACTERS_PER_SUBWORD = 64
 _NO_HASHES: Hashes = np.zeros(0, np.uint64)
 
 
-def most_characters(config: DataConfig) -> int:
-    """Returns how long a line may be to be worth encoding."""
+def max_characters(config: DataConfig) -> int:
+    """Returns the length in characters above which a line is not encoded."""
     return _CHARACTERS_PER_SUBWORD * config.max_length
 
 
 class EncodedSentences(NamedTuple):
-    """Sentences of one language.
+    """P sentences of one language.
 
     Attributes:
-      tokens: all of them on end, each followed by eos.
+      tokens: of all sentences, concatenated, each followed by eos.
       lengths: [P] tokens of each, eos included; int32.
       hashes: [P] of their text.
     """
@@ -44,23 +44,23 @@ class EncodedSentences(NamedTuple):
     lengths: Integers
     hashes: Hashes
 
-    def select(self, chosen: Flags) -> EncodedSentences:
-        """Returns the sentences for which `chosen` [P] is true."""
+    def select(self, mask: Flags) -> EncodedSentences:
+        """Returns the sentences for which `mask` [P] is true."""
         return EncodedSentences(
-            self.tokens[np.repeat(chosen, self.lengths)],
-            self.lengths[chosen],
-            self.hashes[chosen],
+            self.tokens[np.repeat(mask, self.lengths)],
+            self.lengths[mask],
+            self.hashes[mask],
         )
 
 
 class Encoded(NamedTuple):
-    """What became of a chunk of P pairs.
+    """Result of encoding a chunk of P pairs.
 
     Attributes:
-      reasons: [P] why each was dropped, a number in `filters.REASONS`, or `KEPT`.
-      source: the kept pairs' sentences to translate.
-      target: their translations.
-      source_words: hashes of the words of `source`, sorted, each once.
+      reasons: [P] why each was dropped, an index into `filters.REASONS`, or `KEPT`.
+      source: the kept source sentences.
+      target: the kept target sentences.
+      source_words: unique hashes of the words of `source`, sorted.
     """
 
     reasons: npt.NDArray[np.int8]
@@ -69,11 +69,11 @@ class Encoded(NamedTuple):
     source_words: Hashes = _NO_HASHES
 
     def with_reasons(self, reasons: npt.NDArray[np.int8]) -> Encoded:
-        """Returns this without the pairs for which `reasons` [P] has one more."""
+        """Drops the pairs for which `reasons` [P] has one more."""
         still = reasons[self.reasons == KEPT] == KEPT
         if still.all():
             return self
-        # Duplicates have no words of their own.
+        # source_words stays: duplicates add no words.
         return self._replace(
             reasons=reasons,
             source=self.source.select(still),
@@ -101,12 +101,11 @@ class PairEncoder:
         self._processors = [processors[model] for model in models]
 
     def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
-        """Cuts pairs into subwords, and drops those that the configuration refuses.
+        """Encodes pairs and drops those that the configuration filters out.
 
         Args:
-          sources: [P] sentences to translate; what looks like a special piece in them
-            is ordinary text.
-          targets: [P] their translations.
+          sources: [P] source sentences; special pieces in them are ordinary text.
+          targets: [P] target sentences.
         """
         texts = (sources, targets)
         source, target = (
@@ -114,8 +113,8 @@ class PairEncoder:
             for processor, lines in zip(self._processors, texts, strict=True)
         )
         reasons = drop_reasons(
-            self._judged_lengths(sources, source),
-            self._judged_lengths(targets, target),
+            self._filter_lengths(sources, source),
+            self._filter_lengths(targets, target),
             copies=source.hashes == target.hashes,
             config=self._config,
         )
@@ -124,8 +123,8 @@ class PairEncoder:
         return Encoded(reasons, source.select(kept), target.select(kept), words)
 
     def _encode_side(self, processor: Any, lines: Sequence[str]) -> EncodedSentences:
-        most = most_characters(self._config)
-        # Its threads would make the lists of ids one after the other all the same.
+        most = max_characters(self._config)
+        # More threads gain nothing: Python's lock serialises the lists of ids.
         ids: list[list[int]] = processor.encode(
             [line if len(line) <= most else "" for line in lines],
             out_type=int,
@@ -137,8 +136,8 @@ class PairEncoder:
         tokens = np.fromiter(chain.from_iterable(ids), self._dtype, total)
         return EncodedSentences(tokens, lengths, text_hashes(lines))
 
-    def _judged_lengths(self, lines: Sequence[str], side: EncodedSentences) -> Integers:
-        """Returns [P] lengths in which lines that were not encoded are too long."""
-        most = most_characters(self._config)
-        hopeless = np.fromiter((len(line) > most for line in lines), np.bool_)
-        return np.where(hopeless, self._config.max_length + 1, side.lengths)
+    def _filter_lengths(self, lines: Sequence[str], side: EncodedSentences) -> Integers:
+        """Returns [P] lengths, above the limit for lines that were not encoded."""
+        most = max_characters(self._config)
+        skipped = np.fromiter((len(line) > most for line in lines), np.bool_)
+        return np.where(skipped, self._config.max_length + 1, side.lengths)

@@ -1,9 +1,8 @@
-"""Which pairs are dropped, and why: of all reasons that apply the first is counted.
+"""Filters of sentence pairs; a dropped pair counts for the first reason that applies.
 
-Paper: §5.1 tells of no filter but the length of a batch.
-Departs: corpora from the web hold lines that are empty, endless, unlike in length,
-  copied from side to side, or there many times; each filter but the first two is off
-  unless configured.
+Paper: §5.1 mentions no filter but the length of a batch.
+Departs: web corpora hold lines that are empty, very long, of unequal length, copied
+  from the other side, or repeated; all filters but the first two are off by default.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from t2t_jax.data.batching.packing import Integers
 from t2t_jax.data.config import DataConfig
 
 REASONS = ("empty", "too_long", "ratio", "copies", "duplicates")
-"""Why a pair is dropped, in the order in which it is asked."""
+"""Reasons to drop a pair, in the order of the checks."""
 
 KEPT = len(REASONS)
-"""What stands in the place of a reason where there is none."""
+"""Reason code of a pair that is kept."""
 
 _DUPLICATE = REASONS.index("duplicates")
 
@@ -37,7 +36,7 @@ def drop_reasons(
     copies: Flags,
     config: DataConfig,
 ) -> npt.NDArray[np.int8]:
-    """Judges pairs by themselves; whether they were there before is not asked.
+    """Returns why each pair is dropped, duplicates not considered.
 
     Args:
       source_lengths: [P] tokens of each source, eos included.
@@ -45,7 +44,7 @@ def drop_reasons(
       copies: [P] whether the two sides are the same text.
 
     Returns:
-      [P] the number of the first reason in `REASONS`, or `KEPT`.
+      [P] the index of the first reason in `REASONS`, or `KEPT`.
 
     Example:
       >>> source, target = np.array([1, 9, 7, 3]), np.array([4, 4, 3, 3])
@@ -68,7 +67,7 @@ def drop_reasons(
 
 
 def text_hashes(lines: Iterable[str]) -> Hashes:
-    """Hashes lines to 64 bits, the blanks around them aside.
+    """Hashes stripped lines to 64 bits.
 
     Example:
       >>> one, other = text_hashes(["the cat", " the cat  "])
@@ -82,22 +81,22 @@ def text_hashes(lines: Iterable[str]) -> Hashes:
 
 
 def pair_hashes(source_hashes: Hashes, target_hashes: Hashes) -> Hashes:
-    """Makes one hash of the two of each pair; to swap the sides gives another.
+    """Combines the hashes of both sides; not symmetric.
 
     Example:
       >>> one, two = text_hashes(["one"]), text_hashes(["two"])
       >>> bool(pair_hashes(one, two) == pair_hashes(two, one))
       False
     """
-    # An odd factor, the golden ratio's, loses no bit; products wrap at 64 bits.
+    # An odd factor (golden ratio) is a bijection modulo 2^64.
     return source_hashes * np.uint64(0x9E3779B97F4A7C15) + target_hashes
 
 
 class DuplicateFilter:
-    """Remembers hashes in 8 bytes each, to tell which come again.
+    """A set of 64-bit hashes, 8 bytes each, that detects repetitions.
 
-    They lie in sorted runs, each at least twice as long as the next, so that there are
-    few to search and each hash is moved only as often as its run doubles.
+    Hashes are kept in sorted runs, each at least twice as long as the next, so there
+    are few runs to search and each hash moves only when its run doubles.
 
     Example:
       >>> seen = DuplicateFilter()
@@ -111,23 +110,16 @@ class DuplicateFilter:
         self._runs: list[Hashes] = []
 
     def is_new(self, hashes: Hashes) -> Flags:
-        """Returns which of `hashes` [P] are here for the first time; notes them all."""
-        values, first_places = np.unique(hashes, return_index=True)
+        """Returns [P] which hashes [P] occur for the first time, and adds them."""
+        values, first_indices = np.unique(hashes, return_index=True)
         new = self._unseen(values)
         self._add(values[new])
         answer = np.zeros(len(hashes), np.bool_)
-        answer[first_places[new]] = True
+        answer[first_indices[new]] = True
         return answer
 
     def add(self, hashes: Hashes, *, most: int) -> int:
-        """Adds those of some hashes that are new, up to a bound.
-
-        Args:
-          most: how many to add at most.
-
-        Returns:
-          How many were added.
-        """
+        """Adds at most `most` new hashes; returns how many were added."""
         new = hashes[self._unseen(hashes)][:most]
         self._add(new)
         return len(new)
@@ -139,15 +131,15 @@ class DuplicateFilter:
     def _unseen(self, values: Hashes) -> Flags:
         new = np.ones(len(values), np.bool_)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, values), len(run) - 1)
-            new &= run[places] != values
+            indices = np.minimum(np.searchsorted(run, values), len(run) - 1)
+            new &= run[indices] != values
         return new
 
     def _add(self, run: Hashes) -> None:
         if not len(run):
             return
         while self._runs and len(self._runs[-1]) < 2 * len(run):
-            # Stable, because numpy's stable sort merges runs in linear time.
+            # numpy's stable sort merges sorted runs in linear time.
             run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")
         self._runs.append(run)
 
@@ -155,15 +147,15 @@ class DuplicateFilter:
 def mark_duplicates(
     reasons: npt.NDArray[np.int8], hashes: Hashes, seen: DuplicateFilter
 ) -> npt.NDArray[Any]:
-    """Drops the pairs that have been kept before.
+    """Marks kept pairs that occurred before as duplicates.
 
     Args:
-      reasons: [P] as `drop_reasons` returns them.
-      hashes: [K] of the pairs that are kept so far, in order.
-      seen: the hashes of all pairs before; those that are new are added.
+      reasons: [P] from `drop_reasons`.
+      hashes: [K] of the kept pairs, in order.
+      seen: the hashes of all earlier pairs; new ones are added.
 
     Returns:
-      [P] the reasons, duplicates among them.
+      [P] the reasons, duplicates included.
     """
     marked = reasons.copy()
     marked[reasons == KEPT] = np.where(seen.is_new(hashes), KEPT, _DUPLICATE)

@@ -1,8 +1,8 @@
-"""The source words of a training text, to notice a line that is unlike it.
+"""The source words of a training text, to detect input that is unlike it.
 
-A word is a run of letters, whatever their case; digits and punctuation are not words.
-In scripts written without spaces (Chinese, Japanese, Thai and others) each letter
-counts as a word. Words are kept as hashes of 64 bits in one sorted array.
+A word is a case-folded run of letters; digits and punctuation are not words. In scripts
+written without spaces (Chinese, Japanese, Thai and others) each letter counts as a
+word. Words are kept as 64-bit hashes in one sorted array.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ import numpy as np
 from t2t_jax.data.token_cache.filters import DuplicateFilter, Flags, Hashes
 
 FILE = "known_words.npy"
-"""The file of a run or a model that holds its words."""
+"""The file of these hashes in a run or a model."""
 
-MOST_WORDS = 8_000_000
-"""Words that are kept, 64 MB; those of later text are left out then, mostly rare ones.
-"""
+MAX_WORDS = 8_000_000
+"""Words that are kept, 64 MB; later ones, mostly rare, are left out."""
 
 _HEADER_BYTES = 1 << 10
-# Vowel signs and points of Hebrew, Arabic and the scripts of India, which are not
-# letters and are inside words all the same; accents that NFKC does not compose.
+# Vowel signs and points of Hebrew, Arabic and Indic scripts, which are not letters but
+# occur inside words; accents that NFKC does not compose.
 _SIGN = (
     r"(?:[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
     r"|(?!\d)[\u0900-\u0963\u0970-\u0dff])"
@@ -46,7 +45,7 @@ _PART = re.compile(f"[{_SPACELESS}]|[^{_SPACELESS}]+")
 
 
 def words_of(text: str) -> list[str]:
-    """Finds the words of a text, in their order and as often as they come.
+    """Returns the words of a text, in order, repetitions included.
 
     Example:
       >>> words_of("Don't PANIC: 42 Straßen!")
@@ -70,20 +69,20 @@ def hashes_of(words: Iterable[str]) -> Hashes:
 
 
 def distinct_hashes(lines: Iterable[str]) -> Hashes:
-    """Hashes the words of some lines, sorted and each once."""
+    """Returns the unique hashes of the words of some lines, sorted."""
     return np.unique(hashes_of(set(words_of("\n".join(lines)))))
 
 
-def union(parts: Iterable[Hashes], *, most: int = MOST_WORDS) -> Hashes:
-    """Puts sorted hashes together, up to a bound.
+def merge_hashes(parts: Iterable[Hashes], *, most: int = MAX_WORDS) -> Hashes:
+    """Merges sorted hashes, up to a bound.
 
     Args:
       parts: of consecutive pieces of a text, each sorted.
-      most: hashes to keep; once there are so many, no others are added.
+      most: hashes to keep; later ones are left out.
 
     Example:
       >>> some = [np.array(part, np.uint64) for part in ([3, 7], [1, 3], [5])]
-      >>> union(some, most=3).tolist()
+      >>> merge_hashes(some, most=3).tolist()
       [1, 3, 7]
     """
     seen, left = DuplicateFilter(), most
@@ -98,7 +97,7 @@ class KnownWords:
     """The source words of a training text.
 
     Args:
-      hashes: of its words, sorted, each once.
+      hashes: of its words, sorted and unique.
 
     Example:
       >>> known = KnownWords(distinct_hashes(["The old teacher reads."]))
@@ -110,10 +109,9 @@ class KnownWords:
         self.hashes = hashes
 
     def unseen_shares(self, lines: Sequence[str]) -> list[float]:
-        """Returns the share of each line's words that the training text did not have.
+        """Returns the share of each line's words that the training text lacks.
 
-        Args:
-          lines: any text; one without words has the share 0.
+        A line without words has the share 0.
         """
         words = [words_of(line) for line in lines]
         unseen = self._are_unseen(hashes_of(chain.from_iterable(words)))
@@ -132,26 +130,26 @@ class KnownWords:
         return unseen
 
     def to_bytes(self) -> bytes:
-        """Returns what `load` reads: a file in NumPy's format."""
+        """Returns the content of the file that `load` reads, in NumPy's format."""
         content = io.BytesIO()
         np.save(content, self.hashes.astype("<u8"), allow_pickle=False)
         return content.getvalue()
 
     @classmethod
     def load(cls, directory: Path) -> KnownWords | None:
-        """Reads the words of a run or a model.
+        """Loads the words of a run or a model.
 
         Returns:
-          None where it has none, or where the file is damaged: nothing depends on it.
+          None if the file is missing or damaged: nothing depends on it.
         """
         path = directory / FILE
         with contextlib.suppress(OSError, ValueError, EOFError):
             if not path.is_file() or (
-                path.stat().st_size > 8 * MOST_WORDS + _HEADER_BYTES
+                path.stat().st_size > 8 * MAX_WORDS + _HEADER_BYTES
             ):
                 return None
-            # Mapped, so that a header that lies about the size reserves no memory;
-            # copied, as a file that is cut under a map ends the process.
+            # Mapped, so that a wrong size in the header allocates no memory; copied,
+            # as truncating a mapped file would kill the process.
             hashes = np.load(path, mmap_mode="r", allow_pickle=False)
             if hashes.dtype == np.dtype("<u8") and hashes.ndim == 1:
                 return cls(np.array(hashes))

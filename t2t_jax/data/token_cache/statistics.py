@@ -1,4 +1,4 @@
-"""What is counted of the pairs of a corpus while they are read."""
+"""Statistics of the pairs of a corpus, collected while encoding."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from t2t_jax.data.vocabulary.vocabulary import UNK
 
 SIDES = ("source", "target")
 
-MOST_EXAMPLES = 3
-"""Examples that are kept of anything that is counted."""
+MAX_EXAMPLES = 3
+"""Examples kept of each kind."""
 
-LONGEST_NAME = 300
-"""Characters of a corpus's name in a line for people: one may be of many files."""
+MAX_NAME_LENGTH = 300
+"""Characters of a corpus's name in a message: a spec may list many files."""
 
-_CLIPPED = 80
+_EXAMPLE_LENGTH = 80
 
 
 @dataclass
 class CorpusStats:
-    """Figures of some pairs, which add up.
+    """Statistics of some pairs; additive.
 
     Attributes:
       counts: pairs read, kept, and dropped by reason.
-      unknown: tokens of either side that are unknown.
-      lengths: how many sentences of either side have 0, 1, 2 … tokens, eos included.
-      examples: of each reason the first three pairs, clipped, and their lines.
+      unknown: unknown tokens of each side.
+      lengths: of each side, the number of sentences with 0, 1, 2 … tokens, eos
+        included.
+      examples: of each reason the first three pairs, truncated, and their lines.
     """
 
     counts: dict[str, int] = field(
@@ -50,27 +51,27 @@ class CorpusStats:
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, encoded: Encoded) -> CorpusStats:
-        """Counts what became of a chunk."""
-        tally = cls()
+        """Computes the statistics of an encoded chunk."""
+        stats = cls()
         found = np.bincount(encoded.reasons, minlength=KEPT + 1).tolist()
-        tally.counts = {
+        stats.counts = {
             "read": len(encoded.reasons),
             "kept": found[KEPT],
             **dict(zip(REASONS, found, strict=False)),
         }
         for name in SIDES:
             side = getattr(encoded, name)
-            tally.unknown[name] = int(np.count_nonzero(side.tokens == UNK))
-            tally.lengths[name] = np.bincount(side.lengths).tolist()
+            stats.unknown[name] = int(np.count_nonzero(side.tokens == UNK))
+            stats.lengths[name] = np.bincount(side.lengths).tolist()
         for number, reason in enumerate(REASONS):
             if found[number]:
-                pairs = np.flatnonzero(encoded.reasons == number)[:MOST_EXAMPLES]
-                tally.examples[reason] = [_example(chunk, pair) for pair in pairs]
-        return tally
+                pairs = np.flatnonzero(encoded.reasons == number)[:MAX_EXAMPLES]
+                stats.examples[reason] = [_example(chunk, pair) for pair in pairs]
+        return stats
 
     @classmethod
-    def total(cls, tallies: Iterable[CorpusStats]) -> CorpusStats:
-        """Adds tallies up, in their order.
+    def total(cls, parts: Iterable[CorpusStats]) -> CorpusStats:
+        """Adds statistics in order.
 
         Example:
           >>> some = CorpusStats(unknown={"source": 2, "target": 3})
@@ -78,21 +79,21 @@ class CorpusStats:
           {'source': 4, 'target': 6}
         """
         total = cls()
-        for tally in tallies:
-            total.counts = _sum(total.counts, tally.counts)
-            total.unknown = _sum(total.unknown, tally.unknown)
+        for stats in parts:
+            total.counts = _sum(total.counts, stats.counts)
+            total.unknown = _sum(total.unknown, stats.unknown)
             for side in SIDES:
-                both = (total.lengths[side], tally.lengths[side])
+                both = (total.lengths[side], stats.lengths[side])
                 total.lengths[side] = [
                     one + other for one, other in zip_longest(*both, fillvalue=0)
                 ]
-            for reason, pairs in tally.examples.items():
+            for reason, pairs in stats.examples.items():
                 known = total.examples[reason]
-                total.examples[reason] = [*known, *pairs][:MOST_EXAMPLES]
+                total.examples[reason] = [*known, *pairs][:MAX_EXAMPLES]
         return total
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, from which `CorpusStats(**values)` is this one again."""
+        """Returns JSON values; `CorpusStats(**values)` restores them."""
         return dataclasses.asdict(self)
 
 
@@ -108,8 +109,8 @@ def _example(chunk: Chunk, pair: int) -> dict[str, Any]:
     }
 
 
-def truncate(text: str, most: int = _CLIPPED) -> str:
-    """Shortens text for an example, or a name for a line.
+def truncate(text: str, most: int = _EXAMPLE_LENGTH) -> str:
+    """Truncates an example or a name.
 
     Example:
       >>> truncate("a" * 100)[75:]

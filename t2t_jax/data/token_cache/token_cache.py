@@ -1,8 +1,8 @@
-"""Text becomes tokens once: memory-mapped ids and offsets on disk.
+"""Encoded corpora on disk: memory-memory_map token ids and offsets.
 
-A cache is a directory named by a hash of all that it depends on. It is built in
-another, `NAME.building`, and renamed, so a reader finds it whole or not at all, whoever
-else writes or dies; whoever asks for it while it is built waits for it.
+A cache is a directory named by a hash of its inputs. It is built in `NAME.building` and
+renamed atomically, so readers find a complete cache or none. Concurrent builders of the
+same cache wait for each other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from t2t_jax.data.token_cache.builder import (
 )
 from t2t_jax.data.token_cache.filters import Hashes
 from t2t_jax.data.token_cache.shards import WORDS, is_valid
-from t2t_jax.data.token_cache.statistics import LONGEST_NAME, truncate
+from t2t_jax.data.token_cache.statistics import MAX_NAME_LENGTH, truncate
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError, write_error
 from t2t_jax.files import read_json_object
@@ -51,8 +51,8 @@ class TokenSide(NamedTuple):
     """One language of an encoded corpus.
 
     Attributes:
-      tokens: all sentences on end, each followed by eos.
-      offsets: [N + 1] where each sentence begins in `tokens`, and the end; int64.
+      tokens: all sentences concatenated, each followed by eos.
+      offsets: [N + 1] begin of each sentence in `tokens`, and the end; int64.
     """
 
     tokens: Integers
@@ -60,16 +60,16 @@ class TokenSide(NamedTuple):
 
     @property
     def lengths(self) -> Integers:
-        """[N] tokens of each sentence, eos included; int32, computed anew each time."""
+        """[N] tokens of each sentence, eos included; int32, not cached."""
         lengths = np.empty(len(self.offsets) - 1, np.int32)
-        # Without a temporary of 8 bytes each, which would take most of the time.
+        # An int64 temporary would take most of the time.
         np.subtract(self.offsets[1:], self.offsets[:-1], out=lengths, casting="unsafe")
         return lengths
 
 
-def mapped(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Maps a file of numbers into memory."""
-    # A plain view: numpy indexes its memmap subclass several times more slowly.
+def memory_map(path: Path, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Memory-maps a file of numbers as a flat array."""
+    # A plain array view: indexing np.memmap is several times slower.
     return np.asarray(np.memmap(path, dtype, "r"))
 
 
@@ -78,17 +78,17 @@ FORMAT = 4
 
 @dataclass(frozen=True)
 class TokenCache:
-    """An encoded corpus.
+    """An encoded corpus of N pairs.
 
     Attributes:
-      source: the sentences to translate.
-      target: their translations.
+      source: the source sentences.
+      target: the target sentences.
       line_numbers: [N] line of each kept pair in its part of the corpus, from 1.
-      meta: what it was made of, and the figures of the text, as stored.
-      hashes: of each side's sentences, [N] both.
+      meta: content of `meta.json`: inputs and statistics.
+      hashes: of the sentences of each side, [N] both.
       weights: how often the pairs of each part are seen in an epoch.
-      corpora: the parts themselves, as whoever opened this has named them.
-      source_words: hashes of the words of the source sentences, sorted, each once.
+      corpora: the parts, with the specs of this run.
+      source_words: unique hashes of the words of the source sentences, sorted.
     """
 
     source: TokenSide
@@ -117,21 +117,21 @@ class TokenCache:
 
     @property
     def part_pairs(self) -> tuple[int, ...]:
-        """Pairs kept of each part of the corpus, one part after the other."""
+        """Pairs kept of each part of the corpus, in order."""
         parts = self.meta.get("parts")
         if parts is None:
             return (self.num_pairs,)
         return tuple(part["counts"]["kept"] for part in parts)
 
-    def place(self, pair: int) -> PairLocation:
-        """Finds where a pair stands in the text, by its number here, from 0."""
+    def locate(self, pair: int) -> PairLocation:
+        """Returns corpus and line of pair number `pair`, from 0."""
         ends = np.cumsum(self.part_pairs)
         part = int(np.searchsorted(ends, pair, side="right"))
         return locate_pair(self.corpora[part], int(self.line_numbers[pair]))
 
     @property
     def counts(self) -> dict[str, int]:
-        """Pairs read and kept, and dropped by each of `filters.REASONS`."""
+        """Pairs read, kept, and dropped by each of `filters.REASONS`."""
         return dict(self.meta["counts"])
 
     @property
@@ -147,43 +147,43 @@ def build_or_open(
     config: DataConfig,
     progress: ProgressBar | None = None,
 ) -> TokenCache:
-    """Encodes a corpus, unless it has been.
+    """Opens the token cache of a corpus; encodes the corpus if there is none.
 
     Args:
-      corpus: sentence pairs; their weights are not part of what is stored.
-      vocabularies: what cuts them into subwords.
-      config: which pairs are dropped, how many processes encode, where caches are.
-      progress: where people are told of it; None tells nobody.
+      corpus: sentence pairs; weights are not stored.
+      vocabularies: encode the two sides.
+      config: filters, number of processes and cache directory.
+      progress: None logs nothing.
 
     Returns:
-      The cache, memory-mapped. A damaged one is replaced; one that a killed process
-      has begun is gone on with.
+      The cache, memory-mapped. A damaged one is replaced; an unfinished build is
+      resumed.
 
     Raises:
-      ConfigError: there is no such home directory as `data.cache_dir` names.
-      DataError: the text is broken, or no pair is left of a part.
+      ConfigError: `data.cache_dir` is in a home directory that does not exist.
+      DataError: the text is invalid, or no pair of a part is kept.
       OSError: the disk is full or fails.
       OutputError: the cache cannot be written.
-      StoppedError: a process that encodes has died.
+      StoppedError: an encoding process died.
     """
     progress = progress or ProgressBar()
     home = token_caches(config)
-    name = truncate(corpus.spec, LONGEST_NAME)
-    with progress.heartbeat(f"Looking whether {name} is encoded"):
-        made_of = _made_of(corpus, vocabularies, config)
-        fingerprint = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
-        place = home / f"tokens-{fingerprint[:24]}"
-        cache = _open(place, corpus, fingerprint)
-    building = partial_path(place)
+    name = truncate(corpus.spec, MAX_NAME_LENGTH)
+    with progress.heartbeat(f"Checking the token cache of {name}"):
+        inputs = _inputs_of(corpus, vocabularies, config)
+        fingerprint = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+        path = home / f"tokens-{fingerprint[:24]}"
+        cache = _open(path, corpus, fingerprint)
+    building = partial_path(path)
     if cache is not None:
         remove_stale_build(building)
         return cache
-    meta = {"fingerprint": fingerprint, "spec": corpus.spec, **made_of}
-    with _refused_by_name(home):
+    meta = {"fingerprint": fingerprint, "spec": corpus.spec, **inputs}
+    with _write_errors(home):
         remove_abandoned_builds(home)
         with exclusive_lock(building, progress):
-            if _open(place, corpus, fingerprint) is None:  # nobody else was quicker
-                whole = build_cache(
+            if _open(path, corpus, fingerprint) is None:  # not built meanwhile
+                finished = build_cache(
                     building,
                     corpus,
                     vocabularies,
@@ -191,34 +191,34 @@ def build_or_open(
                     meta=meta,
                     progress=progress,
                 )
-                publish(whole, place)
+                publish(finished, path)
             shutil.rmtree(building, ignore_errors=True)
-    if (cache := _open(place, corpus, fingerprint)) is None:
+    if (cache := _open(path, corpus, fingerprint)) is None:
         raise OutputError(
-            f"{place}: the token cache does not read as it was written. "
+            f"{path}: the token cache differs from what was written. "
             "Change config.data.cache_dir."
         )
     return cache
 
 
 @contextmanager
-def _refused_by_name(home: Path) -> Iterator[None]:
-    """Lets what the disk refuses name the place, and the key that chooses it."""
+def _write_errors(home: Path) -> Iterator[None]:
+    """Turns write errors into user errors with directory and configuration key."""
     try:
         yield
     except OSError as error:
         raise write_error(
             home,
             error,
-            told="the token cache cannot be written",
-            change="change config.data.cache_dir",
+            problem="the token cache cannot be written",
+            advice="change config.data.cache_dir",
         ) from error
 
 
-def _made_of(
+def _inputs_of(
     corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
 ) -> dict[str, Any]:
-    """Tells all that the content of a cache depends on."""
+    """Returns everything that the content of a cache depends on."""
     return {
         "format": FORMAT,
         "corpus": corpus.fingerprint(),
@@ -230,48 +230,47 @@ def _made_of(
     }
 
 
-def _open(place: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
-    """Maps a cache, or returns None where there is none that is whole."""
+def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
+    """Maps a cache; None if it is missing or damaged."""
     try:
-        meta = read_json_object(place / META_FILE, mend="Remove it.")
-        # Every byte is read, a second for 3 GB: what a disk has changed is not noticed
-        # by training on it.
-        if meta["fingerprint"] != fingerprint or not is_valid(place, meta["files"]):
+        meta = read_json_object(path / META_FILE, advice="Remove it.")
+        # Verify every byte, one second for 3 GB: training would not notice corruption.
+        if meta["fingerprint"] != fingerprint or not is_valid(path, meta["files"]):
             return None
-        # A directory of caches may be shared: of type "O" NumPy would take the bytes of
-        # the file for addresses in memory, and follow them.
+        # A shared cache directory is not trusted: with dtype "O" NumPy would
+        # dereference the file's bytes as pointers.
         dtype = meta["dtype"]
         if dtype not in TOKEN_DTYPES:
             return None
         source, target = (
             TokenSide(
-                mapped(place / f"{side}.tokens", dtype),
-                mapped(place / f"{side}.offsets", np.int64),
+                memory_map(path / f"{side}.tokens", dtype),
+                memory_map(path / f"{side}.offsets", np.int64),
             )
             for side in ("source", "target")
         )
         cache = TokenCache(
             source,
             target,
-            mapped(place / "line_numbers", np.int64),
+            memory_map(path / "line_numbers", np.int64),
             meta,
             tuple(
-                mapped(place / f"{side}.hashes", np.uint64)
+                memory_map(path / f"{side}.hashes", np.uint64)
                 for side in ("source", "target")
             ),
-            source_words=np.fromfile(place / WORDS, np.uint64),
+            source_words=np.fromfile(path / WORDS, np.uint64),
         )
-        return _as_named(cache, corpus)
+        return _with_specs(cache, corpus)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _as_named(cache: TokenCache, corpus: Corpus) -> TokenCache:
-    """Gives a cache the names and weights that this corpus has, and no other."""
+def _with_specs(cache: TokenCache, corpus: Corpus) -> TokenCache:
+    """Replaces the stored specs and weights by those of `corpus`."""
     parts = parts_of(corpus)
     named = [
-        {"spec": part.corpus.spec, **figures}
-        for part, figures in zip(parts, cache.meta["parts"], strict=True)
+        {"spec": part.corpus.spec, **stored}
+        for part, stored in zip(parts, cache.meta["parts"], strict=True)
     ]
     return dataclasses.replace(
         cache,

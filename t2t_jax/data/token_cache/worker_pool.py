@@ -1,7 +1,7 @@
-"""Several processes that encode, in order, with a bounded number of chunks on the way.
+"""Encodes chunks in several processes, in order, with a bounded number in flight.
 
-SentencePiece's own threads gain nothing, since the lists that it returns are made under
-Python's lock. A process costs half a second to start, so few pairs are encoded here.
+SentencePiece's own threads gain nothing, since its lists of ids are built under the
+GIL. A process takes half a second to start, so few pairs are encoded in this one.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from t2t_jax.data.token_cache.encoder import Encoded, PairEncoder
 from t2t_jax.errors import StoppedError
 
 CHUNK_PAIRS = 2_000
-"""Pairs that go to a process at a time: a tenth of a second of work."""
+"""Pairs per task of a process: a tenth of a second of work."""
 
-_MOST_UNASKED = 16
-_FEWEST_CHUNKS = 10
+_MAX_DEFAULT_WORKERS = 16
+_MIN_CHUNKS = 10
 _CHUNKS_AHEAD = 3
 
 
@@ -37,10 +37,8 @@ class Chunk(NamedTuple):
     """Consecutive pairs of a corpus.
 
     Attributes:
-      part: which of the corpora it is of, from 0.
-      first: line number of its first pair there, from 1.
-      sources: sentences to translate.
-      targets: their translations.
+      part: index of the corpus in the mixture.
+      first: line number of its first pair, from 1.
     """
 
     part: int
@@ -53,38 +51,39 @@ Result: TypeAlias = tuple[Chunk, Encoded]
 
 
 def num_workers(workers: int) -> int:
-    """Returns how many processes `data.workers` asks for.
+    """Returns the number of processes for `data.workers`.
 
-    Args:
-      workers: the number, or 0 for one for each core, at most 16: more wait for the
-        one that reads and counts, and each takes memory.
+    0 means one per core, at most 16: more would wait for the process that reads and
+    counts, and each takes memory.
     """
     if workers:
         return workers
-    if hasattr(os, "sched_getaffinity"):  # fewer than cpu_count under Slurm, say
+    if hasattr(os, "sched_getaffinity"):  # may be fewer than cpu_count, as under Slurm
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    return min(cores, _MOST_UNASKED)
+    return min(cores, _MAX_DEFAULT_WORKERS)
 
 
 def encode_chunks(
     chunks: Iterator[Chunk], encoder: PairEncoder, *, workers: int
 ) -> Generator[Result]:
-    """Encodes chunks, and yields each with what became of it, in their order.
+    """Encodes chunks and yields each with its result, in order.
+
+    Close the generator to stop the processes.
 
     Args:
-      chunks: read only a little ahead of what has been yielded.
-      encoder: encodes here; other processes make one like it.
-      workers: number of processes. With 1, or fewer than 10 chunks, there are none
-        but this one. To be closed, so that they end.
+      chunks: read only a little ahead of the results.
+      encoder: used in this process; the others construct a copy.
+      workers: number of processes. With 1, or fewer than 10 chunks, this process
+        encodes.
 
     Raises:
-      StoppedError: a process has died.
+      StoppedError: a process died.
     """
-    first = list(islice(chunks, _FEWEST_CHUNKS))
+    first = list(islice(chunks, _MIN_CHUNKS))
     chunks = chain(first, chunks)
-    if workers > 1 and len(first) == _FEWEST_CHUNKS:
+    if workers > 1 and len(first) == _MIN_CHUNKS:
         yield from _in_processes(chunks, encoder, workers)
         return
     for chunk in chunks:
@@ -96,24 +95,24 @@ def _in_processes(
 ) -> Iterator[Result]:
     pool = ProcessPoolExecutor(
         workers,
-        # A fork of a process with threads, as JAX has, may hang.
+        # Forking a process with threads, such as JAX's, may hang.
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
+        initializer=_initialize,
         initargs=encoder.recipe,
     )
-    waiting: deque[tuple[Chunk, Future[Encoded]]] = deque()
+    pending: deque[tuple[Chunk, Future[Encoded]]] = deque()
     try:
         for chunk in chunks:
-            waiting.append((chunk, _submit(pool, chunk)))
-            if len(waiting) > _CHUNKS_AHEAD * workers:
-                done, future = waiting.popleft()
+            pending.append((chunk, _submit(pool, chunk)))
+            if len(pending) > _CHUNKS_AHEAD * workers:
+                done, future = pending.popleft()
                 yield done, future.result()
-        while waiting:
-            done, future = waiting.popleft()
+        while pending:
+            done, future = pending.popleft()
             yield done, future.result()
     except BrokenProcessPool as error:
         raise StoppedError(
-            "A process that encodes text has died; perhaps the memory was full. Set a "
+            "A process that encodes text died, perhaps out of memory. Set a "
             "lower config.data.workers, then rerun to resume."
         ) from error
     finally:
@@ -121,11 +120,7 @@ def _in_processes(
 
 
 def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
-    """Gives a chunk to the processes, of which one more may start for it.
-
-    It starts deaf to SIGINT, which a terminal sends to everyone: what that means is
-    decided here, and not by tracebacks from processes.
-    """
+    """Submits a chunk; a process that starts for it ignores the terminal's SIGINT."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         with _without_main():
@@ -136,11 +131,7 @@ def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hides the main module from processes that start meanwhile.
-
-    They would import it, though they need nothing of it: a script that trains without
-    `if __name__ == "__main__"` would begin to train in each of them.
-    """
+    """Hides the main module from starting processes, which would import and run it."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -149,19 +140,19 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-# The encoder of a worker process, once it has begun.
+# The encoder of a worker process, set by its initializer.
 _encoders: list[PairEncoder] = []
 
 
-def _begin(models: tuple[bytes, bytes], config: DataConfig, dtype: str) -> None:
+def _initialize(models: tuple[bytes, bytes], config: DataConfig, dtype: str) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+        threading.Thread(target=_exit_with, args=[parent], daemon=True).start()
     _encoders.append(PairEncoder(models, config, dtype))
 
 
-def _end_with(parent: BaseProcess) -> None:
-    """Ends this process when its parent has, even by SIGKILL."""
+def _exit_with(parent: BaseProcess) -> None:
+    """Exits this process when its parent ends, even by SIGKILL."""
     parent.join()
     os._exit(1)
 

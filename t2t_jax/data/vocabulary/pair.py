@@ -1,7 +1,7 @@
-"""The vocabularies of both sides: one that they share, or one for each.
+"""The vocabularies of both sides: one shared, or one for each.
 
 Paper: §5.1, "a shared source-target vocabulary".
-Departs: each side may have its own, where the two share no script.
+Departs: each side may have its own, for languages that share no script.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 
 FILES = ("vocab.model", "vocab_source.model")
-"""The files of a workdir: of the target or of both sides, and of the source alone."""
+"""The files of a workdir: the target or shared vocabulary, and the source's own."""
 
 _SOURCE = "vocab_source"
 _RECOVER = (
@@ -33,12 +33,7 @@ _RESTORE = (
 
 
 class VocabularyPair(NamedTuple):
-    """What cuts each side into subwords; one object twice where it is shared.
-
-    Attributes:
-      source: of the sentences to translate.
-      target: of their translations.
-    """
+    """The vocabularies of source and target; the same object if shared."""
 
     source: Vocabulary
     target: Vocabulary
@@ -50,22 +45,22 @@ class VocabularyPair(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the model, or of both models' SHA-256 where there are two."""
+        """SHA-256 of the model, or of both models' SHA-256 if there are two."""
         if self.shared:
             return self.target.fingerprint
         return joint_fingerprint(self.source.fingerprint, self.target.fingerprint)
 
     @property
     def files(self) -> dict[str, bytes]:
-        """The SentencePiece models by the names that they have in a workdir."""
-        held = self[1:] if self.shared else (self.target, self.source)
-        return {name: one.model for name, one in zip(FILES, held, strict=False)}
+        """The SentencePiece models by their file names in a workdir."""
+        models = self[1:] if self.shared else (self.target, self.source)
+        return {name: one.model for name, one in zip(FILES, models, strict=False)}
 
     def save(self, directory: str | Path) -> None:
         """Writes `vocab.model` and `vocab.json`; a source's own as `vocab_source.*`.
 
         Raises:
-          DataError: other vocabularies are there, which are never replaced.
+          DataError: the directory holds other vocabularies, which are never replaced.
           OutputError: the directory cannot be written.
         """
         self.target.save(directory)
@@ -74,27 +69,27 @@ class VocabularyPair(NamedTuple):
 
     @classmethod
     def load(cls, directory: str | Path, *, config: VocabularyConfig) -> VocabularyPair:
-        """Reads what `save` has written.
+        """Loads what `save` wrote.
 
         Args:
           directory: of a run or a model.
-          config: says whether the source has its own, and the sizes.
+          config: the expected sizes, and whether the source has its own vocabulary.
 
         Raises:
-          DataError: a file is no SentencePiece model, or has other special ids, or
-            another size than is configured.
-          InputMissingError: there is none.
+          DataError: a file is not a SentencePiece model, has other special ids, or
+            another size than configured.
+          InputMissingError: a file is missing.
         """
         names = FILES if config.source_size else FILES[:1]
-        for place in map(Path(directory).joinpath, names):
-            if not place.exists():
-                raise InputMissingError(f"{place}: no such file. {_RECOVER}")
+        for path in map(Path(directory).joinpath, names):
+            if not path.exists():
+                raise InputMissingError(f"{path}: no such file. {_RECOVER}")
         loaded = [
-            Vocabulary.load(Path(directory) / name, mend=_RESTORE) for name in names
+            Vocabulary.load(Path(directory) / name, advice=_RESTORE) for name in names
         ]
         target, source = loaded[0], loaded[-1]
         both = cls(source, target)
-        both.require_sizes(config, name=str(directory), mend=_RESTORE)
+        both.require_sizes(config, name=str(directory), advice=_RESTORE)
         return both
 
     @classmethod
@@ -104,56 +99,54 @@ class VocabularyPair(NamedTuple):
         *,
         config: VocabularyConfig,
         seed: int,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> VocabularyPair:
-        """Loads the files that are configured, and learns from text what is not.
+        """Loads the configured files, and trains the vocabularies without one.
 
         Args:
-          pairs: the training corpus; read once for each vocabulary to be learnt.
-          config: files, sizes and how to learn.
-          seed: chooses the sample, where there is more text than one needs.
-          say: tells people what is being done.
+          pairs: the training corpus; read once for each vocabulary to be trained.
+          seed: of the sample, if the corpus is larger than needed.
+          log: logs the training.
 
         Raises:
           DataError: the text is too small or too varied for a size.
-          InputMissingError: a file is not there.
+          InputMissingError: a file does not exist.
         """
         if not config.source_size:
             lines = (line for pair in pairs for line in pair)
-            shared = _find(lines, config, side="", seed=seed, say=say)
+            shared = _load_or_train(lines, config, side="", seed=seed, log=log)
             return cls(shared, shared)
         for_source = dataclasses.replace(
             config, size=config.source_size, file=config.source_file
         )
         return cls(
-            _find(
+            _load_or_train(
                 (source for source, _ in pairs),
                 for_source,
                 side="source_",
                 seed=seed,
-                say=say,
+                log=log,
             ),
-            _find(
+            _load_or_train(
                 (target for _, target in pairs),
                 config,
                 side="",
                 seed=seed,
-                say=say,
+                log=log,
             ),
         )
 
     def require_sizes(
-        self, config: VocabularyConfig, *, name: str, mend: str = ""
+        self, config: VocabularyConfig, *, name: str, advice: str = ""
     ) -> None:
         """Checks that the sizes are those of the configuration.
 
         Args:
-          config: says how large they must be.
-          name: where these come from, for the message.
-          mend: what the user may do, a sentence; "" is to change the size.
+          name: origin of the vocabularies, for the message.
+          advice: what to do about it, a sentence; "" is to change the size.
 
         Raises:
-          DataError: they are not.
+          DataError: they differ.
         """
         wanted = (config.source_size or config.size, config.size)
         keys = ("source_size" if config.source_size else "size", "size")
@@ -161,12 +154,12 @@ class VocabularyPair(NamedTuple):
             if vocabulary.size != size:
                 raise DataError(
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
-                    f"{size}. {mend or f'Change config.vocabulary.{key}.'}"
+                    f"{size}. {advice or f'Change config.vocabulary.{key}.'}"
                 )
 
 
 def joint_fingerprint(*sides: str) -> str:
-    """Returns the fingerprint of the vocabularies that have these fingerprints.
+    """Returns the fingerprint of a pair from those of its vocabularies.
 
     Args:
       *sides: Of the shared vocabulary, or of the source's and the target's.
@@ -180,20 +173,20 @@ def joint_fingerprint(*sides: str) -> str:
     return hashlib.sha256("".join(sides).encode()).hexdigest()
 
 
-def _find(
+def _load_or_train(
     lines: Iterable[str],
     config: VocabularyConfig,
     *,
     side: str,
     seed: int,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> Vocabulary:
     if config.file:
-        mend = f"Change config.vocabulary.{side}file."
-        return Vocabulary.load(config.file, mend=mend)
-    say(f"Training a vocabulary of {config.size:,} subwords …")
+        advice = f"Change config.vocabulary.{side}file."
+        return Vocabulary.load(config.file, advice=advice)
+    log(f"Training a vocabulary of {config.size:,} subwords …")
     key, began = f"vocabulary.{side}size", time.monotonic()
-    with ProgressBar(say).heartbeat("Training the vocabulary"):
-        learnt = Vocabulary.train(lines, config=config, seed=seed, key=key)
-    say(f"The vocabulary is learnt, in {time.monotonic() - began:,.1f} s.")
-    return learnt
+    with ProgressBar(log).heartbeat("Training the vocabulary"):
+        trained = Vocabulary.train(lines, config=config, seed=seed, key=key)
+    log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
+    return trained

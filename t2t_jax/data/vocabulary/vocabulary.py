@@ -1,8 +1,8 @@
-"""A subword vocabulary: byte-pair encoding, as a rule over both languages at once.
+"""A subword vocabulary by byte-pair encoding, implemented with SentencePiece.
 
 Paper: §5.1 and its reference [31] (Sennrich et al.): a shared source-target vocabulary.
-Departs: SentencePiece marks where a word begins (U+2581) instead of where it ends, and
-  normalises text (NFKC, runs of spaces) before it looks for pieces.
+Departs: SentencePiece marks the beginning of a word (U+2581) instead of its end, and
+  normalises text (NFKC, runs of spaces) first.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from t2t_jax.arguments import as_lines, require_lines
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import DataError, write_error
-from t2t_jax.files import MOST_VOCABULARY_BYTES, atomic_write, read_limited, write_once
+from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
-# Whatever some reader takes for the end of a line: a piece spelt in bytes can be one.
+# All line ends that some reader recognises; byte fallback can produce them.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
-# Longer lines teach no subwords that shorter ones do not, and cost quadratic time.
-_LONGEST_LESSON = 4096
+# Longer lines add no subwords and cost quadratic time.
+_MAX_LINE_LENGTH = 4096
 
-_MEND = "Change config.vocabulary.file."
+_ADVICE = "Change config.vocabulary.file."
 _OTHER = "Pass another workdir."
 
 
 class Vocabulary:
-    """Pieces and their ids: text in, ids out, and back.
+    """Subwords and their ids.
 
     Args:
       model: a serialised SentencePiece model with ids pad 0, bos 1, eos 2, unk 3.
-      name: where the model comes from, for the messages.
-      mend: what the user may do if it is none, a sentence.
+      name: origin of the model, for messages.
+      advice: what to do if the model is invalid, a sentence.
 
     Attributes:
-      model: those bytes.
+      model: the serialised model.
       size: number of pieces, the four special ones included.
       fingerprint: SHA-256 of the model.
 
     Raises:
-      DataError: the bytes are no such model.
+      DataError: the bytes are not such a model.
 
     Example:
-      The words of the paper's reference [31]. A frequent word becomes one piece, and
-      one that was never seen is put together from the pieces of others.
+      The words of the paper's reference [31]. A frequent word becomes one piece; an
+      unseen word is composed of the pieces of others.
 
       >>> words = 5 * ["low"] + 2 * ["lower"] + 6 * ["newest"] + 3 * ["widest"]
       >>> config = VocabularyConfig(size=22)
@@ -68,11 +68,11 @@ class Vocabulary:
         model: bytes,
         *,
         name: str = "the vocabulary",
-        mend: str = _MEND,
+        advice: str = _ADVICE,
     ):
         self.model = model
         self.fingerprint = hashlib.sha256(model).hexdigest()
-        self._processor = _processor(model, name, mend=mend)
+        self._processor = _processor(model, name, advice=advice)
         self.size: int = self._processor.get_piece_size()
 
     @classmethod
@@ -84,13 +84,13 @@ class Vocabulary:
         seed: int,
         key: str = "vocabulary.size",
     ) -> Vocabulary:
-        """Learns pieces from text; the same text, config and seed give the same bytes.
+        """Trains a vocabulary; the same text, config and seed give the same bytes.
 
         Args:
           lines: sentences of both languages, read once; at most
             `config.sample_sentences` of them are held in memory.
-          seed: chooses the sample, where there are more lines.
-          key: what the size is called, for the messages.
+          seed: of the sample, if there are more lines.
+          key: the configuration key of the size, for messages.
 
         Raises:
           DataError: the text is too small or too varied for the size.
@@ -102,13 +102,13 @@ class Vocabulary:
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:
             raise DataError(
-                "The vocabulary has no text to learn from: every line is blank or too "
+                "Cannot train the vocabulary: every line of the text is blank or too "
                 "long. Change config.data.train."
             )
         written = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_handed_over(sample),
+                sentence_iterator=_consume(sample),
                 model_writer=written,
                 model_type="bpe",
                 vocab_size=config.size,
@@ -118,91 +118,90 @@ class Vocabulary:
                 bos_id=BOS,
                 eos_id=EOS,
                 unk_id=UNK,
-                max_sentence_length=4 * _LONGEST_LESSON,
+                max_sentence_length=4 * _MAX_LINE_LENGTH,
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise DataError(_explain(str(error), config, key=key)) from error
+            raise DataError(_training_error(str(error), config, key=key)) from error
         return cls(written.getvalue())
 
     @classmethod
-    def load(cls, path: str | Path, *, mend: str = _MEND) -> Vocabulary:
-        """Reads a SentencePiece model.
+    def load(cls, path: str | Path, *, advice: str = _ADVICE) -> Vocabulary:
+        """Loads a SentencePiece model.
 
         Raises:
-          DataError: the file is no SentencePiece model, or too large for one, or has
-            other special ids.
-          InputMissingError: the file is not there or cannot be read.
+          DataError: the file is not a SentencePiece model, is too large, or has other
+            special ids.
+          InputMissingError: the file does not exist or cannot be read.
         """
         require_files(path)
-        model = read_limited(Path(path), most=MOST_VOCABULARY_BYTES, mend=mend)
-        return cls(model, name=str(path), mend=mend)
+        model = read_limited(Path(path), max_bytes=MAX_VOCABULARY_BYTES, advice=advice)
+        return cls(model, name=str(path), advice=advice)
 
     def save(self, directory: str | Path, *, name: str = "vocab") -> None:
-        """Writes `NAME.model`, and `NAME.json` for people, into `directory`.
+        """Writes `NAME.model`, and a human-readable `NAME.json`, into `directory`.
 
         Raises:
-          DataError: another vocabulary is there, which is never replaced.
+          DataError: the directory holds another vocabulary, which is never replaced.
           OSError: the disk is full or fails.
           OutputError: the directory cannot be written.
         """
-        told = {
+        description = {
             "size": self.size,
             "ids": {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK},
             "fingerprint": self.fingerprint,
             "pieces": self.pieces(range(self.size)),
         }
-        text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        text = json.dumps(description, ensure_ascii=False, indent=1) + "\n"
         try:
             Path(directory).mkdir(parents=True, exist_ok=True)
-            # First, for it never changes; what is told of it can be told again.
-            write_once(Path(directory) / f"{name}.model", self.model, mend=_OTHER)
+            # The model first: it never changes, and the JSON can be rewritten from it.
+            write_once(Path(directory) / f"{name}.model", self.model, advice=_OTHER)
             atomic_write(Path(directory) / f"{name}.json", text)
         except OSError as error:
             raise write_error(
                 directory,
                 error,
-                told="the vocabulary cannot be written",
-                change="choose another workdir",
+                problem="the vocabulary cannot be written",
+                advice="choose another workdir",
             ) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
-        """Cuts sentences into subwords, on all cores.
+        """Encodes sentences into subwords, on all cores.
 
-        Args:
-          lines: sentences. Text that looks like a special piece is ordinary text.
+        Text that looks like a special piece is encoded as ordinary text.
 
         Returns:
           The ids of each sentence, without bos and eos.
 
         Raises:
-          TypeError: `lines` is a single string, or holds something else than strings.
+          TypeError: `lines` is a single string, or holds something other than strings.
         """
         texts = as_lines(lines, caller="encode")
         return self._processor.encode(texts, out_type=int)  # type: ignore[no-any-return]
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
-        """Joins subwords to sentences.
+        """Decodes ids into sentences.
 
         Args:
-          sequences: ids; pad, bos and eos are dropped wherever they stand.
+          sequences: ids; pad, bos and eos are dropped anywhere.
 
         Returns:
-          One line each: what could end a line becomes a space.
+          One line each: line ends become spaces.
         """
         ids = [[int(piece) for piece in sequence] for sequence in sequences]
         return [_LINE_ENDS.sub(" ", line) for line in self._processor.decode(ids)]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Returns the pieces as they are stored, U+2581 for a space."""
+        """Returns the pieces as stored, with U+2581 for a space."""
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
 
 
-def _processor(model: bytes, name: str, *, mend: str) -> Any:
+def _processor(model: bytes, name: str, *, advice: str) -> Any:
     import sentencepiece
 
-    refusal = f"{name}: is not a SentencePiece model. {mend}"
-    if not model:  # which SentencePiece takes for a model without pieces
+    refusal = f"{name}: is not a SentencePiece model. {advice}"
+    if not model:  # SentencePiece would accept it as a model without pieces
         raise DataError(refusal)
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -214,41 +213,41 @@ def _processor(model: bytes, name: str, *, mend: str) -> Any:
     if ids != [PAD, BOS, EOS, UNK]:
         raise DataError(
             f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
-            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {mend}"
+            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {advice}"
         )
     return processor
 
 
 def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
-    """Keeps `most` lines, each with the same chance, of a stream of unknown length."""
-    chance = random.Random(seed)
+    """Samples `most` lines uniformly from a stream of unknown length."""
+    rng = random.Random(seed)
     kept: list[str] = []
-    usable = (line for line in lines if len(line) <= _LONGEST_LESSON and line.strip())
+    usable = (line for line in lines if len(line) <= _MAX_LINE_LENGTH and line.strip())
     for seen, line in enumerate(usable):
         if seen < most:
             kept.append(line)
-        elif (place := chance.randrange(seen + 1)) < most:
-            kept[place] = line
+        elif (index := rng.randrange(seen + 1)) < most:
+            kept[index] = line
     return kept
 
 
-def _handed_over(lines: list[str]) -> Iterator[str]:
-    """Yields lines in their order and lets go of each: the trainer has its own copy."""
+def _consume(lines: list[str]) -> Iterator[str]:
+    """Yields lines in order and frees each: the trainer keeps its own copy."""
     lines.reverse()
     while lines:
         yield lines.pop()
 
 
-def _explain(complaint: str, config: VocabularyConfig, *, key: str) -> str:
-    if largest := re.search(r"too high.*<= (\d+)", complaint):
+def _training_error(reason: str, config: VocabularyConfig, *, key: str) -> str:
+    if largest := re.search(r"too high.*<= (\d+)", reason):
         return (
             f"{key}={config.size} must be at most {largest[1]} for this "
             f"text, which has no more pieces. Change config.{key}."
         )
-    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", complaint):
+    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
         return (
             f"{key}={config.size} must be at least {needed[1]} for this "
-            f"text, to spell its characters. Change config.{key}, or lower "
+            f"text, to cover its characters. Change config.{key}, or lower "
             "config.vocabulary.character_coverage."
         )
-    return f"No vocabulary can be learnt from this text: {complaint}"
+    return f"Cannot train a vocabulary on this text: {reason}"

@@ -96,7 +96,9 @@ def test_after_a_stop_the_whole_shards_are_not_encoded_again(
     said = []
     build(drop_duplicates=True, said=said)
     assert sum(calls) == 60 - whole
-    assert any(f"Going on after {whole} pairs" in line for line in said) == (whole > 0)
+    assert any(f"Resuming after {whole} encoded pairs" in line for line in said) == (
+        whole > 0
+    )
     assert content(tmp_path / "caches") == content(tmp_path / "undisturbed")
 
 

@@ -13,7 +13,7 @@ from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import (
     KnownWords,
     distinct_hashes,
-    union,
+    merge_hashes,
     words_of,
 )
 
@@ -67,8 +67,8 @@ def test_shares_count_words_as_often_as_they_come():
 
 def test_so_many_words_are_kept_and_no_more():
     parts = [distinct_hashes([f"a{letter} b{letter}"]) for letter in "xyz"]
-    assert len(union(parts)) == 6
-    kept = union(parts, most=3)
+    assert len(merge_hashes(parts)) == 6
+    kept = merge_hashes(parts, most=3)
     assert len(kept) == 3
     assert np.isin(parts[0], kept).all()
     assert (np.diff(kept.astype(object)) > 0).all()

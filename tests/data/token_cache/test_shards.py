@@ -10,7 +10,7 @@ from t2t_jax.data.token_cache.shards import (
     find_shards,
     is_valid,
     join_shards,
-    shard_place,
+    shard_path,
     write_shard,
 )
 from t2t_jax.data.token_cache.statistics import CorpusStats
@@ -35,14 +35,14 @@ def piece(first, *lengths):
 def shards(tmp_path):
     pieces = [[piece(1, 3, 2), piece(5, 7)], [piece(7)], [piece(7, 5, 2)]]
     return [
-        write_shard(shard_place(tmp_path, number), some)
+        write_shard(shard_path(tmp_path, number), some)
         for number, some in enumerate(pieces)
     ]
 
 
 def test_shards_are_found_as_they_were_written(shards, tmp_path):
     assert find_shards(tmp_path) == shards
-    assert [shard.tally.counts["kept"] for shard in shards] == [3, 0, 2]
+    assert [shard.stats.counts["kept"] for shard in shards] == [3, 0, 2]
     assert shards[0].hashes("target").tolist() == [1, 2, 5]
 
 
@@ -67,7 +67,7 @@ def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove", "garble", "list", "gone"])
 def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
-    place = shard_place(tmp_path, 2)
+    place = shard_path(tmp_path, 2)
     tokens = place / "source.tokens"
     if damage == "cut":
         os.truncate(tokens, 2)
@@ -82,12 +82,12 @@ def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
     else:
         (place / "shard.json").write_text("{" if damage == "garble" else "[]")
     assert find_shards(tmp_path) == shards[:2]
-    shutil.rmtree(shard_place(tmp_path, 0))
+    shutil.rmtree(shard_path(tmp_path, 0))
     assert find_shards(tmp_path) == []
 
 
 def test_a_shard_takes_the_place_of_what_a_kill_has_left(tmp_path):
-    place = shard_place(tmp_path, 0)
+    place = shard_path(tmp_path, 0)
     for left in (place, place.with_name(f"{place.name}.partial")):
         left.mkdir()
         (left / "source.tokens").write_text("rubbish")

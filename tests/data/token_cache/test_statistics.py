@@ -23,14 +23,14 @@ def chunk(first, *sources):
 def test_a_chunk_is_counted():
     reasons = np.array([EMPTY, KEPT, KEPT, EMPTY], np.int8)
     encoded = Encoded(reasons, side(2, 5, unknown=3), side(3, 3))
-    tally = CorpusStats.of_chunk(chunk(11, "", "a", "b", "\t"), encoded)
-    assert tally.counts["read"] == 4
-    assert tally.counts["kept"] == tally.counts["empty"] == 2
-    assert tally.counts["too_long"] == tally.counts["duplicates"] == 0
-    assert tally.unknown == {"source": 3, "target": 0}
-    assert tally.lengths == {"source": [0, 0, 1, 0, 0, 1], "target": [0, 0, 0, 2]}
-    assert [pair["line"] for pair in tally.examples["empty"]] == [11, 14]
-    assert tally.examples["empty"][1]["source"] == "\t"
+    stats = CorpusStats.of_chunk(chunk(11, "", "a", "b", "\t"), encoded)
+    assert stats.counts["read"] == 4
+    assert stats.counts["kept"] == stats.counts["empty"] == 2
+    assert stats.counts["too_long"] == stats.counts["duplicates"] == 0
+    assert stats.unknown == {"source": 3, "target": 0}
+    assert stats.lengths == {"source": [0, 0, 1, 0, 0, 1], "target": [0, 0, 0, 2]}
+    assert [pair["line"] for pair in stats.examples["empty"]] == [11, 14]
+    assert stats.examples["empty"][1]["source"] == "\t"
 
 
 def test_figures_add_up_and_the_first_three_examples_stay():
@@ -54,6 +54,6 @@ def test_lengths_of_unlike_range_add_up():
 
 
 def test_a_tally_is_what_it_was_after_json():
-    tally = CorpusStats(unknown={"source": 2, "target": 3})
-    assert CorpusStats(**tally.to_dict()) == tally
-    assert dataclasses.replace(tally, unknown={}) != tally
+    stats = CorpusStats(unknown={"source": 2, "target": 3})
+    assert CorpusStats(**stats.to_dict()) == stats
+    assert dataclasses.replace(stats, unknown={}) != stats

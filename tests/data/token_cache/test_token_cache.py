@@ -208,7 +208,9 @@ def test_a_full_disk_is_told_as_what_it_is(build, caches, monkeypatch, number):
         raise OSError(number, "the disk is full")
 
     monkeypatch.setattr("t2t_jax.data.token_cache.shards.join_shards", fail)
-    with pytest.raises(OSError, match=r"the disk is full\. Make room, or") as caught:
+    with pytest.raises(
+        OSError, match=r"the disk is full\. Free disk space, or"
+    ) as caught:
         build()
     assert not isinstance(caught.value, OutputError)
     assert (caught.value.errno, caught.value.filename) == (number, str(caches))
@@ -243,5 +245,5 @@ def test_a_pair_is_found_where_it_stands_in_the_files(vocabularies, caches, tmp_
     config = DataConfig(max_length=13, cache_dir=str(caches))
     corpus = open_corpus(f"{b}[1:]++2*{both}[2:5][:2]++{a}")
     cache = build_or_open(corpus, vocabularies, config=config)
-    places = [cache.place(pair) for pair in range(cache.num_pairs)]
+    places = [cache.locate(pair) for pair in range(cache.num_pairs)]
     assert places == [(b, 2), (b, 3), (a, 3), (b, 1), (a, 1), (a, 3)]

@@ -1,9 +1,10 @@
-"""A checkpoint is believed only where it is bit for bit what was saved.
+"""A checkpoint is restored only if it is bitwise equal to what was saved.
 
-Seen to fail: without the comparison in `_require_sums`; with the sums compared, or the
-seal broken, outside of `_together` (the other processes hear of nothing); with each
-item's sums compared before those of the next are made; without `_require_plain` (a pipe
-is waited for); without `_require_model`; with another format taken for damage.
+Seen to fail: without the comparison in `_check_checksums`; with the checksums or the
+digest verified outside of `_collectively` (the other processes are not informed); with
+the checksums of each item compared before those of the next are computed; without
+`_check_regular_file` (reading a pipe blocks); without `_check_shapes`; with another
+format reported as corrupt.
 """
 
 import json
@@ -15,9 +16,9 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from t2t_jax.checkpointing import reader as reading
+from t2t_jax.checkpointing import checkpoints as reading
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.checksums import digest
+from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.errors import DataError
 from tests.checkpointing.small_states import like, params_of, save, trained
@@ -49,7 +50,7 @@ def test_a_checkpoint_with_a_missing_part_is_named(checkpoints, one, item):
     save(checkpoints, 5, "final")
     shutil.rmtree(checkpoints.directory / "5" / item)
     reader = Checkpoints(checkpoints.directory)
-    with pytest.raises(DataError, match="checkpoints/5 is damaged: ") as info:
+    with pytest.raises(DataError, match="checkpoints/5 is corrupt: ") as info:
         reader.meta(5) if item == "meta" else reader.params(
             5, like=like(params_of(5), one)
         )
@@ -61,7 +62,7 @@ def test_a_truncated_checkpoint_is_named(checkpoints, one):
     for path in (checkpoints.directory / "5" / "params").rglob("*"):
         if path.is_file():
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(DataError, match="checkpoints/5 is damaged: "):
+    with pytest.raises(DataError, match="checkpoints/5 is corrupt: "):
         checkpoints.params(5, like=like(params_of(5), one))
 
 
@@ -112,10 +113,10 @@ def test_a_process_that_could_not_read_makes_all_of_them_refuse(checkpoints, one
     with pytest.raises(
         CorruptCheckpointError, match="another process could not read it"
     ):
-        checkpoints.restore_training(3, **shapes, all_could=others_could_not)
+        checkpoints.restore_training(3, **shapes, all_succeeded=others_could_not)
     shutil.rmtree(checkpoints.directory / "3" / "meta")
     with pytest.raises(CorruptCheckpointError, match="its meta cannot be read"):
-        checkpoints.restore_training(3, **shapes, all_could=others_could_not)
+        checkpoints.restore_training(3, **shapes, all_succeeded=others_could_not)
     assert told == [True, False]
 
 
@@ -146,7 +147,9 @@ def test_the_others_hear_what_one_process_finds_in_its_own_copies(
     monkeypatch.setattr(reading, "checksums", sums)
     params, state = (like(tree, one) for tree in trained_at_5)
     with pytest.raises(CorruptCheckpointError, match="in params"):
-        checkpoints.restore_training(5, params=params, optimizer=state, all_could=could)
+        checkpoints.restore_training(
+            5, params=params, optimizer=state, all_succeeded=could
+        )
     assert told == [True, False]
     assert len(summed) == 2
 
@@ -163,7 +166,7 @@ def test_what_another_process_finds_in_its_copies_is_damage_here(checkpoints, on
             3,
             params=like(params, one),
             optimizer=like(state, one),
-            all_could=lambda could: answers.pop(0),
+            all_succeeded=lambda could: answers.pop(0),
         )
 
 
@@ -171,9 +174,9 @@ def test_what_another_process_finds_in_its_copies_is_damage_here(checkpoints, on
     ("text", "why"),
     [
         ("", "it is empty"),
-        ("[]", "it is no JSON object"),
+        ("[]", "it is not a JSON object"),
         ("{", "not valid JSON at line 1, column 2"),
-        ('{"a": NaN}', "NaN is no number"),
+        ('{"a": NaN}', "NaN is not a number"),
         ("[" * 9000, "nested too deeply"),
         ("\0", "not valid JSON at line 1, column 1"),
     ],
@@ -182,7 +185,7 @@ def test_json_that_is_none_is_damage(checkpoints, text, why):
     save(checkpoints, 3, "periodic")
     save(checkpoints, 7, "final")
     (checkpoints.directory / "7" / "meta" / "metadata").write_text(text)
-    reason = rf"7 is damaged: its meta cannot be read \({why}\)\.\nOther steps th"
+    reason = rf"7 is corrupt: its meta cannot be read \({why}\)\.\nOther steps th"
     with pytest.raises(CorruptCheckpointError, match=reason):
         checkpoints.meta(7)
 
@@ -204,14 +207,14 @@ def test_another_format_is_no_damage_and_is_read_by_nobody_here(checkpoints, one
     path = checkpoints.directory / "5" / "meta" / "metadata"
     sealed = json.loads(path.read_text()) | {"format": 2}
     sealed.pop("digest")
-    path.write_text(json.dumps(sealed | {"digest": digest(sealed)}))
+    path.write_text(json.dumps(sealed | {"digest": json_digest(sealed)}))
     for read in (
         lambda: checkpoints.meta(5),
         lambda: checkpoints.verify(5),
         lambda: checkpoints.params(5, like=like(params_of(5), one)),
     ):
         with pytest.raises(
-            DataError, match=r"must have format 1 .* has 2: a newer"
+            DataError, match=r"must have format 1 .* has 2: another"
         ) as e:
             read()
         assert not isinstance(e.value, CorruptCheckpointError)
@@ -265,7 +268,7 @@ def test_what_is_no_file_is_not_opened(checkpoints, one, name, other):
 def test_the_best_is_not_chosen_where_a_score_cannot_be_read(chosen):
     (chosen.directory / "3" / "meta" / "metadata").write_text("{}")
     with pytest.raises(
-        CorruptCheckpointError, match="3 is damaged: its meta is not what was"
+        CorruptCheckpointError, match="3 is corrupt: its meta differs from what was"
     ):
         chosen.resolve_step("best")
     assert chosen.resolve_step("last") == 7

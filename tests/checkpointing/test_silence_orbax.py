@@ -1,7 +1,7 @@
-"""What Orbax leaves is not heard, and all else is.
+"""What Orbax leaves is not passed_on, and all else is.
 
 Seen to fail: without each of the two conditions of the hook, and with a hook that lets
-nothing through; without `silence_orbax` in `reading.py`, tests/faults/ sees the pages.
+nothing through; without `silence_orbax`, tests/faults/ sees the pages.
 """
 
 import asyncio
@@ -13,20 +13,20 @@ from pathlib import Path
 import orbax.checkpoint as ocp
 import pytest
 
-from t2t_jax.checkpointing import reader
+from t2t_jax.checkpointing import diagnosis
 
 
 @pytest.fixture
-def heard(monkeypatch):
+def passed_on(monkeypatch):
     """What reaches the hook from before, after two calls of `silence_orbax`."""
-    heard = []
-    monkeypatch.setattr(sys, "unraisablehook", heard.append)
-    reader.silence_orbax()
-    reader.silence_orbax()
-    return heard
+    passed_on = []
+    monkeypatch.setattr(sys, "unraisablehook", passed_on.append)
+    diagnosis.silence_orbax()
+    diagnosis.silence_orbax()
+    return passed_on
 
 
-def tell(error, left=None):
+def raise_to_hook(error, left=None):
     """Raises an error, and gives it to the hook as Python does."""
     try:
         raise error
@@ -45,28 +45,28 @@ def coroutine_of(path):
     return names["read"]()
 
 
-def test_a_coroutine_of_orbax_is_not_heard(heard):
-    left = coroutine_of(Path(ocp.__file__).parent / "reading.py")
-    tell(ValueError("chunk"), left)
+def test_a_coroutine_of_orbax_is_not_heard(passed_on):
+    left = coroutine_of(Path(ocp.__file__).parent / "diagnosis.py")
+    raise_to_hook(ValueError("chunk"), left)
     left.close()
-    assert heard == []
+    assert passed_on == []
 
 
-def test_another_coroutine_is_heard(heard):
-    left = coroutine_of("/home/someone/reading.py")
-    told = tell(ValueError("chunk"), left)
+def test_another_coroutine_is_heard(passed_on):
+    left = coroutine_of("/home/someone/diagnosis.py")
+    unraisable = raise_to_hook(ValueError("chunk"), left)
     left.close()
-    assert heard == [told]
+    assert passed_on == [unraisable]
 
 
-def test_a_signal_in_a_coroutine_of_orbax_is_heard(heard):
-    left = coroutine_of(Path(ocp.__file__).parent / "reading.py")
-    told = tell(KeyboardInterrupt("SIGTERM"), left)
+def test_a_signal_in_a_coroutine_of_orbax_is_heard(passed_on):
+    left = coroutine_of(Path(ocp.__file__).parent / "diagnosis.py")
+    unraisable = raise_to_hook(KeyboardInterrupt("SIGTERM"), left)
     left.close()
-    assert heard == [told]
+    assert passed_on == [unraisable]
 
 
-def test_an_answer_to_a_loop_that_is_closed_is_not_heard(heard):
+def test_an_answer_to_a_loop_that_is_closed_is_not_heard(passed_on):
     loop = asyncio.new_event_loop()
     loop.close()
     try:
@@ -79,18 +79,18 @@ def test_an_answer_to_a_loop_that_is_closed_is_not_heard(heard):
         object=None, exc_value=late, exc_traceback=place, exc_type=RuntimeError
     )
     sys.unraisablehook(unraisable)
-    assert heard == []
+    assert passed_on == []
 
 
-def test_another_error_is_heard(heard):
-    assert heard == [tell(RuntimeError("Event loop is closed"))]
+def test_another_error_is_heard(passed_on):
+    assert passed_on == [raise_to_hook(RuntimeError("Event loop is closed"))]
 
 
 def test_python_itself_comes_to_the_hook():
     script = (
         "import sys\n"
-        "from t2t_jax.checkpointing import reader as leftovers\n"
-        "leftovers.silence()\n"
+        "from t2t_jax.checkpointing import diagnosis\n"
+        "diagnosis.silence_orbax()\n"
         "class Left:\n"
         "    def __del__(self): raise ValueError('seven')\n"
         "Left()\n"

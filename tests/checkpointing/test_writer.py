@@ -1,6 +1,7 @@
 import pytest
 
-from t2t_jax.checkpointing.writer import NO_BLEU, bleu, steps_to_keep
+from t2t_jax.checkpointing.checkpoints import NO_BLEU, bleu_of
+from t2t_jax.checkpointing.writer import steps_to_keep
 
 
 def periodic(**more):
@@ -35,4 +36,4 @@ def test_there_may_be_nothing_to_keep():
 
 @pytest.mark.parametrize(("meta", "score"), [({"bleu": 0.0}, 0.0), ({}, NO_BLEU)])
 def test_a_score_of_nothing_is_not_no_score(meta, score):
-    assert bleu(meta) == score
+    assert bleu_of(meta) == score
