@@ -86,6 +86,6 @@ def learn_vocabulary(spec: str, size: int, folder: Path) -> None:
         print(text, file=sys.stderr)
 
     vocabularies = VocabularyPair.load_or_train(
-        open_corpus(spec), config=config, seed=0, say=say
+        open_corpus(spec), config=config, seed=0, log=say
     )
     vocabularies.save(folder)

@@ -39,7 +39,7 @@ class RealText:
             open_corpus(self.source),
             config=self.vocabulary,
             seed=0,
-            say=lambda _: None,
+            log=lambda _: None,
         )
         found.save(self.folder)
         return self.open()

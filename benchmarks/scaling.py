@@ -28,9 +28,9 @@ COMPARED_STEPS = 5
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Takes the same steps on each number of devices, and times them in turns."""
     import jax
+    from hlo_communication import collective_bytes
     from scaled_step import SIZES, Trainee
 
-    from t2t_jax.description.communication import collective_bytes
     from t2t_jax.training.accumulation import MicroBatching
 
     devices = _devices(options.topology)

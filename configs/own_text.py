@@ -11,8 +11,8 @@ small   5,000 to 50,000       4,000       4      128      0.3    6,000 of  4,096
 medium  50,000 to 500,000     8,000       3      256      0.2   20,000 of  8,192
 large   more                 32,000       6      512      0.1  100,000 of 24,576
 
-The first 1,000 pairs are held out to score the training; with development files of your
-own, --config.data.dev=text:SOURCE,TARGET, all pairs are trained on.
+The first 1,000 pairs are held out for evaluation; with development files of your
+own, --config.data.dev=text:SOURCE,TARGET, all pairs are used for training.
 Fewer pairs want fewer subwords and more dropout (Sennrich and Zhang 2019, arXiv
 1905.11901; Araabi and Monz 2020, arXiv 2011.02266). small is the model of
 configs/multi30k_en_de.py, of which 3,000 steps of 4,096 took 40 minutes on two CPU

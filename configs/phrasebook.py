@@ -1,6 +1,7 @@
-"""The embedded experiment: English to German, on a corpus that the program brings.
+"""The default experiment: English to German, on the embedded phrasebook corpus.
 
-Not in the paper: a small post-norm Transformer on the grammar of t2t_jax/data/grammar.
+Not in the paper: a small post-norm Transformer; t2t_jax/data/phrasebook generates the
+corpus.
 
     python -m t2t_jax.main
 

@@ -1,9 +1,9 @@
-"""The embedded experiment with the recurrent baseline in the Transformer's place.
+"""The default experiment with the recurrent baseline instead of the Transformer.
 
 The paper's Table 1, row "Recurrent": a bidirectional LSTM encoder-decoder with additive
-attention. All is as in phrasebook.py but the model, which has as many parameters: 1.17
-million, of the Transformer's 1.18. benchmarks/rnn_baseline.py sets the two side by
-side, in tokens a second and in BLEU after equal time.
+attention. All settings but the model's are those of phrasebook.py; it has as many
+parameters: 1.17 million, the Transformer 1.18. benchmarks/rnn_baseline.py compares the
+two in tokens per second and in BLEU after equal time.
 
     python -m t2t_jax.main --config=configs/rnn_baseline.py
 

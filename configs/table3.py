@@ -3,16 +3,16 @@
     python -m t2t_jax.main --config=configs/table3.py:A_h1
     python -m t2t_jax.main --config=configs/table3.py:A_h1 --mode=describe
 
-Data as in configs/wmt_en_de.py; a row changes what it names and no more. In the
+Data as in configs/wmt_en_de.py; each row changes only the keys it lists. In the
 comments: the paper's perplexity (per subword) and BLEU on newstest2013, and millions of
-parameters, which are the base's where none are printed. Score: not run yet, no row.
+parameters, as in base if omitted. Score: not run yet, no row.
 """
 
 from t2t_jax.config import choose_row, default
 
 
 def heads(number, depth):
-    """Returns the keys of so many heads, with d_k = d_v = depth."""
+    """Returns the keys for another number of heads, with d_k = d_v = depth."""
     return {"model.num_heads": number, "model.d_k": depth, "model.d_v": depth}
 
 

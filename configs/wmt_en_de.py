@@ -1,9 +1,9 @@
 """WMT 2014 English to German, the paper's base model: Table 3, row base.
 
-Every number of the model, the optimizer and the search is the program's default. The
+All settings of the model, the optimizer and the search are the defaults. The
 text is TFDS's wmt14_translate/de-en: Europarl, Common Crawl and News Commentary, 4.5
 million pairs, and newstest2013. What is not under TFDS_DATA_DIR is downloaded (1.7 GB)
-and prepared first. Text of your own takes its place by
+and prepared first. To use other text, set
 --config.data.train=text:train.en,train.de and --config.data.dev=text:dev.en,dev.de.
 
     python -m t2t_jax.main --config=configs/wmt_en_de.py

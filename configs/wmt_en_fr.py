@@ -2,7 +2,7 @@
 
 The text is TFDS's wmt14_translate/fr-en: Europarl, Common Crawl, UN, News Commentary
 and 10^9, some 40 million pairs, and newstest2013. What is not under TFDS_DATA_DIR is
-downloaded and prepared first. Text of your own takes its place by
+downloaded and prepared first. To use other text, set
 --config.data.train=text:train.en,train.fr and --config.data.dev=text:dev.en,dev.fr.
 
     python -m t2t_jax.main --config=configs/wmt_en_fr.py

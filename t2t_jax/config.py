@@ -1,8 +1,7 @@
-"""The whole configuration: every folder's dataclass, composed and parsed once.
+"""The configuration: every folder's dataclass, composed and parsed once.
 
-A config file fills a locked `ConfigDict` that starts from `default()`; `parse` turns
-it into the frozen `Config` that the program works with. No JAX is needed here, so a
-mistake is reported at once.
+A config file fills a locked `ConfigDict` that starts from `default()`; `parse` turns it
+into a frozen `Config`. This module does not import JAX, so errors are reported at once.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ KINDS: dict[type, str] = {
     bool: "true or false",
     str: "text",
 }
-"""What a value of each type is called in messages and in the help."""
+"""Names of the types in messages and help texts."""
 
 
 def alternatives(words: Sequence[str], *, word: str = "or") -> str:
@@ -51,15 +50,14 @@ def alternatives(words: Sequence[str], *, word: str = "or") -> str:
 
 
 def similar(name: str, known: Sequence[str]) -> list[str]:
-    """Finds the known names that a wrong one may have been meant to be.
+    """Finds known names that are similar to a wrong one.
 
     Args:
       name: the wrong name, `section.name` or `name`.
-      known: the right ones.
 
     Returns:
-      Those with the same last word, of the nearest section if that is near to one of
-      theirs; if there are none, the one with the nearest spelling; or nothing.
+      Known names with the same last word, in the most similar section if one is similar
+      enough; otherwise the name with the closest spelling, if any.
 
     Example:
       >>> similar("data.d_model", ["model.d_model", "seed"])
@@ -77,14 +75,14 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
     if near:
         return near
     tails = {key.rpartition(".")[2]: key for key in reversed(known)}
-    # Words are short: below this cutoff "file" is near to "flagfile".
+    # With a lower cutoff "file" would match "flagfile".
     return [
         tails[tail] for tail in difflib.get_close_matches(last, tails, n=1, cutoff=0.75)
     ]
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Returns " Did you mean …?" for the known names nearest to `name`, or "".
+    """Returns " Did you mean …?" for similar known names, or "".
 
     Example:
       >>> did_you_mean("stps", ["steps", "seed"])
@@ -116,14 +114,13 @@ def check_types(
     problems: list[str],
     hint: Callable[[str], str],
 ) -> dict[str, Any]:
-    """Keeps the values that have a known key and the right type; notes the others.
+    """Returns the values with a known key and the right type; reports the others.
 
     Args:
-      given: names and values.
-      hints: the names that there are, and the type of each.
-      prefix: what stands before a name in a message.
-      problems: gets a message for each value that is left out.
-      hint: says what an unknown key may have been meant to be.
+      hints: known keys and their types.
+      prefix: of the keys, for messages.
+      problems: receives a message for each invalid value.
+      hint: returns a suggestion for an unknown key.
     """
     checked = {}
     for name, value in given.items():
@@ -151,14 +148,11 @@ def construct(
     name: str,
     problems: list[str],
 ) -> None:
-    """Builds a dataclass into `into[name]`, or notes what it says is wrong.
+    """Constructs a dataclass into `into[name]`, or reports its errors.
 
     Args:
-      cls: the dataclass.
       arguments: its fields.
-      into: where it goes.
-      name: under which name.
-      problems: gets the messages.
+      problems: receives the messages.
     """
     try:
         into[name] = cls(**arguments)
@@ -167,11 +161,11 @@ def construct(
 
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
-"""What `architecture` may be, and the section that configures each."""
+"""Values of `architecture`, and the section that configures each."""
 
-_MOST_STEPS = 1_000_000_000  # more is a typing error; 2^31 would overflow counters
+_MAX_STEPS = 1_000_000_000  # more is a typo; 2^31 would overflow counters
 
-# Set from the vocabulary, never by hand: it would be one number declared twice.
+# Derived from the vocabulary, not set, so that no number is declared twice.
 _DERIVED = {
     "model.vocab_size": "vocabulary.size",
     "model.source_vocab_size": "vocabulary.source_size",
@@ -182,7 +176,7 @@ _DERIVED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """An experiment. The defaults are the paper's base model on its schedule.
+    """An experiment; the defaults are the paper's base model and schedule.
 
     Paper: Table 3, row base; §5.2: 100,000 steps.
 
@@ -197,8 +191,8 @@ class Config:
       model: The Transformer; its `vocab_size` always equals `vocabulary.size`.
       rnn: The recurrent baseline, likewise.
       optimizer: Adam and its learning-rate schedule.
-      training: The loss, how a step is computed in parts, and when a run stops.
-      mesh: How parameters and batches are split over devices.
+      training: The loss, micro-batches, and when a run stops.
+      mesh: How parameters and batches are sharded over devices.
       evaluation: Scoring the development set during training.
       decoding: Beam search and sampling.
       checkpoint: When checkpoints are saved, and which are kept.
@@ -229,7 +223,7 @@ class Config:
             f"steps={self.steps} must be at least 1. Change config.steps.",
         )
         why = "12 days at 1,000 steps per second"
-        problems.limit("steps", self.steps, _MOST_STEPS, why=why)
+        problems.limit("steps", self.steps, _MAX_STEPS, why=why)
         problems.check(
             0 <= self.seed < 2**32,
             f"seed={self.seed} must lie in [0, 2^32). Change config.seed.",
@@ -247,7 +241,7 @@ class Config:
         problems.raise_if_any()
 
     def _check_positions(self, problems: ErrorCollector) -> None:
-        """Checks that nothing is longer than a learned table of positions."""
+        """Checks that no sequence exceeds a learned table of positions."""
         most, decoding = self.model.max_positions, self.decoding
         problems.check(
             self.data.max_length <= most,
@@ -266,13 +260,13 @@ class Config:
 
     @property
     def network(self) -> ModelConfig:
-        """The configuration of the model that `architecture` chooses."""
+        """The configuration of the selected architecture."""
         network: ModelConfig = getattr(self, ARCHITECTURES[self.architecture])
         return network
 
 
 def default() -> config_dict.ConfigDict:
-    """Returns the paper's base experiment as a locked ConfigDict, to be varied.
+    """Returns the paper's base experiment as a locked ConfigDict.
 
     Example:
       >>> config = default()
@@ -285,7 +279,7 @@ def default() -> config_dict.ConfigDict:
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """Returns `config` as nested dicts of JSON values, derived keys left out."""
+    """Returns `config` as nested dicts of JSON values, without derived keys."""
     values = asdict(config)
     for key in _DERIVED:
         section, name = key.split(".")
@@ -294,11 +288,10 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 
 def parse(values: Mapping[str, Any]) -> Config:
-    """Turns nested mappings (a ConfigDict, or config.json) into a `Config`.
+    """Parses nested mappings (a ConfigDict, or config.json) into a `Config`.
 
     Raises:
-      ConfigError: with every broken rule at once: unknown keys, wrong types, values
-        out of range.
+      ConfigError: with all errors at once: unknown keys, wrong types, invalid values.
     """
     problems: list[str] = []
     known = get_type_hints(Config)
@@ -323,7 +316,7 @@ def parse(values: Mapping[str, Any]) -> Config:
 def _parse_section(
     name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
 ) -> None:
-    """Builds the dataclass of a section from it and from what stands in `into`."""
+    """Constructs the dataclass of a section."""
     cls = get_type_hints(Config)[name]
     hints = {
         field: hint
@@ -337,7 +330,7 @@ def _parse_section(
     if name in ARCHITECTURES.values():
         vocabulary = into.get("vocabulary", VocabularyConfig())
         checked["vocab_size"] = vocabulary.size
-        # The other model must not be judged by what it is not built with.
+        # Not checked for the architecture that is not selected.
         if ARCHITECTURES.get(into.get("architecture", "transformer")) == name:
             checked["source_vocab_size"] = vocabulary.source_size
     if not found:
@@ -346,17 +339,17 @@ def _parse_section(
 
 
 def defaults() -> dict[str, Any]:
-    """Maps every configuration key that can be set, `section.name`, to its default."""
+    """Returns every settable key, `section.name`, and its default."""
     return dict(flatten(to_dict(Config())))
 
 
 def keys() -> list[str]:
-    """Lists every configuration key that can be set, as `section.name`."""
+    """Returns every settable key as `section.name`."""
     return list(defaults())
 
 
 def choices() -> dict[str, tuple[str, ...]]:
-    """Maps the keys that take one of a few words to these words."""
+    """Returns the values of the keys that accept only some words."""
     words = {
         "data.layout": LAYOUTS,
         "architecture": tuple(ARCHITECTURES),
@@ -371,19 +364,19 @@ def choices() -> dict[str, tuple[str, ...]]:
 
 
 def sections() -> list[str]:
-    """Lists the sections of the configuration, in their order."""
+    """Returns the sections of the configuration, in order."""
     return [name for name, hint in get_type_hints(Config).items() if is_dataclass(hint)]
 
 
 def key_suggestions(name: str) -> tuple[list[str], str]:
-    """Finds the keys that a wrong one may have been meant to be.
+    """Finds keys that are similar to a wrong one.
 
     Args:
       name: the wrong key, `section.name` or `name`.
 
     Returns:
-      The keys, and "". If `name` is a number that follows from another key: nothing,
-      and that key.
+      The keys, and "". If `name` is a derived key: nothing, and the key that it is
+      derived from.
 
     Example:
       >>> key_suggestions("num_layers")
@@ -393,14 +386,14 @@ def key_suggestions(name: str) -> tuple[list[str], str]:
     """
     if name in _DERIVED:
         return [], _DERIVED[name]
-    # The recurrent baseline shares names with the Transformer, which most mean.
+    # Names shared by both architectures suggest the Transformer's.
     usual = [key for key in keys() if not key.startswith("rnn.")]
     near = similar(name, keys() if name.startswith("rnn.") else usual)
     return near or similar(name, keys()), ""
 
 
 def suggestion(name: str) -> str:
-    """Returns what a wrong key may have been meant to be, or "".
+    """Returns a suggestion for a wrong key, or "".
 
     Example:
       >>> suggestion("model.vocab_size")
@@ -413,18 +406,17 @@ def suggestion(name: str) -> str:
 
 
 def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any]:
-    """Finds a row of a config file that holds several experiments.
+    """Selects a row of a config file with several experiments.
 
     Args:
       rows: what each row changes, `section.name` to value.
-      row: what stands behind the colon of `--config=FILE.py:ROW`.
+      row: given after the colon of `--config=FILE.py:ROW`.
 
     Returns:
       The changes, for `ConfigDict.update_from_flattened_dict`.
 
     Raises:
-      ConfigError: there is no such row, or none was chosen; it lists those that there
-        are.
+      ConfigError: the row does not exist or is missing; the message lists all rows.
 
     Example:
       >>> choose_row({"small": {"steps": 3}}, "small")
@@ -432,13 +424,13 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
     """
     if not row:
         raise ConfigError(
-            "This config holds several experiments, and none was chosen. Pass one of "
-            f"its rows behind a colon, such as :{next(iter(rows))}. Rows: "
+            "This config has several rows and none was chosen. Pass one after a colon, "
+            f"such as :{next(iter(rows))}. Rows: "
             f"{', '.join(rows)}."
         )
     if row not in rows:
         raise ConfigError(
-            f"There is no row {row!r} in this config.{did_you_mean(row, list(rows))} "
+            f"This config has no row {row!r}.{did_you_mean(row, list(rows))} "
             f"Known are {', '.join(rows)}."
         )
     return dict(rows[row])

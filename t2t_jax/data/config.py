@@ -1,4 +1,4 @@
-"""What can be said of the data and of the vocabulary, and what must hold."""
+"""Configuration of the data and of the vocabulary."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
 
-_MOST_TOKENS = 100_000_000  # of a batch: no memory holds more
-_LONGEST = 1_000_000
-_MOST_SUBWORDS = 1_000_000
+_MAX_TOKENS = 100_000_000  # per batch: more fits no device
+_MAX_ROW_LENGTH = 1_000_000
+_MAX_SUBWORDS = 1_000_000
 
 LAYOUTS = ("packed", "length_groups")
-"""What `data.layout` may be."""
+"""Values of `data.layout`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Which text is read, and how it is cut into batches.
+    """Corpora, filters, and how pairs are batched.
 
     Paper: §5.1, "each training batch contained a set of sentence pairs containing
       approximately 25000 source tokens and 25000 target tokens".
-    Departs: several pairs share a row, so that hardly a slot is padding; the paper
+    Departs: several pairs share a row, which leaves hardly any padding; the paper
       batched pairs "by approximate sequence length" instead.
 
     Attributes:
       train: Training corpus, such as "text:train.en,train.de". Prefixes: `text:`,
         `tsv:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
-      dev: Development corpus, which is scored during training; named like `train`. Read
-        only if evaluation is on.
-      dev_pairs (pairs): If `dev` is empty, this many pairs at the beginning of `train`
-        are the development corpus and are left out of training; 0 for none.
+      dev: Development corpus, scored during training; named like `train`. Read only if
+        evaluation is on.
+      dev_pairs (pairs): If `dev` is empty, the first pairs of `train` become the
+        development corpus and are left out of training; 0 for none.
       held_out: Test sets, named like corpora. The training text is searched for their
-        sentences, as it is for those of `dev`, and they are used for nothing else;
-        empty for none.
+        sentences and for those of `dev`; they have no other use. Empty for none.
       tokens_per_batch (tokens): Size of a global batch on each side, padding included.
-        An upper bound, at most 100,000,000; all devices share it.
+        An upper bound, at most 100,000,000; shared by all devices.
       row_length (tokens): Length of a packed row on each side.
       row_halvings (halvings): How often `row_length` is halved for additional, shorter
         rows, in batches of their own: 2 packs rows of 256, 128 and 64. Each length is
-        one more shape to compile, and pairs are compared with fewer tokens of others.
-        For text whose pairs are mostly far shorter than `row_length`.
+        one more shape to compile, and attention spans fewer tokens of other pairs. For
+        text whose pairs are mostly far shorter than `row_length`.
       layout: How pairs form batches. "packed" puts several pairs into each row, with
         one shape per row length; "length_groups" gives each pair a row and batches
         rows of similar length, in at most 10 shapes.
@@ -108,17 +107,17 @@ class DataConfig:
     def _check_numbers(self, problems: ErrorCollector) -> None:
         problems.check(
             self.dev_pairs >= 0,
-            f"data.dev_pairs={self.dev_pairs} must be at least 1, or 0 to hold no "
-            "pairs out. Change config.data.dev_pairs.",
+            f"data.dev_pairs={self.dev_pairs} must be at least 1, or 0 for no "
+            "held-out pairs. Change config.data.dev_pairs.",
         )
         problems.check(
             self.workers >= 0,
-            f"data.workers={self.workers} must be at least 1, or 0 for one a core. "
+            f"data.workers={self.workers} must be at least 1, or 0 for one per core. "
             "Change config.data.workers.",
         )
         problems.limit("data.workers", self.workers, 1_024)
-        problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MOST_TOKENS)
-        problems.limit("data.row_length", self.row_length, _LONGEST)
+        problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MAX_TOKENS)
+        problems.limit("data.row_length", self.row_length, _MAX_ROW_LENGTH)
 
     def _check_rows(self, problems: ErrorCollector) -> None:
         length, halvings = self.row_length, self.row_halvings
@@ -129,21 +128,21 @@ class DataConfig:
         )
         problems.check(
             halvings == 0 or self.layout == "packed",
-            f"data.row_halvings={halvings} is of packed rows, and data.layout="
-            f"{self.layout!r} has none. Set config.data.row_halvings=0.",
+            f"data.row_halvings={halvings} requires data.layout='packed', not "
+            f"{self.layout!r}. Set config.data.row_halvings=0.",
         )
         twos = (length & -length).bit_length() - 1
         most = max(0, twos - (length >> twos < 2)) if length > 0 else 0
         problems.check(
             0 <= halvings <= most,
             f"data.row_halvings={halvings} must be at least 0 and, for data.row_length="
-            f"{length}, at most {most}: half a row is a whole number of slots, and at "
-            "least 2. Change config.data.row_halvings.",
+            f"{length}, at most {most}: half a row must be an integer of at least 2 "
+            "slots. Change config.data.row_halvings.",
         )
 
     @property
     def row_lengths(self) -> tuple[int, ...]:
-        """Slots of packed rows, on each side; short rows first.
+        """Slots of packed rows on each side, ascending.
 
         Example:
           >>> DataConfig(row_halvings=2).row_lengths
@@ -154,13 +153,12 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyConfig:
-    """How the subword vocabulary is made, or where it comes from.
+    """How the subword vocabulary is trained, or which file it is loaded from.
 
     Paper: §5.1, "byte-pair encoding, which has a shared source-target vocabulary of
       about 37000 tokens".
-
-    Departs: `source_size` above 0 gives the source pieces of its own, as for languages
-      that share no script.
+    Departs: `source_size` above 0 gives the source a vocabulary of its own, for
+      languages that share no script.
 
     Attributes:
       size (subwords): Size of the vocabulary, the four special tokens included: shared
@@ -182,9 +180,9 @@ class VocabularyConfig:
     file: str = ""
     character_coverage: float = 1.0
     byte_fallback: bool = False
-    # Lines are held in memory: 600,000 of 25 words took 1,155 MB at the peak, and 1.3
-    # million 2,054 MB. Since each is let go of when the trainer has it, made-up lines
-    # take 541 MB where they took 827 MB, and a million 851 MB.
+    # The sample is held in memory: 600,000 lines of 25 words peaked at 1,155 MB and 1.3
+    # million at 2,054 MB. Each line is freed once the trainer has its copy, which took
+    # synthetic lines from 827 MB to 541 MB (851 MB for a million).
     sample_sentences: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -198,11 +196,11 @@ class VocabularyConfig:
                 f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
                 f"Change config.vocabulary.{name}.",
             )
-            problems.limit(f"vocabulary.{name}", size, _MOST_SUBWORDS)
+            problems.limit(f"vocabulary.{name}", size, _MAX_SUBWORDS)
         problems.check(
             not self.source_file or self.source_size > 0,
-            f"vocabulary.source_file={self.source_file!r} is the source's own "
-            "vocabulary, and vocabulary.source_size=0 says that it has none. "
+            f"vocabulary.source_file={self.source_file!r} requires a separate "
+            "source vocabulary, but vocabulary.source_size=0. "
             "Change config.vocabulary.source_size.",
         )
         problems.check(

@@ -1,7 +1,7 @@
-"""What is exactly the paper's and what is not, by default or by configuration.
+"""What matches the paper exactly and what departs from it.
 
-This is the one list of it: README.md and WORKSPACE.md quote its words. What the paper
-itself varies is not a departure; see `t2t_jax.description.table3`.
+This is the only list; README.md and WORKSPACE.md quote it. Variations within the paper
+are not departures; see `t2t_jax.description.table3`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from t2t_jax.data.config import DataConfig
 
 
 class PaperDefault(NamedTuple):
-    """A key that departs wherever its value is not `faithful`.
+    """A key that departs from the paper if its value is not `faithful`.
 
     Attributes:
       key: of the configuration; `network.` stands for the section of the architecture.
-      faithful: the value that does as the paper says, or as is usual where it is
-        silent.
-      name: what departs.
-      paper: how the paper has it.
-      here: how it is with another value; a format, the value being {0}.
+      faithful: the paper's value, or the usual one if the paper does not mention it.
+      name: of the departure.
+      paper: what the paper does.
+      here: what other values do; a format string with the value as {0}.
     """
 
     key: str
@@ -38,7 +37,7 @@ PAPER_DEFAULTS = (
         "architecture",
         "transformer",
         "recurrent baseline",
-        "attention alone (§3); LSTMs are what it is compared with (Table 1)",
+        "attention only (§3); compared with LSTMs (Table 1)",
         "bidirectional LSTM encoder, LSTM decoder, additive attention",
     ),
     PaperDefault(
@@ -66,7 +65,7 @@ PAPER_DEFAULTS = (
         "network.positions",
         "sinusoidal",
         "scale of learned positions",
-        "not said how they are initialised and scaled (Table 3 (E))",
+        "initialisation and scale not specified (Table 3 (E))",
         "as tokens are, one table for each stack",
     ),
     PaperDefault(
@@ -80,14 +79,14 @@ PAPER_DEFAULTS = (
         "network.layer_norm_epsilon",
         1e-6,
         "epsilon of the norms",
-        "not said; 1e-6 in its authors' program",
+        "not specified; 1e-6 in the authors' code",
         "{0:g}",
     ),
     PaperDefault(
         "network.compute_dtype",
         "auto",
         "precision",
-        "not said; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
+        "not specified; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
         "activations in {0}; parameters, softmax and norms in float32",
     ),
     PaperDefault(
@@ -101,23 +100,25 @@ PAPER_DEFAULTS = (
         "vocabulary.byte_fallback",
         False,
         "byte fallback",
-        "not said (§5.1)",
+        "not specified (§5.1)",
         "characters without a piece are spelt in bytes",
     ),
     PaperDefault(
         "data.max_length_ratio",
         0.0,
         "pairs of unlike length",
-        "not said",
+        "not specified",
         "a pair with a side over {0:g} times the other is left out",
     ),
-    PaperDefault("data.drop_copies", False, "copies", "not said", "left out"),
-    PaperDefault("data.drop_duplicates", False, "duplicates", "not said", "left out"),
+    PaperDefault("data.drop_copies", False, "copies", "not specified", "left out"),
+    PaperDefault(
+        "data.drop_duplicates", False, "duplicates", "not specified", "left out"
+    ),
     PaperDefault(
         "training.gradient_dtype",
         "float32",
         "gradients between devices",
-        "not said (§5.2)",
+        "not specified (§5.2)",
         "rounded to {0} before they are added up",
     ),
     PaperDefault(
@@ -143,26 +144,23 @@ PAPER_DEFAULTS = (
         "source + {0}",
     ),
     PaperDefault("decoding.min_tokens", 0, "shortest output", "no bound (§6.1)", "{0}"),
-    PaperDefault(
-        "decoding.sample", False, "search", "beam search (§6.1)", "tokens drawn"
-    ),
+    PaperDefault("decoding.sample", False, "search", "beam search (§6.1)", "sampling"),
 )
-"""By section of the configuration, and the architecture first."""
+"""By section of the configuration, the architecture first."""
 
 
 _TOKENS_PER_BATCH = 25_000
-_NEAR = 0.2
-"""How far from the paper's "approximately 25000" a batch may be and still be near."""
+_REL_TOL = 0.2  # of the paper's "approximately 25000"
 
 
 class Departure(NamedTuple):
-    """Something that is not as in the paper.
+    """A difference to the paper.
 
     Attributes:
-      name: what.
-      paper: how the paper has it.
-      here: how it is with this configuration.
-      key: the configuration key that decides; "" where none does.
+      name: of the departure.
+      paper: what the paper does.
+      here: what this configuration does.
+      key: the configuration key that decides; "" if none does.
     """
 
     name: str
@@ -172,11 +170,11 @@ class Departure(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Something that is exactly as in the paper.
+    """An exact match with the paper.
 
     Attributes:
-      name: what.
-      paper: how the paper has it.
+      name: of the match.
+      paper: what the paper does.
       keys: the configuration keys that change it; `network.` stands for the section of
         the architecture.
     """
@@ -265,7 +263,7 @@ _PACKED = Departure(
 _ALWAYS = (
     Departure(
         "dropout masks",
-        "not said (§5.4)",
+        "not specified (§5.4)",
         "a hash of step, site, row and position: the same on any number of devices",
         "",
     ),
@@ -281,20 +279,12 @@ _ALWAYS = (
         "sacreBLEU on raw text, with its signature",
         "",
     ),
-    Departure(
-        "pad and bos",
-        "not mentioned (§6.1)",
-        "never generated",
-        "",
-    ),
+    Departure("pad and bos", "not mentioned (§6.1)", "never generated", ""),
 )
 
 
 def matches(config: Config) -> list[Match]:
-    """Lists what is exactly as in the paper.
-
-    Returns:
-      What the configuration does not depart in.
+    """Lists what the configuration does exactly as the paper.
 
     Example:
       >>> [match.name for match in matches(Config())]
@@ -310,66 +300,63 @@ def matches(config: Config) -> list[Match]:
 
 
 def departures(config: Config) -> list[Departure]:
-    """Lists all that is not as in the paper.
-
-    Returns:
-      What departs whatever is configured, then what this configuration chooses.
+    """Lists all differences to the paper: fixed ones, then those of the configuration.
 
     Example:
       >>> [departure.name for departure in departures(Config())]
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'longest sentence']
     """
-    packed = [_PACKED] if config.data.layout == "packed" else []
-    return [*packed, *_ALWAYS, _lengths(config), *_chosen(config), *_computed(config)]
+    fixed = [_PACKED, *_ALWAYS] if config.data.layout == "packed" else [*_ALWAYS]
+    return [*fixed, _lengths(config), *_from_defaults(config), *_computed(config)]
 
 
 def _lengths(config: Config) -> Departure:
     return Departure(
         "longest sentence",
-        "no bound said",
+        "not specified",
         f"pairs with a side over {config.data.max_length:,} subwords are left out of "
         f"training; sources over {config.decoding.max_source_length:,} are split",
-        # Some bound there always is: only another than the usual is a choice.
+        # There is always a bound; only another than the default is a default.
         "" if config.data.max_length == DataConfig.max_length else "data.max_length",
     )
 
 
-def _chosen(config: Config) -> Iterator[Departure]:
+def _from_defaults(config: Config) -> Iterator[Departure]:
     values = dict(flatten(to_dict(config)))
     section = ARCHITECTURES[config.architecture]
-    for choice in PAPER_DEFAULTS:
-        key = choice.key.replace("network", section)
-        # The baseline has not all the keys of the Transformer.
-        value = values.get(key, choice.faithful)
-        if value != choice.faithful:
-            here = choice.here.format(value).replace("model.", f"{section}.")
-            yield Departure(choice.name, choice.paper, here, key)
+    for default in PAPER_DEFAULTS:
+        key = default.key.replace("network", section)
+        # The recurrent baseline lacks some keys of the Transformer.
+        value = values.get(key, default.faithful)
+        if value != default.faithful:
+            here = default.here.format(value).replace("model.", f"{section}.")
+            yield Departure(default.name, default.paper, here, key)
 
 
 def _computed(config: Config) -> Iterator[Departure]:
-    """Yields what takes more than a comparison with one value."""
+    """Yields departures that need more than a comparison with one value."""
     tokens = config.data.tokens_per_batch
-    if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_NEAR):
+    if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):
         yield Departure(
             "batch size",
             f"about {_TOKENS_PER_BATCH:,} tokens a side (§5.1)",
             f"{tokens:,} slots a side",
             "data.tokens_per_batch",
         )
-    given, optimizer = config.optimizer.peak_learning_rate, config.optimizer
+    optimizer, peak = config.optimizer, config.optimizer.peak_learning_rate
     equation = (config.network.d_model * optimizer.warmup_steps) ** -0.5
-    if given and not math.isclose(given, equation, rel_tol=1e-3):
+    if peak and not math.isclose(peak, equation, rel_tol=1e-3):
         yield Departure(
             "peak learning rate",
             f"(d_model * warmup_steps)^-0.5 = {equation:.3e} (§5.3, equation 3)",
-            f"{given:.3e}",
+            f"{peak:.3e}",
             "optimizer.peak_learning_rate",
         )
     yield from _checkpoints(config)
 
 
 def _checkpoints(config: Config) -> Iterator[Departure]:
-    """Yields how the checkpoints that are averaged differ from the paper's."""
+    """Yields departures in the spacing and number of averaged checkpoints."""
     every, spacing = config.checkpoint, []
     if every.every_steps:
         spacing.append(("every_steps", f"{every.every_steps:,} steps"))

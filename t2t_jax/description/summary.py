@@ -1,4 +1,4 @@
-"""What a configuration is and what it costs, in figures, before anything is trained."""
+"""Describes a configuration: model, costs, data, and differences to the paper."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from t2t_jax.config import ARCHITECTURES, Config, to_dict
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.description.costs import (
     Compiled,
-    bytes_of,
     compile_costs,
     longest_shape,
     micro_batches,
+    num_batch_rows,
+    num_bytes,
     parameter_table,
     per_device_state,
-    rows_of_a_batch,
     state_shapes,
     step_flops,
 )
 from t2t_jax.description.departures import departures, matches
-from t2t_jax.description.published import printed_of
+from t2t_jax.description.published import paper_result
 from t2t_jax.description.table3 import ROWS, table3_row, variations
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
@@ -34,7 +34,7 @@ from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
 SENTENCE_LENGTH = 28
-"""Subwords of an average sentence of WMT, at which models are compared."""
+"""Subwords of an average WMT sentence, for comparing models."""
 
 _INT32_BYTES = 4
 
@@ -55,21 +55,20 @@ def describe(
     peak_tflops: float = 0.0,
     mfu: float = 0.4,
 ) -> dict[str, Any]:
-    """Puts into figures what a configuration is and costs.
+    """Computes the description of a configuration.
 
     Args:
-      mesh: the devices that it would be trained on, real or simulated.
-      data: how many pairs there are, from `pair_counts.count_pairs_of`; None where
-        nobody has looked.
-      peak_tflops: of one device, in 10^12 operations a second; 0 if it is not known.
+      mesh: the devices to train on, real or simulated.
+      data: from `count_pairs_of`; None if the corpora were not counted.
+      peak_tflops: of one device, in 10^12 operations per second; 0 if unknown.
       mfu: share of the peak that training reaches.
 
     Returns:
-      JSON values. `flops_per_step` is by formula, `compiler_flops_per_step` the
-      compiler's own; `estimate` is None without `peak_tflops`.
+      JSON values. `flops_per_step` is by formula, `compiler_flops_per_step` by the
+      compiler; `estimate` is None without `peak_tflops`.
     """
     state = state_shapes(config)
-    rows = rows_of_a_batch(config, mesh)
+    rows = num_batch_rows(config, mesh)
     compiled = compile_costs(config, state=state, mesh=mesh)
     by_part = step_flops(config, rows=rows)
     flops = sum(by_part.values())
@@ -82,7 +81,7 @@ def describe(
         mfu=mfu,
     )
     return {
-        **_beside_the_paper(config),
+        **_compared_to_paper(config),
         "parameters": {**parameters._asdict(), "total": parameters.total},
         "parameters_by_kind": parameter_table(state.params),
         "flops_per_step": flops,
@@ -100,10 +99,10 @@ def describe(
         **_checkpoints(config, state),
         "steps": config.steps,
         "epochs": _epochs(config, data, rows=rows),
-        "data": data if _known(data) else None,
+        "data": data if _is_any_known(data) else None,
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
-        **_in_the_paper(config),
+        **_paper_values(config),
         "estimate": {**in_time, "compute_dtype": _compute_dtype(config, mesh)}
         if peak_tflops
         else None,
@@ -113,15 +112,15 @@ def describe(
 def estimate(
     flops_per_step: float, *, steps: int, devices: int, peak_tflops: float, mfu: float
 ) -> dict[str, float]:
-    """Estimates how long a training takes on devices that are not there.
+    """Estimates the duration of a training.
 
     Args:
-      flops_per_step: operations of a step, on all devices together.
-      peak_tflops: of one device, in 10^12 operations a second.
+      flops_per_step: on all devices.
+      peak_tflops: of one device, in 10^12 operations per second.
       mfu: share of the peak that training reaches ("model FLOPs utilisation").
 
     Returns:
-      Hours, and what they follow from. Evaluation and checkpoints are not in it.
+      Hours and the inputs. Evaluation and checkpoints are not included.
 
     Example:
       >>> estimate(36e14, steps=10, devices=2, peak_tflops=10, mfu=0.5)["hours"]
@@ -136,7 +135,7 @@ def estimate(
     }
 
 
-def _beside_the_paper(config: Config) -> dict[str, Any]:
+def _compared_to_paper(config: Config) -> dict[str, Any]:
     unused = tuple(
         f"{section}."
         for architecture, section in ARCHITECTURES.items()
@@ -148,7 +147,7 @@ def _beside_the_paper(config: Config) -> dict[str, Any]:
         "differences": [
             {"key": key, "base": base, "here": here}
             for key, base, here in differences(Config(), config)
-            # The section of the model that is not built changes nothing.
+            # The section of the other architecture has no effect.
             if not key.startswith(unused)
         ],
         "variations": [variation._asdict() for variation in variations(config)],
@@ -168,7 +167,7 @@ def _flops_of_a_pair(config: Config) -> dict[str, float]:
 
 
 def _learning_rate(config: Config) -> dict[str, float]:
-    """Finds the highest learning rate of the run, and its step."""
+    """Returns the peak learning rate of the run and its step."""
     step = min(config.optimizer.warmup_steps, config.steps)
     d_model = config.network.d_model
     rate = learning_rate(step - 1, config=config.optimizer, d_model=d_model)
@@ -202,30 +201,30 @@ def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
 
 
 def _memory(
-    config: Config, share: TrainState, *, compiled: Compiled, rows: int
+    config: Config, shard: TrainState, *, compiled: Compiled, rows: int
 ) -> dict[str, Any]:
-    """Sets what the arrays of one device take beside what the compiler says."""
-    # All arrays of a batch but `rows` have a slot for each position of a row.
+    """Returns the sizes of one device's arrays and the compiler's analysis."""
+    # All arrays of a batch but `rows` have shape [rows, length].
     slots = (len(Batch._fields) - 1) * longest_shape(config)[1] + 1
     return {
         "platform": compiled.platform,
-        "parameters": bytes_of(share.params),
-        "optimizer": bytes_of(share.optimizer),
-        "gradients": bytes_of(share.params),
+        "parameters": num_bytes(shard.params),
+        "optimizer": num_bytes(shard.optimizer),
+        "gradients": num_bytes(shard.params),
         "batch": rows * slots * _INT32_BYTES,
         "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
     }
 
 
 def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
-    one = bytes_of(state.params) + bytes_of(state.optimizer)
+    one = num_bytes(state.params) + num_bytes(state.optimizer)
     return {
         "checkpoint_bytes": one,
         "checkpoints_bytes": (config.checkpoint.keep + 2) * one,
     }
 
 
-def _in_the_paper(config: Config) -> dict[str, Any]:
+def _paper_values(config: Config) -> dict[str, Any]:
     return {
         "paper_costs": _paper_costs(config),
         "paper_results": _paper_results(config),
@@ -233,28 +232,28 @@ def _in_the_paper(config: Config) -> dict[str, Any]:
 
 
 def _paper_costs(config: Config) -> dict[str, float] | None:
-    """Looks up what the paper says, of a configuration that is as the paper's."""
-    chosen = any(departure.key for departure in departures(config))
-    return None if chosen else _PAPER_COSTS.get(table3_row(config))
+    """Returns the paper's costs if the configuration is the paper's."""
+    departs = any(departure.key for departure in departures(config))
+    return None if departs else _PAPER_COSTS.get(table3_row(config))
 
 
 def _paper_results(config: Config) -> dict[str, Any] | None:
-    """Looks up the results that the paper prints of this row, and what departs here."""
+    """Returns the paper's results of this row, and the keys that depart from it."""
     row = table3_row(config)
-    printed, varied = printed_of(row), ROWS.get(row, {})
+    result, varied = paper_result(row), ROWS.get(row, {})
     departs = [d.key for d in departures(config) if d.key and d.key not in varied]
-    return printed and {**printed, "departs_here": departs}
+    return result and {**result, "departs_here": departs}
 
 
-def _known(data: Mapping[str, Any] | None) -> bool:
-    """Tells whether the size of any corpus is known."""
+def _is_any_known(data: Mapping[str, Any] | None) -> bool:
+    """Returns whether the size of any corpus is known."""
     return any(corpus["pairs"] is not None for corpus in (data or {}).values())
 
 
 def _epochs(
     config: Config, data: Mapping[str, Any] | None, *, rows: int
 ) -> float | None:
-    """Divides the slots of the run by the subwords of the longer side, if known."""
+    """Returns the slots of the run divided by the subwords of the longer side."""
     lengths = ((data or {}).get("train") or {}).get("mean_length")
     if not lengths or not data:
         return None

@@ -1,6 +1,6 @@
-"""What the paper itself varies: Table 3, and the English-French models of Table 2.
+"""Variations in the paper: Table 3, and the English-French models of Table 2.
 
-A configuration that is one of these rows is the paper's, though it is not its base.
+A configuration that equals one of these rows is the paper's, though not its base.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ENGLISH_FRENCH = {"vocabulary.size": 32_000}
 
 
 def _heads(num_heads: int) -> dict[str, int]:
-    """Divides the d_model of 512 by another number of heads."""
+    """Returns the keys for another number of heads at d_model 512."""
     depth = 512 // num_heads
     return {"model.num_heads": num_heads, "model.d_k": depth, "model.d_v": depth}
 
 
 def _width(d_model: int) -> dict[str, int]:
-    """Changes d_model, with the 8 heads of base."""
+    """Returns the keys for another d_model with 8 heads."""
     depth = d_model // 8
     return {"model.d_model": d_model, "model.d_k": depth, "model.d_v": depth}
 
@@ -55,20 +55,19 @@ ROWS: Mapping[str, Mapping[str, Any]] = {
     "En-Fr_base": _ENGLISH_FRENCH,
     "En-Fr_big": {**_BIG, **_ENGLISH_FRENCH},
 }
-"""Each model of Tables 2 and 3: the keys in which it differs from base."""
+"""The models of Tables 2 and 3: the keys in which each differs from base."""
 
 _VARIED = tuple(dict.fromkeys(key for row in ROWS.values() for key in row))
 
 
 class Variation(NamedTuple):
-    """A key that the paper varies, where it differs from base.
+    """A key that the paper varies and that differs from base.
 
     Attributes:
-      key: of the configuration.
       base: value of the paper's base model.
       here: value of the configuration.
-      row: letter of Table 3's rows that hold this value, `big`, or `En-Fr` for Table
-        2; with commas between if there are several, "" if the paper has none.
+      row: letters of Table 3's rows with this value, `big`, or `En-Fr` for Table 2;
+        joined by commas; "" if no row has it.
     """
 
     key: str
@@ -78,10 +77,9 @@ class Variation(NamedTuple):
 
 
 def table3_row(config: Config) -> str:
-    """Names the row that a configuration is, or returns "" if it is none.
+    """Returns the name of the row that a configuration equals, or "".
 
-    Args:
-      config: of the experiment; what the paper does not vary is not looked at.
+    Keys that the paper does not vary are ignored.
 
     Example:
       >>> table3_row(Config()), table3_row(Config(steps=7))
@@ -89,15 +87,15 @@ def table3_row(config: Config) -> str:
     """
     if config.architecture != "transformer":
         return ""
-    changed = {key: here for key, _, here in _changed(config)}
+    changed = {key: here for key, _, here in _changed_keys(config)}
     return next((name for name, row in ROWS.items() if row == changed), "")
 
 
 def variations(config: Config) -> list[Variation]:
-    """Lists what a configuration changes of what the paper changes too.
+    """Lists the varied keys in which a configuration differs from base.
 
     Returns:
-      One entry a key; its `row` is that of the whole configuration where it is one.
+      One entry per key; its `row` is that of the configuration, if it equals one.
 
     Paper:
       Table 3; §5.1 and §6.1 for English-French.
@@ -106,11 +104,11 @@ def variations(config: Config) -> list[Variation]:
       >>> variations(Config(steps=300_000))
       [Variation(key='steps', base=100000, here=300000, row='big, En-Fr')]
     """
-    is_row = table3_row(config)
+    own_row = table3_row(config)
     found = []
-    for key, base, here in _changed(config):
+    for key, base, here in _changed_keys(config):
         names = [name for name, row in ROWS.items() if row.get(key, base) == here]
-        letters = dict.fromkeys(map(_letter, [is_row] if is_row else names))
+        letters = dict.fromkeys(map(_letter, [own_row] if own_row else names))
         found.append(Variation(key, base, here, ", ".join(letters)))
     return found
 
@@ -119,8 +117,8 @@ def _letter(row: str) -> str:
     return row.partition("_")[0]
 
 
-def _changed(config: Config) -> list[tuple[str, Any, Any]]:
-    """Lists (key, base, here) of the varied keys that are not as in base."""
+def _changed_keys(config: Config) -> list[tuple[str, Any, Any]]:
+    """Lists (key, base, here) of the varied keys that differ from base."""
     base, here = (dict(flatten(to_dict(c))) for c in (Config(), config))
     other_model = config.architecture != "transformer"
     return [

@@ -1,4 +1,4 @@
-"""Where a Transformer looks: the numbers behind Figures 3 to 5 of the paper."""
+"""Attention weights of a sentence pair: the data of Figures 3 to 5 of the paper."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params
 
-_PLACES = {
+_ATTENTION_PATHS = {
     "encoder": ("encoder", "self_attention"),
     "decoder": ("decoder", "self_attention"),
     "cross": ("decoder", "cross_attention"),
 }
 
-KINDS = tuple(_PLACES)
-"""The Transformer's three uses of attention (§3.2.3), by the stack that looks."""
+KINDS = tuple(_ATTENTION_PATHS)
+"""The Transformer's three uses of attention (§3.2.3)."""
 
 
 def attention_maps(
     module: nn.Module, params: Params, source: Array, target_inputs: Array
 ) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
-    """Reads the weights of all layers and heads off one pass over a sentence pair.
+    """Returns the attention weights of all layers and heads for a sentence pair.
 
-    They are the weights that the ordinary model computes: it leaves them in its
-    collection "intermediates" for whoever makes that mutable.
+    The weights are those of the ordinary forward pass, which sows them into the
+    collection "intermediates" if it is mutable.
 
     Args:
-      module: a Transformer; its layers are numbered as in its parameters, from 0.
-      source: [S] integer tokens of one sentence, as the encoder reads them: eos last.
-      target_inputs: [T] integer tokens, as the decoder reads them: bos first.
+      module: a Transformer; layers are numbered as in its parameters, from 0.
+      source: [S] integer tokens of one sentence, eos last.
+      target_inputs: [T] integer decoder inputs, bos first.
 
     Returns:
       The weights of `encoder` self-attention, [N, H, S, S]; of `decoder`
-      self-attention, [N, H, T, T], zero for what comes later; of `cross`, what the
-      decoder looks at in the source, [N, H, T, S]. All float32; each row sums to 1.
+      self-attention, [N, H, T, T], zero above the diagonal; of `cross`-attention, [N,
+      H, T, S]. All float32; each row sums to 1.
 
     Raises:
-      UserError: the module is no Transformer.
-      ValueError: there is no token, or there is padding, which looks nowhere.
+      UserError: the module is not a Transformer.
+      ValueError: a sentence is empty or contains padding, which attends to nothing.
 
     Paper:
       Figures 3, 4 and 5.
@@ -65,8 +65,8 @@ def attention_maps(
     """
     if not isinstance(module, Transformer):
         raise UserError(
-            f"Attention maps are read off a Transformer, and this is a model of class "
-            f"{type(module).__name__}. Load another."
+            f"Attention maps need a Transformer, and this is a model of class "
+            f"{type(module).__name__}. Load another model."
         )
     sentences = {"source": source, "target_inputs": target_inputs}
     for name, tokens in sentences.items():
@@ -74,8 +74,8 @@ def attention_maps(
         if not tokens.size or np.any(np.asarray(tokens) == PAD):
             raise ValueError(
                 f"{name} must be the tokens of one sentence, at least one and none of "
-                f"them pad={PAD}; it came as {np.asarray(tokens).tolist()}. Cut the "
-                "padding off."
+                f"them pad={PAD}, not {np.asarray(tokens).tolist()}. Remove the "
+                "padding."
             )
     maps = _weights(module, params, source[None], target_inputs[None])
     return {kind: np.asarray(maps[kind][:, 0]) for kind in KINDS}
@@ -92,11 +92,11 @@ def _weights(
     sown = collections["intermediates"]
 
     def stacked(stack: str, attention: str) -> jax.Array:
-        # What is sown comes as a tuple, for a module may be called more than once.
+        # Sown values are tuples: a module may be called more than once.
         layers = [
             sown[stack][f"layer_{n}"][attention]["weights"][0]
             for n in range(module.config.num_layers)
         ]
         return jnp.stack(layers)
 
-    return {kind: stacked(*place) for kind, place in _PLACES.items()}
+    return {kind: stacked(*path) for kind, path in _ATTENTION_PATHS.items()}

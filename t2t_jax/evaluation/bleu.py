@@ -1,4 +1,4 @@
-"""Scores of translations against raw references, by sacreBLEU."""
+"""Scores translations against raw references with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from t2t_jax.arguments import as_lines
 from t2t_jax.errors import DataError, UserError
 
 METRICS = ("bleu", "chrf", "ter")
-"""What can be scored: higher is better, but of the last lower is."""
+"""Supported metrics; for all but the last, higher is better."""
 
 IN_TRAINING = METRICS[:2]
-"""What is scored at every evaluation of a run."""
+"""Metrics of every evaluation during training."""
 
 
 def corpus_scores(
@@ -24,20 +24,20 @@ def corpus_scores(
     """Scores a translated corpus.
 
     Args:
-      hypotheses: one line a sentence, as people would read them (detokenised).
-      metrics: names out of `METRICS`.
+      hypotheses: detokenised translations, one line per sentence.
+      metrics: names from `METRICS`.
 
     Returns:
-      Each metric in percent, unrounded, and with its sacreBLEU signature, without
-      which a figure cannot be compared.
+      Each metric in percent, unrounded, and its sacreBLEU signature, without which
+      scores are not comparable.
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something else than strings.
+      TypeError: a side is a single string, or holds something other than strings.
       UserError: a metric is not one of `METRICS`.
 
-    Departs: the paper's own figures are tokenised, compound-split BLEU, which is not
-      comparable with sacreBLEU; see `t2t_jax.evaluation.paper_bleu`.
+    Departs: the paper reports tokenised, compound-split BLEU, which is not comparable
+      with sacreBLEU; see `t2t_jax.evaluation.paper_bleu`.
 
     Example:
       >>> corpus_scores(["Ein Hund bellt sehr laut."], ["Ein Hund bellt sehr laut."])
@@ -53,14 +53,14 @@ def corpus_scores(
 
 
 def make_metric(name: str, references: Sequence[str]) -> Any:
-    """Makes a sacreBLEU metric with its default settings.
+    """Creates a sacreBLEU metric with its default settings.
 
     Args:
-      name: out of `METRICS`.
-      references: raw references, read once for all that will be scored.
+      name: from `METRICS`.
+      references: raw references, preprocessed once for all scores.
 
     Returns:
-      The metric; where it is asked for a score, the references are None.
+      The metric; pass None as references to its score methods.
 
     Example:
       >>> make_metric("ter", ["Ein Hund."]).corpus_score(["Ein Hund."], None).score
@@ -76,12 +76,11 @@ def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
     """Returns the names of metrics as a list.
 
     Args:
-      metrics: names out of `METRICS`.
       caller: the public function, for the message.
 
     Raises:
       TypeError: `metrics` is a single string.
-      UserError: a name is not known.
+      UserError: a name is not one of `METRICS`.
 
     Example:
       >>> known_metrics(("bleu", "ter"), caller="corpus_scores")
@@ -102,13 +101,11 @@ def aligned(
     """Returns translations and references as two lists of the same length.
 
     Args:
-      hypotheses: translations, one line a sentence.
-      references: the references, one for each.
       caller: the public function, for the message.
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something else than strings.
+      TypeError: a side is a single string, or holds something other than strings.
 
     Example:
       >>> aligned(["a"], (line for line in "b"), caller="corpus_scores")

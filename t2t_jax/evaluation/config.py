@@ -1,4 +1,4 @@
-"""What can be set about evaluation during training (no JAX needed)."""
+"""Configuration of evaluation during training (does not import JAX)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from t2t_jax.errors import ErrorCollector
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
-    """When the development set is scored, and how much of it is shown.
+    """When the development set is scored, and how many translations are logged.
 
     Attributes:
       every_steps (optimizer steps): Interval of evaluations; the last step is evaluated
@@ -17,11 +17,11 @@ class EvaluationConfig:
         the best one. A value above `steps` evaluates the last step only.
       bleu_sentences (sentences): Number of development sentences translated for BLEU,
         from the first; 0 for all. The loss always covers all of them.
-      num_samples (translations): Translations printed and saved at each evaluation.
+      num_samples (translations): Translations logged and saved at each evaluation.
       max_unfinished (share): Bounds the cost of evaluating an untrained model, whose
-        translations run on to their length limit. Where more than this share of the
-        first 64 sentences reaches it, the others are not translated and BLEU is not
-        computed; the loss is. 1 always translates all.
+        translations run on to their length limit. If more than this share of the first
+        64 sentences reaches it, the others are not translated and only the loss is
+        computed. 1 always translates all.
     """
 
     every_steps: int = 5_000

@@ -14,19 +14,19 @@ from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
 PROBE = 64
-"""Sentences translated first, to see whether translations end."""
+"""Sentences translated first, to detect translations that do not end."""
 
 
 class Evaluator:
-    """Holds a development set: its batches for the loss, its raw lines for BLEU.
+    """A development set: batches for the loss, raw lines for BLEU.
 
     Args:
       sums: compiled `(params, batch) -> Sums`, without dropout.
       batches: yields every pair of the set once, on the devices.
       sources: raw source lines to translate.
-      max_unfinished: share of the first sentences whose translations may reach their
-        length limit; above it the others are not translated.
-      progress: called with a line of text that says how far an evaluation is.
+      max_unfinished: share of the first sentences that may reach their length limit;
+        above it the others are not translated.
+      progress: called with a line of text about the progress.
     """
 
     def __init__(
@@ -43,17 +43,17 @@ class Evaluator:
         self._sums, self._batches, self._translate = sums, batches, translate
         self.sources, self.references = tuple(sources), tuple(references)
         self._max_unfinished, self._progress = max_unfinished, progress
-        # Loaded now, as sacreBLEU looks for a disk with room when it is loaded.
+        # Import sacreBLEU now: on import it searches for a writable directory.
         make_metric("bleu", self.references or [""])
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
         sums = fetch_pipelined(
-            self._sums(params, batch) for batch in self._counted_batches()
+            self._sums(params, batch) for batch in self._batches_with_progress()
         )
-        figures = summarise(total([*sums]))
-        del figures["padding_fraction"]  # of these batches, not of the training's
-        return figures
+        metrics = summarise(total([*sums]))
+        del metrics["padding_fraction"]  # of these batches, not of training
+        return metrics
 
     def evaluate(
         self, params: Params, *, step: int
@@ -61,16 +61,16 @@ class Evaluator:
         """Scores `params`.
 
         Args:
-          step: the optimizer steps behind them.
+          step: the number of optimizer steps.
 
         Returns:
-          The `eval` record of metrics.jsonl, and the translations of `sources`, or of
-          the first of them where the model does not end its translations yet: the
-          record has no scores then, and `bleu_skipped` says why.
+          The `eval` record of metrics.jsonl, and the translations of `sources`. If the
+          model does not end its translations yet, only the first sources are
+          translated, and the record has `bleu_skipped` (the reason) instead of scores.
         """
         began = time.perf_counter()
         record: dict[str, Any] = {"step": step, "kind": "eval", **self.loss(params)}
-        outputs, is_complete = self._translated(params)
+        outputs, is_complete = self._translate_all(params)
         hypotheses = [output.text for output in outputs]
         unfinished = sum(not output.ended for output in outputs)
         if not is_complete:
@@ -87,14 +87,10 @@ class Evaluator:
         record["seconds"] = time.perf_counter() - began
         return record, hypotheses
 
-    def _translated(self, params: Params) -> tuple[list[Output], bool]:
-        """Translates the first sentences, and the others if enough of those end.
-
-        Returns:
-          The outputs, and whether they are those of all sentences.
-        """
-        # Which sentences are translated depends on the parameters alone, and not on the
-        # clock or on the number of processes: a resumed run writes the same record.
+    def _translate_all(self, params: Params) -> tuple[list[Output], bool]:
+        """Translates the first sentences, and the others if enough of these end."""
+        # Depends on the parameters only, not on time or the number of processes, so
+        # that a resumed run writes the same record.
         outputs = self._translate_part(params, 0, PROBE)
         if len(self.sources) <= PROBE:
             return outputs, True
@@ -105,24 +101,24 @@ class Evaluator:
         return outputs, True
 
     def _translate_part(self, params: Params, start: int, stop: int) -> list[Output]:
-        """Translates some of the sentences, and reports progress over all."""
+        """Translates some sentences and reports progress over all."""
         lines = self.sources[start:stop]
 
         def progress(done: int, total: int) -> None:
             done = start + round(len(lines) * done / total)
             self._progress(f"translated {done:,}/{len(self.sources):,} sentences")
 
-        progress(0, 1)  # The first line is there when a batch is.
+        progress(0, 1)  # The first line appears only after a batch.
         return self._translate(params, lines, first=start, progress=progress)
 
-    def _counted_batches(self) -> Iterator[Batch]:
+    def _batches_with_progress(self) -> Iterator[Batch]:
         for number, batch in enumerate(self._batches(), start=1):
             self._progress(f"computing the loss, batch {number:,}")
             yield batch
 
     def samples(self, hypotheses: Sequence[str], count: int) -> str:
-        """Sets the first `count` sources, references and translations side by side."""
-        # There are fewer translations where the others were skipped.
+        """Formats the first `count` sources, references and translations."""
+        # Fewer translations than sources if the others were skipped.
         triples = zip(self.sources, self.references, hypotheses, strict=False)
         return "\n\n".join(
             f"  source       {source}\n"

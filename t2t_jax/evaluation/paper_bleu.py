@@ -1,7 +1,6 @@
-"""BLEU as the paper's own tables have it: of tokens, with compounds split.
+"""Tokenised, compound-split BLEU as in the paper's tables.
 
-The number it gives is another than sacreBLEU's for the same translations, and no figure
-of the one kind may stand beside one of the other.
+It differs from sacreBLEU for the same translations; the two are not comparable.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bleu import aligned
 
 LABEL = "paper-style, not comparable with sacreBLEU"
-"""What has to stand beside the figure wherever it is shown."""
+"""Label to be shown with every such score."""
 
 _COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def split_compounds(line: str) -> str:
-    """Takes words apart at their hyphens, so that half a compound counts too.
+    """Splits words at their hyphens, so that parts of compounds are scored.
 
-    Matches do not overlap, and go from left to right: a part of one letter is not
-    taken off on both of its sides.
+    Matches do not overlap, from left to right: a part of one letter is not split off on
+    both of its sides.
 
     Args:
-      line: tokens with spaces between.
+      line: tokens separated by spaces.
 
     Returns:
-      The same line with each hyphen between two characters as a token of its own.
+      The line with each hyphen between two characters as a token of its own.
 
     Example:
       >>> split_compounds("ein T-Shirt - rot-weiß")
@@ -41,31 +40,31 @@ def split_compounds(line: str) -> str:
 
 
 def moses_tokenizer(language: str) -> Callable[[str], str]:
-    """Makes the tokeniser of the Moses toolkit, as sacremoses has it.
+    """Creates the Moses tokenizer of sacremoses.
 
     Args:
-      language: code such as "de": abbreviations and apostrophes depend on it.
+      language: code such as "de"; determines abbreviations and apostrophes.
 
     Returns:
-      From a raw line to its tokens with spaces between.
+      A function from a raw line to its tokens, separated by spaces.
 
     Raises:
-      UserError: sacremoses is not installed, or does not know the language.
+      UserError: sacremoses is not installed, or does not support the language.
     """
     try:
         import sacremoses
     except ImportError as error:
         raise UserError(
-            "Paper-style BLEU must tokenise as Moses does, and sacremoses is not "
-            "installed. Install it with: pip install -e '.[paper]'"
+            "Paper-style BLEU needs the Moses tokenizer, but sacremoses is not "
+            "installed. Run: pip install -e '.[paper]'"
         ) from error
-    # What is unknown there would be tokenised as if it were English.
+    # sacremoses tokenises unknown languages as English.
     known = sorted(
         set(sacremoses.corpus.NonbreakingPrefixes().available_langs.values())
     )
     if language not in known:
         raise UserError(
-            f"--target_language={language} must be a language that sacremoses knows: "
+            f"--target_language={language} must be a language of sacremoses: "
             f"{', '.join(known)}."
         )
     tokenizer = sacremoses.MosesTokenizer(lang=language)
@@ -82,19 +81,18 @@ def paper_bleu(
     *,
     tokenize: Callable[[str], str],
 ) -> dict[str, Any]:
-    """Scores tokenised, compound-split translations as the paper does.
+    """Computes tokenised, compound-split BLEU as in the paper.
 
     Args:
-      hypotheses: raw translations, one line a sentence.
-      tokenize: from a raw line to tokens with spaces between, for both sides.
+      hypotheses: raw translations, one line per sentence.
+      tokenize: from a raw line to tokens separated by spaces, for both sides.
 
     Returns:
-      `score` in percent with its sacreBLEU `signature`, and the `label` that keeps it
-      apart.
+      `score` in percent, its sacreBLEU `signature`, and the `label` that sets it apart.
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something else than strings.
+      TypeError: a side is a single string, or holds something other than strings.
 
     Paper: Table 2 (§6.1).
 
@@ -109,7 +107,7 @@ def paper_bleu(
         [split_compounds(tokenize(line)) for line in lines]
         for lines in aligned(hypotheses, references, caller="paper_bleu")
     )
-    # Forced, or sacreBLEU would warn that the text looks tokenised, as it is.
+    # force=True suppresses sacreBLEU's warning that the text is tokenised.
     metric = BLEU(tokenize="none", force=True)
     score = metric.corpus_score(ours, [theirs]).score
     return {"score": score, "signature": str(metric.get_signature()), "label": LABEL}

@@ -1,7 +1,6 @@
-"""The paper's evaluation: how is searched, what is scored, what is put on record.
+"""The paper's evaluation protocol: search settings, scores and fingerprints.
 
-Nothing here reads a file or knows a run: from translations and references to figures,
-and from what a model holds to the hashes that tell it from another.
+Works on lines and arrays only; it reads no file and knows no run.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _DEPENDENCIES = ("jax", "sacrebleu", "sacremoses", "sentencepiece")
 
 
 def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
-    """Searches as the paper does, within the bounds that a run has set for itself.
+    """Returns the paper's search settings within the limits of a run.
 
     Args:
-      own: the run's settings. The longest source that its model can read stays, and
-        so does the size of a batch, unless it has to hold a longer output.
+      own: the run's settings. Its longest source is kept, and so is the size of a
+        batch, unless a longer output needs more.
 
     Returns:
       Beam 4, alpha 0.6, output up to the source's length + 50.
@@ -56,11 +55,11 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
 
 
 def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
-    """Lists the settings of the search that the protocol does not follow.
+    """Lists the search settings that the protocol overrides.
 
     Args:
-      asked: what the run's configuration and the command line say.
-      used: what the protocol has used.
+      asked: settings of the run's configuration and the command line.
+      used: settings of the protocol.
 
     Returns:
       The `asked` and the `used` value of each that differs, by name.
@@ -84,12 +83,12 @@ def protocol_scores(
     tokenize: Callable[[str], str],
     baseline: Iterable[str] | None = None,
 ) -> dict[str, Any]:
-    """Scores raw translations against raw references in every way that is reported.
+    """Computes all scores of the protocol.
 
     Args:
-      hypotheses: raw translations, one line a sentence.
-      tokenize: Moses' tokenisation, for the paper-style figure.
-      baseline: another system's raw translations, or None.
+      hypotheses: raw translations, one line per sentence.
+      tokenize: Moses tokenizer, for paper-style BLEU.
+      baseline: raw translations of another system, or None.
 
     Returns:
       BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
@@ -97,7 +96,7 @@ def protocol_scores(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something else than strings.
+      TypeError: a side is a single string, or holds something other than strings.
 
     Paper: §6.1.
     """
@@ -115,14 +114,13 @@ def protocol_scores(
 
 
 def fingerprint_params(params: Params) -> str:
-    """Hashes parameters: the same for the same numbers, wherever they are kept.
+    """Hashes parameters, independently of their device and order.
 
     Args:
       params: nested dict of arrays, on devices or not.
 
     Returns:
-      SHA-256 over every leaf's path, dtype, shape and bytes, in the order of the
-      paths.
+      SHA-256 over every leaf's path, dtype, shape and bytes, sorted by path.
 
     Example:
       >>> weights = {"b": np.zeros(3), "a": {"kernel": np.ones((2, 3))}}
@@ -136,7 +134,7 @@ def fingerprint_params(params: Params) -> str:
     digest = hashlib.sha256()
     for path, leaf in sorted(_leaves(params, ()), key=lambda pair: pair[0]):
         array = np.asarray(leaf)
-        # A NUL can be in none of the parts, so no two trees read alike.
+        # No part contains a NUL, so the encoding of trees is unambiguous.
         head = "\0".join(["/".join(path), array.dtype.name, str(array.shape), ""])
         digest.update(head.encode())
         digest.update(array.tobytes())
@@ -144,10 +142,9 @@ def fingerprint_params(params: Params) -> str:
 
 
 def fingerprint_lines(lines: Iterable[str]) -> str:
-    """Hashes text: what `sha256sum` says of it as UTF-8 with LF at every line's end.
+    """Hashes text like `sha256sum` of a UTF-8 file with LF line ends.
 
-    A compressed copy has the same fingerprint, and so has one with a byte order mark
-    or with CR LF.
+    Compression, a byte order mark and CR LF do not change the fingerprint.
 
     Returns:
       SHA-256 as hexadecimal digits.
@@ -163,7 +160,7 @@ def fingerprint_lines(lines: Iterable[str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of all that a score can depend on, where installed."""
+    """Returns the installed versions of everything that affects a score."""
     installed = {d.metadata["Name"].lower() for d in metadata.distributions()}
     found = {
         name: metadata.version(name) for name in _DEPENDENCIES if name in installed

@@ -1,4 +1,4 @@
-"""The result of the protocol for people: the same figures, rounded and in lines."""
+"""Formats the result of the protocol as a table with rounded scores."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Row(NamedTuple):
     """One line of the table.
 
     Attributes:
-      name: what is told of.
-      value: the figure.
-      note: what has to be known with it.
+      name: of the score or setting.
+      value: formatted.
+      note: details, such as a signature.
     """
 
     name: str
@@ -25,13 +25,10 @@ class Row(NamedTuple):
 
 
 def rows(result: Mapping[str, Any]) -> list[Row]:
-    """Puts the protocol's result into rows, scores first.
+    """Converts the protocol's result to rows, scores first.
 
     Args:
       result: as `--mode=evaluate --protocol=vaswani2017` prints it.
-
-    Returns:
-      The rows from top to bottom.
     """
     return [
         *_scores(result),
@@ -43,13 +40,13 @@ def rows(result: Mapping[str, Any]) -> list[Row]:
 
 
 def headlines(result: Mapping[str, Any]) -> list[str]:
-    """Writes BLEU and chrF with their signatures, as people quote them.
+    """Formats BLEU and chrF with their signatures.
 
     Args:
       result: as `--mode=evaluate` prints it, with a protocol or without.
 
     Returns:
-      Two lines; before them those of a paired test, which a protocol has in its table.
+      Two lines, preceded by those of a paired test if there is no protocol.
 
     Example:
       >>> headlines({"bleu": 27.34, "bleu_signature": "nrefs:1|…", "chrf": 58.0,
@@ -67,10 +64,10 @@ def headlines(result: Mapping[str, Any]) -> list[str]:
 
 
 def plain(table: list[Row]) -> str:
-    """Sets rows in columns, for a log or a file.
+    """Formats rows as columns, for a log or a file.
 
     Returns:
-      One line a row, the first two columns padded.
+      One line per row, the first two columns padded.
 
     Example:
       >>> print(plain([Row("BLEU", "27.30", "tok:13a"), Row("TER", "9.10", "lc")]))
@@ -106,9 +103,9 @@ def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:
         better = {"system": "this model", "baseline": "the baseline"}.get(
             found["better"], "neither"
         )
-        chance = found["p_value"]
-        chance = "" if chance is None else f", p = {chance:.4f} ({test['test']})"
-        note = f"better: {better}{chance}"
+        p_value = found["p_value"]
+        suffix = "" if p_value is None else f", p = {p_value:.4f} ({test['test']})"
+        note = f"better: {better}{suffix}"
         yield Row(f"baseline's {name}", f"{found['baseline']:.2f}", note)
 
 
@@ -136,7 +133,7 @@ def _search(result: Mapping[str, Any]) -> Iterator[Row]:
     )
     yield Row("search", f"beam {used['beam_size']}", note)
     for name, values in result["overruled"].items():
-        note = f"the protocol overrules {values['asked']}"
+        note = f"the protocol overrides {values['asked']}"
         yield Row(f"  {name}", str(values["used"]), note)
 
 

@@ -1,4 +1,4 @@
-"""How sure a score is, and a difference of two: sacreBLEU's own bootstrap."""
+"""Confidence intervals and paired tests by sacreBLEU's bootstrap."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from t2t_jax.evaluation.bleu import IN_TRAINING, aligned, known_metrics, make_metric
 
 LEVEL = 0.95
-"""Share of the resampled corpora whose scores an interval holds."""
+"""Confidence level of the intervals."""
 
 RESAMPLES = 1000
-"""Corpora that are drawn from the sentences, with replacement."""
+"""Number of corpora sampled from the sentences, with replacement."""
 
 SEED = 12345
-"""Of the draws; sacreBLEU's own, so that its command gives the same figures."""
+"""Seed of the resampling; sacreBLEU's default, so that its command agrees."""
 
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
@@ -27,11 +27,11 @@ def bootstrap_intervals(
     *,
     metrics: Iterable[str] = IN_TRAINING,
 ) -> dict[str, Any]:
-    """Estimates how far each score would wander on other sentences of the same kind.
+    """Estimates confidence intervals of scores by bootstrap resampling.
 
     Args:
-      hypotheses: translations, one line a sentence.
-      metrics: names out of `t2t_jax.evaluation.bleu.METRICS`.
+      hypotheses: translations, one line per sentence.
+      metrics: names from `t2t_jax.evaluation.bleu.METRICS`.
 
     Returns:
       The level, the number of resamples and the seed; then for each metric the `mean`
@@ -40,16 +40,19 @@ def bootstrap_intervals(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something else than strings.
+      TypeError: a side is a single string, or holds something other than strings.
 
     Example:
-      >>> intervals(["Ein Hund bellt laut."], ["Ein Hund bellt laut."])["chrf"]
+      >>> lines = ["Ein Hund bellt laut."]
+      >>> bootstrap_intervals(lines, lines)["chrf"]
       {'mean': 100.0, 'half_width': 0.0}
     """
-    hypotheses, references = aligned(hypotheses, references, caller="intervals")
+    hypotheses, references = aligned(
+        hypotheses, references, caller="bootstrap_intervals"
+    )
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    for name in known_metrics(metrics, caller="intervals"):
-        (result,) = _resampled(name, [hypotheses], references)
+    for name in known_metrics(metrics, caller="bootstrap_intervals"):
+        (result,) = _resample(name, [hypotheses], references)
         found[name] = {
             "mean": float(result.mean),
             "half_width": float(result.ci),
@@ -64,24 +67,22 @@ def paired_test(
     baseline: Iterable[str],
     metrics: Iterable[str] = IN_TRAINING,
 ) -> dict[str, Any]:
-    """Tests whether two systems differ by more than the choice of sentences explains.
-
-    Both are scored on the same resampled corpora (paired bootstrap).
+    """Tests the difference of two systems by paired bootstrap resampling.
 
     Args:
-      hypotheses: translations of the system in question.
-      baseline: translations of the system it is compared with.
-      metrics: names out of `t2t_jax.evaluation.bleu.METRICS`.
+      hypotheses: translations of the system.
+      baseline: translations of the other system.
+      metrics: names from `t2t_jax.evaluation.bleu.METRICS`.
 
     Returns:
-      The test, the number of resamples and the seed; then for each metric the scores
-      of `system` and `baseline` in percent, which of the two is `better`, and the
-      `p_value`. Where both scores are the same it is None: sacreBLEU's estimate has
-      no meaning there, and is a very small number.
+      The test, the number of resamples and the seed; then for each metric the scores of
+      `system` and `baseline` in percent, which of the two is `better`, and the
+      `p_value`: None if both scores are equal, as sacreBLEU's estimate is meaningless
+      then.
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something else than strings.
+      TypeError: a side is a single string, or holds something other than strings.
 
     Example:
       >>> lines = ["Ein Hund bellt sehr laut.", "Zwei Katzen schlafen gern lange."]
@@ -96,9 +97,9 @@ def paired_test(
         "seed": SEED,
     }
     for name in known_metrics(metrics, caller="paired_test"):
-        other, ours = _resampled(name, [baseline, hypotheses], references)
+        other, ours = _resample(name, [baseline, hypotheses], references)
         gain = ours.score - other.score
-        if name == "ter":  # it counts edits: fewer are better
+        if name == "ter":  # lower is better
             gain = -gain
         found[name] = {
             "system": float(ours.score),
@@ -115,29 +116,29 @@ def _better(gain: float) -> str:
     return "system" if gain > 0 else "baseline"
 
 
-def _resampled(
+def _resample(
     name: str, systems: Sequence[Sequence[str]], references: Sequence[str]
 ) -> list[Any]:
-    """Lets sacreBLEU score and resample; the first system is its baseline."""
+    """Scores and resamples with sacreBLEU; the first system is its baseline."""
     from sacrebleu.significance import PairedTest
 
     named: list[tuple[str, Sequence[str]]] = [
         (str(number), list(lines)) for number, lines in enumerate(systems)
     ]
     metric = {name: make_metric(name, references)}
-    with _seeded():
+    with _sacrebleu_seed():
         test = PairedTest(
             named, metric, references=None, test_type="bs", n_samples=RESAMPLES
         )
         _, scores = test()
-    del scores["System"]  # the names; what is left is the metric, as sacreBLEU calls it
+    del scores["System"]  # the names; the metric remains
     ((*results,),) = scores.values()
     return results
 
 
 @contextmanager
-def _seeded() -> Iterator[None]:
-    """Sets the seed the only way there is, and leaves the environment as it was."""
+def _sacrebleu_seed() -> Iterator[None]:
+    """Sets the seed through the environment, the only way, and restores that."""
     before = os.environ.get(_SEED_VARIABLE)
     os.environ[_SEED_VARIABLE] = str(SEED)
     try:

@@ -1,7 +1,4 @@
-"""The two sides of a comparison: the model here, and what has been made of it.
-
-Both take text and give pieces, and both tell how probable given subwords are.
-"""
+"""The two models of a comparison: the original, and its export."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ from t2t_jax.model.architectures import make_step_model
 from t2t_jax.types import Array, Params, PyTree
 
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Subwords of source and target, without eos."""
+"""Token ids of source and target, without eos."""
 
 Logs: TypeAlias = npt.NDArray[np.float32]
-"""Natural log-probabilities of a target's subwords, and of the eos behind them."""
+"""Natural log-probabilities of a target's tokens and its eos."""
 
 
 class Output(NamedTuple):
@@ -37,7 +34,7 @@ class Output(NamedTuple):
 
     Attributes:
       text: without line ends.
-      tokens: its ids, with the eos if it has one.
+      tokens: its ids, eos included unless truncated.
     """
 
     text: str
@@ -50,20 +47,20 @@ class Output(NamedTuple):
 
 
 class Backend(Protocol):
-    """What can be compared."""
+    """A model that can be compared."""
 
     def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
-        """Translates lines, with alpha 0: by bare log-probabilities."""
+        """Translates lines with alpha 0."""
 
     def score(self, pairs: Sequence[Pair]) -> list[Logs]:
-        """Tells how probable each target is, token by token."""
+        """Returns the log-probability of each target, token by token."""
 
 
 class JaxBackend:
-    """A model of this program, on one device.
+    """A model of this package, on one device.
 
     Args:
-      config: bounds lengths and batches; how it searches otherwise is left out.
+      config: limits of lengths and batches; other search settings are ignored.
     """
 
     def __init__(self, model: TranslationModel, config: DecodingConfig):
@@ -81,9 +78,11 @@ class JaxBackend:
 
     def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
         """Translates as `--mode=translate` does."""
-        config = _bounds_of(self._config, beam_size=beam_size)
-        # In the caller's thread, where the precision is set with which it is compared.
-        translator = Translator(self._step_model, self._vocabularies, config, at_once=1)
+        config = _search_config(self._config, beam_size=beam_size)
+        # One thread: the caller's, as its matmul precision is thread-local.
+        translator = Translator(
+            self._step_model, self._vocabularies, config, max_concurrent=1
+        )
         best = [found.hypotheses[0] for found in translator.translations(lines)]
         return [
             Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
@@ -95,7 +94,7 @@ class JaxBackend:
         found: list[Logs] = [np.zeros(0, np.float32)] * len(pairs)
         for batch in pair_batches(pairs, self._config, vocab_size=self._size):
             logs_BxT = np.asarray(
-                _scored(
+                _score_batch(
                     {"params": self._params},
                     batch.source_BxS,
                     batch.target_outputs_BxT,
@@ -107,16 +106,16 @@ class JaxBackend:
         return found
 
 
-class CTranslate2Engine:
-    """A directory that CTranslate2 has loaded, on the CPU.
+class CTranslate2Backend:
+    """A CTranslate2 model on the CPU.
 
     Args:
-      directory: of the model, its SentencePiece models in it.
-      positions: how many the model knows.
-      threads: of the processor; 0: as many as CTranslate2 chooses.
+      directory: of the model and its SentencePiece models.
+      positions: of the model.
+      threads: of the processor; 0 for CTranslate2's default.
 
     Attributes:
-      compute_type: what it computes with, which the processor has a say in.
+      compute_type: number format of the computation, which depends on the processor.
     """
 
     def __init__(
@@ -143,10 +142,10 @@ class CTranslate2Engine:
         self._positions = positions
 
     def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
-        """Translates line by line as CTranslate2 does, with the limits of this program.
+        """Translates with CTranslate2 within the length limits of this package.
 
-        The limit belongs to a call there, and to the length of the source here, so
-        lines of one length make a call.
+        A call has one length limit, which here depends on the source, so lines of equal
+        length are translated in one call.
         """
         subwords = self._vocabularies.source.encode(lines)
         found: list[tuple[int, ...]] = [()] * len(lines)
@@ -171,7 +170,7 @@ class CTranslate2Engine:
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
 
     def score(self, pairs: Sequence[Pair]) -> list[Logs]:
-        """Scores given subwords, which CTranslate2 gives their eos itself."""
+        """Scores given tokens; CTranslate2 appends eos itself."""
         results = self._translator.score_batch(
             [self._pieces(self._source, source) for source, _ in pairs],
             [self._pieces(self._target, target) for _, target in pairs],
@@ -185,7 +184,7 @@ class CTranslate2Engine:
         return [side[id_] for id_ in ids]
 
 
-def _bounds_of(config: DecodingConfig, *, beam_size: int) -> DecodingConfig:
+def _search_config(config: DecodingConfig, *, beam_size: int) -> DecodingConfig:
     return DecodingConfig(
         beam_size=beam_size,
         length_penalty=0.0,
@@ -196,7 +195,7 @@ def _bounds_of(config: DecodingConfig, *, beam_size: int) -> DecodingConfig:
 
 
 @functools.partial(jax.jit, static_argnames=("apply",))
-def _scored(
+def _score_batch(
     variables: PyTree, source_BxS: Array, target_outputs_BxT: Array, *, apply: Apply
 ) -> jax.Array:
     return token_log_probabilities(

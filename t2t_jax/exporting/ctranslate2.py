@@ -1,7 +1,7 @@
-"""Writes a Transformer as a model of CTranslate2, which needs neither JAX nor Python.
+"""Converts a Transformer to a CTranslate2 model, which needs neither JAX nor Python.
 
-CTranslate2 knows the paper's architecture, before and after its norms moved, and
-nothing of the recurrent baseline. Version 4.8 is what the figures were measured with.
+CTranslate2 supports the paper's architecture with post- and pre-norm, but not the
+recurrent baseline. Measured with version 4.8.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from t2t_jax.types import Params
 
 _Matrix = npt.NDArray[np.float32]
 
-LEAST_POSITIONS = 2048
-"""How many sinusoids are written at least: CTranslate2 makes no more of them itself."""
+MIN_POSITIONS = 2048
+"""Minimum number of sinusoids written: CTranslate2's own default."""
 
 
 def fill_stacks(
     spec: Any, params: Params, *, config: TransformerConfig, positions: int
 ) -> None:
-    """Gives a specification all parameters of a Transformer.
+    """Copies all parameters of a Transformer into a specification.
 
     Args:
-      spec: `ctranslate2.specs.TransformerSpec` of as many layers, heads and norms.
+      spec: `ctranslate2.specs.TransformerSpec` with as many layers, heads and norms.
       params: nested dict of float32 arrays.
-      positions: how many sinusoids; a learned table has its own number.
+      positions: number of sinusoids; a learned table has its own number.
     """
-    # Copies, for CTranslate2 makes whole numbers of a matrix where it lies.
+    # Copies, as CTranslate2 quantizes matrices in place.
     params = jax.tree.map(np.array, params)
     tables = _tables(params)
     for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         part = params[side]
-        stack.scale_embeddings = True  # times sqrt(d_model), as §3.4 says
+        stack.scale_embeddings = True  # times sqrt(d_model), §3.4
         stack.position_encodings.encodings = _positions(part, config, positions)
         if config.norm_position == "pre":
             _fill_norm(stack.layer_norm, part["final_norm"])
@@ -56,10 +56,10 @@ def fill_stacks(
 
 
 def num_positions(config: TransformerConfig, *, longest: int) -> int:
-    """Says how many positions an exported model knows.
+    """Returns the number of positions of an exported model.
 
     Args:
-      longest: tokens of the longest output that its own translator would make.
+      longest: tokens of the longest output of the model's own translator.
 
     Example:
       >>> num_positions(TransformerConfig(), longest=1074)
@@ -70,11 +70,11 @@ def num_positions(config: TransformerConfig, *, longest: int) -> int:
     """
     if config.positions == "learned":
         return config.max_positions
-    return max(longest, LEAST_POSITIONS)
+    return max(longest, MIN_POSITIONS)
 
 
 def _tables(params: Params) -> dict[str, _Matrix]:
-    """Finds the three matrices of the vocabulary, whichever of them are one."""
+    """Returns the source, target and pre-softmax matrices, which may be shared."""
     target = params.get("target_embedding", params.get("embedding"))
     parts = {
         "source": params.get("source_embedding", target),
@@ -86,7 +86,7 @@ def _tables(params: Params) -> dict[str, _Matrix]:
 
 def _positions(stack: Params, config: TransformerConfig, count: int) -> _Matrix:
     if config.positions == "learned":
-        # Looked up as words are, and so as many times larger.
+        # Scaled like the token embeddings.
         table: _Matrix = stack["positions"]["learned"]["table"]
         return table * np.float32(math.sqrt(config.d_model))
     return np.array(sinusoidal_positions(np.arange(count), config.d_model))
@@ -125,24 +125,24 @@ def _fill_attention(spec: Any, params: Params, *, is_self: bool) -> None:
 
 
 def _heads_first(kernel_DxHxK: _Matrix, depth: int) -> _Matrix:
-    """Turns W^Q, W^K or W^V, [D, H, K], into [H * depth, D]."""
+    """Reshapes W^Q, W^K or W^V from [D, H, K] to [H * depth, D], zero-padded."""
     d_model, heads, own = kernel_DxHxK.shape
     filled = np.pad(kernel_DxHxK, ((0, 0), (0, 0), (0, depth - own)))
     return filled.reshape(d_model, heads * depth).T
 
 
 def _heads_last(kernel_HxVxD: _Matrix, depth: int) -> _Matrix:
-    """Turns W^O, [H, Dv, D], into [D, H * depth]."""
+    """Reshapes W^O from [H, Dv, D] to [D, H * depth], zero-padded."""
     heads, own, d_model = kernel_HxVxD.shape
     filled = np.pad(kernel_HxVxD, ((0, 0), (0, depth - own), (0, 0)))
     return filled.reshape(heads * depth, d_model).T
 
 
 def require_ctranslate2() -> None:
-    """Checks that CTranslate2 is there, before there is anything to write.
+    """Checks that CTranslate2 is installed, before anything is written.
 
     Raises:
-      UserError: it is not installed.
+      UserError: it is not.
     """
     if find_spec("ctranslate2") is None:
         raise UserError(
@@ -152,21 +152,21 @@ def require_ctranslate2() -> None:
 
 
 def require_transformer(config: Config) -> None:
-    """Checks that CTranslate2 knows what the model is.
+    """Checks that CTranslate2 supports the model.
 
     Raises:
       UserError: it does not.
     """
     if config.architecture != "transformer":
         raise UserError(
-            "--to=ctranslate2 takes a Transformer, and --workdir holds architecture="
-            f"{config.architecture!r}, which CTranslate2 does not know. Export it with "
+            "--to=ctranslate2 requires a Transformer, but --workdir holds architecture="
+            f"{config.architecture!r}, which CTranslate2 does not support. Use "
             "--to=model_dir or --to=safetensors."
         )
 
 
 def written_positions(config: Config) -> int:
-    """Says how many positions the exported model of a configuration knows.
+    """Returns the number of positions of the exported model of a configuration.
 
     Example:
       >>> written_positions(Config())
@@ -185,22 +185,22 @@ def write_ctranslate2(
     vocabularies: VocabularyPair,
     quantization: str = "float32",
 ) -> None:
-    """Writes what CTranslate2 loads, and the SentencePiece models beside it.
+    """Writes a CTranslate2 model and the SentencePiece models.
 
     Args:
-      to: the directory, made where there is none.
+      to: the directory, created if missing.
       params: nested dict of float32 arrays.
-      quantization: one of `forms.QUANTIZATIONS`.
+      quantization: one of `formats.QUANTIZATIONS`.
 
     Raises:
-      UserError: CTranslate2 is not installed, or does not know the model.
+      UserError: CTranslate2 is not installed, or does not support the model.
     """
     require_ctranslate2()
     require_transformer(config)
     spec = _specification(config)
     fill_stacks(spec, params, config=config.model, positions=written_positions(config))
     sides = [side.pieces(range(side.size)) for side in vocabularies]
-    # CTranslate2 has one name for each special piece, whichever side it is of.
+    # CTranslate2 has one name for each special piece, shared by both sides.
     sides[0][: UNK + 1] = sides[1][: UNK + 1]
     spec.register_source_vocabulary(sides[0])
     spec.register_target_vocabulary(sides[1])
@@ -226,7 +226,7 @@ def _specification(config: Config) -> Any:
         pre_norm=model.norm_position == "pre",
         activation=Activation.RELU,
     )
-    # What `return_attention` gives: the mean of all heads of the chosen layer.
+    # Returned by `return_attention`: the mean of all heads of the layer.
     spec.decoder.alignment_layer = np.int16(config.decoding.attention_layer)
     spec.decoder.alignment_heads = np.int16(model.num_heads)
     return spec

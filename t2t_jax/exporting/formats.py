@@ -1,7 +1,7 @@
-"""What a model can be exported to, by name; no JAX is needed."""
+"""Export formats by name (does not import JAX)."""
 
 FORMS = ("model_dir", "safetensors", "ctranslate2")
-"""What `--to` may be with `--mode=export`."""
+"""Values of `--to` with `--mode=export`."""
 
 QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int8_float16")
-"""What the numbers of CTranslate2's model may be written as, by its names for it."""
+"""Number formats of a CTranslate2 model, by CTranslate2's names."""

@@ -1,4 +1,4 @@
-"""The README.md of an exported model: facts, and nothing that nobody has measured."""
+"""Writes the model card, the README.md of an exported model."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ found = translator.translate_batch(
     length_penalty=0.6,
     max_input_length=0,
     max_decoding_length=min(len(pieces) + {max_extra_tokens}, {positions}),
-    suppress_sequences={unsaid},
+    suppress_sequences={suppressed},
 )
 print(target.decode(found[0].hypotheses[0]))
 ```
 
-The last three arguments have it search as t2t_jax does: without them CTranslate2 cuts
-sources at 1,024 subwords and outputs at 256, and may say what no translation holds. It
+The last three arguments make the search that of t2t_jax: without them CTranslate2
+truncates sources at 1,024 subwords and outputs at 256, and may generate pad or bos. It
 divides log-probabilities by n^alpha, the paper by ((5 + n) / 6)^alpha.
 
-The model knows {positions:,} positions: no source and no output may have more subwords,
-their end included.
+The model has {positions:,} positions: sources and outputs may not have more subwords,
+eos included.
 """
 
 _DEVELOPMENT = (
@@ -63,22 +63,22 @@ _DEVELOPMENT = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What a card is made of.
+class ModelCardFacts:
+    """The content of a model card.
 
     Attributes:
       name: of the directory.
       form: model_dir, safetensors or ctranslate2.
       config: of the model.
-      origin: from `facts.provenance_of`.
-      comparison: what the check of the export has shown.
-      quantization: what the numbers are written as.
-      max_bleu_loss: by how much the export's BLEU was allowed to be lower.
-      positions: how many CTranslate2's model knows; 0 for the other forms.
-      unsaid: pieces that no translation holds, pad and bos.
-      params_sha256: of the parameters in float32, however they are written.
+      origin: from `provenance.provenance_of`.
+      comparison: result of the verification.
+      quantization: number format of the parameters.
+      max_bleu_loss: accepted loss of BLEU.
+      positions: of the CTranslate2 model; 0 for other formats.
+      suppressed: pieces that are never generated, pad and bos.
+      params_sha256: of the parameters in float32, before quantization.
       vocabulary_sha256: of the vocabulary, or of both.
-      versions: of what has made the export.
+      versions: of the packages used.
     """
 
     name: str
@@ -89,18 +89,14 @@ class Facts:
     quantization: str
     max_bleu_loss: float
     positions: int
-    unsaid: Sequence[str]
+    suppressed: Sequence[str]
     params_sha256: str
     vocabulary_sha256: str
     versions: Mapping[str, str]
 
 
-def model_card(facts: Facts) -> str:
-    """Writes the card.
-
-    Returns:
-      Markdown.
-    """
+def model_card(facts: ModelCardFacts) -> str:
+    """Returns the model card as Markdown."""
     sections = [
         f"# {facts.name}\n\n{_opening(facts)}\n",
         f"## Use\n\n{_use(facts)}",
@@ -108,12 +104,12 @@ def model_card(facts: Facts) -> str:
         f"## Training\n\n{_table(_training(facts))}",
         f"## Scores\n\n{_scores(facts.origin)}",
         f"## Checked\n\n{_checked(facts)}",
-        f"## Files\n\n`sha256sum --check {SHA256SUMS}` says whether they are whole.\n",
+        f"## Files\n\n`sha256sum --check {SHA256SUMS}` verifies them.\n",
     ]
     return "\n".join(sections)
 
 
-def _opening(facts: Facts) -> str:
+def _opening(facts: ModelCardFacts) -> str:
     languages = languages_of(facts.config.data.train)
     between = f" from {languages[0]} to {languages[1]}" if languages else ""
     is_paper = facts.config.architecture == "transformer"
@@ -124,8 +120,8 @@ def _opening(facts: Facts) -> str:
     )
 
 
-def _use(facts: Facts) -> str:
-    # JSON's string is one of Python's too.
+def _use(facts: ModelCardFacts) -> str:
+    # A JSON string is also a Python string.
     sentence = json.dumps(facts.origin["examples"][0], ensure_ascii=False)
     if facts.form == "ctranslate2":
         own_source = facts.config.vocabulary.source_size
@@ -135,13 +131,15 @@ def _use(facts: Facts) -> str:
             sentence=sentence,
             positions=facts.positions,
             max_extra_tokens=facts.config.decoding.max_extra_tokens,
-            unsaid=json.dumps([[piece] for piece in facts.unsaid], ensure_ascii=False),
+            suppressed=json.dumps(
+                [[piece] for piece in facts.suppressed], ensure_ascii=False
+            ),
         )
     extra = ", with the extra `export`" if facts.form == "safetensors" else ""
     return _USE_HERE.format(name=facts.name, extra=extra, sentence=sentence)
 
 
-def _model(facts: Facts) -> Iterable[tuple[str, object]]:
+def _model(facts: ModelCardFacts) -> Iterable[tuple[str, object]]:
     config = facts.config
     network: ModelConfig = config.network
     names = ["num_layers", "d_model", "tying"]
@@ -162,16 +160,16 @@ def _model(facts: Facts) -> Iterable[tuple[str, object]]:
     yield "made with", ", ".join(" ".join(pair) for pair in facts.versions.items())
 
 
-def _training(facts: Facts) -> Iterable[tuple[str, object]]:
+def _training(facts: ModelCardFacts) -> Iterable[tuple[str, object]]:
     config, origin = facts.config, facts.origin
-    yield "run", origin.get("run", "not known")
+    yield "run", origin.get("run", "unknown")
     yield "step", f"{origin['step']:,} of {config.steps:,}"
     if averaged := origin.get("averaged_steps"):
         yield "mean of the steps", ", ".join(f"{step:,}" for step in averaged)
     for name, corpus in origin.get("data", {}).items():
         pairs = corpus.get("pairs")
-        told = f"{pairs:,} pairs" if isinstance(pairs, int) else "pairs not counted"
-        yield f"{name} text", f"`{corpus.get('spec')}`, {told}"
+        size = f"{pairs:,} pairs" if isinstance(pairs, int) else "pairs not counted"
+        yield f"{name} text", f"`{corpus.get('spec')}`, {size}"
         yield f"{name} text, fingerprint", f"`{corpus.get('fingerprint')}`"
     if "data" not in origin:
         yield "train text", f"`{train_and_dev(config.data)[0]}`"
@@ -183,14 +181,14 @@ def _training(facts: Facts) -> Iterable[tuple[str, object]]:
 def _scores(origin: Mapping[str, Any]) -> str:
     scores = origin.get("development")
     if not scores:
-        return "These parameters were not scored while they were trained.\n"
+        return "These parameters were not evaluated during training.\n"
     rows = [
         (title, f"{value:.2f} `{scores.get(signature, '')}`".replace(" ``", ""))
         for name, title, signature in _DEVELOPMENT
         if isinstance(value := scores.get(name), int | float)
     ]
     search = (
-        ", by the search that the run was configured with "
+        ", with the search settings of the run "
         f"({scores.get('sentences')} sentences for BLEU and chrF)"
     )
     return (
@@ -199,14 +197,14 @@ def _scores(origin: Mapping[str, Any]) -> str:
     )
 
 
-def _checked(facts: Facts) -> str:
+def _checked(facts: ModelCardFacts) -> str:
     found = facts.comparison
     other = "CTranslate2" if facts.form == "ctranslate2" else "this directory"
     rows = [
-        ("greedy outputs that are the same tokens", f"{found.equal} of {found.lines}"),
+        ("greedy outputs with equal tokens", f"{found.equal} of {found.lines}"),
         (f"of the others, ties within {TIE:g}", found.ties),
         (
-            f"outputs of a beam of {found.beam_size} that are the same",
+            f"outputs with beam {found.beam_size} that are equal",
             f"{found.beam_equal} of {found.lines}",
         ),
         (
@@ -219,12 +217,12 @@ def _checked(facts: Facts) -> str:
             "BLEU, beam: before, after",
             _both(found.beam_bleu, found.exported_beam_bleu),
         ),
-        ("largest loss of BLEU that was accepted", f"{facts.max_bleu_loss:g}"),
+        ("accepted loss of BLEU", f"{facts.max_bleu_loss:g}"),
         ("signature", f"`{found.bleu_signature}`"),
     ]
     return (
-        f"{found.lines:,} lines of `{found.text}` were translated with the model as it "
-        f"was trained, in float32, and with {other}, at alpha 0:\n\n{_table(rows)}"
+        f"{found.lines:,} lines of `{found.text}` were translated with the trained "
+        f"model in float32 and with {other}, at alpha 0:\n\n{_table(rows)}"
     )
 
 

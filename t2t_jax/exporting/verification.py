@@ -1,7 +1,7 @@
-"""Whether an exported model does what the model does, on some lines of text.
+"""Verifies that an exported model translates like the original.
 
-Three questions: do both translate alike, greedily and with a beam, at alpha 0; how
-probable does each find what the model says; what does the difference cost in BLEU.
+On some lines of text it compares greedy and beam search at alpha 0, the
+log-probabilities of the model's outputs, and BLEU.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from t2t_jax.exporting.backends import Backend, Output
 
 
 class VerificationText(NamedTuple):
-    """What is translated both ways.
+    """Lines that are translated with both models.
 
     Attributes:
-      name: where it comes from.
-      sources: lines with something to translate, none too long for the model.
+      name: of the corpus or file.
+      sources: lines that are neither empty nor too long for the model.
       references: of each.
       num_left_out: lines that were empty or too long.
     """
@@ -42,13 +42,14 @@ def choose_lines(
     longest: int,
     most: int,
 ) -> VerificationText:
-    """Takes the first lines that both sides can translate whole.
+    """Selects the first lines that the model can translate without truncation.
 
     Args:
-      longest: subwords that a source may have, with its eos.
+      longest: subwords of a source, eos included.
+      most: number of lines.
 
     Raises:
-      DataError: none can be translated.
+      DataError: there is none.
     """
     lengths = [len(ids) + 1 for ids in vocabulary.encode([pair[0] for pair in pairs])]
     kept: list[tuple[str, str]] = []
@@ -62,8 +63,8 @@ def choose_lines(
             num_left_out += 1
     if not kept:
         raise DataError(
-            f"{name} must have a line of 1 to {longest - 1} subwords for the export to "
-            "be checked, and has none. Name other files with --source and --reference."
+            f"{name} has no line of 1 to {longest - 1} subwords to verify the export "
+            "with. Choose other files with --source and --reference."
         )
     sources, references = zip(*kept, strict=True)
     return VerificationText(name, sources, references, num_left_out)
@@ -73,18 +74,18 @@ BEAM_SIZE = 4
 """Of the second search: the paper's."""
 
 TIE = 1e-4
-"""Two words that differ by no more in log-probability may change places."""
+"""Tokens whose log-probabilities differ by at most this may swap."""
 
 
 class Tolerance(NamedTuple):
-    """How far an export may be from its model.
+    """Accepted differences between an export and its model.
 
     Attributes:
-      unequal: share of lines whose greedy output may be another one; each of them must
-        be a tie, unless all lines may be unequal.
-      largest: of the differences of a token's log-probability.
-      mean: of all of them.
-      bleu: by how much the export's may be lower.
+      unequal: share of lines whose greedy outputs may differ; each must be a tie,
+        unless all lines may differ.
+      largest: maximum difference of a token's log-probability.
+      mean: mean difference of the log-probabilities.
+      bleu: loss of BLEU.
     """
 
     unequal: float
@@ -94,39 +95,39 @@ class Tolerance(NamedTuple):
 
 
 EXACT = Tolerance(unequal=0.0, largest=0.0, mean=0.0, bleu=0.0)
-"""Of the same numbers in the same program."""
+"""For the same numbers in the same program."""
 
 FLOAT32 = Tolerance(unequal=0.01, largest=TIE, mean=TIE, bleu=1.0)
-"""Of the same numbers in another program, which adds them up in another order."""
+"""For the same numbers in another program, with another order of summation."""
 
 FLOAT16 = Tolerance(unequal=1.0, largest=1.0, mean=0.005, bleu=0.5)
-"""Of numbers of 11 bits: 0.0003 on average is what was measured."""
+"""For numbers with 11 significant bits; the measured mean is 0.0003."""
 
 INT8 = Tolerance(unequal=1.0, largest=3.0, mean=0.05, bleu=1.0)
-"""Of numbers of 8 bits: 0.009 on average is what was measured."""
+"""For numbers of 8 bits; the measured mean is 0.009."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What the lines have shown.
+    """Result of the comparison.
 
     Attributes:
-      text: their name.
-      lines: how many.
+      text: name of the lines.
+      lines: number of lines.
       left_out: lines that were empty or too long.
-      equal: greedy outputs that are the same tokens on both sides.
-      ties: of the others, those that differ first in two words that are as probable to
-        the model, within `TIE`.
-      largest_gap: between two such words, whether a tie or not.
+      equal: greedy outputs with equal tokens.
+      ties: of the others, those whose first differing tokens have the same
+        log-probability under the model, within `TIE`.
+      largest_gap: largest difference between such tokens.
       largest_difference: of a token's log-probability, over the model's outputs.
       mean_difference: likewise.
       bleu: of the model's greedy outputs.
-      exported_bleu: of the export's.
+      exported_bleu: of the export's greedy outputs.
       beam_size: of the second search.
-      beam_equal: its outputs that are the same tokens on both sides.
-      beam_bleu: of the model's.
+      beam_equal: its outputs with equal tokens.
+      beam_bleu: of the model's outputs with a beam.
       exported_beam_bleu: of the export's.
-      bleu_signature: of all BLEU here.
+      bleu_signature: of all BLEU scores here.
     """
 
     text: str
@@ -146,9 +147,9 @@ class Comparison:
     bleu_signature: str
 
     def problems(self, tolerance: Tolerance) -> list[str]:
-        """Lists what goes beyond a tolerance, a clause each."""
+        """Lists what exceeds a tolerance, one clause each."""
         unequal = self.lines - self.equal
-        # One tie of eleven lines is no more than one of a hundred.
+        # At least one line, however few there are.
         most = max(tolerance.unequal * self.lines, bool(tolerance.unequal))
         must_tie = tolerance.unequal < 1
         lower = max(
@@ -158,7 +159,7 @@ class Comparison:
             f"{unequal} of {self.lines} greedy outputs differ, and {most:g} may": (
                 unequal <= most
             ),
-            f"{unequal - self.ties} of them are no tie, but as far apart as "
+            f"{unequal - self.ties} of them are not ties, with a gap of "
             f"{self.largest_gap:.2g}": not must_tie or unequal == self.ties,
             f"{self.lines - self.beam_equal} outputs of a beam differ": (
                 tolerance.unequal > 0 or self.beam_equal == self.lines
@@ -175,11 +176,11 @@ class Comparison:
         }
         return [clause for clause, holds in checks.items() if not holds]
 
-    def require(self, tolerance: Tolerance, *, change: str) -> None:
-        """Checks that the export does what its model does.
+    def require(self, tolerance: Tolerance, *, advice: str) -> None:
+        """Checks that the export translates like its model.
 
         Args:
-          change: what the user may do, a sentence.
+          advice: what to do otherwise, a sentence.
 
         Raises:
           DataError: it does not.
@@ -187,19 +188,15 @@ class Comparison:
         problems = self.problems(tolerance)
         if problems:
             raise DataError(
-                f"The export must do what the model does, on {self.lines} lines of "
-                f"{self.text}: {'; '.join(problems)}.\nNothing was kept. {change}"
+                f"The export differs from the model on {self.lines} lines of "
+                f"{self.text}: {'; '.join(problems)}.\nNothing was kept. {advice}"
             )
 
 
 def compare(
     own: Backend, exported: Backend, text: VerificationText, *, vocabulary: Vocabulary
 ) -> Comparison:
-    """Translates and scores with both sides.
-
-    Args:
-      exported: what was made of it.
-    """
+    """Translates and scores the lines with both models."""
     greedy = [side.search(text.sources, beam_size=1) for side in (own, exported)]
     beams = [side.search(text.sources, beam_size=BEAM_SIZE) for side in (own, exported)]
     subwords = vocabulary.encode(list(text.sources))
@@ -244,7 +241,7 @@ def _gaps(
     ours: Sequence[Output],
     theirs: Sequence[Output],
 ) -> Iterator[float]:
-    """Finds how much the model prefers its own word, where outputs begin to differ."""
+    """Yields the model's preference for its own token where outputs first differ."""
     unequal = [
         (source, (a, b))
         for source, a, b in zip(sources, ours, theirs, strict=True)
@@ -256,6 +253,6 @@ def _gaps(
     ]
     for (_, (a, b)), *logs in zip(unequal, *sides, strict=True):
         shared = zip(a.tokens, b.tokens, strict=False)
-        place = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
-        # One that stops where the other goes on has met its limit too early.
-        yield np.inf if place is None else abs(float(logs[0][place] - logs[1][place]))
+        index = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
+        # One output is a prefix of the other: it reached its limit too early.
+        yield np.inf if index is None else abs(float(logs[0][index] - logs[1][index]))

@@ -25,7 +25,7 @@ FILES = sorted(
 
 # Millions of parameters as the paper prints them, in Table 3; the rows that print none
 # have the base's.
-PRINTED = {
+PAPER_RESULTS = {
     "base": 65,
     "B_dk16": 58,
     "B_dk32": 60,
@@ -85,13 +85,13 @@ def test_the_default_experiment_is_there():
     assert "phrasebook" in [path.stem for path in FILES]
 
 
-@pytest.mark.parametrize("row", PRINTED)
+@pytest.mark.parametrize("row", PAPER_RESULTS)
 def test_a_row_of_table_3_has_the_printed_number_of_parameters(row):
     model = _config("table3", row).model
     assert model.vocab_size == 37_000
     # The paper's numbers fit a vocabulary of about 40,000; "about 37000", it says.
     counted = count_parameters(dataclasses.replace(model, vocab_size=40_000))
-    assert counted.total == pytest.approx(PRINTED[row] * 1e6, rel=0.03)
+    assert counted.total == pytest.approx(PAPER_RESULTS[row] * 1e6, rel=0.03)
 
 
 @pytest.mark.parametrize("row", ["A_h1", "A_h4", "A_h16", "A_h32"])
@@ -106,7 +106,7 @@ def test_table_3_has_every_printed_row_and_each_is_another_experiment():
     table = ROOT / "configs" / "table3.py"
     scope: dict = {}
     exec(compile(table.read_text(encoding="utf-8"), table, "exec"), scope)
-    assert set(scope["ROWS"]) == {*PRINTED, *UNPRINTED}
+    assert set(scope["ROWS"]) == {*PAPER_RESULTS, *UNPRINTED}
     configs = [_config("table3", row) for row in scope["ROWS"]]
     assert len(configs) == len(set(configs)) == 20
 
@@ -217,7 +217,7 @@ def test_an_unknown_row_lists_the_known_ones():
     ("name", "row"),
     [
         *((path.stem, ()) for path in FILES if path.stem != "table3"),
-        *(("table3", (row,)) for row in (*PRINTED, *UNPRINTED)),
+        *(("table3", (row,)) for row in (*PAPER_RESULTS, *UNPRINTED)),
         *(("own_text", (row,)) for row in ("small", "medium", "large")),
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(value),

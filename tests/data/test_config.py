@@ -33,7 +33,7 @@ def test_rows_are_halved_as_long_as_two_whole_slots_are_left(row_length, most):
         ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
         (
             {"layout": "length_groups", "row_halvings": 1},
-            r"row_halvings=1 is of packed rows.*Set config\.data\.row_halvings=0\.",
+            r"row_halvings=1 requires data.layout.*config\.data\.row_halvings=0\.",
         ),
     ],
 )

@@ -9,11 +9,11 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
 from t2t_jax.description.costs import (
-    bytes_of,
     compile_costs,
+    num_batch_rows,
+    num_bytes,
     parameter_table,
     per_device_state,
-    rows_of_a_batch,
     state_shapes,
     step_flops,
 )
@@ -83,19 +83,19 @@ def test_kinds_of_base_by_hand():
 
 
 def test_a_parameter_of_no_known_kind_is_named():
-    with pytest.raises(ValueError, match=r"encoder/novelty/kernel is of none"):
+    with pytest.raises(ValueError, match=r"encoder/novelty/kernel is not known"):
         parameter_table({"encoder": {"novelty": {"kernel": np.zeros(3)}}})
 
 
 def test_the_state_is_the_parameters_three_times_and_three_counters():
     state = state_shapes(SMALL)
     parameters = 4 * count_parameters(SMALL.model).total
-    assert bytes_of(state.params) == parameters
-    assert bytes_of(state) == pytest.approx(3 * parameters + 3 * 4)
+    assert num_bytes(state.params) == parameters
+    assert num_bytes(state) == pytest.approx(3 * parameters + 3 * 4)
 
 
 def test_bytes_follow_the_type():
-    assert bytes_of({"a": jnp.zeros((3, 5), jnp.bfloat16), "b": np.zeros(7)}) == 86
+    assert num_bytes({"a": jnp.zeros((3, 5), jnp.bfloat16), "b": np.zeros(7)}) == 86
 
 
 def test_flops_of_a_step_are_those_of_its_rows():
@@ -154,7 +154,7 @@ def of_mesh(**config):
 def test_a_device_holds_its_part_of_parameters_and_moments():
     state = state_shapes(SMALL)
     whole = per_device_state(SMALL, state=state, mesh=mesh(2))
-    assert bytes_of(whole) == bytes_of(state)
+    assert num_bytes(whole) == num_bytes(state)
     config = of_mesh(fsdp=2)
     share = per_device_state(config, state=state, mesh=mesh(2, fsdp=2))
     # Biases and norms are not split; of the table, whose 2,003 rows do not divide, the
@@ -162,16 +162,16 @@ def test_a_device_holds_its_part_of_parameters_and_moments():
     vectors = 1021 * 2 + 254 * 2 + 5 * 2 * 254
     parameters = count_parameters(SMALL.model).total
     expected = vectors + (parameters - vectors) // 2
-    assert bytes_of(share.params) == 4 * expected
+    assert num_bytes(share.params) == 4 * expected
     moments = per_device_state(of_mesh(shard_optimizer=True), state=state, mesh=mesh(2))
-    assert bytes_of(moments.params) == bytes_of(state.params)
-    assert bytes_of(moments.optimizer) < 0.8 * bytes_of(state.optimizer)
+    assert num_bytes(moments.params) == num_bytes(state.params)
+    assert num_bytes(moments.optimizer) < 0.8 * num_bytes(state.optimizer)
 
 
 def test_rows_divide_by_shards_and_micro_batches():
     training = dataclasses.replace(SMALL.training, micro_batches=5)
     config = dataclasses.replace(SMALL, training=training)
-    assert rows_of_a_batch(config, mesh(3)) == 15
+    assert num_batch_rows(config, mesh(3)) == 15
     auto = dataclasses.replace(training, micro_batches=0)
-    assert rows_of_a_batch(dataclasses.replace(SMALL, training=auto), mesh(3)) == 15
-    assert rows_of_a_batch(SMALL, mesh(7)) == 14
+    assert num_batch_rows(dataclasses.replace(SMALL, training=auto), mesh(3)) == 15
+    assert num_batch_rows(SMALL, mesh(7)) == 14

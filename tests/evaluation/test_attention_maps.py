@@ -98,7 +98,7 @@ def test_a_model_that_computes_in_bfloat16_has_weights_in_float32():
 @pytest.mark.parametrize(
     ("source", "target_inputs", "message"),
     [
-        (np.array([5, 2, 0]), TARGET, r"source must be .* it came as \[5, 2, 0\]"),
+        (np.array([5, 2, 0]), TARGET, r"source must be .* not \[5, 2, 0\]"),
         (SOURCE, np.array([], int), "target_inputs must be .* at least one"),
         (SOURCE[None], TARGET, r"source must have the axes \[L\]"),
     ],
@@ -109,5 +109,5 @@ def test_what_is_not_one_sentence_is_refused(source, target_inputs, message):
 
 
 def test_a_model_of_another_kind_is_refused():
-    with pytest.raises(UserError, match=r"off a Transformer, .* of class Dense"):
+    with pytest.raises(UserError, match=r"need a Transformer, .* of class Dense"):
         attention_maps(nn.Dense(3), {}, SOURCE, TARGET)

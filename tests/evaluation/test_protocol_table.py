@@ -60,7 +60,7 @@ model            step 1,300   mean of 1,100, 1,200, 1,300  sha256 0123456789ab�
   averaged       3            the paper averages 5, of big models 20
 vocabulary       shared       sha256 aaaaaaaaaaaa…
 search           beam 4       alpha 0.6, output up to source + 50, 12.3 s
-  beam_size      4            the protocol overrules 9
+  beam_size      4            the protocol overrides 9
 source           3,003 lines  a.en  sha256 cccccccccccc…
 hypotheses       3,003 lines  (not kept)  sha256 dddddddddddd…"""
     )

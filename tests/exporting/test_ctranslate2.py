@@ -18,7 +18,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
 from t2t_jax.exporting import ctranslate2
-from t2t_jax.exporting.backends import CTranslate2Engine
+from t2t_jax.exporting.backends import CTranslate2Backend
 from t2t_jax.exporting.ctranslate2 import (
     require_transformer,
     write_ctranslate2,
@@ -75,7 +75,7 @@ def exported(tmp_path, model=TINY, **more):
     write_ctranslate2(
         tmp_path, params, config=config, vocabularies=vocabularies, **more
     )
-    return CTranslate2Engine(
+    return CTranslate2Backend(
         tmp_path,
         vocabularies=vocabularies,
         config=config.decoding,

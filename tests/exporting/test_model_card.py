@@ -4,7 +4,7 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.exporting.model_card import Facts, model_card
+from t2t_jax.exporting.model_card import ModelCardFacts, model_card
 from t2t_jax.exporting.verification import Comparison
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 
@@ -25,7 +25,7 @@ COMPARISON = Comparison(
     exported_beam_bleu=36.9,
     bleu_signature="nrefs:1|case:mixed",
 )
-FACTS = Facts(
+FACTS = ModelCardFacts(
     name="mine",
     form="model_dir",
     config=Config(
@@ -39,7 +39,7 @@ FACTS = Facts(
     quantization="float32",
     max_bleu_loss=0.0,
     positions=0,
-    unsaid=["<pad>", "<ß>"],
+    suppressed=["<pad>", "<ß>"],
     params_sha256="abc",
     vocabulary_sha256="def",
     versions={"t2t_jax": "1.0", "jax": "0.10"},
@@ -51,7 +51,7 @@ def card(**changed):
 
 
 def test_the_accepted_loss_of_bleu_is_recorded():
-    accepted = "| largest loss of BLEU that was accepted | 2.5 |"
+    accepted = "| accepted loss of BLEU | 2.5 |"
     assert accepted in card(max_bleu_loss=2.5)
 
 
@@ -67,7 +67,7 @@ def test_what_is_known_stands_in_it_and_nothing_else():
     for words in (
         "# mine\n\nA translation model from en to fr: a Transformer",
         "| step | 3,000 of 5,000 |",
-        "| run | not known |",
+        "| run | unknown |",
         "| parameters | 48,197,632 |",
         "| subwords (SentencePiece, BPE) | 8,000 |",
         "| made with | t2t_jax 1.0, jax 0.10 |",
@@ -119,7 +119,7 @@ def test_a_mean_names_its_steps_and_text_its_pairs():
 def test_each_form_says_how_it_is_used(form, words):
     text = card(form=form, positions=2048)
     assert words in text
-    assert ("knows 2,048 positions" in text) == (form == "ctranslate2")
+    assert ("has 2,048 positions" in text) == (form == "ctranslate2")
 
 
 def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():

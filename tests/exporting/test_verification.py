@@ -70,7 +70,7 @@ def test_one_model_is_itself_exactly():
     assert found.bleu == found.exported_bleu == pytest.approx(100)
     assert found.bleu_signature.startswith("nrefs:1|")
     assert found.problems(EXACT) == []
-    found.require(EXACT, change="")
+    found.require(EXACT, advice="")
 
 
 def test_differences_are_those_of_tokens_whatever_their_sign():
@@ -92,7 +92,7 @@ def test_a_tie_is_judged_where_outputs_begin_to_differ(gap, ties):
     assert found.largest_gap == pytest.approx(gap, rel=1e-2)
     problems = found.problems(FLOAT32)
     assert len(problems) == 1 - ties
-    assert all("are no tie" in problem for problem in problems)
+    assert all("are not ties" in problem for problem in problems)
     assert "1 outputs of a beam differ" in found.problems(EXACT)
 
 
@@ -127,7 +127,7 @@ def test_small_numbers_may_change_words_but_not_the_quality():
 def test_what_goes_too_far_is_an_error_that_says_what_to_do():
     found = dataclasses.replace(compared(Fake(SAID), Fake(SAID)), equal=2)
     with pytest.raises(DataError, match=r"4 lines of by hand: 2 of 4 .*\nNothing was"):
-        found.require(EXACT, change="Mend it.")
+        found.require(EXACT, advice="Fix it.")
 
 
 def test_lines_that_cannot_be_translated_whole_are_left_out():
@@ -139,6 +139,6 @@ def test_lines_that_cannot_be_translated_whole_are_left_out():
 
 
 def test_text_without_a_line_to_check_is_an_error():
-    message = re.escape("a.en must have a line of 1 to 2 subwords")
+    message = re.escape("a.en has no line of 1 to 2 subwords")
     with pytest.raises(DataError, match=message):
         choose_lines("a.en", [("a b c", "")], vocabulary=Words(), longest=3, most=9)

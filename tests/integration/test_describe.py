@@ -8,6 +8,11 @@ import pytest
 from tests.integration import tiny
 
 
+def unrun(workdir, **changed):
+    """Returns the keys of the tiny experiment, without a run."""
+    return tiny.arguments(workdir, **changed)[1:]
+
+
 def described(*argv, **kwargs):
     done = tiny.run("--mode=describe", *argv, **kwargs)
     assert done.returncode == 0, done.stderr.decode()
@@ -17,7 +22,7 @@ def described(*argv, **kwargs):
 def test_one_json_object_for_devices_that_are_not_there(tmp_path):
     told = json.loads(
         described(
-            *tiny.arguments(tmp_path / "none"),
+            *unrun(tmp_path / "none"),
             *("--format=json", "--devices=3", "--peak_tflops=0.001", "--mfu=0.5"),
         )
     )
@@ -29,7 +34,7 @@ def test_one_json_object_for_devices_that_are_not_there(tmp_path):
 
 
 def test_a_table_for_people_on_this_machine_s_devices(tmp_path):
-    text = described(*tiny.arguments(tmp_path / "none"), devices=2)
+    text = described(*unrun(tmp_path / "none"), devices=2)
     assert "devices              2, rows of each: 2" in text
     assert "Exactly the paper's\n─────────" in text
     assert "Not the paper's by default\n─────────" in text
@@ -47,7 +52,7 @@ def test_a_mesh_for_other_devices_is_described_all_the_same(
     tmp_path, sizes, here, described_for
 ):
     mesh = {f"mesh__{axis}": size for axis, size in sizes.items()}
-    argv = tiny.arguments(tmp_path / "none", **mesh)
+    argv = unrun(tmp_path / "none", **mesh)
     done = tiny.run("--mode=describe", *argv, "--format=json", devices=here)
     assert done.returncode == 0, done.stderr.decode()
     batch = json.loads(done.stdout)["batch"]
@@ -59,7 +64,7 @@ def test_a_mesh_for_other_devices_is_described_all_the_same(
 
 
 def test_devices_that_contradict_the_mesh_are_refused_before_anything_is_said(tmp_path):
-    argv = tiny.arguments(tmp_path / "none", mesh__data=2)
+    argv = unrun(tmp_path / "none", mesh__data=2)
     done = tiny.run("--mode=describe", *argv, "--devices=3")
     assert done.returncode == 78
     assert done.stderr.startswith(b"error: --devices=3 contradicts mesh data=2 x")
@@ -67,16 +72,14 @@ def test_devices_that_contradict_the_mesh_are_refused_before_anything_is_said(tm
 
 
 def test_another_format_is_refused_before_anything_is_done(tmp_path):
-    done = tiny.run(
-        "--mode=describe", *tiny.arguments(tmp_path / "none"), "--format=tsv"
-    )
+    done = tiny.run("--mode=describe", *unrun(tmp_path / "none"), "--format=tsv")
     assert done.returncode == 64
     assert done.stdout == b""
     assert b"--format=tsv must be one of text, json" in done.stderr
 
 
 def test_a_corpus_that_cannot_be_understood_is_a_mistake(tmp_path):
-    argv = tiny.arguments(tmp_path / "none", data__train="txt:a,b")
+    argv = unrun(tmp_path / "none", data__train="txt:a,b")
     done = tiny.run("--mode=describe", *argv)
     assert done.returncode == 78
     assert b"config.data.train" in done.stderr

@@ -1,4 +1,4 @@
-"""Makes planned batches of tokens: one gather and one scatter for each side."""
+"""Assembles planned batches of tokens: one gather and one scatter per side."""
 
 from __future__ import annotations
 
@@ -27,22 +27,20 @@ def collate(
     row_multiple: int = 1,
     rows: slice = slice(None),
 ) -> Batch:
-    """Makes a planned batch of tokens, or some rows of it.
+    """Assembles a planned batch, or some of its rows.
 
     Args:
-      planned: which pairs stand in which rows.
-      row_multiple: what the number of rows of the whole batch must be a multiple of;
-        empty rows are added to the plan's.
-      rows: the rows of the whole batch that are wanted, B of them; the others are not
-        made.
+      planned: which pairs are in which rows.
+      row_multiple: the number of rows of the full batch is padded to a multiple of it
+        with empty rows.
+      rows: slice of the full batch to assemble, B rows.
 
     Returns:
-      A batch of fresh int32 arrays: nothing of it is ever written again, because
-      `jax.device_put` may use the memory as it is. `Batch.rows` counts in the whole
-      batch.
+      A batch of new int32 arrays, which must not be written to: `jax.device_put` may
+      alias them. `Batch.rows` are indices into the full batch.
 
     Raises:
-      ValueError: the plan's rows are fuller, or more, than its shape says.
+      ValueError: the plan has more rows or longer rows than its shape.
     """
     if planned.num_rows > planned.shape[0]:
         raise ValueError(
@@ -53,8 +51,8 @@ def collate(
     begin, end = np.searchsorted(planned.rows, (first, stop))
     pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - first
     shape = (stop - first, planned.shape[1])
-    source = _lay_out(cache.source, pairs, rows_P, shape=shape)
-    target = _lay_out(cache.target, pairs, rows_P, shape=shape)
+    source = _scatter_side(cache.source, pairs, rows_P, shape=shape)
+    target = _scatter_side(cache.target, pairs, rows_P, shape=shape)
     return Batch(
         source=source.outputs,
         target_inputs=target.inputs,
@@ -68,10 +66,7 @@ def collate(
 
 
 def padded_rows(planned: PlannedBatch, row_multiple: int) -> int:
-    """Counts the rows of a batch, with those added to make them divide.
-
-    Args:
-      row_multiple: what they must be a multiple of.
+    """Returns the rows of a batch, padded to a multiple of `row_multiple`.
 
     Example:
       >>> padded_rows(PlannedBatch(np.arange(5), np.arange(5), shape=(5, 7)), 4)
@@ -80,7 +75,7 @@ def padded_rows(planned: PlannedBatch, row_multiple: int) -> int:
     return -(-planned.shape[0] // row_multiple) * row_multiple
 
 
-def _lay_out(
+def _scatter_side(
     side: TokenSide, pairs: Integers, rows: Integers, *, shape: tuple[int, int]
 ) -> _Side:
     begins = side.offsets[pairs]

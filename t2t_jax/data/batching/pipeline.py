@@ -1,4 +1,4 @@
-"""From plan and token cache to batches, made ahead of time."""
+"""Streams of batches from plan and token cache, assembled ahead of time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ Item = TypeVar("Item")
 
 
 class Prefetcher(Generic[Item]):
-    """An iterator that works ahead in a thread of its own.
+    """An iterator that prefetches in a background thread.
 
-    What goes wrong in the thread is raised where the next item is asked for. Closing
-    ends the thread; a closed iterator has no more items.
+    Exceptions of the thread are raised by `next`. Closing stops the thread; a closed
+    iterator is exhausted.
 
     Args:
-      items: what the thread iterates over.
-      depth: how many are made ahead.
+      depth: items to prefetch.
     """
 
     def __init__(self, items: Iterator[Item], *, depth: int = 4):
@@ -55,11 +54,11 @@ class Prefetcher(Generic[Item]):
     def __next__(self) -> Item:
         if self._closed.is_set():
             raise StopIteration
-        made = self._ready.get()
-        if isinstance(made, BaseException):
+        result = self._ready.get()
+        if isinstance(result, BaseException):
             self.close()
-            raise made
-        return made[0]
+            raise result
+        return result[0]
 
     def __enter__(self) -> Prefetcher[Item]:
         return self
@@ -73,16 +72,16 @@ class Prefetcher(Generic[Item]):
         self.close()
 
     def close(self) -> None:
-        """Ends the thread, and drops what it has made ahead."""
+        """Stops the thread and drops prefetched items."""
         self._closed.set()
         while self._thread.is_alive():
-            # The thread may be waiting for room to put an item.
+            # The thread may be blocked on a full queue.
             while not self._ready.empty():
                 self._ready.get_nowait()
             self._thread.join(timeout=0.01)
 
 
-Placed: TypeAlias = tuple[DataPosition, Batch]
+PositionedBatch: TypeAlias = tuple[DataPosition, Batch]
 
 START = DataPosition(epoch=0, batch=0)
 UNSHARDED = BatchShard()
@@ -98,16 +97,12 @@ def eval_batches(
     """Reads every pair once, always in the same batches, for evaluation.
 
     Args:
-      config: layout and size of batches.
-      row_multiple: what the number of rows of every batch must be a multiple of.
-      share: the part of every batch that is made.
-
-    Yields:
-      Batches of few shapes.
+      row_multiple: the number of rows of every batch is a multiple of it.
+      share: the part of every batch that is assembled.
     """
     plan = plan_eval(cache.source_lengths, cache.target_lengths, config=config)
     for planned in plan:
-        yield _share(cache, planned, row_multiple=row_multiple, share=share)
+        yield _collate_shard(cache, planned, row_multiple=row_multiple, share=share)
 
 
 def train_stream(
@@ -118,53 +113,50 @@ def train_stream(
     start: DataPosition = START,
     row_multiple: int = 1,
     share: BatchShard = UNSHARDED,
-) -> Prefetcher[Placed]:
-    """Reads epoch after epoch, in batches that a thread makes ahead of time.
+) -> Prefetcher[PositionedBatch]:
+    """Streams the batches of one epoch after another, prefetched by a thread.
 
     Args:
-      cache: the corpus; how often an epoch holds a pair is by its parts' weights.
-      config: layout and size of batches.
-      seed: the run's; with epoch and batch it decides every batch.
-      start: where to go on; what comes before it is planned again, and not read.
-      row_multiple: what the number of rows of every batch must be a multiple of.
-      share: the part of every batch that is made.
+      cache: the corpus; the weights of its parts scale an epoch.
+      seed: the run's; with epoch and batch it determines every batch.
+      start: where to resume; earlier batches are planned but not read.
+      row_multiple: the number of rows of every batch is a multiple of it.
+      share: the part of every batch that is assembled.
 
     Returns:
-      An endless iterator of (position after the batch, batch), to be closed: use it
-      in a `with` statement.
+      An endless iterator of (position after the batch, batch); close it or use it in a
+      `with` statement.
     """
     plan = _plan(cache, config, seed=seed)
-    made = partial(_share, cache, row_multiple=row_multiple, share=share)
+    assemble = partial(_collate_shard, cache, row_multiple=row_multiple, share=share)
     return Prefetcher(
-        (position, made(planned)) for position, planned in _endless(plan, start)
+        (position, assemble(planned)) for position, planned in _endless(plan, start)
     )
 
 
 def find_batch(
     cache: TokenCache, config: DataConfig, *, seed: int, start: DataPosition, ahead: int
 ) -> tuple[DataPosition, PlannedBatch]:
-    """Finds a batch of `stream`, and reads nothing.
+    """Finds a batch of `train_stream` without reading text.
 
     Args:
-      cache: the corpus, as for `stream`.
-      config: layout and size of batches.
-      start: where the first batch stands.
-      ahead: how many batches after that one; 0 is that one.
+      start: position of the first batch.
+      ahead: number of batches after it; 0 is the first one.
 
     Returns:
-      Where the batch stands, and which pairs are in it.
+      Position and plan of the batch.
     """
-    place = start
+    position = start
     batches = _endless(_plan(cache, config, seed=seed), start)
     for after, _ in islice(batches, ahead):
-        place = after
-    return place, next(batches)[1]
+        position = after
+    return position, next(batches)[1]
 
 
 def _plan(
     cache: TokenCache, config: DataConfig, *, seed: int
 ) -> Callable[..., Iterator[PlannedBatch]]:
-    """Binds all that an epoch depends on, but its number."""
+    """Binds the arguments of `plan_epoch` except the epoch."""
     return partial(
         plan_epoch,
         cache.source_lengths,
@@ -176,7 +168,7 @@ def _plan(
     )
 
 
-def _share(
+def _collate_shard(
     cache: TokenCache, planned: PlannedBatch, *, row_multiple: int, share: BatchShard
 ) -> Batch:
     return collate(
@@ -190,11 +182,11 @@ def _share(
 def _endless(
     plan: Callable[..., Iterator[PlannedBatch]], start: DataPosition
 ) -> Iterator[tuple[DataPosition, PlannedBatch]]:
-    """Plans epoch after epoch; gives each batch with the position after it."""
+    """Plans all epochs; yields each batch with the position after it."""
     skipped = start.batch
     for epoch in count(start.epoch):
         done = 0
-        for planned, last in _marked(plan(epoch=epoch)):
+        for planned, last in _with_last_flag(plan(epoch=epoch)):
             done += 1
             if done > skipped:
                 after = (
@@ -210,8 +202,10 @@ def _endless(
         skipped = 0
 
 
-def _marked(plan: Iterator[PlannedBatch]) -> Iterator[tuple[PlannedBatch, bool]]:
-    """Tells of each batch whether it is the last."""
+def _with_last_flag(
+    plan: Iterator[PlannedBatch],
+) -> Iterator[tuple[PlannedBatch, bool]]:
+    """Yields each batch and whether it is the last."""
     for planned, following in pairwise(chain(plan, [None])):
         if planned is not None:
             yield planned, following is None

@@ -1,11 +1,11 @@
-"""The epoch's plan: which pairs stand in which row of which batch.
+"""Plans epochs: which pairs are in which row of which batch.
 
 Paper: §5.1, batches of about 25,000 source and 25,000 target tokens.
 Departs: rows are packed with several pairs, unless `data.layout` is "length_groups";
-  see `packed_batches` and `length_groups`.
+  see `packed_batches` and `length_buckets`.
 
-The plan is a pure function of the lengths, the seed and the epoch. A batch in mid-epoch
-is found by planning, and not reading, what comes before it.
+The plan is a pure function of the lengths, the seed and the epoch. To resume in
+mid-epoch, earlier batches are planned but not read.
 """
 
 from __future__ import annotations
@@ -22,61 +22,61 @@ from t2t_jax.data.config import DataConfig
 
 
 def epoch_order(
-    part_pairs: Sequence[int], weights: Sequence[float], *, chance: np.random.Generator
+    part_pairs: Sequence[int], weights: Sequence[float], *, rng: np.random.Generator
 ) -> Integers:
-    """Draws and shuffles the pairs of one epoch.
+    """Samples and shuffles the pairs of one epoch.
 
-    A part of weight w stands in the epoch floor(w) times as a whole, and a share of
-    w - floor(w) of its pairs, drawn anew in each epoch, stands there once more. So the
-    share of no pair is lost: over many epochs each is seen w times an epoch.
+    A part of weight w is in the epoch floor(w) times, and a random share w - floor(w)
+    of its pairs, sampled anew in each epoch, once more: over many epochs each pair is
+    seen w times per epoch.
 
     Args:
-      part_pairs: number of pairs in each part of the corpus, one after the other.
+      part_pairs: number of pairs in each part of the corpus, in order.
       weights: how often each pair of a part is seen in an epoch, on average; at least
-        0. Weights of 1 take no chance: the epoch is a permutation of the corpus.
+        0. Weights of 1 need no sampling: the epoch is a permutation of the corpus.
 
     Returns:
-      Numbers of pairs in the corpus, int32.
+      Indices of pairs in the corpus, int32.
 
     Raises:
-      ValueError: there are not as many weights as parts.
+      ValueError: the numbers of weights and parts differ.
 
     Example:
-      >>> order = epoch_order((3, 1), (1, 2.0), chance=np.random.default_rng(0))
+      >>> order = epoch_order((3, 1), (1, 2.0), rng=np.random.default_rng(0))
       >>> sorted(order.tolist())
       [0, 1, 2, 3, 3]
     """
     if len(part_pairs) != len(weights):
         raise ValueError(
             f"weights={tuple(weights)} must be one for each of {len(part_pairs)} "
-            "parts. Give as many weights as part_pairs."
+            "parts. Pass as many weights as part_pairs."
         )
-    drawn = [np.zeros(0, np.int32)]
+    sampled = [np.zeros(0, np.int32)]
     first = 0
     for count, weight in zip(part_pairs, weights, strict=True):
         pairs = np.arange(first, first + count, dtype=np.int32)
         times = int(weight)
-        drawn += [pairs] * times
+        sampled += [pairs] * times
         if weight > times:
-            # Rounded by chance: rounding to nearest would never show a pair of a part
-            # whose share is less than half a pair.
-            number = int((weight - times) * count + chance.random())
-            drawn.append(chance.permutation(pairs)[:number])
+            # Stochastic rounding: rounding to nearest would never sample a part whose
+            # share is less than half a pair.
+            number = int((weight - times) * count + rng.random())
+            sampled.append(rng.permutation(pairs)[:number])
         first += count
-    order = np.concatenate(drawn)
-    chance.shuffle(order)  # in place: of 36 million each copy is noticed
+    order = np.concatenate(sampled)
+    rng.shuffle(order)  # in place: copying 36 million indices is slow
     return order
 
 
 PLAN_VERSION = "2"
-"""Which way of planning this is: another one deals the same pairs otherwise."""
+"""Version of the planning algorithm; versions batch the same pairs differently."""
 
 
 class PlannedBatch(NamedTuple):
-    """One batch, as numbers of pairs.
+    """One batch, as indices of pairs.
 
     Attributes:
-      pairs: [P] numbers of pairs in the corpus, row by row.
+      pairs: [P] indices of pairs in the corpus, row by row.
       rows: [P] the row of each in the batch, ascending from 0 without gaps.
       shape: rows, of which the last may be empty, and slots of a row on each side.
     """
@@ -87,7 +87,7 @@ class PlannedBatch(NamedTuple):
 
     @property
     def num_rows(self) -> int:
-        """Rows that hold something."""
+        """Rows that are not empty."""
         return int(self.rows[-1]) + 1
 
 
@@ -101,24 +101,23 @@ def plan_epoch(
     part_pairs: Sequence[int] = (),
     weights: Sequence[float] = (),
 ) -> Iterator[PlannedBatch]:
-    """Plans one epoch in an order that is its own.
+    """Plans one epoch in an order of its own.
 
     Args:
       source_lengths: [N] tokens of each pair's source side, eos included.
       target_lengths: [N] tokens of each pair's target side, eos included.
-      config: layout and size of batches.
-      seed: at least 0; the run's.
-      epoch: at least 0; another epoch is another order.
+      seed: of the run, at least 0.
+      epoch: at least 0; determines the order.
       part_pairs: pairs of each part of the corpus, N in all; empty for one part.
-      weights: how often an epoch holds each pair of a part, as for `epoch_order`;
-        empty holds every pair exactly once.
+      weights: how often an epoch holds each pair of a part, as for `epoch_order`; empty
+        means once.
 
     Yields:
-      The epoch's batches, in an order that does not go by length. The last one of each
-      shape may have empty rows.
+      The epoch's batches, not sorted by length. The last batch of each shape may have
+      empty rows.
 
     Raises:
-      ValueError: the parts are not the corpus, or a pair is longer than a row.
+      ValueError: the parts do not add up to the corpus, or a pair is longer than a row.
 
     Example:
       >>> lengths = np.array([3, 5, 4, 2, 1, 1])
@@ -132,31 +131,28 @@ def plan_epoch(
     if sum(part_pairs) != num_pairs:
         raise ValueError(
             f"part_pairs={part_pairs} must add up to the {num_pairs} pairs of the "
-            "corpus. Give the parts of this corpus."
+            "corpus. Pass the parts of this corpus."
         )
-    chance = np.random.Generator(
-        np.random.Philox(np.random.SeedSequence([seed, epoch]))
-    )
+    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
     weights = tuple(weights) or (1.0,) * len(part_pairs)
-    order = epoch_order(part_pairs, weights, chance=chance)
-    return _plan((source_lengths, target_lengths), order, config=config, chance=chance)
+    order = epoch_order(part_pairs, weights, rng=rng)
+    return _plan((source_lengths, target_lengths), order, config=config, rng=rng)
 
 
 def plan_eval(
     source_lengths: Integers, target_lengths: Integers, *, config: DataConfig
 ) -> Iterator[PlannedBatch]:
-    """Plans one pass without chance, for evaluation.
+    """Plans one deterministic pass over all pairs, for evaluation.
 
     Args:
       source_lengths: [N] tokens of each pair's source side, eos included.
       target_lengths: [N] tokens of each pair's target side, eos included.
-      config: layout and size of batches.
 
     Yields:
       Batches that hold every pair exactly once.
     """
     order = np.arange(len(source_lengths), dtype=np.int32)
-    return _plan((source_lengths, target_lengths), order, config=config, chance=None)
+    return _plan((source_lengths, target_lengths), order, config=config, rng=None)
 
 
 def batch_shapes(
@@ -165,13 +161,12 @@ def batch_shapes(
     """Lists the shapes of a plan's batches.
 
     Args:
-      config: layout and size of batches.
-      lengths: [N] source and [N] target lengths of the corpus; None where they are not
-        known. Packed batches do not depend on them.
+      lengths: [N] source and [N] target lengths of the corpus; None if unknown. Packed
+        batches do not depend on them.
 
     Returns:
-      (rows, slots of a row on each side) of each shape, short rows first. Of length
-      groups without `lengths`, only that of the longest pairs that may come.
+      (rows, slots of a row on each side) of each shape, short rows first. For length
+      groups without `lengths`, only the shape for the longest allowed pairs.
 
     Example:
       >>> config = DataConfig(tokens_per_batch=24, row_length=8, max_length=8)
@@ -192,15 +187,13 @@ def _plan(
     order: Integers,
     *,
     config: DataConfig,
-    chance: np.random.Generator | None,
+    rng: np.random.Generator | None,
 ) -> Iterator[PlannedBatch]:
     if config.layout == "packed":
-        batches = packed_batches(
-            lengths, order, shapes=batch_shapes(config), chance=chance
-        )
+        batches = packed_batches(lengths, order, shapes=batch_shapes(config), rng=rng)
         return (PlannedBatch(*rows, shape) for rows, shape in batches)
     return _grouped_batches(
-        np.maximum(*lengths), order, slots=config.tokens_per_batch, chance=chance
+        np.maximum(*lengths), order, slots=config.tokens_per_batch, rng=rng
     )
 
 
@@ -209,14 +202,14 @@ def _grouped_batches(
     order: Integers,
     *,
     slots: int,
-    chance: np.random.Generator | None,
+    rng: np.random.Generator | None,
 ) -> Iterator[PlannedBatch]:
     batches = group_batches(
         lengths,
         order,
         group_lengths=choose_bucket_lengths(lengths, slots=slots),
         slots=slots,
-        chance=chance,
+        rng=rng,
     )
     for pairs, length in batches:
         rows = np.arange(len(pairs), dtype=np.int32)

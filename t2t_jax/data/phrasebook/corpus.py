@@ -1,38 +1,37 @@
-"""The embedded corpus: true English-German sentence pairs from a synchronous grammar.
+"""The embedded corpus: English-German sentence pairs from a synchronous grammar.
 
-A fresh machine has no bitext, so the default experiment brings its own. Every pair is
-derived by one rule on both sides at once: somebody does something with something (an
-`Event`), said with some articles and adjectives (a `Scene`), in some frame (a main
-clause, a question, a subordinate clause, a request, …). German needs gender, number
-and case on every word and keeps half its verb for the end of the clause, so the
-corpus shows what attention is for: agreement, and reordering over long distances.
+The default experiment needs no files: both sides of a pair are derived at once from an
+event (subject, verb, complement: `Event`), expressed with determiners and adjectives (a
+`Scene`), in a frame (a main clause, a question, a subordinate clause, a request, …).
+German inflects every word for gender, number and case and puts part of its verb at the
+end of the clause, so the corpus exercises agreement and reordering over long distances.
 
-The German of a sentence is a function of its English. Where English leaves something
-open, one German is chosen, always the same:
+The German of a sentence is a function of its English. Where English is
+ambiguous, one translation is always chosen:
 
-- "you" is du. Where somebody is called by name, the name says which "you" it is: `Anna`
+- "you" is du. With a vocative the name determines the pronoun: `Anna`
   is du, `Mr. Weber` is Sie, `Anna and Paul` are ihr.
-- "it" is es, whatever it stands for.
+- "it" is always es.
 - The simple past is a perfect ("bought", hat gekauft); that of be, have, like, want,
   know and the modal verbs is a preterite (war, hatte, mochte, wollte, kannte, konnte).
-- "There is" without a place, or of a building in a town, is es gibt; what is at a place
-  is told by sein behind it ("Im Garten ist ein Hund").
-- "A", "any" and what has no article is denied by kein, all else by nicht.
+- "There is" without a place, or of a building in a town, is es gibt; something at a
+place
+  takes sein after the place ("Im Garten ist ein Hund").
+- "A", "any" and nouns without an article are negated by kein, all else by nicht.
 - Who "is a teacher" is Lehrer without an article, or Lehrerin if it is a woman; "I" and
   "you" are men.
 
 What is held out. An event's *combination* is (subject, verb, complement), by their
 German lemmas: ("Lehrer", "kaufen", "Mantel"), whatever their number, article and
 adjective, the tense, the frame, a recipient or a place. A hash of it decides its split:
-about one in forty is for `dev`, one in forty for `test`. So a sentence of `dev` or
-`test` says in no frame what any sentence of `train` says in any, though `train` has all
-its words: the nouns and verbs take part in other events. Where two do something, or two
-things, their first combination decides, and `train` has none of the others' splits.
-The combinations of the examples (`phrasebook_examples`) are for `test`.
+about one in forty is for `dev`, one in forty for `test`. So the
+events of `dev` and `test` are not in `train` in any frame, but all their words are, in
+other events. With two subjects or complements the first combination decides, and
+`train` has none of the others' splits. The combinations of `examples` are in `test`.
 
-Nothing is drawn from a random number generator. Templates take turns, and the choices
-for the i-th sentence are spelt by a hash of i. So nothing depends on `hash`, on the
-order of sets, or on a generator's version.
+No random number generator is used. Templates are interleaved, and the choices of the
+i-th sentence are the digits of a hash of i: independent of `hash`, of the order of
+sets, and of a generator's version.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from t2t_jax.data.phrasebook.content.scenes import Cast
 from t2t_jax.data.phrasebook.examples import EXAMPLES
 from t2t_jax.data.phrasebook.grammar.clauses import Anchor
 from t2t_jax.data.phrasebook.grammar.phrases import Scene
-from t2t_jax.data.phrasebook.order import Choices, by_turns, hashed
+from t2t_jax.data.phrasebook.order import Choices, hashed, interleave
 from t2t_jax.data.phrasebook.styles import typed
 from t2t_jax.errors import ConfigError
 
@@ -167,7 +166,7 @@ def fingerprint() -> str:
 
 def _distinct(split: str, key: str) -> Iterator[Derivation]:
     """Derives sentences in turn, and none of them a second time."""
-    templates = by_turns(
+    templates = interleave(
         ((cast, frame), weight) for cast in casts() for frame, weight in cast.frames
     )
     seen: set[int] = set()

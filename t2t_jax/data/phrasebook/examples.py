@@ -1,8 +1,8 @@
-"""Sentences that show what the phrasebook's model can do, and no training text has.
+"""Example sentences of the phrasebook's model that are not in its training text.
 
-The README, the demo, the prompt and the model cards take their examples from here, and
-a test translates them with the demo's model. Their combinations are held out: no
-sentence of the training text says, in any tense or frame, that a teacher reads a book.
+The README, the demo, the prompt and the model cards use them, and a test translates
+them with the demo's model. Their combinations are held out: the training text has no
+sentence, in any tense or frame, in which a teacher reads a book.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Example(NamedTuple):
-    """A sentence, its right translation, and what holds it out of the training text.
+    """A sentence, its translation, and its held-out combination.
 
     Attributes:
       english: the English sentence.
       german: the German sentence.
-      combination: subject, verb and complement, as `phrasebook.split_of` takes them.
+      combination: subject, verb and complement, as for `corpus.split_of`.
     """
 
     english: str

@@ -1,8 +1,7 @@
-"""Choices for the phrasebook that a key spells: no generator, no state.
+"""Deterministic choices from a hash of a key, without a generator or state.
 
-The words of a sentence are the digits of a number, and the number is a hash of the
-sentence's key. So nothing depends on `hash`, on the order of sets, or on a random
-number generator's version.
+The choices of a sentence are the digits of a number, the hash of the sentence's key:
+independent of `hash`, of the order of sets, and of a random number generator's version.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _Item = TypeVar("_Item")
 
 
 def hashed(text: str) -> int:
-    """Hashes text to 64 bits, alike on every machine and in every process.
+    """Hashes text to 64 bits, the same on every machine and in every process.
 
     Example:
       >>> hashed("phrasebook") < 2**64
@@ -25,7 +24,7 @@ def hashed(text: str) -> int:
 
 
 class Choices:
-    """A sequence of choices, the same for the same key.
+    """A deterministic sequence of choices for a key.
 
     Example:
       >>> Choices("a key").below(6) == Choices("a key").below(6)
@@ -37,25 +36,25 @@ class Choices:
         self._rest = int.from_bytes(digest, "big")
 
     def below(self, number: int) -> int:
-        """Chooses one of 0 to `number` - 1, each alike."""
+        """Chooses uniformly from 0 to `number` - 1."""
         self._rest, choice = divmod(self._rest, number)
         return choice
 
     def of(self, items: Sequence[_Item]) -> _Item:
-        """Chooses one of the items, as often as it is among them."""
+        """Chooses one of the items uniformly; repeated items are more frequent."""
         return items[self.below(len(items))]
 
 
-def by_turns(weighted: Iterable[tuple[_Item, int]]) -> tuple[_Item, ...]:
-    """Spreads items over one round, each as often as it weighs, evenly.
+def interleave(weighted: Iterable[tuple[_Item, int]]) -> tuple[_Item, ...]:
+    """Interleaves items evenly, each as often as its weight.
 
     Example:
-      >>> by_turns([("a", 3), ("b", 1)])
+      >>> interleave([("a", 3), ("b", 1)])
       ('a', 'a', 'b', 'a')
     """
-    places = [
-        ((turn + 0.5) / weight, which, item)
-        for which, (item, weight) in enumerate(weighted)
-        for turn in range(weight)
+    positions = [
+        ((number + 0.5) / weight, index, item)
+        for index, (item, weight) in enumerate(weighted)
+        for number in range(weight)
     ]
-    return tuple(item for _, _, item in sorted(places, key=lambda place: place[:2]))
+    return tuple(item for *_, item in sorted(positions, key=lambda item: item[:2]))

@@ -1,7 +1,7 @@
-"""The ways in which people type a sentence, beside the proper one.
+"""Informal spellings of English sentences.
 
-Some type "don't" for "do not", some no capital letters, some no full stop. A part of
-the corpus is typed so; its German stays proper, but for the mark that is not there.
+Some users type "don't" for "do not", no capital letters, or no full stop. Part of the
+corpus is spelt so; its German stays formal, but for a missing mark.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SUBJECTS = re.compile(
     r"|(He|She|It|There|That|Who|Where|What) (is))\b(?! not\b)|^(I) (am)\b"
 )
 _SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "would": "'d"}
-_CONTRACTED = 3  # of so many sentences that can be contracted, one is
-_CARELESS = 24  # of so many sentences, one has neither capitals nor a mark, one no mark
+_CONTRACTED = 3  # one of 3 sentences is contracted, if possible
+_INFORMAL = 24  # one of 24 sentences lacks capitals and the mark, one only the mark
 
 
 def contracted(english: str) -> str:
-    """Contracts what can be.
+    """Contracts negations and pronouns with their verb.
 
     Example:
       >>> contracted("She does not know that we will not come.")
@@ -49,20 +49,13 @@ def _contract_subject(found: re.Match[str]) -> str:
 
 
 def typed(pair: Words, choices: Choices) -> Words:
-    """Types a sentence, mostly as it should be.
-
-    Args:
-      pair: the English and the German sentence.
-
-    Returns:
-      Both, the English as it may be typed. Other sentences come out other.
-    """
+    """Returns a pair with the English in a chosen spelling; injective."""
     english, german = pair
     if choices.below(_CONTRACTED) == 0:
         english = contracted(english)
-    care = choices.below(_CARELESS)
-    if care > 1:
+    style = choices.below(_INFORMAL)
+    if style > 1:
         return english, german
-    if care == 0:
+    if style == 0:
         english = english.lower()
     return english.rstrip(".?!"), german.rstrip(".?!")

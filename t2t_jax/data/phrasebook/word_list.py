@@ -1,4 +1,4 @@
-"""Lists what the phrasebook can talk about, for people who try its model.
+"""Lists the words of the phrasebook, for trying its model.
 
 python -m t2t_jax.data.phrasebook.word_list
 """

@@ -1,4 +1,4 @@
-"""Pictures of attention: heat maps, and lines as in Figures 3 to 5 of the paper."""
+"""Plots of attention weights: heat maps, and lines as in Figures 3 to 5."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-_LABEL = 0.13
-"""Inches that a label of 8 points takes, with the air around it."""
+_LABEL_INCHES = 0.13
+"""Inches per label of 8 points, spacing included."""
 
-_LARGEST_PANEL = 10.0
+_MAX_PANEL = 10.0
 """Inches: 76 labels side by side."""
 
-_FAINTEST = 0.05
-"""The least weight drawn as a line: many fainter ones would make a dark cloud."""
+_MIN_WEIGHT = 0.05
+"""Smallest weight plotted as a line; fainter lines would blur the plot."""
 
-_TALLEST = 200.0
-"""Inches: no file may be higher than 65,536 dots, and few viewers open half of it."""
+_MAX_HEIGHT = 200.0
+"""Inches: PNG files are limited to 65,536 dots, and few viewers open half of that."""
 
-_QUERY, _KEY = "query: looks", "key: is looked at"
-_PALE = "0.45"
+_QUERY, _KEY = "query", "key"
+_GRAY = "0.45"
 
 
 def label_of(piece: str) -> str:
-    """Writes a piece as people read it.
+    """Formats a vocabulary piece as a label.
 
     Args:
-      piece: as the vocabulary stores it, U+2581 where a word begins.
+      piece: as stored in the vocabulary, U+2581 at the beginning of a word.
 
     Returns:
-      The beginning of a word as it is; letters that continue one after a middle dot.
+      Beginnings of words unchanged; continuations after a middle dot.
 
     Example:
       >>> [label_of(piece) for piece in ["▁Hünd", "chen", ".", "▁", "</s>"]]
@@ -51,7 +51,7 @@ def label_of(piece: str) -> str:
     return f"·{piece}" if piece[:1].isalnum() else piece
 
 
-def draw_heat_maps(
+def plot_heat_maps(
     weights_HxQxK: Array,
     *,
     queries: Sequence[str],
@@ -59,44 +59,42 @@ def draw_heat_maps(
     heads: Sequence[int],
     title: str,
 ) -> Figure:
-    """Draws attention weights as a sheet of heat maps, a panel a head.
+    """Plots attention weights as heat maps, one panel per head.
 
-    All panels share one scale from 0. What is exactly 0 may not be looked at, and is
-    left white. Where there are more words than places for them, every second or third
-    is written.
+    All panels share one scale from 0. Weights of exactly 0 are masked and stay white.
+    If labels do not fit, only every second or third is shown.
 
     Args:
-      weights_HxQxK: [H, Q, K] weights of one layer, all its heads.
-      queries: Q words that look: the rows.
-      keys: K words that are looked at: the columns.
-      heads: numbers of the heads to draw, from 0.
-
-    Returns:
-      The sheet.
+      weights_HxQxK: [H, Q, K] weights of one layer, all heads.
+      queries: Q labels of the rows.
+      keys: K labels of the columns.
+      heads: indices of the heads to plot, from 0.
 
     Raises:
       UserError: matplotlib is not installed.
     """
-    cell = min(0.4, _LARGEST_PANEL / max(len(queries), len(keys)))
+    cell = min(0.4, _MAX_PANEL / max(len(queries), len(keys)))
     width, height = (max(cell * len(words), 0.9) for words in (keys, queries))
     columns, rows = _grid(len(heads), width=width, height=height)
     figure = new_figure(
-        columns * (width + 0.1) + _room(queries) + 1.6,
-        rows * (height + 0.35) + _room(keys) + 0.8,
+        columns * (width + 0.1) + _label_length(queries) + 1.6,
+        rows * (height + 0.35) + _label_length(keys) + 0.8,
     )
-    chosen = np.ma.masked_equal(np.asarray(weights_HxQxK)[list(heads)], 0.0)
+    selected = np.ma.masked_equal(np.asarray(weights_HxQxK)[list(heads)], 0.0)
     panels: list[Axes] = []
-    for place, head in enumerate(heads):
-        panel = figure.add_subplot(rows, columns, place + 1)
-        image = panel.imshow(chosen[place], cmap=COLOR_MAP, vmin=0.0, vmax=chosen.max())
+    for index, head in enumerate(heads):
+        panel = figure.add_subplot(rows, columns, index + 1)
+        image = panel.imshow(
+            selected[index], cmap=COLOR_MAP, vmin=0.0, vmax=selected.max()
+        )
         panel.set_title(f"head {head}", fontsize=10)
         panel.tick_params(length=2)
-        is_lowest = place + columns >= len(heads)
-        is_leftmost = place % columns == 0
-        panel.set_xlabel(_KEY if is_lowest else "", color=_PALE, size=8)
-        panel.set_ylabel(_QUERY if is_leftmost else "", color=_PALE, size=8)
-        _label(panel.xaxis, keys if is_lowest else (), cell=cell, rotation=90)
-        _label(panel.yaxis, queries if is_leftmost else (), cell=cell, rotation=0)
+        is_lowest = index + columns >= len(heads)
+        is_leftmost = index % columns == 0
+        panel.set_xlabel(_KEY if is_lowest else "", color=_GRAY, size=8)
+        panel.set_ylabel(_QUERY if is_leftmost else "", color=_GRAY, size=8)
+        _set_labels(panel.xaxis, keys if is_lowest else (), cell=cell, rotation=90)
+        _set_labels(panel.yaxis, queries if is_leftmost else (), cell=cell, rotation=0)
         panels.append(panel)
     figure.colorbar(
         image, ax=panels, label="attention weight", shrink=0.6, aspect=30, pad=0.02
@@ -105,7 +103,7 @@ def draw_heat_maps(
     return figure
 
 
-def draw_lines(
+def plot_lines(
     weights_HxQxK: Array,
     *,
     queries: Sequence[str],
@@ -113,20 +111,16 @@ def draw_lines(
     heads: Sequence[int],
     title: str,
 ) -> Figure:
-    """Draws attention weights as lines between two columns of words.
+    """Plots attention weights as lines between two columns of words.
 
-    A line runs from the word that looks to the word looked at, as opaque as its weight
-    is large, if that is 0.05 or more. A head has the same colour in every picture;
-    several heads run side by side.
+    A line connects a query with a key, with the weight as opacity, if that is at least
+    0.05. A head has the same colour in every figure; several heads are offset.
 
     Args:
-      weights_HxQxK: [H, Q, K] weights of one layer, all its heads.
-      queries: Q words that look: on the left.
-      keys: K words that are looked at: on the right.
-      heads: numbers of the heads to draw, from 0.
-
-    Returns:
-      The picture.
+      weights_HxQxK: [H, Q, K] weights of one layer, all heads.
+      queries: Q labels, on the left.
+      keys: K labels, on the right.
+      heads: indices of the heads to plot, from 0.
 
     Raises:
       UserError: matplotlib is not installed.
@@ -135,25 +129,25 @@ def draw_lines(
       Figures 3, 4 and 5.
     """
     rows = max(len(queries), len(keys))
-    row = min(0.22, _TALLEST / rows)
+    row = min(0.22, _MAX_HEIGHT / rows)
     figure = new_figure(6.0 + min(rows / 20, 4.0), row * (rows + 1) + 1.4)
     axes = figure.add_subplot()
     axes.set_axis_off()
     axes.set(xlim=(0, 1), ylim=(rows, -1))
-    # The shorter column is stretched, so that lines between like places are level.
+    # The shorter column is stretched, so that lines between equal positions are level.
     heights_Q = (np.arange(len(queries)) + 0.5) * rows / len(queries)
     heights_K = (np.arange(len(keys)) + 0.5) * rows / len(keys)
     _column(axes, _QUERY, words=queries, heights=heights_Q, row=row)
     _column(axes, _KEY, words=keys, heights=heights_K, row=row)
-    for place, head in enumerate(heads):
-        beside = 0.6 * ((place + 0.5) / len(heads) - 0.5)
-        drawn = _lines(
+    for index, head in enumerate(heads):
+        offset = 0.6 * ((index + 0.5) / len(heads) - 0.5)
+        lines = _lines(
             np.asarray(weights_HxQxK)[head],
-            heights_Q=heights_Q + beside,
-            heights_K=heights_K + beside,
+            heights_Q=heights_Q + offset,
+            heights_K=heights_K + offset,
             color=_color(head),
         )
-        axes.add_collection(drawn)
+        axes.add_collection(lines)
     figure.legend(
         handles=[_swatch(head) for head in heads],
         loc="outside lower center",
@@ -165,19 +159,21 @@ def draw_lines(
 
 
 def _grid(panels: int, *, width: float, height: float) -> tuple[int, int]:
-    """Returns the columns and rows of the smallest sheet, if need be a broad one."""
+    """Returns columns and rows of the smallest grid; ties go to the wider one."""
     grids = [(columns, math.ceil(panels / columns)) for columns in range(1, panels + 1)]
     return min(grids, key=lambda grid: (grid[0] * width + grid[1] * height, -grid[0]))
 
 
-def _room(words: Sequence[str]) -> float:
-    """Estimates the inches that the longest word takes in 8 points."""
+def _label_length(words: Sequence[str]) -> float:
+    """Estimates the inches of the longest word in 8 points."""
     return 0.07 * max(map(len, words))
 
 
-def _label(axis: Axis, words: Sequence[str], *, cell: float, rotation: int) -> None:
-    """Writes as many of the words along an axis as can be read."""
-    shown = range(0, len(words), math.ceil(_LABEL / cell))
+def _set_labels(
+    axis: Axis, words: Sequence[str], *, cell: float, rotation: int
+) -> None:
+    """Labels an axis with as many words as fit."""
+    shown = range(0, len(words), math.ceil(_LABEL_INCHES / cell))
     axis.set_ticks(shown)
     axis.set_ticklabels(
         [words[n] for n in shown], rotation=rotation, parse_math=False, size=8
@@ -192,12 +188,13 @@ def _column(
     heights: np.ndarray[Any, Any],
     row: float,
 ) -> None:
-    """Writes a column of words under its name: those that look are on the left."""
+    """Writes a column of words under its name, queries on the left."""
     x, side = (-0.02, "right") if name == _QUERY else (1.02, "left")
-    axes.text(x, -0.6, name, color=_PALE, size=8, ha=side, va="center")
-    for n in range(0, len(words), math.ceil(_LABEL / row)):
-        place = (x, heights[n], words[n])
-        axes.text(*place, size=9, ha=side, va="center", parse_math=False)
+    axes.text(x, -0.6, name, color=_GRAY, size=8, ha=side, va="center")
+    for n in range(0, len(words), math.ceil(_LABEL_INCHES / row)):
+        axes.text(
+            x, heights[n], words[n], size=9, ha=side, va="center", parse_math=False
+        )
 
 
 def _lines(
@@ -207,10 +204,10 @@ def _lines(
     heights_K: np.ndarray[Any, Any],
     color: Color,
 ) -> LineCollection:
-    """Draws each weight that is worth a line."""
+    """Creates a line for each weight that is large enough."""
     from matplotlib.collections import LineCollection
 
-    queries, keys = np.nonzero(weights_QxK >= _FAINTEST)
+    queries, keys = np.nonzero(weights_QxK >= _MIN_WEIGHT)
     ends = np.stack([heights_Q[queries], heights_K[keys]], axis=1)
     lines = np.stack([np.broadcast_to([0.0, 1.0], ends.shape), ends], axis=2)
     opacities = np.minimum(weights_QxK[queries, keys], 1.0)  # rounding exceeds 1
@@ -219,7 +216,7 @@ def _lines(
 
 
 def _color(head: int) -> Color:
-    """Gives each of 20 heads a colour: ten strong ones, then their pale cousins."""
+    """Returns one of 20 colours: ten strong ones, then their pale variants."""
     return color_of("tab20", (2 * head + head // 10) % 20)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of scores over the course of a run."""
+"""Plots of the paper's formulas, and of scores over the course of a run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _FAMILIES = {
 _SHADES = (0.0, 0.45, 0.75)
 
 
-def draw_schedule(last_step: int = 20_000) -> Figure:
-    """Draws equation 3 for three widths and for three lengths of the warm-up.
+def plot_schedule(last_step: int = 20_000) -> Figure:
+    """Plots equation 3 for three widths and three warm-up lengths.
 
     Returns:
       Two panels on one scale. The base model's curve is in both.
@@ -52,8 +52,8 @@ def draw_schedule(last_step: int = 20_000) -> Figure:
     return figure
 
 
-def draw_positions(length: int = 100, d_model: int = 128) -> Figure:
-    """Draws the sinusoidal encoding: all of it, and three pairs of its dimensions.
+def plot_positions(length: int = 100, d_model: int = 128) -> Figure:
+    """Plots the sinusoidal encoding and three pairs of its dimensions.
 
     Args:
       d_model: width of the model: even, and at least 16.
@@ -65,19 +65,19 @@ def draw_positions(length: int = 100, d_model: int = 128) -> Figure:
       §3.5.
     """
     figure = new_figure(9.0, 7.0)
-    marks_LxD = np.asarray(sinusoidal_positions(np.arange(length), d_model))
-    whole, pairs = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    image = whole.imshow(
-        marks_LxD.T, cmap=COLOR_MAP, vmin=-1, vmax=1, aspect="auto", origin="lower"
+    encodings_LxD = np.asarray(sinusoidal_positions(np.arange(length), d_model))
+    heat_map, pairs = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    image = heat_map.imshow(
+        encodings_LxD.T, cmap=COLOR_MAP, vmin=-1, vmax=1, aspect="auto", origin="lower"
     )
-    figure.colorbar(image, ax=whole, label="value")
-    whole.set_ylabel("dimension")
+    figure.colorbar(image, ax=heat_map, label="value")
+    heat_map.set_ylabel("dimension")
     for n in range(3):
         even = d_model // 16 * 2 * (n + 1)
         period = 2 * math.pi * LONGEST_PERIOD ** (even / d_model)
         label = f"dimensions {even} and {even + 1}: period {period:.0f}"
-        pairs.plot(marks_LxD[:, even], color=shade(n / 2.5), label=label)
-        pairs.plot(marks_LxD[:, even + 1], color=shade(n / 2.5), linestyle=":")
+        pairs.plot(encodings_LxD[:, even], color=shade(n / 2.5), label=label)
+        pairs.plot(encodings_LxD[:, even + 1], color=shade(n / 2.5), linestyle=":")
     pairs.set(xlabel="position", ylabel="value: sine, cosine dotted")
     pairs.set_xlim(-0.5, length - 0.5)
     pairs.grid(alpha=0.3)
@@ -86,22 +86,23 @@ def draw_positions(length: int = 100, d_model: int = 128) -> Figure:
     return figure
 
 
-def draw_averages(
+def plot_averages(
     steps: Sequence[int],
     *,
     averages: Sequence[float],
     singles: Sequence[float],
     last: int,
 ) -> Figure:
-    """Draws what averaging checkpoints gains, all along a run.
+    """Plots what checkpoint averaging gains over the course of a run.
 
     Args:
-      steps: the newest step of each average, oldest first; at least one.
+      steps: the newest step of each average, ascending; at least one.
       averages: BLEU of each average, in percent.
-      singles: BLEU of its newest checkpoint alone, in percent.
+      singles: BLEU of its newest checkpoint, in percent.
+      last: checkpoints per average.
 
     Returns:
-      Two curves over the same steps, the highest average marked with its value.
+      Two curves over the same steps, with the best average annotated.
 
     Raises:
       UserError: matplotlib is not installed.
@@ -111,7 +112,7 @@ def draw_averages(
     """
     figure = new_figure(8.0, 4.8)
     axes = figure.add_subplot()
-    axes.plot(steps, singles, "s--", color=shade(0.7), label="newest checkpoint alone")
+    axes.plot(steps, singles, "s--", color=shade(0.7), label="newest checkpoint")
     axes.plot(steps, averages, "o-", color=shade(0.0), label=f"mean of {last}")
     best = max(range(len(steps)), key=lambda n: (averages[n], steps[n]))
     axes.annotate(

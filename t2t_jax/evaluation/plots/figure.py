@@ -1,7 +1,7 @@
-"""What every picture is drawn on: figures of matplotlib, rendered without a display.
+"""Creates and renders matplotlib figures without a display.
 
-matplotlib is an extra, imported when something is drawn. Every figure is an object of
-its own and none is pyplot's, whose state is the process's.
+matplotlib is an optional dependency, imported on use. Figures are created without
+pyplot, whose state is global.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 DOTS_PER_INCH = 150
-"""Of the files: a label of 8 points is 17 dots high."""
+"""Resolution of the files: a label of 8 points is 17 dots high."""
 
 COLOR_MAP = "viridis"
-"""Perceptually uniform: equal steps of a value look equal, in grey as well."""
+"""Perceptually uniform, in grey as well."""
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""
 
 
 def require_matplotlib() -> None:
-    """Checks that there is something to draw with, before there is anything to draw.
+    """Checks that matplotlib is installed, before anything is computed.
 
     Raises:
-      UserError: matplotlib is not installed.
+      UserError: it is not.
     """
     if find_spec("matplotlib") is None:
         raise UserError(
-            "Pictures need matplotlib, which is not installed. "
+            "Plots need matplotlib, which is not installed. "
             "Run: pip install -e '.[plots]'"
         )
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Makes an empty figure whose parts find their places when it is rendered.
+    """Creates an empty figure with constrained layout; sizes in inches.
 
     Raises:
       UserError: matplotlib is not installed.
@@ -60,14 +60,11 @@ def shade(share: float) -> Color:
 
 
 def color_of(color_map: str, value: float) -> Color:
-    """Looks a colour up.
+    """Looks up a colour.
 
     Args:
-      color_map: one of matplotlib's, by its name.
-      value: a share in [0, 1], or the whole number of a colour in a list of them.
-
-    Returns:
-      The colour.
+      color_map: name of a matplotlib colour map.
+      value: a share in [0, 1], or an index into a list of colours.
     """
     from matplotlib import colormaps
 
@@ -76,16 +73,14 @@ def color_of(color_map: str, value: float) -> Color:
 
 
 def png(figure: Figure) -> bytes:
-    """Renders a figure.
+    """Renders a figure as PNG.
 
-    Returns:
-      A PNG file's content. What the font cannot write is a box, and a warning in the
-      log names it.
+    Characters that the font lacks become boxes and are logged as warnings.
     """
     content = io.BytesIO()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # "tight": the layout misjudges the room of some labels and would cut them.
+        # "tight": the layout underestimates some labels and would cut them.
         figure.savefig(content, format="png", dpi=DOTS_PER_INCH, bbox_inches="tight")
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         _LOGGER.warning("%s", message)

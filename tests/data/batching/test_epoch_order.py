@@ -5,14 +5,14 @@ from t2t_jax.data.batching.planner import epoch_order
 
 
 def seen(part_pairs, weights, *, seed):
-    order = epoch_order(part_pairs, weights, chance=np.random.default_rng(seed))
+    order = epoch_order(part_pairs, weights, rng=np.random.default_rng(seed))
     assert order.dtype == np.int32
     return np.bincount(order, minlength=sum(part_pairs))
 
 
 def test_a_weight_of_1_is_a_permutation_that_takes_no_other_chance():
     chance = np.random.default_rng(5)
-    order = epoch_order((7, 4), (1.0, 1), chance=np.random.default_rng(5))
+    order = epoch_order((7, 4), (1.0, 1), rng=np.random.default_rng(5))
     assert order.tolist() == chance.permutation(np.arange(11, dtype=np.int32)).tolist()
 
 
@@ -36,4 +36,4 @@ def test_in_the_long_run_each_pair_is_seen_as_often_as_its_weight_says():
 
 def test_weights_and_parts_come_in_pairs():
     with pytest.raises(ValueError, match=r"weights=\(1.0,\) .* of 2 parts"):
-        epoch_order((3, 4), (1.0,), chance=np.random.default_rng(0))
+        epoch_order((3, 4), (1.0,), rng=np.random.default_rng(0))

@@ -68,7 +68,7 @@ def test_a_group_that_spares_less_than_1_percent_is_not_worth_it():
 def test_no_pairs_need_no_groups():
     nothing = np.zeros(0, np.int32)
     assert choose_bucket_lengths(nothing, slots=20) == []
-    dealt = group_batches(nothing, nothing, group_lengths=[], slots=20, chance=None)
+    dealt = group_batches(nothing, nothing, group_lengths=[], slots=20, rng=None)
     assert list(dealt) == []
 
 
@@ -86,7 +86,7 @@ def test_each_group_takes_its_pairs_in_order_and_batches_are_shuffled():
             order,
             group_lengths=[5, 13],
             slots=26,
-            chance=np.random.default_rng(2),
+            rng=np.random.default_rng(2),
         )
     )
     for length, shorter in ((5, 0), (13, 5)):

@@ -159,14 +159,14 @@ def test_a_set_for_tensorflow_alone_says_how_to_convert_it(copied):
 @pytest.mark.parametrize("name", ["dataset_info.json", "features.json"])
 def test_a_damaged_set_is_named(copied, name):
     (copied / name).write_text("{")
-    with pytest.raises(DataError, match="is not what TFDS has written"):
+    with pytest.raises(DataError, match="not a valid TFDS set"):
         open_corpus(f"{NAME}:train")
 
 
 def test_a_lost_file_is_named(copied):
     for path in copied.glob("*-train*"):
         path.unlink()
-    with pytest.raises(DataError, match="1 of 1 files are lost, such as wmt14_tr"):
+    with pytest.raises(DataError, match="1 of 1 files are missing, such as wmt14_tr"):
         open_corpus(f"{NAME}:train")
 
 
@@ -189,8 +189,8 @@ def test_a_damaged_file_of_records_is_told_by_all_who_read_it(copied, harm):
     path.write_bytes(harm(path.read_bytes()))
     corpus = open_corpus(f"{NAME}:train")
     message = (
-        rf"^{re.escape(str(copied))}: a file of records is damaged \(.+\)\. Remove the "
-        r"directory, to have the set prepared again\.$"
+        rf"^{re.escape(str(copied))}: a record file is damaged \(.+\)\. Remove the "
+        r"directory to have the set prepared again\.$"
     )
     for read in (list, type(corpus).fingerprint):
         with pytest.raises(DataError, match=message):
@@ -206,12 +206,12 @@ def test_the_home_of_nobody_is_no_place_for_sets(monkeypatch):
 def test_a_set_that_is_not_there_is_not_prepared_unasked(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
     with pytest.raises(
-        InputMissingError, match=r"no prepared set.*Training and preparing download"
+        InputMissingError, match=r"not a prepared set.*Training and preparing download"
     ):
         open_corpus(f"{NAME}:train")
     found = count_pairs(f"{NAME}:train", key="data.train")
     assert found.pairs is None
-    assert "no prepared set of TFDS" in found.note
+    assert "not a prepared set of TFDS" in found.note
     assert not (tmp_path / "none").exists()
 
 

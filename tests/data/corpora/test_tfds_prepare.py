@@ -36,7 +36,7 @@ def downloads():
 def test_what_is_missing_is_announced_prepared_and_read(home, capsys):
     said = []
     with pretended({"train": PAIRS}):
-        corpus = open_corpus(NAME, say=said.append)
+        corpus = open_corpus(NAME, log=said.append)
     assert sorted(corpus) == [("one", "eins"), ("two", "zwei")]
     (told,) = said
     assert f"wmt14_translate/de-en is not in {home}: TFDS downloads" in told
@@ -56,7 +56,7 @@ def test_what_the_real_builder_downloads_is_told_with_its_size(config, message):
     builder = importlib.import_module("tensorflow_datasets").core.DatasetBuilder
     with mock.patch.object(builder, "download_and_prepare"):
         with pytest.raises(InputMissingError, match="has prepared the set elsewhere"):
-            open_corpus(f"tfds:wmt14_translate/{config}:train", say=said.append)
+            open_corpus(f"tfds:wmt14_translate/{config}:train", log=said.append)
     assert message in said[0]
     assert "pip install -e '.[tfds-prepare]'" in said[0]
 
@@ -65,7 +65,7 @@ def test_a_failed_download_says_why_and_what_goes_on(downloads):
     downloads.side_effect = ConnectionError("no route to statmt.org")
     message = r"cannot prepare wmt14_translate/de-en \(ConnectionError: no route"
     with pytest.raises(InputMissingError, match=message):
-        open_corpus(NAME, say=lambda text: None)
+        open_corpus(NAME, log=lambda text: None)
 
 
 def test_a_builder_that_wants_tensorflow_names_the_extra(downloads):
@@ -77,13 +77,13 @@ def test_a_builder_that_wants_tensorflow_names_the_extra(downloads):
 
     downloads.side_effect = import_it
     with pytest.raises(UserError, match=r"needs TensorFlow to.*\n.*tfds-prepare"):
-        open_corpus(NAME, say=lambda text: None)
+        open_corpus(NAME, log=lambda text: None)
 
 
 def test_a_full_disk_names_the_directory(downloads, home):
     downloads.side_effect = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(OSError, match=r"No space left.*TFDS cannot write") as caught:
-        open_corpus(NAME, say=lambda text: None)
+        open_corpus(NAME, log=lambda text: None)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(home))
 
 
@@ -91,7 +91,7 @@ def test_a_directory_that_cannot_be_written_is_named(downloads, home):
     downloads.side_effect = OSError(errno.EROFS, "Read-only file system")
     expected = rf"{home}: TFDS cannot write.*Read-only.*Set TFDS_DATA_DIR"
     with pytest.raises(OutputError, match=expected):
-        open_corpus(NAME, say=lambda text: None)
+        open_corpus(NAME, log=lambda text: None)
 
 
 def test_what_another_process_has_prepared_meanwhile_is_read(downloads, home):
@@ -101,15 +101,15 @@ def test_what_another_process_has_prepared_meanwhile_is_read(downloads, home):
             raise OSError(errno.ENOTEMPTY, "Directory not empty")
 
     downloads.side_effect = lose_the_race
-    assert open_corpus(NAME, say=lambda text: None).num_pairs() == 2
+    assert open_corpus(NAME, log=lambda text: None).num_pairs() == 2
 
 
 @pytest.mark.parametrize("name", ["wmt14_translate/de-xx", "wmt99_translate/de-en"])
 def test_an_unknown_set_or_config_is_told(name, home):
     with pytest.raises(ConfigError, match=f"TFDS has no translation set {name}"):
-        open_corpus(f"tfds:{name}:train", say=lambda text: None)
+        open_corpus(f"tfds:{name}:train", log=lambda text: None)
     with pytest.raises(ConfigError, match="configs are cs-en, de-en, fr-en"):
-        open_corpus("tfds:wmt14_translate/xx:train", say=lambda text: None)
+        open_corpus("tfds:wmt14_translate/xx:train", log=lambda text: None)
     assert not home.exists()
 
 
@@ -127,7 +127,7 @@ def test_without_a_network_few_attempts_end_in_one_message(monkeypatch, caplog, 
     monkeypatch.setattr(retry.time, "sleep", waits.append)
     message = r"^TFDS cannot download .*: www\.statmt\.org cannot be reached \(Proxy"
     with pytest.raises(InputMissingError, match=message):
-        open_corpus(NAME, say=lambda text: None)
+        open_corpus(NAME, log=lambda text: None)
     assert sum(waits) < 5
     assert "Retrying" not in caplog.text + capsys.readouterr().err
     assert logging.getLogger("urllib3").level == logging.NOTSET
@@ -150,6 +150,6 @@ def test_a_signal_ends_a_download(home):
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=20)
     assert process.returncode == 75
-    assert errors.endswith(
-        "error: Stopped by SIGTERM. Give the same command again.\n"
-    ), errors
+    assert errors.endswith("error: Stopped by SIGTERM. Rerun the same command.\n"), (
+        errors
+    )

@@ -61,6 +61,6 @@ def test_a_set_that_names_code_of_others_is_refused_and_none_of_it_runs(
 def test_a_description_that_is_none_is_damage(tmp_path, content, why):
     path = tmp_path / "features.json"
     path.write_bytes(content.encode(errors="surrogateescape"))
-    why = re.escape(f"is not what TFDS has written (features.json: {why})")
+    why = re.escape(f"not a valid TFDS set (features.json: {why})")
     with pytest.raises(DataError, match=why):
         open_set(tmp_path)

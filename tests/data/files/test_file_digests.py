@@ -159,7 +159,7 @@ def test_facts_of_files_that_are_gone_go_too(text, tmp_path, settle, memory):
 def test_of_many_files_the_last_are_remembered(
     text, tmp_path, settle, memory, monkeypatch
 ):
-    monkeypatch.setattr(file_digests, "_MOST_FILES", 2)
+    monkeypatch.setattr(file_digests, "_MAX_FILES", 2)
     paths = [text, tmp_path / "b", tmp_path / "c"]
     for path in paths:
         path.write_bytes(ONE)

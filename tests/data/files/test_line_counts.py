@@ -45,7 +45,7 @@ def test_within_the_budget_a_number_is_exact(write):
 
 def test_lines_of_large_files_are_foretold_from_some_of_their_bytes(write, monkeypatch):
     monkeypatch.setattr(line_counts, "_PROBE_BYTES", 1 << 12)
-    monkeypatch.setattr(line_counts, "_PACKED_PROBE_BYTES", 1 << 30)
+    monkeypatch.setattr(line_counts, "_GZIP_PROBE_BYTES", 1 << 30)
     path = write(varied(50_000))
     number, is_exact = estimate_lines(path, budget=1_000)
     assert not is_exact
@@ -57,7 +57,7 @@ def test_a_packed_file_is_foretold_from_how_far_into_it_some_bytes_are(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(line_counts, "_BLOCK", 1 << 16)
-    monkeypatch.setattr(line_counts, "_PACKED_PROBE_BYTES", 1 << 20)
+    monkeypatch.setattr(line_counts, "_GZIP_PROBE_BYTES", 1 << 20)
     path = tmp_path / "lines.gz"
     lines = [b"%030x\n" % random.Random(n).getrandbits(120) for n in range(200_000)]
     path.write_bytes(gzip.compress(b"".join(lines), 1))

@@ -119,7 +119,7 @@ def test_broken_gzip_is_told(tmp_path, damage, fault):
 def test_a_file_that_is_not_there_or_none_is_told(tmp_path):
     with pytest.raises(InputMissingError, match="absent: no such file"):
         list(read_lines(tmp_path / "absent"))
-    with pytest.raises(InputMissingError, match="must be a file"):
+    with pytest.raises(InputMissingError, match="not a regular file"):
         list(read_lines(tmp_path))
 
 

@@ -20,7 +20,7 @@ from t2t_jax.data.phrasebook.corpus import (
 )
 from t2t_jax.data.phrasebook.examples import EXAMPLES
 from t2t_jax.data.phrasebook.grammar.lexicon import NounClass
-from t2t_jax.data.phrasebook.order import by_turns
+from t2t_jax.data.phrasebook.order import interleave
 from t2t_jax.errors import ConfigError
 from tests.data.phrasebook_recipes import FRAMES, scene_of
 
@@ -193,12 +193,12 @@ def test_the_fingerprint_tells_grammars_apart(monkeypatch):
 
 @pytest.mark.parametrize("weights", [(1,), (3, 1), (2, 5, 7)])
 def test_a_round_has_everything_as_often_as_it_weighs(weights):
-    turns = by_turns(enumerate(weights))
+    turns = interleave(enumerate(weights))
     assert [turns.count(item) for item in range(len(weights))] == list(weights)
 
 
 def test_turns_are_spread_evenly():
-    assert by_turns([("a", 4), ("b", 2)]) == ("a", "b", "a", "a", "b", "a")
+    assert interleave([("a", 4), ("b", 2)]) == ("a", "b", "a", "a", "b", "a")
 
 
 def test_an_unknown_split_is_refused_with_the_known_ones():

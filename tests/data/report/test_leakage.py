@@ -139,7 +139,7 @@ def test_copies_are_counted_and_a_third_is_a_warning(
 def test_every_held_out_corpus_is_told_of_by_its_own_name(train, write):
     dev = open_corpus(write("dev", [("a tree", "Vogel")]))
     first, second = write("2013", TRAIN[1:2]), write("2014", [("a", "x"), *TRAIN[:1]])
-    tests = open_held_out(f"{first}++2*{second}", say=print)
+    tests = open_held_out(f"{first}++2*{second}", log=print)
     found = find_all_leaks(train, [dev, *tests])
     assert {spec: leak["both"] for spec, leak in found.items()} == {
         dev.spec: 0,
@@ -173,20 +173,20 @@ def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_said(
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
     said, there = [], write("a", TRAIN)
     spec = f"tfds:wmt14_translate/de-en:test:en-de++{there}"
-    (corpus,) = open_held_out(spec, say=said.append)
+    (corpus,) = open_held_out(spec, log=said.append)
     assert corpus.spec == there
     assert said == [
-        "tfds:wmt14_translate/de-en:test:en-de is not prepared, and is not looked for "
-        "in the training text."
+        "tfds:wmt14_translate/de-en:test:en-de is not prepared: it is not checked "
+        "against the training text."
     ]
 
 
 def test_files_that_are_not_there_and_names_that_are_none_are_told():
     with pytest.raises(InputMissingError, match=r"Change config\.data\.held_out"):
-        open_held_out("tsv:/absent/a.tsv", say=print)
+        open_held_out("tsv:/absent/a.tsv", log=print)
     with pytest.raises(ConfigError, match=r"data\.held_out='cvs:x' must begin"):
-        open_held_out("cvs:x", say=print)
+        open_held_out("cvs:x", log=print)
 
 
 def test_no_test_sets_are_no_mistake():
-    assert open_held_out("", say=print) == ()
+    assert open_held_out("", log=print) == ()

@@ -36,8 +36,8 @@ def test_the_page_tells_what_people_ask(page, cache, text_corpus):
     for words in ("97 subwords", "211 pairs read", "mean length", "at least"):
         assert words in told
     assert f"{len(cache.source.tokens):,}" in told
-    assert f"Looked for in the training text: {clean}" in told
-    assert "No line of that is in the training text." in told
+    assert f"Checked against the training text: {clean}" in told
+    assert "None of its lines is in the training text." in told
     assert max(map(len, told.splitlines())) < 400
 
 

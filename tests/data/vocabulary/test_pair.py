@@ -20,7 +20,7 @@ def find(said=None, **config):
         PAIRS,
         config=VocabularyConfig(**config),
         seed=0,
-        say=(said if said is not None else []).append,
+        log=(said if said is not None else []).append,
     )
 
 
@@ -32,7 +32,7 @@ def test_both_sides_share_one_vocabulary_unless_told_otherwise():
     assert found.fingerprint == found.target.fingerprint
     begun, done = said
     assert begun == "Training a vocabulary of 89 subwords …"
-    assert re.fullmatch(r"The vocabulary is learnt, in \d+\.\d s\.", done)
+    assert re.fullmatch(r"Trained the vocabulary in \d+\.\d s\.", done)
 
 
 def test_a_source_of_its_own_learns_from_its_side_alone():

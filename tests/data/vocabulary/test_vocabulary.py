@@ -145,7 +145,7 @@ def test_a_size_too_small_to_spell_the_text_is_told():
 
 
 def test_no_text_is_told():
-    with pytest.raises(DataError, match="no text to learn from"):
+    with pytest.raises(DataError, match="Cannot train the vocabulary"):
         train(19, ["", " "])
 
 

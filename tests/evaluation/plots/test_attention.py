@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("matplotlib", reason="needs the extra plots")
 
-from t2t_jax.evaluation.plots.attention import draw_heat_maps, draw_lines, label_of
+from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines
 from t2t_jax.evaluation.plots.figure import png
 from tests.evaluation.plots.test_figure import size_of
 
@@ -17,13 +17,13 @@ WEIGHTS[1, 0] = [0.9, 0.06, 0.04, 0.0, 0.0]
 
 
 def heat_maps(heads=(0, 1, 3), weights=WEIGHTS, queries=QUERIES, keys=KEYS):
-    return draw_heat_maps(
+    return plot_heat_maps(
         weights, queries=queries, keys=keys, heads=heads, title="Cross"
     )
 
 
 def lines(heads=(0, 1, 3), weights=WEIGHTS, queries=QUERIES, keys=KEYS):
-    return draw_lines(weights, queries=queries, keys=keys, heads=heads, title="Cross")
+    return plot_lines(weights, queries=queries, keys=keys, heads=heads, title="Cross")
 
 
 def panels_of(figure):
@@ -143,7 +143,7 @@ def test_several_heads_run_side_by_side_within_their_row():
 
 def test_both_columns_are_named_and_hold_all_words():
     figure = lines()
-    named = ["query: looks", *QUERIES, "key: is looked at", *KEYS]
+    named = ["query", *QUERIES, "key", *KEYS]
     assert texts_of(figure) == named
     assert figure.get_suptitle() == "Cross"
     assert not any(

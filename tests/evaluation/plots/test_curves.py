@@ -8,10 +8,10 @@ STEPS, AVERAGES, SINGLES = [30, 40, 50, 60], [11.0, 13.5, 13.5, 12.0], [9.0, 10,
 
 def drawn(*steps):
     pytest.importorskip("matplotlib")
-    from t2t_jax.evaluation.plots.curves import draw_averages
+    from t2t_jax.evaluation.plots.curves import plot_averages
 
     n = len(steps)
-    return draw_averages(steps, averages=AVERAGES[:n], singles=SINGLES[:n], last=3)
+    return plot_averages(steps, averages=AVERAGES[:n], singles=SINGLES[:n], last=3)
 
 
 def curves(figure):
@@ -23,7 +23,7 @@ def curves(figure):
 def test_both_curves_run_over_the_newest_steps():
     found = curves(drawn(*STEPS))
     assert found["mean of 3"] == [[30, 11], [40, 13.5], [50, 13.5], [60, 12]]
-    assert found["newest checkpoint alone"] == [[30, 9], [40, 10], [50, 12], [60, 14]]
+    assert found["newest checkpoint"] == [[30, 9], [40, 10], [50, 12], [60, 14]]
 
 
 def test_of_equally_good_means_the_newest_is_marked_with_its_bleu():
@@ -37,7 +37,7 @@ def test_the_axes_say_what_they_are():
     assert "optimizer step" in axes.get_xlabel()
     assert axes.get_ylabel() == "BLEU"
     names = {text.get_text() for text in axes.get_legend().get_texts()}
-    assert names == {"mean of 3", "newest checkpoint alone", "best mean"}
+    assert names == {"mean of 3", "newest checkpoint", "best mean"}
 
 
 def test_a_single_window_can_be_drawn():
@@ -45,8 +45,8 @@ def test_a_single_window_can_be_drawn():
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    from t2t_jax.evaluation.plots.curves import draw_averages
+    from t2t_jax.evaluation.plots.curves import plot_averages
 
     monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install -e '.\[plots\]'"):
-        draw_averages([1], averages=[2.0], singles=[3.0], last=5)
+        plot_averages([1], averages=[2.0], singles=[3.0], last=5)

@@ -10,11 +10,11 @@ from t2t_jax.evaluation.plots import figure as canvas
 
 PROGRAM = """
 import sys
-from t2t_jax.evaluation.plots.attention import draw_lines
-from t2t_jax.evaluation.plots.curves import draw_positions
+from t2t_jax.evaluation.plots.attention import plot_lines
+from t2t_jax.evaluation.plots.curves import plot_positions
 from t2t_jax.evaluation.plots.figure import png
 print("matplotlib" in sys.modules)
-png(draw_lines([[[1.0]]], queries=["a"], keys=["b"], heads=[0], title="t"))
+png(plot_lines([[[1.0]]], queries=["a"], keys=["b"], heads=[0], title="t"))
 print("matplotlib.pyplot" in sys.modules)
 """
 
@@ -38,7 +38,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install -e '.\[plots\]'"):
         canvas.require_matplotlib()
-    with pytest.raises(UserError, match="Pictures need matplotlib"):
+    with pytest.raises(UserError, match="Plots need matplotlib"):
         canvas.new_figure(1.0, 1.0)
 
 

@@ -5,12 +5,12 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("matplotlib", reason="needs the extra plots")
 
-from t2t_jax.evaluation.plots.curves import draw_positions, draw_schedule
+from t2t_jax.evaluation.plots.curves import plot_positions, plot_schedule
 from t2t_jax.evaluation.plots.figure import png
 
 
 def test_the_schedule_s_curves_are_equation_3():
-    figure = draw_schedule(9_000)
+    figure = plot_schedule(9_000)
     curves = {}
     for panel in figure.axes:
         assert panel.get_xlabel() == "optimizer step"
@@ -35,14 +35,14 @@ def test_the_schedule_s_curves_are_equation_3():
 
 
 def test_the_base_model_s_curve_is_in_both_panels():
-    left, right = draw_schedule(50).axes
+    left, right = plot_schedule(50).axes
     base = "d_model 512, warm-up 4,000"
     assert base in [line.get_label() for line in left.lines]
     assert base in [line.get_label() for line in right.lines]
 
 
 def test_positions_are_drawn_as_the_paper_writes_them():
-    figure = draw_positions(length=11, d_model=34)
+    figure = plot_positions(length=11, d_model=34)
     whole, pairs, _ = figure.axes
     image = whole.images[0]
     assert image.get_array().shape == (34, 11)  # dimensions up, positions across
@@ -56,7 +56,7 @@ def test_positions_are_drawn_as_the_paper_writes_them():
 
 
 def test_each_pair_of_curves_is_labelled_with_its_dimensions_and_period():
-    figure = draw_positions(length=13, d_model=32)
+    figure = plot_positions(length=13, d_model=32)
     sine, cosine = figure.axes[1].lines[:2]
     period = 2 * math.pi * 10_000 ** (4 / 32)
     assert sine.get_label() == f"dimensions 4 and 5: period {period:.0f}"
@@ -65,6 +65,6 @@ def test_each_pair_of_curves_is_labelled_with_its_dimensions_and_period():
     assert_allclose(cosine.get_ydata(), [math.cos(a) for a in angles], atol=1e-6)
 
 
-@pytest.mark.parametrize("draw", [draw_schedule, draw_positions])
+@pytest.mark.parametrize("draw", [plot_schedule, plot_positions])
 def test_both_are_pictures(draw):
     assert png(draw()).startswith(b"\x89PNG")

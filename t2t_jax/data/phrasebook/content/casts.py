@@ -1,7 +1,7 @@
-"""The casts of the phrasebook: which events are told in which frames, and how often.
+"""The casts of the phrasebook: which events occur in which frames, and how often.
 
-More than half of the corpus is short and plain: main clauses, questions and denials of
-three to nine words. The rest shows what German does with longer ones.
+More than half of the corpus is short: main clauses, questions and negations of three to
+nine words. The rest shows longer German sentences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the phrasebook can tell of: its verbs, each with what they can be about."""
+"""The verbs of the phrasebook, each with its possible complements."""
 
 from __future__ import annotations
 

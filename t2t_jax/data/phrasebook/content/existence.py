@@ -1,7 +1,7 @@
-"""The sentences of the phrasebook that begin with "there is".
+"""Sentences of the phrasebook that begin with "there is".
 
-English has one form; German has two. That there is something at all, or a building in
-a town, is told by `es gibt`; that something is at a place, by `sein` behind the place:
+English has one form, German two: `es gibt` for existence, or for a building in a town,
+and `sein` after the place for something at a place:
 
     There is no bread.                 Es gibt kein Brot.
     There is a hotel in the village.   Im Dorf gibt es ein Hotel.

@@ -1,8 +1,8 @@
-"""What the frames of the phrasebook are filled with, besides the scene.
+"""Arguments of the phrasebook's frames, besides the scene.
 
-A frame is a function of `sentences` and the list of everything that its
-further arguments may be: times with their tenses, matrix clauses, question words.
-What such a list has several times is met as often.
+A frame is a function of `sentences` and the list of its possible further arguments:
+times with their tenses, matrix clauses, question words. Repeated entries of a list are
+more frequent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What can be a subject or a complement in the phrasebook: lemmas and their phrases.
+"""Subjects and complements of the phrasebook: lemmas and their phrases.
 
-Lemmas decide with a verb to which split a sentence belongs; which of their phrases
-stand there (article, number, adjectives) is of no account for that.
+The lemmas and the verb determine the split of a sentence; the phrase of a lemma
+(article, number, adjectives) does not.
 """
 
 from __future__ import annotations

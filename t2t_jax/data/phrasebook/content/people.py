@@ -1,4 +1,4 @@
-"""The subjects of the phrasebook: who does something, and what may be said of them."""
+"""The subjects of the phrasebook and their predicates."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who takes part in the scenes of the phrasebook, and which frames they fit.
+"""Events and scenes of the phrasebook, and the frames they fit.
 
 An event is a subject, a verb and a complement (and perhaps a recipient, a price or a
-place), each one lemma. A cast chooses the events of one kind; an event chooses the
-phrases that tell it: the nouns' determiners and adjectives.
+place), each one lemma. A cast chooses the events of one kind; an event chooses its
+phrases: the nouns' determiners and adjectives.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The tenses and times of the phrasebook, and how often each of them is met.
+"""Tenses and times of the phrasebook, and their frequencies.
 
-What a list has several times is met as often: most sentences have no time at all.
+Repeated entries of a list are more frequent: most sentences have no time.
 """
 
 from __future__ import annotations

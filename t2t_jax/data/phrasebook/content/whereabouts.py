@@ -1,4 +1,4 @@
-"""Where things and people of the phrasebook are, and what asks where."""
+"""Locations of things and people in the phrasebook, and questions about them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Clauses of the phrasebook: the word orders that its sentences are made of.
+"""Clauses of the phrasebook: the word orders of its sentences.
 
-English has two, German three, and what tells them apart is the verb. Each function
-writes one of them for a scene and an anchor, without capital and full stop.
+English has two, German three, distinguished by the position of the verb. Each function
+forms one of them for a scene and an anchor, without capital and full stop.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def sentences(english: str, german: str, *, mark: str = ".") -> Words:
       Both sentences.
 
     Example:
-      >>> sentences("who", "wer", log_prefix="?")
+      >>> sentences("who", "wer", mark="?")
       ('Who?', 'Wer?')
     """
     return (

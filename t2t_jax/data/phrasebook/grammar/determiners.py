@@ -1,7 +1,6 @@
-"""The determiners of the phrasebook, and which of them go with which nouns.
+"""The determiners of the phrasebook, and the nouns they combine with.
 
-A set of determiners names some of them several times, since that is how often they are
-to be met: what people say is mostly "the" and "a".
+Repeated determiners of a set are more frequent: "the" and "a" are the most common.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The words of the phrasebook: what there is, and what goes with what.
+"""The lexicon of the phrasebook: words, and how they combine.
 
 Nouns come in classes that share determiners and adjectives, so that coats may be red
-and milk may be cold; a verb names the classes that its complement is taken from, so
-that people read letters and drive to airports. No English noun, adjective, or verb
-with its particle has two German ones here: so the German of a sentence can be a
-function of its English.
+and milk may be cold; a verb names the classes of its complement, so that people read
+letters and drive to airports. No English noun, adjective, or verb with its particle has
+two German translations, so that the German is a function of the English.
 """
 
 from __future__ import annotations

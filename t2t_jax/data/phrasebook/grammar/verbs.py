@@ -1,4 +1,4 @@
-"""What a verb of the phrasebook is: its two languages, and what it can be about."""
+"""Verbs of the phrasebook: their two languages, and their complements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the devices tell one another in a step, read from the compiled program."""
+"""Sizes of the collectives of a compiled step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KINDS = (
     "all-to-all",
     "collective-permute",
 )
-"""The ways in which XLA lets devices exchange arrays."""
+"""Collective operations of XLA."""
 
 _ARRAY = re.compile(r"\b(?:pred|[a-z]+(\d+)\w*)\[([\d,]*)\]")  # bits, shape
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
 _ENTRY = "ENTRY "
-_EXCHANGE = re.compile(rf" = (.*?) ({'|'.join(KINDS)})(-start)?\(")
+_COLLECTIVE = re.compile(rf" = (.*?) ({'|'.join(KINDS)})(-start)?\(")
 _LOOP = re.compile(r" while\(.*body=%?([\w.\-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _CALLED = re.compile(
@@ -29,16 +29,16 @@ _CALLED = re.compile(
 
 
 def collective_bytes(program: str) -> dict[str, int]:
-    """Adds up the arrays that a compiled program exchanges, on one device.
+    """Sums the bytes that a compiled program exchanges, on one device.
 
     Args:
-      program: `compiled.as_text()`, XLA's own.
+      program: `compiled.as_text()`, XLA's HLO.
 
     Returns:
-      Bytes by kind, of what a device has after the exchange; kinds that do not occur
-      are left out. The body of a loop counts as often as it runs, where XLA knows. What
-      a TPU's compiler fuses with other operations, as it does on split parameters, is
-      not found.
+      Bytes of the results by kind; kinds that do not occur are left out. The body of a
+      loop counts as often as it runs, if XLA knows the trip count. Collectives that a
+      TPU compiler fuses with other operations, as for sharded parameters, are not
+      found.
 
     Example:
       >>> program = '''
@@ -51,12 +51,12 @@ def collective_bytes(program: str) -> dict[str, int]:
     """
     computations = dict(_computations(program))
     entry = next((n for n, lines in computations.items() if lines[:1] == [_ENTRY]), "")
-    total = _of(entry, computations)
+    total = _total_of(entry, computations)
     return {kind: total[kind] for kind in KINDS if total[kind]}
 
 
 def _computations(program: str) -> Iterator[tuple[str, list[str]]]:
-    """Cuts a program into its computations: (name, lines); the entry is marked."""
+    """Splits a program into computations (name, lines) and marks the entry."""
     name, lines = "", []
     for line in program.splitlines():
         if begin := _COMPUTATION.match(line):
@@ -67,31 +67,26 @@ def _computations(program: str) -> Iterator[tuple[str, list[str]]]:
             lines.append(line)
 
 
-def _of(name: str, computations: Mapping[str, list[str]]) -> Counter[str]:
-    """Adds up a computation and all that it calls."""
+def _total_of(name: str, computations: Mapping[str, list[str]]) -> Counter[str]:
+    """Sums a computation and all that it calls."""
     total: Counter[str] = Counter()
     for line in computations.get(name, ()):
-        if found := _EXCHANGE.search(line):
+        if found := _COLLECTIVE.search(line):
             arrays, kind, start = found.groups()
             total[kind] += _bytes_of(arrays, only_last=bool(start))
         elif found := _LOOP.search(line):
             trips = _TRIPS.search(line)
-            inside = _of(found[1], computations)
+            inside = _total_of(found[1], computations)
             for kind, size in inside.items():
                 total[kind] += size * (int(trips[1]) if trips else 1)
         elif found := _CALLED.search(line):
             for called in re.findall(r"[\w.\-]+", found[1]):
-                total += _of(called, computations)
+                total += _total_of(called, computations)
     return total
 
 
 def _bytes_of(arrays: str, *, only_last: bool) -> int:
-    """Adds up the bytes of the arrays of a type, as XLA writes it.
-
-    Args:
-      arrays: such as `(f32[2,3]{1,0}, s32[])`.
-      only_last: whether the first half are operands, as where an exchange only starts.
-    """
+    """Sums the bytes of an HLO type; `only_last` skips the operands of a start op."""
     sizes = [
         math.prod(int(n) for n in shape.split(",") if n) * int(bits or 8) // 8
         for bits, shape in _ARRAY.findall(arrays)

@@ -2,9 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hlo_communication import collective_bytes
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-from t2t_jax.description.communication import collective_bytes
 
 DEVICES = 4
 
