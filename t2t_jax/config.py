@@ -235,7 +235,7 @@ class Config:
         )
         if self.architecture in ARCHITECTURES:
             section = ARCHITECTURES[self.architecture]
-            self.mesh.require_division(problems, self.network, section=section)
+            self.mesh.check_divisible(problems, self.network, section=section)
         if self.architecture == "transformer" and self.model.positions == "learned":
             self._check_positions(problems)
         problems.raise_if_any()

@@ -189,7 +189,7 @@ def _probe(address: str) -> str:
 def _detected_address(
     info: ProcessInfo, seconds: int, environ: Mapping[str, str]
 ) -> str:
-    """Detects the coordinator of a cluster with JAX's detection, which is not public."""
+    """Detects the coordinator of a cluster with JAX's private detection."""
     from jax._src import clusters
 
     params = clusters.ClusterEnv.auto_detect_unset_distributed_params(

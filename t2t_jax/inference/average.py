@@ -1,4 +1,4 @@
-"""The mean of several checkpoints of a run, as a model.
+"""Averages several checkpoints of a run into a model.
 
 Paper: §6.1.
 """
@@ -36,21 +36,21 @@ from t2t_jax.run.workdir import Workdir
 
 
 class CheckpointAverager:
-    """Chooses checkpoints of a run, and makes their mean.
+    """Selects and averages checkpoints of a run.
 
     Attributes:
-      last: how many checkpoints the run averages: `checkpoint.keep`.
+      last: the number of checkpoints that the run averages: `checkpoint.keep`.
 
     Raises:
-      UserError: the directory is no run, but a model or neither.
+      UserError: the directory is not a run.
     """
 
     def __init__(self, workdir: Workdir):
         if workdir.is_model:
             raise UserError(
                 f"--workdir={workdir.path} must be a run, whose checkpoints can be "
-                "averaged, and is a model of one. Name the run it was made from, or "
-                "use the model as it is."
+                "averaged, and is a model. Pass the run that it was made from, or use "
+                "the model without averaging."
             )
         self._workdir, self._config = workdir, workdir.read_config()
         self.last = self._config.checkpoint.keep
@@ -64,22 +64,21 @@ class CheckpointAverager:
     def select(
         self, *, last: int = 0, steps: Sequence[int] = (), force: bool = False
     ) -> Selection:
-        """Chooses the checkpoints of one average.
+        """Selects the checkpoints of one average.
 
         Args:
-          last: how many periodic checkpoints to take, the newest; 0 means as many as
-            `checkpoint.keep`.
-          steps: the steps to take instead, if there are any, in any order.
-          force: takes them whatever their faults: spaced unevenly, not periodic, or
-            named twice, in which case they weigh twice.
+          last: number of newest periodic checkpoints; 0 means `checkpoint.keep`.
+          steps: the steps to average instead, in any order.
+          force: accepts checkpoints that are unevenly spaced, not periodic, or given
+            twice, which doubles their weight.
 
         Raises:
-          DataError: there are not so many checkpoints, or not those, or they have
-            faults and `force` is not set.
+          DataError: there are not enough checkpoints, or not those, or they have faults
+            and `force` is not set.
         """
         if steps:
-            self._require(steps)
-            selection = select([self._mark(step) for step in steps], self._units)
+            self._check_steps(steps)
+            selection = select([self._info(step) for step in steps], self._units)
         else:
             selection = self.windows(last=last)[-1]
         if not force:
@@ -87,40 +86,40 @@ class CheckpointAverager:
         return selection
 
     def windows(self, *, last: int = 0) -> list[Selection]:
-        """Lists every `last` periodic checkpoints that follow one another.
+        """Lists every `last` consecutive periodic checkpoints.
 
         Returns:
-          At least one window, the oldest first, those with faults among them.
+          At least one window, oldest first, those with faults included.
 
         Raises:
-          DataError: there are not so many checkpoints.
+          DataError: there are not enough checkpoints.
         """
-        asked = f"--last={last}" if last else f"checkpoint.keep={self.last}"
-        marks = [self._mark(step) for step in self._checkpoints.steps()]
-        found = sliding_windows(marks, self._units, last=last or self.last)
-        if not found:
-            held = sum(mark.is_periodic for mark in marks)
+        setting = f"--last={last}" if last else f"checkpoint.keep={self.last}"
+        infos = [self._info(step) for step in self._checkpoints.steps()]
+        windows = sliding_windows(infos, self._units, last=last or self.last)
+        if not windows:
+            held = sum(info.is_periodic for info in infos)
             advice = f"Set --last to a number from 1 to {held}"
             if not held:
                 advice = "Train with periodic checkpoints, or set --average_steps"
             raise DataError(
-                f"{asked} periodic checkpoints are to be averaged, and "
+                f"{setting} periodic checkpoints are to be averaged, and "
                 f"{self._checkpoints.directory} holds {held}. {advice}; "
-                "config.checkpoint.* says how many a run keeps, and how often."
+                "config.checkpoint.* sets how many a run keeps, and how often."
             )
-        return found
+        return windows
 
     def model(
         self, steps: Sequence[int], *, decoding: DecodingConfig | None = None
     ) -> TranslationModel:
-        """Makes the mean of checkpoints, on each device of this process.
+        """Averages checkpoints, on each device of this process.
 
         Args:
-          steps: of the checkpoints, oldest first; one that comes twice weighs twice.
-          decoding: how to search; None means as the run was configured.
+          steps: oldest first; a step that is given twice has twice the weight.
+          decoding: the search settings; None means those of the run.
 
         Returns:
-          The model, numbered as the newest of its checkpoints.
+          The model, with the step of its newest checkpoint.
         """
         recorded = self._checkpoints.meta(steps[-1]).get("fingerprints", {})
         self._workdir.check_vocabularies(self._vocabularies, recorded)
@@ -136,16 +135,16 @@ class CheckpointAverager:
             known_words=self._known_words,
         )
 
-    def _mark(self, step: int) -> CheckpointInfo:
+    def _info(self, step: int) -> CheckpointInfo:
         return info_from_meta(self._checkpoints.meta(step))
 
-    def _require(self, steps: Sequence[int]) -> None:
-        there = self._checkpoints.steps()
-        if not set(steps) <= set(there):
+    def _check_steps(self, steps: Sequence[int]) -> None:
+        saved = self._checkpoints.steps()
+        if not set(steps) <= set(saved):
             raise DataError(
                 f"--average_steps={','.join(map(str, steps))} must be steps of "
                 f"{self._checkpoints.directory}, which holds "
-                f"{', '.join(map(str, there)) or 'none'}."
+                f"{', '.join(map(str, saved)) or 'none'}."
             )
 
 
@@ -157,30 +156,27 @@ def load_average(
     force: bool = False,
     decoding: DecodingConfig | None = None,
 ) -> TranslationModel:
-    """Loads the mean of several checkpoints of a run.
+    """Loads the average of several checkpoints of a run.
 
     Args:
-      last: how many periodic checkpoints to take, the newest; 0 means as many as
-        `checkpoint.keep`.
-      steps: the steps to take instead, if there are any, in any order.
-      force: takes them whatever their faults, as in `CheckpointAverager.select`.
-      decoding: how to search; None means as the run was configured.
+      last: as in `CheckpointAverager.select`, like `steps` and `force`.
+      decoding: the search settings; None means those of the run.
 
     Returns:
-      The model, numbered as the newest of its checkpoints.
+      The model, with the step of its newest checkpoint.
 
     Raises:
-      UserError: the directory is no run, or has no such checkpoints.
+      UserError: the directory is not a run, or has no such checkpoints.
 
     Paper: §6.1.
     """
     averager = CheckpointAverager(workdir)
     selection = averager.select(last=last, steps=steps, force=force)
     model = averager.model(selection.steps, decoding=decoding)
-    return dataclasses.replace(model, spacing=_described(selection))
+    return dataclasses.replace(model, spacing=_spacing_values(selection))
 
 
-def _described(selection: Selection) -> dict[str, Any]:
+def _spacing_values(selection: Selection) -> dict[str, Any]:
     return {**selection.spacing._asdict(), "forced": bool(selection.faults)}
 
 
@@ -192,23 +188,21 @@ def average_checkpoints(
     steps: Sequence[int] = (),
     force: bool = False,
 ) -> tuple[int, ...]:
-    """Writes the mean of several checkpoints as a model directory.
+    """Writes the average of several checkpoints as a model directory.
 
-    Its model.json says which they were, how far apart, whether `force` has overruled a
-    fault, and of which run and text the model is.
+    Its model.json records the steps, their spacing, whether `force` was needed, the run
+    and the text.
 
     Args:
-      to: the directory to make; it must not exist, or be empty.
-      last: as in `load_average`, like what follows.
-      steps: the steps to take instead.
-      force: takes them whatever their faults.
+      to: the directory to create; it must not exist, or be empty.
+      last: as in `CheckpointAverager.select`, like `steps` and `force`.
 
     Returns:
       The steps that were averaged.
 
     Raises:
       UserError: as for `load_average`.
-      OutputError: `to` holds something already.
+      OutputError: `to` is not empty.
     """
     check_new_dir(workdir, to)
     averager = CheckpointAverager(workdir)
@@ -218,14 +212,14 @@ def average_checkpoints(
         "averaged_steps": list(selection.steps),
         "step": model.step,
         "kinds": ["average"],
-        **_described(selection),
+        **_spacing_values(selection),
         **run_facts(workdir),
     }
     if examples := example_sentences(workdir):
         origin["examples"] = list(examples)
-    with atomic_directory(to, flag="to") as beside:
+    with atomic_directory(to, flag="to") as directory:
         save_model_dir(
-            beside,
+            directory,
             model.params,
             vocabularies=model.vocabularies,
             config=workdir.read_config(),

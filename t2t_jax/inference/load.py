@@ -1,4 +1,4 @@
-"""From a workdir or a model directory to a model that translates."""
+"""Loads a `TranslationModel` from a workdir or a model directory."""
 
 from __future__ import annotations
 
@@ -24,27 +24,19 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import PyTree
 
+SPACING_KEYS = ("unit", "gaps", "forced")
+"""The keys of an averaged checkpoint that describe the spacing of its steps."""
+
 
 def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
-    """Opens the parameters of a run or a model for reading.
-
-    Args:
-      directory: of the run or the model.
-
-    Returns:
-      What has `choose`, `meta` and `params`: the checkpoints, or the file
-      `model.safetensors` of a directory that has none.
+    """Opens the checkpoints, or the `model.safetensors`, of a run or model directory.
 
     Raises:
-      UserError: there is such a file, and the package for it is not installed.
+      UserError: the package safetensors is required and not installed.
     """
     if is_safetensors_dir(directory):
         return SafetensorsFile(directory)
     return Checkpoints(directory / "checkpoints")
-
-
-SPACING = ("unit", "gaps", "forced")
-"""What the checkpoint of an average says of those that it is made of."""
 
 
 def load(
@@ -55,20 +47,16 @@ def load(
     devices: Sequence[jax.Device] | None = None,
     ensemble: Iterable[str | Path | tuple[str | Path, str | int]] = (),
 ) -> TranslationModel:
-    """Loads a trained model, or several that translate together.
+    """Loads a trained model, or an ensemble.
 
     Args:
-      directory: a run's workdir, or a model directory that averaging or exporting has
-        written.
+      directory: a run's workdir, or an averaged or exported model.
       checkpoint: `best` (highest development BLEU), `last`, or a step.
-      decoding: how to search; None means as the run was configured.
-      devices: those that translate and score together; None means all of this
-        process's. Each holds all parameters.
-      ensemble: further directories, whose `best` checkpoints speak with this one: their
-        probabilities are averaged. (directory, checkpoint) chooses another.
-
-    Returns:
-      The model, on all `devices`.
+      decoding: the search settings; None means those of the run.
+      devices: over which batches are split and parameters replicated; None means all of
+        this process.
+      ensemble: further directories, whose `best` checkpoints, or (directory,
+        checkpoint), form an ensemble with this one: the probabilities are averaged.
 
     Raises:
       InputMissingError: a directory is not a run or a model.
@@ -100,11 +88,11 @@ def load(
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
     module = make_module(config.network, platform=devices[0].platform)
-    stored = open_parameters(workdir.path)
-    step = stored.resolve_step(checkpoint)
-    meta = stored.meta(step)
+    checkpoints = open_parameters(workdir.path)
+    step = checkpoints.resolve_step(checkpoint)
+    meta = checkpoints.meta(step)
     workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
-    params = stored.params(step, like=abstract_params(module))
+    params = checkpoints.params(step, like=abstract_params(module))
     return TranslationModel(
         module,
         replicate(params, devices),
@@ -112,7 +100,7 @@ def load(
         decoding or config.decoding,
         step,
         averaged_steps=tuple(meta.get("averaged_steps", ())),
-        spacing={name: meta[name] for name in SPACING if name in meta},
+        spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
         known_words=KnownWords.load(workdir.path),
     )
 
@@ -128,18 +116,18 @@ def _load_ensemble(
         other = load(directory, checkpoint=which, devices=devices)
         if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
             raise DataError(
-                f"{directory} must have the vocabularies of the model that it is to "
-                "translate with, and has others. Leave it out, or train it with the "
-                "same config.vocabulary.file."
+                f"{directory} must have the vocabularies of the first model of the "
+                "ensemble, and has others. Leave it out, or train it with the same "
+                "config.vocabulary.file."
             )
         others.append(other)
     return dataclasses.replace(first, others=tuple(others))
 
 
 def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best") -> int:
-    """Finds the step that `load` would load.
+    """Returns the step that `load` would load.
 
-    Of several processes only the first may ask, so that all load what it has found.
+    With several processes only process 0 resolves it and broadcasts the result.
 
     Raises:
       DataError: there is no such checkpoint.
@@ -150,7 +138,7 @@ def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best")
 def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
     """Translates lines with the best checkpoint of a run.
 
-    The model is loaded at every call; to translate repeatedly, use `load`.
+    Loads the model at every call; to translate repeatedly, use `load`.
 
     Args:
       lines: any text without line ends.
@@ -170,10 +158,10 @@ def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
 
 
 def abstract_params(module: nn.Module) -> PyTree:
-    """Returns the shapes of the parameters, placed on the first device."""
+    """Returns the shapes of the parameters, with the sharding of the first device."""
     token = jnp.ones((1, 1), jnp.int32)
     shapes = jax.eval_shape(module.init, jax.random.key(0), token, token)["params"]
-    place = SingleDeviceSharding(jax.local_devices()[0])
+    sharding = SingleDeviceSharding(jax.local_devices()[0])
     return jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), shapes
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes
     )

@@ -1,4 +1,4 @@
-"""A trained model with all that it takes to use it, wherever it came from."""
+"""`TranslationModel`: a trained model with its vocabularies and search settings."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Texts = TypeVar("Texts")
 
 
 class TextsWithAttention(NamedTuple, Generic[Texts]):
-    """What `TranslationModel.translate` returns with `return_attention=True`.
+    """Result of `TranslationModel.translate` with `return_attention=True`.
 
     Attributes:
-      texts: what it returns without: a string for each line, or a list of strings.
+      texts: a string for each line, or a list of strings if `n_best` > 1.
       attention: for each line the weights of its best translation, [tokens, source
         tokens]; None for a blank line.
     """
@@ -55,16 +55,15 @@ class TranslationModel:
 
     Attributes:
       module: the Linen module, for `module.apply({"params": params}, …)`.
-      params: nested dict of float32 arrays; each device that translates holds all.
-      vocabularies: from text to subwords and back.
-      decoding: how `translate` searches.
-      step: optimizer steps behind the parameters.
-      averaged_steps: the checkpoints whose mean they are; none if they are of one.
-      spacing: of those: `unit`, `gaps`, and whether `forced` in spite of a fault.
-      others: models that translate together with this one, their probabilities being
-        averaged; they have its vocabularies.
+      params: nested dict of float32 arrays, replicated over the devices.
+      decoding: the search settings of `translate`.
+      step: the optimizer step of the parameters.
+      averaged_steps: the averaged checkpoints; empty for a single one.
+      spacing: of the averaged checkpoints: `unit`, `gaps`, and whether `forced`.
+      others: further models of an ensemble with the same vocabularies; the
+        probabilities are averaged.
       known_words: the source words of the training text, for the status `unfamiliar`;
-        None where the run or the model has none.
+        None if they are not known.
     """
 
     module: nn.Module
@@ -94,8 +93,8 @@ class TranslationModel:
     def step_model(self) -> StepModel:
         """The model as `t2t_jax.beam_search` and `t2t_jax.sample` take it.
 
-        A pytree whose leaves are the parameters. Models that were loaded together are
-        one `StepModel`, whose probabilities are their mean.
+        A pytree whose leaves are the parameters. The `StepModel` of an ensemble
+        averages the probabilities of its models.
         """
         steps = [make_step_model(m.module, m.params) for m in (self, *self.others)]
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
@@ -104,14 +103,13 @@ class TranslationModel:
         """Encodes lines as the source tokens that a search reads.
 
         Args:
-          lines: B lines of text. They are neither split nor cut, however long.
+          lines: B lines of text, neither split nor truncated.
 
         Returns:
-          [B, S] int32 source tokens: the subwords of each line, eos, then pad. S is
-          that of the longest line.
+          [B, S] int32 source tokens: the subwords of each line, eos, then pad.
 
         Raises:
-          TypeError: `lines` is a single string, or holds something else than strings.
+          TypeError: `lines` is a single string, or has an element that is not a string.
         """
         texts = map(replace_lone_surrogates, as_lines(lines, caller="encode"))
         rows = [
@@ -210,36 +208,33 @@ class TranslationModel:
         Args:
           lines: any text without line ends; a blank line becomes an empty one.
           n_best: translations of each line, the best first.
-          return_attention: whether to tell where the model looked, too.
-          search: `prefixes`, one string for each line that its translation must begin
-            with; and what differs from the configuration, such as `beam_size=1` or
-            `sample=True`: any key of `DecodingConfig`.
+          return_attention: whether to return the attention weights too.
+          search: `prefixes`, one string per line with which its translation must
+            begin; and any key of `DecodingConfig`, such as `beam_size=1` or
+            `sample=True`.
 
         Returns:
-          A string for each line; a list of strings where `n_best` is more than 1. With
-          `return_attention` that and, for each line, the weights of its best
-          translation.
+          A string for each line; a list of strings if `n_best` > 1. With
+          `return_attention` a `TextsWithAttention`.
 
         Raises:
-          UserError: a value breaks its rule.
-          DataError: the model's scores are not numbers.
-          TypeError: `lines` is a single string, or holds something else than strings.
+          UserError: a value is not valid.
+          DataError: the model's scores are not finite.
+          TypeError: `lines` is a single string, or has an element that is not a string.
 
         Example:
           `model.translate(["A dog barks."])`, `model.translate(lines, beam_size=8)`,
           `model.translate(lines, sample=True, temperature=0.7, seed=1)`.
         """
         lines = as_lines(lines, caller="translate")
-        found = self.translations(
+        translations = self.translations(
             lines, n_best=n_best, attention=return_attention, **search
         )
-        attention = [one.hypotheses[0].attention_TxS for one in found]
+        attention = [one.hypotheses[0].attention_TxS for one in translations]
         if n_best > 1:
-            several = [[h.text for h in one.hypotheses] for one in found]
-            return (
-                TextsWithAttention(several, attention) if return_attention else several
-            )
-        texts = [one.text for one in found]
+            lists = [[h.text for h in one.hypotheses] for one in translations]
+            return TextsWithAttention(lists, attention) if return_attention else lists
+        texts = [one.text for one in translations]
         return TextsWithAttention(texts, attention) if return_attention else texts
 
     def translations(
@@ -252,8 +247,8 @@ class TranslationModel:
         """Translates, and returns scores, tokens and status of each translation.
 
         Args:
-          prefixes: what each translation must begin with, "" for nothing.
-          options: those of `translator`.
+          prefixes: with which each translation must begin; "" for none.
+          options: as for `translator`.
 
         Raises:
           UserError: as in `translate`.
@@ -268,17 +263,17 @@ class TranslationModel:
     def translator(
         self, *, token_scores: bool = False, attention: bool = False, **changes: Any
     ) -> Translator:
-        """Returns what translates, for those who show progress.
+        """Returns a `Translator`, which also reports progress.
 
         Args:
-          token_scores: whether every token's own log-probability is found too.
-          attention: whether it is found where the model looked.
-          changes: what differs from the configuration: any key of `DecodingConfig`.
+          token_scores: whether to compute the log-probability of every token.
+          attention: whether to compute the attention weights.
+          changes: any key of `DecodingConfig`.
 
         Raises:
-          UserError: a value breaks its rule, or a key or a layer does not exist.
+          UserError: a value is not valid, or a key or a layer does not exist.
         """
-        config = _changed(self.decoding, changes)
+        config = _apply_changes(self.decoding, changes)
         models = (self, *self.others)
         _require_beams(config, self.vocabularies.target.size)
         for one in models:
@@ -306,31 +301,27 @@ class TranslationModel:
         )
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
-        """Finds the log-probability of each target as the translation of its source.
-
-        Returns:
-          One score for each pair, in the same order.
+        """Computes the log-probability of each target as the translation of its source.
 
         Raises:
-          DataError: pairs are too long for the model, or scores are not numbers.
-          TypeError: a side is a single string, or holds something else than strings.
-          UserError: the sources are not as many as the targets, or several models are
-            loaded together.
+          DataError: pairs are too long for the model, or scores are not finite.
+          TypeError: a side is a single string, or has an element that is not a string.
+          UserError: the numbers of sources and targets differ, or this is an ensemble.
         """
         sources = as_lines(sources, caller="score", noun="sources")
         targets = as_lines(targets, caller="score", noun="targets")
         return self.scorer().scores(sources, targets)
 
     def scorer(self) -> Scorer:
-        """Returns what scores, for those who show progress.
+        """Returns a `Scorer`, which also reports progress.
 
         Raises:
-          UserError: there are several models; their mean scores its own output only.
+          UserError: this is an ensemble, which can score only its own outputs.
         """
         if self.others:
             raise UserError(
-                f"Pairs are scored by one model, and {1 + len(self.others)} are loaded "
-                "together. Load one at a time."
+                "Pairs are scored by one model, not by an ensemble of "
+                f"{1 + len(self.others)}. Load one at a time."
             )
         return Scorer(
             self.module.apply,
@@ -341,28 +332,30 @@ class TranslationModel:
         )
 
 
-_OF_SAMPLES = ("temperature", "top_k", "top_p", "sampling_seed")
+_SAMPLING_KEYS = ("temperature", "top_k", "top_p", "sampling_seed")
 
 
-def _changed(config: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
+def _apply_changes(
+    config: DecodingConfig, changes: Mapping[str, Any]
+) -> DecodingConfig:
     known = [field.name for field in dataclasses.fields(config)]
     unknown = [name for name in changes if name not in known]
     if unknown:
         raise UserError(
-            f"{name} is not a setting of the search.{did_you_mean(name, known)} Use "
+            f"{name} is not a search setting.{did_you_mean(name, known)} Use "
             f"{', '.join(known)}."
             for name in unknown
         )
     if not changes.get("sample", config.sample):
-        unused = [name for name in changes if name in _OF_SAMPLES]
+        unused = [name for name in changes if name in _SAMPLING_KEYS]
         if unused:
             raise UserError(
-                f"{name} only changes samples. Pass sample=True too, or leave it out."
+                f"{name} requires sample=True. Pass that too, or leave {name} out."
                 for name in unused
             )
     try:
         return dataclasses.replace(config, **changes)
-    except ConfigError as error:  # An argument here, and no key of a configuration.
+    except ConfigError as error:  # Here an argument, not a configuration key.
         names = (p.replace("config.decoding.", "") for p in error.problems)
         raise UserError(p.replace("decoding.", "") for p in names) from error
 
@@ -375,18 +368,18 @@ def _require_beams(config: DecodingConfig, vocab_size: int) -> None:
         )
 
 
-def _require_positions(config: DecodingConfig, most: int | None) -> None:
-    """Checks that a table of learned positions reaches as far as an output may."""
+def _require_positions(config: DecodingConfig, max_length: int | None) -> None:
+    """Checks the maximum output length against the learned positions."""
     longest = config.max_source_length + config.max_extra_tokens
-    if most is not None and longest > most:
+    if max_length is not None and longest > max_length:
         raise UserError(
             f"max_source_length + max_extra_tokens = {longest} must be at most the "
-            f"model's {most} learned positions. Lower max_source_length."
+            f"model's {max_length} learned positions. Lower max_source_length."
         )
 
 
 def _max_length(module: nn.Module) -> int | None:
-    """Returns how many positions the model knows; None where there is no end."""
+    """Returns the number of learned positions; None for sinusoids."""
     config = getattr(module, "config", None)
     if isinstance(config, TransformerConfig) and config.positions == "learned":
         return config.max_positions

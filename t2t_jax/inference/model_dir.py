@@ -1,7 +1,4 @@
-"""A model directory: a model to be used, without the run that it comes from.
-
-It has the layout of a run's workdir, so that whatever reads the one reads the other.
-"""
+"""Writes a model directory: a model without its run, in the layout of a workdir."""
 
 from __future__ import annotations
 
@@ -36,22 +33,19 @@ def save_model_dir(
     known_words: KnownWords | None = None,
     as_safetensors: bool = False,
 ) -> None:
-    """Writes a model with its configuration and its vocabulary.
+    """Writes a model with its configuration and vocabularies.
 
     Args:
-      to: the directory, made where there is none.
+      to: the directory, created if it does not exist.
       params: nested dict of float32 arrays.
-      vocabularies: from text to subwords and back.
-      config: what the model is, and how it translates.
-      origin: JSON values that say where it comes from, `step` and `kinds` among them;
-        `model.json`.
-      known_words: the source words of its training text, if they are known.
-      as_safetensors: whether the parameters go into one file that other programs read,
-        instead of a checkpoint.
+      origin: JSON values for `model.json`, such as `step` and `kinds`.
+      known_words: the source words of the training text, if they are known.
+      as_safetensors: whether to write the parameters as `model.safetensors` instead of
+        a checkpoint.
 
     Raises:
-      OutputError: something is in the way.
-      UserError: the package for that file is not installed.
+      OutputError: a path of another kind exists.
+      UserError: the package safetensors is required and not installed.
     """
     target = Workdir(to)
     target.create()
@@ -82,73 +76,65 @@ def save_model_dir(
 
 @contextmanager
 def atomic_directory(to: Path, *, flag: str) -> Iterator[Path]:
-    """Makes a directory that takes its place when it is complete.
-
-    A kill leaves nothing at the place itself, and of two that make it one is refused.
+    """Creates a temporary directory, and renames it to `to` when it is complete.
 
     Args:
-      to: the directory, which must not exist or be empty.
+      to: must not exist, or be empty.
 
     Yields:
-      Where to write.
+      The temporary directory.
 
     Raises:
-      OutputError: it cannot be made.
+      OutputError: it cannot be created, or `to` has been created meanwhile.
     """
-    place = to.resolve()
-    # Processes of several machines may write into one directory.
-    beside = place.with_name(f".{place.name}.{socket.gethostname()}.{os.getpid()}")
-    with _explained(to, flag):
-        beside.mkdir(parents=True)
+    target = to.resolve()
+    # The host, since several machines may write into one directory.
+    temporary = target.with_name(f".{target.name}.{socket.gethostname()}.{os.getpid()}")
+    with _as_output_error(to, flag):
+        temporary.mkdir(parents=True)
     try:
-        yield beside
-        with _explained(to, flag):
-            os.rename(beside, place)
+        yield temporary
+        with _as_output_error(to, flag):
+            os.rename(temporary, target)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
-def _explained(to: Path, flag: str) -> Iterator[None]:
+def _as_output_error(to: Path, flag: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OutputError(
-            f"--{flag}={to} must be a directory that can be made: {error.strerror}. "
-            "Choose another."
+            f"Cannot create --{flag}={to}: {error.strerror}. Choose another directory."
         ) from error
 
 
 def check_new_dir(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
-    """Checks that a model directory can be made here, before the work for it begins.
+    """Checks that a model directory can be created, before its model is computed.
 
     Args:
-      workdir: what the model is made from.
+      workdir: the run or model of which it is made.
 
     Raises:
-      OutputError: it holds something already, or lies among the run's checkpoints, or
-        nothing can be made there.
+      OutputError: it is not empty, lies among the run's checkpoints, or cannot be
+        created.
     """
-    if problem := _occupied(workdir, to):
+    if problem := _conflict(workdir, to):
         raise OutputError(
             f"--{flag}={to} cannot be written: it {problem}. Choose a new or empty "
             "directory."
         )
     require_outside_runs(to, flag=flag)
-    try:
-        near = next(place for place in (to, *to.resolve().parents) if place.exists())
-        # Tried, for permissions do not tell: nobody makes anything in /proc.
-        with TemporaryDirectory(prefix=".", dir=near):
+    with _as_output_error(to, flag):
+        parent = next(path for path in (to, *to.resolve().parents) if path.exists())
+        # Permissions are not sufficient: nothing can be created in /proc.
+        with TemporaryDirectory(prefix=".", dir=parent):
             pass
-    except OSError as error:
-        raise OutputError(
-            f"--{flag}={to} must be a directory that can be made, and cannot: "
-            f"{error.strerror}. Choose another."
-        ) from error
 
 
-def _occupied(workdir: Workdir, to: Path) -> str:
-    """Says what is in the way of a model directory, or "" for nothing."""
+def _conflict(workdir: Workdir, to: Path) -> str:
+    """Describes what prevents a model directory; "" if nothing does."""
     if workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]:
         return "lies among the checkpoints of the run"
     if to.exists() and not to.is_dir():

@@ -1,4 +1,4 @@
-"""What is known of a model: where it comes from, and what it has scored."""
+"""The provenance of a model: its run, text, scores and package versions."""
 
 from __future__ import annotations
 
@@ -17,71 +17,68 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 SHA256SUMS = "SHA256SUMS"
-"""Names all other files with their SHA-256, for `sha256sum --check`."""
+"""The file with the SHA-256 of all other files, for `sha256sum --check`."""
 
-# What a checkpoint says that is of use to whoever has no run any more.
-_KEPT = (
+# The keys of a checkpoint that remain useful without its run.
+_META_KEYS = (
     *("step", "kinds", "bleu", "averaged_steps", "unit", "gaps", "forced"),
     *("run", "data", "development", "examples"),
 )
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
-_VERSIONS_OF = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
+_PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
 _LANGUAGE = re.compile(r"\.([a-z]{2,3}(?:[_-][A-Za-z]+)?)(?:\.gz)?$")
 _CHUNK = 1 << 20
 
 
 def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
-    """Collects where a model comes from; of an exported one, what that export knew.
-
-    Args:
-      workdir: a run or a model.
+    """Collects the provenance of a checkpoint of a run or model.
 
     Returns:
-      JSON values: `step`, `kinds` (why it was saved), what it is the mean of, `run`,
-      `data`, `development`, its scores on the development set, and `examples`,
-      sentences that it can translate, where it has any.
+      JSON values, if known: `step`, `kinds` (why it was saved), `averaged_steps` and
+      their spacing, `run`, `data`, `development` (scores on the development set) and
+      `examples` (source sentences). Those of a model come from its model.json.
 
     Raises:
       DataError: the checkpoint or `data.json` is damaged.
     """
     meta = open_parameters(workdir.path).meta(step)
-    origin = {name: meta[name] for name in _KEPT if name in meta}
+    origin = {name: meta[name] for name in _META_KEYS if name in meta}
     if examples := example_sentences(workdir):
         origin["examples"] = list(examples)
     if workdir.is_model:
         return origin
     origin |= run_facts(workdir)
-    if scores := _development(workdir.path / "metrics.jsonl", step):
+    if scores := _dev_scores(workdir.path / "metrics.jsonl", step):
         origin["development"] = scores
     return origin
 
 
 def run_facts(workdir: Workdir) -> dict[str, Any]:
-    """Collects what all models of a run have alike, however they are made of it.
+    """Collects the provenance that all models of a run share.
 
     Returns:
-      JSON values: `run`, its name, and `data`, where the run has written that down.
+      JSON values: `run`, its name, and `data`, if the run has a data.json.
 
     Raises:
       DataError: `data.json` is damaged.
     """
-    data = _data(workdir.path / "data.json")
+    data = _read_data(workdir.path / "data.json")
     return {"run": workdir.path.resolve().name, **({"data": data} if data else {})}
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of what has made an export, where it is installed."""
+    """Returns the versions of t2t_jax, Python and the installed packages it uses."""
     installed = {d.metadata["Name"].lower() for d in metadata.distributions()}
-    found = {name: metadata.version(name) for name in _VERSIONS_OF if name in installed}
+    found = {name: metadata.version(name) for name in _PACKAGES if name in installed}
     python = platform.python_version()
     return {"t2t_jax": t2t_jax.__version__, "python": python, **found}
 
 
 def languages_of(spec: str) -> tuple[str, str] | None:
-    """Reads the languages off the name of a corpus, if it says them.
+    """Infers the language pair from the spec of a corpus; None if it has none.
 
     Args:
-      spec: as configured in `data.train`; of several corpora the first one counts.
+      spec: the value of `data.train`; of several corpora the first one is used.
 
     Example:
       >>> languages_of("text:data/train.en.gz,data/train.de.gz")
@@ -101,16 +98,12 @@ def languages_of(spec: str) -> tuple[str, str] | None:
     if kind != "text" or len(sides) != 2:
         return None
     found = [side[1] for side in sides if side]
-    # One ending of both names is none of a language.
+    # The same extension for both files is not a language.
     return (found[0], found[1]) if len(set(found)) == 2 else None
 
 
 def write_sha256sums(directory: Path) -> None:
-    """Writes the SHA-256 of every file of a directory into it.
-
-    Args:
-      directory: with all its files; those of its folders count as well.
-    """
+    """Writes `SHA256SUMS` of all files of a directory and its subdirectories."""
     paths = sorted(path for path in directory.rglob("*") if path.is_file())
     lines = [f"{_sha256(p)}  {p.relative_to(directory).as_posix()}\n" for p in paths]
     (directory / SHA256SUMS).write_text("".join(lines), encoding="utf-8")
@@ -124,10 +117,10 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _data(path: Path) -> dict[str, Any]:
-    """Reads what text there was; its examples stay behind, for they are text."""
+def _read_data(path: Path) -> dict[str, Any]:
+    """Reads data.json, without the example sentences, which are training text."""
     try:
-        told = read_json_object(path, advice="Bring it back from a copy, or remove it.")
+        data = read_json_object(path, advice="Restore it from a copy, or remove it.")
     except FileNotFoundError:
         return {}
     return {
@@ -137,15 +130,15 @@ def _data(path: Path) -> dict[str, Any]:
             "pairs": corpus.get("counts", {}).get("kept"),
         }
         for name in ("train", "dev")
-        if isinstance(corpus := told.get(name), dict)
+        if isinstance(corpus := data.get(name), dict)
     }
 
 
-def _development(path: Path, step: int) -> dict[str, Any]:
-    """Finds the evaluation of a step; the last, if there were several."""
-    found: dict[str, Any] = {}
+def _dev_scores(path: Path, step: int) -> dict[str, Any]:
+    """Returns the scores of the last evaluation of a step."""
+    scores: dict[str, Any] = {}
     for record in read_metrics(path):
         if (record["kind"], record["step"]) == ("eval", step):
-            found = {name: record[name] for name in _SCORES if name in record}
-            found["sentences"] = record.get("sentences")
-    return found
+            scores = {name: record[name] for name in _SCORES if name in record}
+            scores["sentences"] = record.get("sentences")
+    return scores

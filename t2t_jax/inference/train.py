@@ -42,26 +42,26 @@ def train(
 ) -> TranslationModel:
     """Trains a model, or resumes its training, and returns the trained model.
 
-    It does what `python -m t2t_jax.main` does with the same configuration, in this
-    process and on all its devices: the workdir gets the configuration, the vocabulary,
-    metrics and checkpoints, and the same call resumes a run that was interrupted. A run
-    that is complete is only loaded.
+    Equivalent to `python -m t2t_jax.main` with the same configuration, in this process
+    and on all its devices: the workdir gets the configuration, the vocabulary, metrics
+    and checkpoints, and the same call resumes an interrupted run. A complete run is
+    only loaded.
 
     Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`; a second one does not wait
-    for the checkpoint. No signal handler stays behind, and in a thread other than the
-    main one none is installed. Nothing here ends the process; the watchdog for stuck
-    runs (`config.training.step_timeout`) is off.
+    for the checkpoint. Signal handlers are installed in the main thread only, and
+    removed at the end. The watchdog for stuck runs (`config.training.step_timeout`),
+    which would end the process, is off.
 
     Args:
       config: the experiment: a ConfigDict, as `t2t_jax.default_config()` (the paper's
         base model), `t2t_jax.load_config("phrasebook")` or the `get_config()` of a
         config file return it; or what `load_config` takes; or nested dicts, whose
         missing keys have the default; or a `Config`. None resumes the run of the
-        workdir as it was configured.
-      workdir: directory of the run, created if it does not exist. In that of a run only
-        keys that may change on resume can differ, such as `config.steps`.
-      quiet: whether to write no progress.
-      log: where progress is written; None means stderr.
+        workdir with its own configuration.
+      workdir: directory of the run, created if it does not exist. If it holds a run,
+        only keys that may change on resume can differ, such as `config.steps`.
+      quiet: whether to suppress progress output.
+      log: stream for progress; None means stderr.
       devices: to train on; None means all.
 
     Returns:
@@ -70,9 +70,9 @@ def train(
     Raises:
       ConfigError: the configuration breaks a rule, or is not that of the run.
       DataError: text, vocabulary or a checkpoint is not valid.
-      InputMissingError: a file is not there.
+      InputMissingError: a file does not exist.
       OutputError: the workdir cannot be written, or is in use by another process.
-      UserError: the base class of these; another mistake.
+      UserError: the base class of these; any other error that the user can fix.
       KeyboardInterrupt: Ctrl-C; the same call resumes the run.
 
     Example:
@@ -83,7 +83,7 @@ def train(
     _require_stream(log)
     require_trainable(directory)
     _require_single_process()
-    settings, overrides = _configured(config, directory)
+    settings, overrides = _resolve_config(config, directory)
     with ExitStack() as held:
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
@@ -102,26 +102,26 @@ def train(
     return load(directory.path, devices=devices)
 
 
-def _configured(
+def _resolve_config(
     config: ConfigLike | None, workdir: Workdir
 ) -> tuple[Config, dict[str, Any]]:
-    """Returns the configuration of the run, and the keys to keep as overrides."""
+    """Returns the configuration, and the overrides to save with it."""
     if config is None:
         if not workdir.has_config:
             raise InputMissingError(
                 f"{workdir.path} holds no run to resume. Pass a config to start one."
             )
         return workdir.read_config(), workdir.read_overrides()
-    wanted = _parsed(config)
+    parsed = _parse(config)
     if not workdir.has_config:
-        return wanted, {}
-    require_resumable(workdir.read_config(), wanted, workdir=workdir.path)
-    # What earlier command lines have set is what this configuration says now.
-    values = dict(flatten(to_dict(wanted)))
-    return wanted, {key: values[key] for key in workdir.read_overrides()}
+        return parsed, {}
+    require_resumable(workdir.read_config(), parsed, workdir=workdir.path)
+    # Keys set by earlier command lines now have the values of this configuration.
+    values = dict(flatten(to_dict(parsed)))
+    return parsed, {key: values[key] for key in workdir.read_overrides()}
 
 
-def _parsed(config: ConfigLike) -> Config:
+def _parse(config: ConfigLike) -> Config:
     if isinstance(config, Config):
         return config
     if isinstance(config, str | Path):

@@ -61,7 +61,7 @@ class RunCallbacks:
         folder = workdir.path / "profile" / config.profile.steps.replace(":", "-")
         if processes.count > 1:  # JAX names files by host, which may be shared.
             folder /= f"rank-{processes.index}"
-        self.profile = Profiler(config.profile.span, folder=folder, say=console.log)
+        self.profile = Profiler(config.profile.span, folder=folder, log=console.log)
 
     def log(self, record: Record) -> None:
         """Writes a training record; logs the failure of a checkpoint save."""
@@ -131,7 +131,7 @@ class RunCallbacks:
         write = self._workdir.write_samples
         self._metrics.attempt(f"samples/{step}.txt", write, step, samples + "\n")
         self._metrics.write_samples(step, samples)
-        self._console.say_evaluation(record, samples)
+        self._console.log_evaluation(record, samples)
         return record
 
     def is_time(self, step: int, due: bool) -> bool:

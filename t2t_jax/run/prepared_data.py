@@ -19,14 +19,14 @@ from t2t_jax.config import Config
 from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, batch_shapes
 from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import (
-    Corpus,
     names_tfds,
     open_corpus,
     require_files,
     train_and_dev,
 )
-from t2t_jax.data.files.cache_paths import require_cache_place
+from t2t_jax.data.files.cache_paths import check_cache_writable
 from t2t_jax.data.files.progress import Log, ProgressBar
 from t2t_jax.data.report.leakage import (
     copy_warnings,
@@ -190,7 +190,7 @@ def _read(
     if dev_spec and names_tfds(dev_spec) and errors.has_errors:
         errors.raise_if_any()  # Before a download.
     dev = errors.try_call(partial(_open_dev, config, log=log), dev_spec)
-    errors.try_call(require_cache_place, config.data)
+    errors.try_call(check_cache_writable, config.data)
     dev_lines = errors.try_call(list, dev) if evaluates else ()
     if errors.has_errors:  # Before a vocabulary is trained.
         errors.try_call(_read_all, train)
@@ -225,7 +225,7 @@ def _check_before_downloads(
     """Checks the local files, and raises all errors, before TFDS downloads."""
     errors.try_call(require_files, train, key="data.train")
     errors.try_call(partial(_require_dev_files, config), dev)
-    errors.try_call(require_cache_place, config.data)
+    errors.try_call(check_cache_writable, config.data)
     errors.raise_if_any()
 
 
@@ -306,6 +306,6 @@ def _load_vocabularies(
         vocabularies = VocabularyPair.load_or_train(
             train, config=settings, seed=config.seed, log=log
         )
-        vocabularies.require_sizes(settings, name=settings.file or settings.source_file)
+        vocabularies.check_sizes(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
     return vocabularies

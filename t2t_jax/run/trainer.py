@@ -206,7 +206,7 @@ class Trainer:
         return MetricsWriter(
             self._workdir.path,
             step=step,
-            say=self._console.log,
+            log=self._console.log,
             timestamps=self._console.timestamps,
             settings=dict(flatten(to_dict(self._config))),
         )
@@ -251,7 +251,7 @@ class Trainer:
             split=MicroBatching.of(config.training, micro_batches or 1),
             shard_optimizer=config.mesh.shard_optimizer,
             key=self._dropout_key,
-            say=self._console.log,
+            log=self._console.log,
             about=f"about {seconds} s on a CPU",
         )
         memory = 0 if micro_batches else self._min_device_memory()

@@ -207,8 +207,7 @@ class Workdir:
             files = [p for p in (self.path, *self.path.parents) if p.is_file()]
             reason = f"{files[0]} is a file" if files else error.strerror
             raise OutputError(
-                f"{self.path} must be a directory that can be written: {reason}. "
-                "Choose another workdir."
+                f"Cannot create {self.path}: {reason}. Choose another workdir."
             ) from error
         problems, denied = ErrorCollector(), ErrorCollector()
         for path in (self.path, *map(self.path.joinpath, _FOLDERS)):

@@ -1,4 +1,4 @@
-"""How the devices of a run are arranged (no JAX needed)."""
+"""Configuration of the device mesh (no JAX needed)."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
 
-_MOST_DEVICES = 100_000
+_MAX_DEVICES = 100_000
 _SPLIT_BY = {"tensor": ("num_heads", "d_ff"), "fsdp": ("d_model", "d_hidden")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeshConfig:
-    """The mesh of devices: data x fsdp x tensor must be their number.
+    """The device mesh: data x fsdp x tensor must be the number of devices.
 
-    None of this changes what is computed, but for the order of floating-point sums.
+    The mesh changes only the order of floating-point sums.
 
     Attributes:
-      data (devices): Number of parts into which the rows of a batch are split, each
-        with all parameters; -1 for all devices that the other two axes leave.
-      fsdp (devices): Number of parts into which rows and parameters are split (fully
-        sharded data parallelism): a device gathers a layer's parameters when it needs
-        them.
-      tensor (devices): Number of parts into which heads, the inner feed-forward width
-        and the vocabulary are split; these devices process the same rows.
-      shard_optimizer: Whether to split Adam's moments over `data` as well (ZeRO-1). It
-        saves memory, and costs gathering the updated parameters.
+      data (devices): Size of the axis that splits the rows of a batch and replicates
+        the parameters; -1 for all devices that the other two axes leave.
+      fsdp (devices): Size of the axis that splits rows and parameters (fully sharded
+        data parallelism): each layer's parameters are gathered when they are used.
+      tensor (devices): Size of the axis that splits heads, the inner feed-forward width
+        and the vocabulary; these devices process the same rows.
+      shard_optimizer: Whether to split Adam's moments over `data` as well (ZeRO-1),
+        which saves memory and costs a gather of the updated parameters.
 
     Raises:
-      ConfigError: rules are broken; it names them all.
+      ConfigError: values are not valid; all are listed.
     """
 
     data: int = -1
@@ -45,7 +44,7 @@ class MeshConfig:
                 f"mesh.{name}={size} must be at least 1, or -1 for the rest of the "
                 f"devices. Change config.mesh.{name}.",
             )
-            problems.limit(f"mesh.{name}", size, _MOST_DEVICES)
+            problems.limit(f"mesh.{name}", size, _MAX_DEVICES)
         rest = [name for name, size in sizes.items() if size == -1]
         problems.check(
             len(rest) <= 1,
@@ -54,15 +53,15 @@ class MeshConfig:
         )
         problems.raise_if_any()
 
-    def require_division(
+    def check_divisible(
         self, problems: ErrorCollector, network: object, *, section: str
     ) -> None:
-        """Checks that the axes of a model can be split as this says.
+        """Checks that the mesh axes divide the sizes of a model.
 
         Args:
-          problems: takes what is wrong.
+          problems: collects the errors.
           network: the configuration of the model, with sizes as attributes.
-          section: of the configuration, where they are set.
+          section: the name of its section.
         """
         for axis, names in _SPLIT_BY.items():
             parts = getattr(self, axis)

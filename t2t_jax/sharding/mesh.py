@@ -1,4 +1,4 @@
-"""The devices of a run, as a mesh.
+"""The device mesh of a run.
 
 Paper: §5.2 trains on 8 GPUs of one machine, each with a part of every batch.
 """
@@ -17,7 +17,7 @@ from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.types import BatchShard
 
 AXES = ("data", "fsdp", "tensor")
-"""The axes of a mesh, those first whose devices have least to tell one another."""
+"""The axes of a mesh, in increasing order of communication."""
 
 ROW_AXES = ("data", "fsdp")
 """The axes over which the rows of a batch are split."""
@@ -28,18 +28,17 @@ DEFAULT = MeshConfig()
 def make_mesh(
     devices: Sequence[jax.Device] | None = None, *, config: MeshConfig = DEFAULT
 ) -> Mesh:
-    """Arranges devices.
+    """Arranges devices in a mesh.
 
     Args:
-      devices: the devices to train on; None means all of all processes. Those of a
-        process stay together, so that `tensor` and then `fsdp`, which exchange the
-        most, do so inside a machine.
+      devices: None means those of all processes, ordered by process, so that `tensor`
+        and then `fsdp`, which communicate most, do so within a host.
 
     Returns:
       A mesh with the axes of `AXES`.
 
     Raises:
-      ConfigError: the sizes do not give the number of the devices.
+      ConfigError: the product of the sizes is not the number of devices.
 
     Example:
       >>> dict(make_mesh(jax.devices()[:4], config=MeshConfig(fsdp=2)).shape)
@@ -48,20 +47,20 @@ def make_mesh(
     if devices is None:
         devices = sorted(jax.devices(), key=lambda d: (d.process_index, d.id))
     sizes = _sizes(config, len(devices))
-    # Auto, not the newer default Explicit: an ordinary Linen model does not say how
-    # each of its intermediates is sharded, and need not.
+    # Auto, not the newer default Explicit, which requires the shardings of all
+    # intermediates of a model.
     return Mesh(
         np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * 3
     )
 
 
 def row_shards(mesh: Mesh) -> int:
-    """Counts the parts into which the devices split the rows of a batch."""
+    """Returns the number of shards of the rows of a batch."""
     return math.prod(mesh.shape[axis] for axis in ROW_AXES)
 
 
 def round_up_rows(mesh: Mesh, rows: int, *, micro_batches: int = 1) -> int:
-    """Rounds `rows` up, by empty rows, so that devices and micro-batches share evenly.
+    """Rounds `rows` up to a multiple of row shards times micro-batches.
 
     Example:
       >>> round_up_rows(make_mesh(jax.devices()[:1]), 7, micro_batches=2)
@@ -72,53 +71,53 @@ def round_up_rows(mesh: Mesh, rows: int, *, micro_batches: int = 1) -> int:
 
 
 def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
-    """Finds the part of every batch that the devices of a process hold.
+    """Returns the shard of every batch that the devices of a process hold.
 
     Args:
       mesh: over the devices of all processes.
 
     Raises:
-      ConfigError: the rows of the process are no whole part of a batch.
+      ConfigError: the rows of the process are not one shard of equal size.
 
     Example:
       >>> local_batch_shard(make_mesh(), process=0)
-      Share(index=0, count=1)
+      BatchShard(index=0, count=1)
     """
-    of_process = [d.process_index for d in mesh.devices.flat]
-    mine = [number for number, owner in enumerate(of_process) if owner == process]
+    owners = [d.process_index for d in mesh.devices.flat]
+    own = [number for number, owner in enumerate(owners) if owner == process]
     tensor, shards = mesh.shape["tensor"], row_shards(mesh)
-    first, last = mine[0] // tensor, mine[-1] // tensor
-    held = last - first + 1
-    if (len(mine) % tensor and tensor % len(mine)) or first % held or shards % held:
+    first, last = own[0] // tensor, own[-1] // tensor
+    size = last - first + 1
+    if (len(own) % tensor and tensor % len(own)) or first % size or shards % size:
         raise ConfigError(
-            f"mesh.tensor={tensor} must divide the {len(mine)} devices of a process, "
+            f"mesh.tensor={tensor} must divide the {len(own)} devices of a process, "
             "or be a multiple of them. Change config.mesh.tensor."
         )
-    return BatchShard(index=first // held, count=shards // held)
+    return BatchShard(index=first // size, count=shards // size)
 
 
 def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
-    asked = {axis: getattr(config, axis) for axis in AXES}
-    fixed = math.prod(size for size in asked.values() if size != -1)
+    requested = {axis: getattr(config, axis) for axis in AXES}
+    fixed = math.prod(size for size in requested.values() if size != -1)
     if devices % fixed == 0:
-        sizes = tuple(devices // fixed if n == -1 else n for n in asked.values())
+        sizes = tuple(devices // fixed if n == -1 else n for n in requested.values())
         if math.prod(sizes) == devices:
             data, fsdp, tensor = sizes
             return data, fsdp, tensor
-    product = " x ".join(f"{axis}={size}" for axis, size in asked.items())
+    product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
     raise ConfigError(
-        f"mesh {product} must arrange {_count(devices)}: {_advice(asked, devices)}"
+        f"mesh {product} must arrange {_count(devices)}: {_advice(requested, devices)}"
     )
 
 
-def _advice(asked: Mapping[str, int], devices: int) -> str:
-    """Says why sizes do not arrange devices, and what would."""
-    fixed = math.prod(size for size in asked.values() if size != -1)
-    changed = [axis for axis, size in asked.items() if size not in (1, -1)]
-    if -1 in asked.values():
+def _advice(requested: Mapping[str, int], devices: int) -> str:
+    """Explains why the sizes do not match the devices, and what to change."""
+    fixed = math.prod(size for size in requested.values() if size != -1)
+    changed = [axis for axis, size in requested.items() if size not in (1, -1)]
+    if -1 in requested.values():
         return f"{devices} is not divisible by {fixed}. Change {_keys(changed)}."
     others = [axis for axis in changed if axis != "data"]
-    rest = math.prod(asked[axis] for axis in others)
+    rest = math.prod(requested[axis] for axis in others)
     also = f", and change {_keys(others)}" if devices % rest else " for all of them"
     return f"the product is {fixed}. Set config.mesh.data=-1{also}."
 
@@ -128,4 +127,4 @@ def _keys(axes: Sequence[str]) -> str:
 
 
 def _count(devices: int) -> str:
-    return f"the {devices} devices that there are" if devices > 1 else "1 device"
+    return f"the {devices} devices" if devices > 1 else "1 device"

@@ -1,7 +1,7 @@
-"""Where each array lives: a table from parameter path to what its axes are.
+"""Shardings of parameters and batches: a table from parameter path to logical axes.
 
-The model knows nothing of this. A path is matched by its trailing part, so the moments
-of Adam, whose paths end as their parameter's does, lie beside it.
+The model is independent of this table. Patterns match the end of a path, so that Adam's
+moments get the sharding of their parameter.
 """
 
 from __future__ import annotations
@@ -25,40 +25,38 @@ def make_global_batch(batch: Batch, mesh: Mesh) -> Batch:
     """Splits the rows of a batch over the row axes of `mesh`.
 
     Args:
-      batch: NumPy arrays with this process's part of the rows,
-      `mesh.local_batch_shard`; on a
-        single process all of them. They must divide by this process's row shards. On
-        a CPU a device array may share the memory of its NumPy array: do not write to
-        it afterwards.
+      batch: NumPy arrays with this process's rows (`mesh.local_batch_shard`), all rows
+        with a single process. Do not modify them afterwards: on a CPU a device array
+        may share their memory.
       mesh: the devices of all processes.
 
     Returns:
       The global batch, as sharded device arrays.
 
     Raises:
-      ValueError: the rows do not divide.
+      ValueError: the rows are not divisible by the row shards of this process.
     """
-    place = batch_sharding(mesh)
+    sharding = batch_sharding(mesh)
     if jax.process_count() == 1:  # One transfer for all arrays.
-        placed: Batch = jax.device_put(batch, place)
-        return placed
+        global_batch: Batch = jax.device_put(batch, sharding)
+        return global_batch
     return Batch._make(
-        jax.make_array_from_process_local_data(place, rows) for rows in batch
+        jax.make_array_from_process_local_data(sharding, rows) for rows in batch
     )
 
 
 Rules = Sequence[tuple[str, tuple[str, ...]]]
-"""(pattern of a path, what each axis is: a name of `AXES_OF_PARAMETERS`, or "")."""
+"""Pairs of a path pattern and a name per axis: of `LOGICAL_AXES`, or "" for none."""
 
 
 class ParameterAxis(NamedTuple):
-    """An axis of parameters that devices may split.
+    """A logical axis of parameters that can be sharded.
 
     Attributes:
-      mesh_axes: the axes of the mesh over which it is split.
-      key: of the configuration, what decides how long it is.
-      where_possible: whether it is split over those alone by which it divides, and by
-        which no axis before it is.
+      mesh_axes: the mesh axes over which it is split.
+      key: the configuration key of its size.
+      where_possible: whether to use only those mesh axes that divide it and are not
+        used by an earlier axis of the array, instead of raising an error.
     """
 
     mesh_axes: tuple[str, ...]
@@ -66,10 +64,10 @@ class ParameterAxis(NamedTuple):
     where_possible: bool = False
 
 
-AXES_OF_PARAMETERS = {
+LOGICAL_AXES = {
     "vocabulary": ParameterAxis(("fsdp", "tensor"), "vocabulary.size", True),
-    # A table split by its width is copied whole at each lookup: only what the
-    # vocabulary, which nobody chooses to divide, leaves over.
+    # Each lookup in a table split by its width gathers the full table, so only mesh
+    # axes that do not divide the vocabulary size are used.
     "width": ParameterAxis(("fsdp",), "model.d_model", True),
     "heads": ParameterAxis(("tensor",), "model.num_heads"),
     "d_ff": ParameterAxis(("tensor",), "model.d_ff"),
@@ -78,8 +76,7 @@ AXES_OF_PARAMETERS = {
 }
 
 PARAMETERS: Rules = (
-    # The layers of the recurrent baseline (attentive_layer, cell, readout) are split
-    # over fsdp only.
+    # The recurrent baseline (attentive_layer, cell, readout) is split over fsdp only.
     (r"(embedding|pre_softmax)/table", ("vocabulary", "width")),
     (r"positions/learned/table", ("", "width")),
     (r"attentive_layer/attention/(query|key)/kernel", ("d_hidden", "")),
@@ -90,18 +87,17 @@ PARAMETERS: Rules = (
     (r"feed_forward/outer/kernel", ("d_ff", "d_model")),
     (r"cell/\w+/kernel", ("", "d_hidden")),
     (r"readout/kernel", ("", "d_model")),
-    # Vectors weigh nothing, and a split one would split what it is added to.
+    # Vectors are small, and a sharded one would reshard the activations.
     (r"(bias|scale|score)", ("",)),
 )
-"""The parameters of both models. On a mesh whose fsdp and tensor are 1 nothing is
-split."""
+"""The rules of both models; with fsdp=1 and tensor=1 all parameters are replicated."""
 
 REPLICATED: Rules = ((r".*", ()),)
-"""Every device holds every parameter."""
+"""Replicates all parameters."""
 
 
 def path_of(keys: tuple[object, ...]) -> str:
-    """Joins a pytree path as checkpoints and rules spell it: `encoder/layer_0/…`."""
+    """Formats a pytree path as in checkpoints and rules: `encoder/layer_0/…`."""
     return keystr(keys, simple=True, separator="/")
 
 
@@ -112,39 +108,39 @@ def shardings_for(
 
     Args:
       tree: arrays, or their shapes (`jax.eval_shape`).
-      rules: the first pattern that matches the end of a leaf's path decides. Scalars
+      rules: the first pattern that matches the end of a leaf's path is used. Scalars
         (counters) are always replicated.
-      over_data: whether a leaf is split over the axis `data` as well, along the first
-        of its axes that divides.
+      over_data: whether to split each leaf over the mesh axis `data` as well, along its
+        first divisible axis.
 
     Raises:
       ValueError: no rule matches a leaf.
-      ConfigError: an axis does not divide by the devices that would split it.
+      ConfigError: an axis is not divisible by its mesh axes.
     """
 
-    def place(keys: tuple[object, ...], leaf: jax.Array) -> NamedSharding:
+    def sharding(keys: tuple[object, ...], leaf: jax.Array) -> NamedSharding:
         if leaf.ndim == 0:
             return NamedSharding(mesh, PartitionSpec())
         path = path_of(keys)
         names = _axes_of(path, leaf.ndim, rules=rules)
         split: list[tuple[str, ...]] = []
         for name, size in zip(names, leaf.shape, strict=True):
-            taken = [axis for axes in split for axis in axes]
-            split.append(_split(name, size, mesh=mesh, taken=taken, path=path))
+            used = [axis for axes in split for axis in axes]
+            split.append(_split(name, size, mesh=mesh, used=used, path=path))
         if over_data:
             split = _split_over_data(split, leaf.shape, mesh=mesh)
         return NamedSharding(mesh, _spec(split))
 
-    return tree_map_with_path(place, tree)
+    return tree_map_with_path(sharding, tree)
 
 
 def batch_sharding(mesh: Mesh) -> NamedSharding:
-    """Splits axis B of a batch over the devices."""
+    """Returns the sharding of a batch: axis B over the row axes of the mesh."""
     return NamedSharding(mesh, PartitionSpec(ROW_AXES))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Holds the same array on every device."""
+    """Returns the sharding of an array that every device of the mesh holds."""
     return NamedSharding(mesh, PartitionSpec())
 
 
@@ -159,35 +155,35 @@ def _axes_of(path: str, num_axes: int, *, rules: Rules) -> tuple[str, ...]:
 
 
 def _split(
-    name: str, size: int, *, mesh: Mesh, taken: Sequence[str], path: str
+    name: str, size: int, *, mesh: Mesh, used: Sequence[str], path: str
 ) -> tuple[str, ...]:
-    """Chooses the mesh axes that split one axis of a parameter."""
+    """Returns the mesh axes that split one axis of a parameter."""
     if not name:
         return ()
-    axis = AXES_OF_PARAMETERS[name]
-    used = tuple(a for a in axis.mesh_axes if mesh.shape[a] > 1 and a not in taken)
+    axis = LOGICAL_AXES[name]
+    axes = tuple(a for a in axis.mesh_axes if mesh.shape[a] > 1 and a not in used)
     if axis.where_possible:
         return max(
-            _dividing(used, size, mesh=mesh), key=lambda axes: _parts(axes, mesh)
+            _divisors(axes, size, mesh=mesh), key=lambda some: _parts(some, mesh)
         )
-    parts = _parts(used, mesh)
+    parts = _parts(axes, mesh)
     if size % parts:
         raise ConfigError(
             f"{path} has an axis of {size}, from config.{axis.key}, that must be "
-            f"divisible by mesh.{used[0]}={parts}. Change config.mesh.{used[0]} or "
+            f"divisible by mesh.{axes[0]}={parts}. Change config.mesh.{axes[0]} or "
             f"config.{axis.key}."
         )
-    return used
+    return axes
 
 
-def _dividing(
+def _divisors(
     axes: tuple[str, ...], size: int, *, mesh: Mesh
 ) -> Iterator[tuple[str, ...]]:
-    """Yields the choices among the axes of a mesh by which a size divides."""
+    """Yields the combinations of mesh axes that divide a size."""
     for number in range(len(axes) + 1):
-        for chosen in combinations(axes, number):
-            if size % _parts(chosen, mesh) == 0:
-                yield chosen
+        for some in combinations(axes, number):
+            if size % _parts(some, mesh) == 0:
+                yield some
 
 
 def _parts(axes: Sequence[str], mesh: Mesh) -> int:
@@ -206,7 +202,7 @@ def _split_over_data(
 
 
 def _spec(split: list[tuple[str, ...]]) -> PartitionSpec:
-    """Spells which mesh axes split each axis, without the unsplit ones at the end."""
+    """Makes a PartitionSpec without trailing unsplit axes."""
     while split and not split[-1]:
         split = split[:-1]
     return PartitionSpec(

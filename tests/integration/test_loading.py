@@ -107,19 +107,19 @@ def test_models_together_translate_and_do_not_score(workdir):
     twice = t2t_jax.load(workdir, ensemble=[workdir]).translations(line)[0]
     assert twice.text == alone.translate(line)[0]
     assert math.isclose(twice.score, alone.translations(line)[0].score, rel_tol=1e-5)
-    with pytest.raises(UserError, match="scored by one model, and 2 are loaded"):
+    with pytest.raises(UserError, match="scored by one model, not by an ensemble of 2"):
         both.score(line, line)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beem_size": 3}, "beem_size is not a setting .* Did you mean beam_size"),
+        ({"beem_size": 3}, "beem_size is not a search setting.* Did you mean beam_size"),
         ({"beam_size": 151}, "beam_size=151 must be at most the 150 subwords"),
         ({"beam_size": 0}, "^beam_size=0 must be .* Change beam_size"),
         ({"n_best": 9}, "^n_best=9 must be at most beam_size=2"),
         ({"temperature": 0, "sample": True}, "^temperature=0 .* set beam_size=1"),
-        ({"temperature": 0.5}, "^temperature only changes samples. Pass sample=True"),
+        ({"temperature": 0.5}, "^temperature requires sample=True. Pass that too"),
         ({"attention": True, "attention_layer": 7}, "attention_layer=7 must name one"),
     ],
 )

@@ -27,7 +27,7 @@ class Fake:
     def write_samples(self, step, samples):
         self.calls.append(f"TensorBoard {step}: {samples}")
 
-    def say_evaluation(self, record, samples):
+    def log_evaluation(self, record, samples):
         self.calls.append(samples)
 
     def write(self, record):

@@ -87,7 +87,7 @@ def test_what_is_no_place_for_a_model_is_none_for_an_export(tmp_path, place, why
 def test_where_nothing_can_be_made_is_said_before_a_model_is_loaded(tmp_path, place):
     (tmp_path / "a file").touch()
     flags = ("--to=model_dir", f"--output={tmp_path / place}")
-    with pytest.raises(OutputError, match=r"--output=.* can be made, and cannot: "):
+    with pytest.raises(OutputError, match=r"Cannot create --output=.*: "):
         run(tmp_path, *flags)
 
 
