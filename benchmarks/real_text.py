@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.arrays import Integers
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide, build_or_open

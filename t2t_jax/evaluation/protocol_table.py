@@ -39,7 +39,7 @@ def rows(result: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def headlines(result: Mapping[str, Any]) -> list[str]:
+def score_lines(result: Mapping[str, Any]) -> list[str]:
     """Formats BLEU and chrF with their signatures.
 
     Args:
@@ -49,13 +49,13 @@ def headlines(result: Mapping[str, Any]) -> list[str]:
       Two lines, preceded by those of a paired test if there is no protocol.
 
     Example:
-      >>> headlines({"bleu": 27.34, "bleu_signature": "nrefs:1|…", "chrf": 58.0,
+      >>> score_lines({"bleu": 27.34, "bleu_signature": "nrefs:1|…", "chrf": 58.0,
       ...            "chrf_signature": "nrefs:1|…"})
       ['BLEU = 27.3 (nrefs:1|…)', 'chrF = 58.0 (nrefs:1|…)']
     """
     compared = [] if "protocol" in result else list(_comparison(result))
     return [
-        *plain(compared).splitlines(),
+        *format_rows(compared).splitlines(),
         *(
             f"{_NAMES[key]} = {result[key]:.1f} ({result[f'{key}_signature']})"
             for key in ("bleu", "chrf")
@@ -63,14 +63,15 @@ def headlines(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def plain(table: list[Row]) -> str:
+def format_rows(table: list[Row]) -> str:
     """Formats rows as columns, for a log or a file.
 
     Returns:
       One line per row, the first two columns padded.
 
     Example:
-      >>> print(plain([Row("BLEU", "27.30", "tok:13a"), Row("TER", "9.10", "lc")]))
+      >>> table = [Row("BLEU", "27.30", "tok:13a"), Row("TER", "9.10", "lc")]
+      >>> print(format_rows(table))
       BLEU  27.30  tok:13a
       TER   9.10   lc
     """

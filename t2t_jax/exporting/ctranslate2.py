@@ -165,11 +165,11 @@ def require_transformer(config: Config) -> None:
         )
 
 
-def written_positions(config: Config) -> int:
+def exported_positions(config: Config) -> int:
     """Returns the number of positions of the exported model of a configuration.
 
     Example:
-      >>> written_positions(Config())
+      >>> exported_positions(Config())
       2048
     """
     decoding = config.decoding
@@ -198,7 +198,7 @@ def write_ctranslate2(
     require_ctranslate2()
     require_transformer(config)
     spec = _specification(config)
-    fill_stacks(spec, params, config=config.model, positions=written_positions(config))
+    fill_stacks(spec, params, config=config.model, positions=exported_positions(config))
     sides = [side.pieces(range(side.size)) for side in vocabularies]
     # CTranslate2 has one name for each special piece, shared by both sides.
     sides[0][: UNK + 1] = sides[1][: UNK + 1]

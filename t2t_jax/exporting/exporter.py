@@ -22,10 +22,10 @@ from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exporting import model_card, verification
 from t2t_jax.exporting.backends import Backend, CTranslate2Backend, JaxBackend
 from t2t_jax.exporting.ctranslate2 import (
+    exported_positions,
     require_ctranslate2,
     require_transformer,
     write_ctranslate2,
-    written_positions,
 )
 from t2t_jax.exporting.verification import Comparison, Tolerance, VerificationText
 from t2t_jax.inference import provenance
@@ -169,7 +169,7 @@ def _in_float32(config: Config) -> nn.Module:
 
 
 def _positions(spec: ExportSpec, config: Config) -> int:
-    return written_positions(config) if spec.form == "ctranslate2" else 0
+    return exported_positions(config) if spec.form == "ctranslate2" else 0
 
 
 def _write(
@@ -209,7 +209,7 @@ def _load_backend(
             directory,
             vocabularies=model.vocabularies.load(directory, config=config.vocabulary),
             config=config.decoding,
-            positions=written_positions(config),
+            positions=exported_positions(config),
         )
     written = load_for_export(Workdir(directory), checkpoint="last", config=config)
     _check_equal(model.params, written.params)

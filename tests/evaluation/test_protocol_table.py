@@ -1,6 +1,6 @@
 import copy
 
-from t2t_jax.evaluation.protocol_table import Row, plain, rows
+from t2t_jax.evaluation.protocol_table import Row, format_rows, rows
 
 RESULT = {
     "protocol": "vaswani2017",
@@ -47,7 +47,7 @@ RESULT = {
 
 def test_the_table_is_as_drawn():
     assert (
-        plain(rows(RESULT))
+        format_rows(rows(RESULT))
         == """\
 BLEU             27.30        95 %: 25.75 to 28.25  tok:13a
 chrF             55.56        95 %: 55.00 to 56.00  nc:6
@@ -84,7 +84,7 @@ def test_two_vocabularies_have_two_rows():
 
 
 def test_no_line_ends_in_spaces():
-    assert plain([Row("a", "b", ""), Row("long name", "value", "note")]) == (
+    assert format_rows([Row("a", "b", ""), Row("long name", "value", "note")]) == (
         "a          b\nlong name  value  note"
     )
 

@@ -20,9 +20,9 @@ from t2t_jax.errors import UserError
 from t2t_jax.exporting import ctranslate2
 from t2t_jax.exporting.backends import CTranslate2Backend
 from t2t_jax.exporting.ctranslate2 import (
+    exported_positions,
     require_transformer,
     write_ctranslate2,
-    written_positions,
 )
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
@@ -79,7 +79,7 @@ def exported(tmp_path, model=TINY, **more):
         tmp_path,
         vocabularies=vocabularies,
         config=config.decoding,
-        positions=written_positions(config),
+        positions=exported_positions(config),
         threads=1,
     )
 
@@ -129,7 +129,7 @@ def test_quantized_numbers_are_near_and_the_parameters_stay_as_they_are(tmp_path
 def test_positions_are_as_many_as_an_output_may_need():
     plain = Config(decoding=DecodingConfig(max_source_length=2100))
     larger = dataclasses.replace(plain.decoding, tokens_per_batch=9000)
-    assert written_positions(dataclasses.replace(plain, decoding=larger)) == 2150
+    assert exported_positions(dataclasses.replace(plain, decoding=larger)) == 2150
 
 
 def test_the_recurrent_baseline_is_refused():

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.arrays import Integers
 from t2t_jax.data.batching.planner import PlannedBatch
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.vocabulary import BOS, PAD

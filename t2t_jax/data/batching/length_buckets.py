@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.arrays import Integers
 
 MAX_GROUPS = 10
 """Maximum number of lengths, and so of batch shapes to compile."""

@@ -2,7 +2,7 @@
 
 Paper: §5.1, batches of about 25,000 source and 25,000 target tokens.
 Departs: rows are packed with several pairs, unless `data.layout` is "length_groups";
-  see `packed_batches` and `length_buckets`.
+  see `packing` and `length_buckets`.
 
 The plan is a pure function of the lengths, the seed and the epoch. To resume in
 mid-epoch, earlier batches are planned but not read.
@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from t2t_jax.data.arrays import Integers
 from t2t_jax.data.batching.length_buckets import choose_bucket_lengths, group_batches
-from t2t_jax.data.batching.packed_batches import packed_batches
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.batching.packing import packed_batches
 from t2t_jax.data.config import DataConfig
 
 

@@ -32,10 +32,15 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.mixture import MixtureCorpus, SliceCorpus
+from t2t_jax.data.corpora.base import (
+    Corpus,
+    MixtureCorpus,
+    Part,
+    SliceCorpus,
+    parts_of,
+)
 from t2t_jax.data.corpora.text_files import open_text, open_tsv
 from t2t_jax.data.corpora.tfds import open_tfds
 from t2t_jax.errors import ConfigError, ErrorCollector
@@ -48,53 +53,6 @@ _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
-
-
-class Corpus(Protocol):
-    """Sentence pairs that can be read repeatedly, always the same."""
-
-    @property
-    def spec(self) -> str:
-        """The corpus's name, as configured."""
-        ...
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Streams (source, target)."""
-        ...
-
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the pairs; raises DataError if that needs more bytes of a file."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Returns a hash of the content."""
-        ...
-
-
-class Part(NamedTuple):
-    """One corpus of a mixture.
-
-    Attributes:
-      corpus: its pairs.
-      weight: how often each pair is seen in an epoch: 2.5 means twice, and a random
-        half of them, sampled anew each epoch, once more.
-    """
-
-    corpus: Corpus
-    weight: float
-
-
-def parts_of(corpus: Corpus) -> tuple[Part, ...]:
-    """Returns the parts of a corpus in the order of its pairs.
-
-    A corpus that is not a mixture is one part of weight 1.
-
-    Example:
-      >>> corpus = open_corpus("phrasebook:dev:7++2*phrasebook:test:5[:3]")
-      >>> [(part.corpus.spec, part.weight) for part in parts_of(corpus)]
-      [('phrasebook:dev:7', 1.0), ('phrasebook:test:5[:3]', 2.0)]
-    """
-    return corpus.parts if isinstance(corpus, MixtureCorpus) else (Part(corpus, 1.0),)
 
 
 def open_corpus(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.data.corpora.mixture import MixtureCorpus, SliceCorpus
-from t2t_jax.data.corpora.open import Corpus, open_corpus
+from t2t_jax.data.corpora.base import Corpus, MixtureCorpus, SliceCorpus
+from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
 from t2t_jax.data.files.line_counts import Count, estimate_lines
 from t2t_jax.errors import DataError, InputMissingError

@@ -42,7 +42,7 @@ def token_caches(config: DataConfig) -> Path:
     return _expand_user(config.cache_dir, f"data.cache_dir={config.cache_dir!r}")
 
 
-def require_cache_place(config: DataConfig) -> None:
+def check_cache_writable(config: DataConfig) -> None:
     """Checks that token caches can be written, or that some exist.
 
     Called before a vocabulary is trained, which may take long.

@@ -145,7 +145,7 @@ def foreign_format(head: bytes) -> str:
       >>> foreign_format("ab".encode("utf-16")), foreign_format(b"a\0b\0c\0d\0\n")
       ('UTF-16', 'UTF-16LE')
     """
-    if name := marked_format(head):
+    if name := format_by_magic_number(head):
         return name
     # Latin letters have a zero byte each in UTF-16; text in UTF-8 has none.
     zeros = [head[start::2].count(0) for start in (0, 1)]
@@ -154,14 +154,14 @@ def foreign_format(head: bytes) -> str:
     return ""
 
 
-def marked_format(head: bytes) -> str:
+def format_by_magic_number(head: bytes) -> str:
     """Detects UTF-16, UTF-32 and gzip by their magic number; "" otherwise."""
     return next(
         (name for mark, name in _MAGIC_NUMBERS.items() if head.startswith(mark)), ""
     )
 
 
-def conversion(encoding: str, name: str) -> str:
+def conversion_advice(encoding: str, name: str) -> str:
     """Returns a sentence that advises how to convert a file to UTF-8.
 
     Args:
@@ -247,7 +247,7 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
                 if number == 1:
                     line = line.removeprefix(BYTE_ORDER_MARK)
                     if encoding := foreign_format(line):
-                        advice = conversion(encoding, name)
+                        advice = conversion_advice(encoding, name)
                         problems.add(f"{name}: is {encoding} and not UTF-8. {advice}")
                         problems.cut_short = True
                         return

@@ -9,15 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.token_cache.filters import (
-    KEPT,
-    Flags,
-    Hashes,
-    drop_reasons,
-    text_hashes,
-)
+from t2t_jax.data.token_cache.filters import KEPT, drop_reasons, text_hashes
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 
 # A piece has at most 16 characters, so a line of 64 per allowed subword is certainly

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
 
 REASONS = ("empty", "too_long", "ratio", "copies", "duplicates")
@@ -24,9 +24,6 @@ KEPT = len(REASONS)
 """Reason code of a pair that is kept."""
 
 _DUPLICATE = REASONS.index("duplicates")
-
-Flags: TypeAlias = npt.NDArray[np.bool_]
-Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 
 def drop_reasons(

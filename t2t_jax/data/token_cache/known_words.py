@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from t2t_jax.data.token_cache.filters import DuplicateFilter, Flags, Hashes
+from t2t_jax.data.arrays import Flags, Hashes
+from t2t_jax.data.token_cache.filters import DuplicateFilter
 
 FILE = "known_words.npy"
 """The file of these hashes in a run or a model."""

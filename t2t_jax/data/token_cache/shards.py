@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.data.arrays import Hashes
 from t2t_jax.data.token_cache.encoder import Encoded
-from t2t_jax.data.token_cache.filters import KEPT, Hashes
+from t2t_jax.data.token_cache.filters import KEPT
 from t2t_jax.data.token_cache.known_words import merge_hashes
 from t2t_jax.data.token_cache.statistics import SIDES, CorpusStats
 from t2t_jax.files import read_json_object, safe_child_path

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.batching.packing import Integers
+from t2t_jax.data.arrays import Hashes, Integers
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.mixture import PairLocation, locate_pair
-from t2t_jax.data.corpora.open import Corpus, parts_of
+from t2t_jax.data.corpora.base import Corpus, PairLocation, locate_pair, parts_of
 from t2t_jax.data.files.cache_paths import (
     partial_path,
     publish,
@@ -39,7 +38,6 @@ from t2t_jax.data.token_cache.builder import (
     build_cache,
     exclusive_lock,
 )
-from t2t_jax.data.token_cache.filters import Hashes
 from t2t_jax.data.token_cache.shards import WORDS, is_valid
 from t2t_jax.data.token_cache.statistics import MAX_NAME_LENGTH, truncate
 from t2t_jax.data.vocabulary.pair import VocabularyPair

@@ -89,7 +89,7 @@ class VocabularyPair(NamedTuple):
         ]
         target, source = loaded[0], loaded[-1]
         both = cls(source, target)
-        both.require_sizes(config, name=str(directory), advice=_RESTORE)
+        both.check_sizes(config, name=str(directory), advice=_RESTORE)
         return both
 
     @classmethod
@@ -136,7 +136,7 @@ class VocabularyPair(NamedTuple):
             ),
         )
 
-    def require_sizes(
+    def check_sizes(
         self, config: VocabularyConfig, *, name: str, advice: str = ""
     ) -> None:
         """Checks that the sizes are those of the configuration.

@@ -72,7 +72,7 @@ def color_of(color_map: str, value: float) -> Color:
     return float(red), float(green), float(blue), float(opacity)
 
 
-def png(figure: Figure) -> bytes:
+def render_png(figure: Figure) -> bytes:
     """Renders a figure as PNG.
 
     Characters that the font lacks become boxes and are logged as warnings.

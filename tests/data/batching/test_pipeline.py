@@ -2,13 +2,19 @@ import dataclasses
 import subprocess
 import sys
 import threading
-from itertools import islice
+import time
+from itertools import count, islice
 
 import numpy as np
 import pytest
 
-from t2t_jax.data.batching import packed_batches
-from t2t_jax.data.batching.pipeline import eval_batches, find_batch, train_stream
+from t2t_jax.data.batching import packing
+from t2t_jax.data.batching.pipeline import (
+    Prefetcher,
+    eval_batches,
+    find_batch,
+    train_stream,
+)
 from t2t_jax.data.batching.planner import batch_shapes, plan_epoch
 from t2t_jax.data.config import DataConfig
 from t2t_jax.errors import DataError
@@ -26,7 +32,7 @@ CONFIGS = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def _small_windows(monkeypatch):
-    monkeypatch.setattr(packed_batches, "WINDOW_PAIRS", 53)
+    monkeypatch.setattr(packing, "WINDOW_PAIRS", 53)
 
 
 def _batches_of_an_epoch(cache, config=CONFIG):
@@ -226,3 +232,50 @@ def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
             assert found == expected
             assert sorted(pairs[pair][0] for pair in planned.pairs) == sources
     assert places[-1][0].epoch == 1
+
+
+def test_items_come_in_order_and_end():
+    with Prefetcher(iter(range(13)), depth=2) as items:
+        assert list(items) == list(range(13))
+
+
+def test_work_goes_ahead_but_not_far():
+    made = []
+
+    def work():
+        for number in count():
+            made.append(number)
+            yield number
+
+    with Prefetcher(work(), depth=3) as items:
+        assert next(items) == 0
+        deadline = time.monotonic() + 5
+        while len(made) < 5 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(0.02)
+        # one consumed, three in the queue, one waiting for room
+        assert len(made) == 5
+
+
+def test_what_goes_wrong_is_raised_in_turn_and_once():
+    def work():
+        yield 1
+        raise ArithmeticError("broken")
+
+    with Prefetcher(work()) as items:
+        assert next(items) == 1
+        with pytest.raises(ArithmeticError, match="broken"):
+            next(items)
+        assert list(items) == []
+
+
+def test_closing_ends_the_thread_at_once():
+    before = threading.active_count()
+    items = Prefetcher(count(), depth=2)
+    assert next(items) == 0
+    start = time.monotonic()
+    items.close()
+    assert time.monotonic() - start < 1
+    assert threading.active_count() == before
+    assert list(items) == []
+    items.close()

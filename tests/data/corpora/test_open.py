@@ -3,7 +3,8 @@ import re
 import pytest
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.open import open_corpus, parts_of, train_and_dev
+from t2t_jax.data.corpora.base import parts_of
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.errors import ConfigError, InputMissingError
 
 

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 pytest.importorskip("matplotlib", reason="needs the extra plots")
 
 from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines
-from t2t_jax.evaluation.plots.figure import png
+from t2t_jax.evaluation.plots.figure import render_png
 from tests.evaluation.plots.test_figure import size_of
 
 QUERIES = ["Zwei", "Männer", "$x$"]
@@ -83,7 +83,8 @@ def test_words_stand_at_the_outer_panels_and_dollars_are_no_formula():
     assert [labels_of(panel.yaxis) for panel in panels] == [down, [], [], down, []]
     assert [labels_of(panel.xaxis) for panel in panels] == [[], [], *[across] * 3]
     assert not any(t.get_parse_math() for t in panels[0].get_yticklabels())
-    assert size_of(png(figure))[0] > size_of(png(figure))[1]  # broad, not high
+    width, height = size_of(render_png(figure))
+    assert width > height  # broad, not high
 
 
 def test_broad_panels_are_stacked():
@@ -169,6 +170,6 @@ def test_a_very_long_sentence_is_a_picture_that_can_be_opened():
 def test_short_and_long_sentences_make_pictures_of_plausible_size(draw, length):
     weights = np.tril(np.random.default_rng(0).random((2, length, length)))
     words = ["Straßenbahn"] * length
-    width, height = size_of(png(draw((0, 1), weights, words, words)))
+    width, height = size_of(render_png(draw((0, 1), weights, words, words)))
     assert 250 < width < 4000
     assert 150 < height < 4000

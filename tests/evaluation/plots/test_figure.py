@@ -12,9 +12,9 @@ PROGRAM = """
 import sys
 from t2t_jax.evaluation.plots.attention import plot_lines
 from t2t_jax.evaluation.plots.curves import plot_positions
-from t2t_jax.evaluation.plots.figure import png
+from t2t_jax.evaluation.plots.figure import render_png
 print("matplotlib" in sys.modules)
-png(plot_lines([[[1.0]]], queries=["a"], keys=["b"], heads=[0], title="t"))
+render_png(plot_lines([[[1.0]]], queries=["a"], keys=["b"], heads=[0], title="t"))
 print("matplotlib.pyplot" in sys.modules)
 """
 
@@ -46,7 +46,7 @@ def test_a_picture_has_the_size_of_its_content():
     pytest.importorskip("matplotlib")
     figure = canvas.new_figure(2.0, 3.0)
     figure.add_subplot()
-    width, height = size_of(canvas.png(figure))
+    width, height = size_of(canvas.render_png(figure))
     assert 250 <= width <= 350  # 2 inches of 150 dots, and a margin
     assert 400 <= height <= 500
 
@@ -55,7 +55,7 @@ def test_nothing_is_cut_off_at_the_edge():
     pytest.importorskip("matplotlib")
     figure = canvas.new_figure(1.0, 1.0)
     figure.text(0.5, 0.5, "a" * 99)
-    assert size_of(canvas.png(figure))[0] > 500
+    assert size_of(canvas.render_png(figure))[0] > 500
 
 
 def test_a_character_that_the_font_lacks_is_told_once(caplog):
@@ -64,7 +64,7 @@ def test_a_character_that_the_font_lacks_is_told_once(caplog):
     figure.text(0.1, 0.1, "\ue123")
     figure.text(0.1, 0.5, "\ue123")
     with caplog.at_level(logging.WARNING, logger="t2t_jax.evaluation.plots.figure"):
-        size_of(canvas.png(figure))
+        size_of(canvas.render_png(figure))
     assert [record.getMessage()[:11] for record in caplog.records] == ["Glyph 57635"]
 
 

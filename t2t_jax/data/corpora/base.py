@@ -1,4 +1,4 @@
-"""Corpora made of others: mixtures and slices."""
+"""The corpus protocol, and corpora made of others: mixtures and slices."""
 
 from __future__ import annotations
 
@@ -6,13 +6,44 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.errors import DataError
 
-if TYPE_CHECKING:
-    from t2t_jax.data.corpora.open import Corpus, Part
+
+class Corpus(Protocol):
+    """Sentence pairs that can be read repeatedly, always the same."""
+
+    @property
+    def spec(self) -> str:
+        """The corpus's name, as configured."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Streams (source, target)."""
+        ...
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the pairs; raises DataError if that needs more bytes of a file."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Returns a hash of the content."""
+        ...
+
+
+class Part(NamedTuple):
+    """One corpus of a mixture.
+
+    Attributes:
+      corpus: its pairs.
+      weight: how often each pair is seen in an epoch: 2.5 means twice, and a random
+        half of them, sampled anew each epoch, once more.
+    """
+
+    corpus: Corpus
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -89,6 +120,20 @@ class SliceCorpus:
         """Returns the SHA-256 of the base corpus's fingerprint and the bounds."""
         name = f"slice {self.base.fingerprint()} {self.start} {self.stop}"
         return hashlib.sha256(name.encode()).hexdigest()
+
+
+def parts_of(corpus: Corpus) -> tuple[Part, ...]:
+    """Returns the parts of a corpus in the order of its pairs.
+
+    A corpus that is not a mixture is one part of weight 1.
+
+    Example:
+      >>> from t2t_jax.data.corpora.open import open_corpus
+      >>> corpus = open_corpus("phrasebook:dev:7++2*phrasebook:test:5[:3]")
+      >>> [(part.corpus.spec, part.weight) for part in parts_of(corpus)]
+      [('phrasebook:dev:7', 1.0), ('phrasebook:test:5[:3]', 2.0)]
+    """
+    return corpus.parts if isinstance(corpus, MixtureCorpus) else (Part(corpus, 1.0),)
 
 
 class PairLocation(NamedTuple):
