@@ -170,7 +170,7 @@ class CheckpointWriter(Checkpoints):
         """
         self._step = step
         # A name that `remove_partial`, called by process 0, does not match.
-        probe = self.directory / f"removed-room-{jax.process_index()}"
+        probe = self.directory / f"removed-probe-{jax.process_index()}"
         try:
             probe.mkdir(parents=True, exist_ok=True)
             (probe / "file").write_bytes(bytes(1 << 16))

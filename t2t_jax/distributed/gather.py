@@ -16,7 +16,7 @@ from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import DataError
 from t2t_jax.types import Params, PyTree
 
-_CANCELLED = "given up"
+_CANCELLED = "cancelled"
 _CODEC = ("utf-8", "surrogatepass")
 
 

@@ -202,7 +202,7 @@ class RunCheckpointer:
     def _all_succeeded(self, succeeded: bool) -> bool:
         """Returns whether an operation succeeded on every process."""
         self._reductions += 1  # Names are unique, and equal on all processes.
-        name = f"snapshots, question {self._reductions}"
+        name = f"checkpoint status {self._reductions}"
         return bool(all_reduce_min(self._processes, name, int(succeeded)))
 
     def _log_failure(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from functools import partial
 
 import jax
 
 from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.distributed.consensus import all_reduce_min
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
-from t2t_jax.model.architectures import make_module
+from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.run.callbacks import RunCallbacks
-from t2t_jax.run.dev_evaluation import make_evaluator
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.time_estimate import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.runtime.fault_injection import maybe_inject_fault
-from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.mesh import local_batch_shard, make_mesh, row_shards
+from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training import loop
 from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout
@@ -30,12 +32,14 @@ from t2t_jax.training.health.stop_signals import (
     exit_on_signals,
 )
 from t2t_jax.training.health.watchdog import Watchdog
+from t2t_jax.training.loss import compile_evaluation
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.progress import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import skip_bad_updates, train_step
+from t2t_jax.types import Batch
 
 
 class Trainer:
@@ -186,18 +190,48 @@ class Trainer:
             console=self._console,
             metrics=metrics,
             checkpointer=self._checkpointer,
-            evaluator=make_evaluator(
-                self._config,
-                self._text,
-                module=self._module,
-                mesh=self._mesh,
-                processes=self._processes,
-                is_cancelled=is_cancelled,
-                progress=self._console.advance,
-            ),
+            evaluator=self._make_evaluator(is_cancelled),
             size=self._run_size(),
             processes=self._processes,
         )
+
+    def _make_evaluator(self, is_cancelled: Callable[[], bool]) -> Evaluator | None:
+        """Makes the evaluator of the development set; None if evaluation is off.
+
+        The loss is computed on global batches over the full mesh. For BLEU each process
+        translates a share of the lines with all parameters; the translations are
+        gathered, so that every process computes the same BLEU.
+        """
+        config, text = self._config, self._text
+        if text.dev is None:
+            return None
+        lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
+        return Evaluator(
+            sums=compile_evaluation(
+                self._module,
+                label_smoothing=config.training.label_smoothing,
+                mesh=self._mesh,
+                loss_chunks=config.training.loss_chunks,
+            ),
+            batches=self._dev_batches,
+            translate=make_translate(
+                partial(make_step_model, self._module),
+                vocabularies=text.vocabularies,
+                config=config.decoding,
+                processes=self._processes,
+                is_cancelled=is_cancelled,
+            ),
+            sources=[source for source, _ in lines],
+            references=[reference for _, reference in lines],
+            max_unfinished=config.evaluation.max_unfinished,
+            progress=self._console.advance,
+        )
+
+    def _dev_batches(self) -> Iterator[Batch]:
+        share = local_batch_shard(self._mesh, process=jax.process_index())
+        multiple = row_shards(self._mesh)
+        for batch in self._text.dev_batches(row_multiple=multiple, share=share):
+            yield make_global_batch(batch, self._mesh)
 
     def _make_metrics_writer(self, step: int) -> MetricsWriter | NullMetricsWriter:
         """Opens the metrics files, which process 0 writes."""
