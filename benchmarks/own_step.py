@@ -88,7 +88,7 @@ class OwnLoop:
             split=MicroBatching.of(work.training, work.training.micro_batches),
             shard_optimizer=False,
             key=jax.random.key(1),
-            say=lambda _: None,
+            log=lambda _: None,
             about="",
         )
         began = time.perf_counter()

@@ -43,7 +43,7 @@ class DecodingConfig:
         from 0; negative numbers count from the last layer.
 
     Raises:
-      ConfigError: a value breaks its rule; all broken rules come together.
+      ConfigError: values are invalid; the message lists all.
 
     Example:
       >>> DecodingConfig().beam_size

@@ -58,6 +58,9 @@ def load(
       ensemble: further directories, whose `best` checkpoints, or (directory,
         checkpoint), form an ensemble with this one: the probabilities are averaged.
 
+    Returns:
+      The model, replicated over `devices`.
+
     Raises:
       InputMissingError: a directory is not a run or a model.
       DataError: it is damaged, has no such checkpoint, or another vocabulary.

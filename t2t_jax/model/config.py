@@ -119,7 +119,7 @@ class TransformerConfig:
       d_ff (units): Inner width of the feed-forward networks.
       num_heads (heads): h, attention heads.
       d_k (units): Width of the queries and keys of a head. In the paper d_model / h;
-        Table 3 (B) changes it alone, so it is free here.
+        Table 3 (B) varies only this, so it is a separate field.
       d_v (units): Width of the values of a head; free as well.
       dropout (probability): P_drop, on each sub-layer's output and on the sums of
         embeddings and positions.

@@ -55,7 +55,7 @@ class StepCompiler:
     Args:
       step: `train_step` with everything but state, batch, key and split bound.
       state: shapes of the state.
-      say: logs a line.
+      log: writes a line to the console.
       about: the expected compile time, in words.
 
     Attributes:
@@ -71,13 +71,13 @@ class StepCompiler:
         split: MicroBatching,
         shard_optimizer: bool,
         key: jax.Array,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
         about: str,
     ):
         self._step, self._state, self.layout = step, state, layout
         self._split, self._shard_optimizer = split, shard_optimizer
         self._key = jax.jit(lambda: key, out_shardings=replicated(layout.mesh))()
-        self._say, self._about = say, about
+        self._log, self._about = log, about
         self._compiled: dict[tuple[int, int], Any] = {}
         self._times = 0
 
@@ -111,7 +111,7 @@ class StepCompiler:
         """Compiles the step for global batches of (rows, slots)."""
         several = len(self.layout.planned) > 1
         of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * several
-        self._say(f"Compiling the training step{of_shape}, {self._about} …")
+        self._log(f"Compiling the training step{of_shape}, {self._about} …")
         began = time.perf_counter()
         self._compiled[shape] = compile_step(
             partial(self._step, mesh=self._mesh, split=self._split),
@@ -120,7 +120,7 @@ class StepCompiler:
             mesh=self._mesh,
             shard_optimizer=self._shard_optimizer,
         )
-        self._say(f"Compiled in {time.perf_counter() - began:.0f} s.")
+        self._log(f"Compiled in {time.perf_counter() - began:.0f} s.")
         # Collectives time out, in Gloo after 30 s, so all processes start together.
         self._times += 1
         current_processes().sync_exit_codes(f"compiled {self._times}", 0)
@@ -143,7 +143,7 @@ class StepCompiler:
             excess = self._excess(memory)
             if not excess:
                 return
-            self._say(
+            self._log(
                 f"A step with {pluralize(micro_batches, 'micro-batch')} does not fit: "
                 f"{excess}."
             )

@@ -108,7 +108,7 @@ def test_appending_writes_one_position_of_every_beam_and_no_other():
     module, variables = MultiHeadAttention(TINY), initialise(TINY)
     x = jax.random.normal(jax.random.key(4), (2, 11, 14))
     past = KVPair(jnp.ones((2, 3, 11, 13, 5)), jnp.ones((2, 3, 11, 13, 7)))
-    new = module.apply(variables, past, x, jnp.int32(4), method="append")
+    new = module.apply(variables, past, x, jnp.int32(4), method="append_to_cache")
     alone = module.apply(variables, x, method="keys_values")
     assert_allclose(new.keys[:, :, :, 4], alone.keys, rtol=1e-5, atol=1e-6)
     assert_allclose(new.values[:, :, :, 4], alone.values, rtol=1e-5, atol=1e-6)

@@ -15,7 +15,7 @@ def decode(x, memory, source_segments, target_segments):
     def run(decoder):
         return decoder(
             x,
-            decoder.read(memory, source_segments),
+            decoder.project_memory(memory, source_segments),
             segments_BxT=target_segments,
             positions_BxT=jnp.arange(7)[None],
             rows_B=None,
@@ -53,7 +53,7 @@ def test_a_packed_sentence_sees_its_own_past_and_its_own_source():
 
 def test_the_memory_is_read_once_for_all_positions():
     def read(decoder):
-        return decoder.read(MEMORY, ONE_SOURCE)
+        return decoder.project_memory(MEMORY, ONE_SOURCE)
 
     memory = Decoder(TINY).apply({"params": tiny_params()["decoder"]}, method=read)
     assert [layer.keys.shape for layer in memory.layers] == [(1, 3, 5, 5)] * 2

@@ -78,5 +78,7 @@ def test_growing_keeps_the_past_and_adds_zeros():
 
 def test_growing_cannot_cut_the_past_off():
     cache = MODEL.init_cache(ENCODE(MODEL, SOURCE), 2, 7)
-    with pytest.raises(ValueError, match="length=5 must be at least the 7 positions"):
+    with pytest.raises(
+        ValueError, match="length=5 must be at least the cache's capacity of 7"
+    ):
         MODEL.grow(cache, 5)

@@ -33,7 +33,7 @@ class Run:
         self.shapes, self.ready = [], {None}
         self.asked_every = 1
         self.interrupted, self.waiting_for, self.pauses = (), "", []
-        self.profile = Profiler(range(0), folder=None, say=print)
+        self.profile = Profiler(range(0), folder=None, log=print)
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
 
     def is_ready(self, batch):

@@ -41,7 +41,7 @@ def make(said):
             split=MicroBatching(),
             shard_optimizer=False,
             key=jax.random.key(3),
-            say=said.append,
+            log=said.append,
             about="a while",
         )
 

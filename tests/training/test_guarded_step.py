@@ -98,7 +98,7 @@ def test_a_step_whose_loss_is_no_number_leaves_the_last_good_state(
     trainer, monkeypatch
 ):
     fault = fault_injection.Fault("nan", first=3, last=3)
-    monkeypatch.setattr(fault_injection, "requested", lambda: fault)
+    monkeypatch.setattr(fault_injection, "configured_fault", lambda: fault)
     poisoned = Trainer(8, step=skip_bad_updates(train_step))
     all_of_them = batches(4)
     two, _ = stepped(poisoned, all_of_them[:2])

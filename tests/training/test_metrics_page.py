@@ -47,7 +47,7 @@ def records(tmp_path, monkeypatch):
     written = [journal._with_rate(record) for record in run.records] + run.skipped
     for endless in (0, 64):
         written.append(LongSet(endless=endless).evaluator.evaluate(0.0, step=3)[0])
-    reporter = MetricsWriter(tmp_path, step=0, say=print)
+    reporter = MetricsWriter(tmp_path, step=0, log=print)
     for record in written:
         reporter.write(record)
     reporter.write_final(RunProgress(3, best_bleu=7.0))

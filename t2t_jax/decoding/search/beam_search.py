@@ -108,7 +108,7 @@ def beam_search(  # noqa: PLR0913
       TypeError: the model is not a `StepModel`, or the source is text.
 
     Example:
-      A model of another kind: the next token depends on the last one alone.
+      A model of another kind: the next token depends on only the last one.
 
       >>> class Bigrams(NamedTuple):
       ...     logits_VxV: jax.Array

@@ -65,7 +65,7 @@ def top_p_filter(logits_xV: Array, p: float) -> jax.Array:
 
     start = jnp.zeros_like(highest_x1), jnp.full_like(highest_x1, 1.0)
     enough_x1, _ = jax.lax.fori_loop(0, _HALVINGS, halve, start)
-    # Bisection never reaches 1: the most probable token alone may suffice.
+    # Bisection never reaches 1: the most probable token by itself may suffice.
     kept_xV = (relative_xV >= enough_x1) | (relative_xV == 1.0)
     return jnp.where(kept_xV, logits_xV, -jnp.inf)
 

@@ -79,9 +79,9 @@ class InterruptRequest(StopRequest):
     where SIGINT is ignored, it does nothing. Other signals are not handled.
     """
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, log: Callable[[str], None]) -> None:
         super().__init__()
-        self._say = say
+        self._log = log
 
     def __enter__(self) -> InterruptRequest:
         in_main_thread = threading.current_thread() is threading.main_thread()
@@ -94,7 +94,7 @@ class InterruptRequest(StopRequest):
         if self.requested:
             raise KeyboardInterrupt
         self.requested = signal.Signals(number).name
-        self._say("Interrupted: saving a checkpoint, then stopping (again to stop now)")
+        self._log("Interrupted: saving a checkpoint, then stopping (again to stop now)")
 
 
 class SharedStopRequest(StopRequest):

@@ -19,11 +19,11 @@ class Profiler:
     Args:
       steps: their numbers; empty for none.
       folder: directory of the trace, created when needed.
-      say: logs a line.
+      log: writes a line to the console.
     """
 
-    def __init__(self, steps: range, *, folder: Path, say: Callable[[str], None]):
-        self._steps, self._folder, self._say = steps, folder, say
+    def __init__(self, steps: range, *, folder: Path, log: Callable[[str], None]):
+        self._steps, self._folder, self._log = steps, folder, log
         self._first = self._newest = 0
         self._is_open = self._is_tracing = False
         self._programs: Callable[[], Iterable[str]] = tuple
@@ -80,7 +80,7 @@ class Profiler:
         """
         self._programs = programs
         if self._steps and self._steps[-1] <= made:
-            self._say(
+            self._log(
                 f"{self._setting}: nothing is traced, since this run is at step "
                 f"{made:,} already."
             )
@@ -106,12 +106,12 @@ class Profiler:
             jax.profiler.stop_trace()
             files = self._folder.glob("plugins/profile/*/*.xplane.pb")
             file = max(files, key=lambda path: path.stat().st_mtime)
-            self._say(
+            self._log(
                 f"Traced steps {self._first:,} to {self._newest:,}: open "
                 f"perfetto_trace.json.gz of {file.parent} at https://ui.perfetto.dev, "
                 f"or all of it with xprof --logdir={self._folder}."
             )
-            self._say(summary(file, categorize_all(self._programs())))
+            self._log(summary(file, categorize_all(self._programs())))
 
     @contextmanager
     def _log_errors(self) -> Iterator[None]:
@@ -119,4 +119,4 @@ class Profiler:
         try:
             yield
         except Exception as error:  # of any kind: training does not need a trace
-            self._say(f"WARNING: Profiling failed ({self._setting}): {error}")
+            self._log(f"WARNING: Profiling failed ({self._setting}): {error}")

@@ -102,7 +102,7 @@ class Console:
         with suppress(OSError):
             print(text, file=self._stream, flush=True)
 
-    def say_evaluation(self, record: Record, samples: str) -> None:
+    def log_evaluation(self, record: Record, samples: str) -> None:
         """Logs the metrics of an `eval` record, and sample translations."""
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
         if self._bar is not None:  # replaces the progress of the evaluation

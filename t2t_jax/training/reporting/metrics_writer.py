@@ -272,7 +272,7 @@ class MetricsWriter:
 
     Args:
       step: the current step of the run.
-      say: logs when writing fails, and when it succeeds again.
+      log: reports when writing fails, and when it succeeds again.
       timestamps: adds the time to each record.
       settings: the configuration, for TensorBoard's page "HParams".
     """
@@ -282,14 +282,14 @@ class MetricsWriter:
         workdir: Path,
         *,
         step: int,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
         timestamps: Timestamps | None = None,
         settings: Mapping[str, Any] | None = None,
     ):
         self._timestamps = timestamps or Timestamps()
         self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
         self._events = EventFile(workdir, step=step)
-        self._say = say
+        self._log = log
         self._failing: set[str] = set()
         if settings:
             write_settings = self._events.append_settings
@@ -322,14 +322,14 @@ class MetricsWriter:
         except OSError as error:
             if what not in self._failing:
                 self._failing.add(what)
-                self._say(
+                self._log(
                     f"WARNING: {what} cannot be written: {error.strerror}. Training "
                     "continues. Free disk space or fix permissions."
                 )
         else:
             if what in self._failing:
                 self._failing.remove(what)
-                self._say(f"{what} is written again.")
+                self._log(f"{what} is written again.")
 
     def write_final(self, progress: RunProgress) -> None:
         """Writes the record of a complete run."""

@@ -188,7 +188,7 @@ def test_what_is_longer_than_the_learned_positions_is_named_all_at_once():
         scorer.scores(["5", "5", "5 " * 14], ["7", "7 " * 13, "7"])
     assert len(caught.value.problems) == 2
     assert "Line 2: the target must have at most 13 tokens" in caught.value.problems[0]
-    assert "and has 14" in caught.value.problems[0]
+    assert "but has 14" in caught.value.problems[0]
     assert "Line 3: the source" in caught.value.problems[1]
 
 

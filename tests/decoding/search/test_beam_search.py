@@ -158,8 +158,8 @@ def test_a_model_that_ends_at_once_says_only_eos():
     ("arguments", "message"),
     [
         ({"beam_size": 0}, "beam_size=0 must be at least 1"),
-        ({"length_penalty": -0.1}, "length_penalty=-0.1 must be at least 0"),
-        ({"length_penalty": math.nan}, "length_penalty=nan must be at least 0"),
+        ({"length_penalty": -0.1}, "length_penalty=-0.1 must be finite and at least 0"),
+        ({"length_penalty": math.nan}, "length_penalty=nan must be finite"),
         ({"n_best": 5}, "n_best=5 must lie between 1 and beam_size=4"),
         ({"max_extra_tokens": -1}, "max_extra_tokens=-1 must be at least 0"),
         ({"max_length": 0}, "max_length=0 must be at least 1"),

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.search.beam_search import beam_search
-from t2t_jax.decoding.search.greedy import greedy_search
 from t2t_jax.errors import UserError
 from tests.decoding.models import (
     BOS,
@@ -15,6 +14,7 @@ from tests.decoding.models import (
     next_log_probabilities,
     recurrent,
 )
+from tests.reference.greedy import greedy_search
 
 V = 13
 search = jax.jit(greedy_search, static_argnames=("max_extra_tokens", "max_length"))

@@ -185,5 +185,5 @@ def test_rules_and_a_key_are_what_sampling_takes():
 @pytest.mark.parametrize("module", [Transformer, RNN])
 def test_a_module_takes_a_configuration_of_its_own(module):
     name = module.__name__
-    with pytest.raises(TypeError, match=rf"{name} takes an? {name}\w* as .* a dict\."):
+    with pytest.raises(TypeError, match=rf"of {name} must be of type {name}\w*, not d"):
         module({"vocab_size": 11})

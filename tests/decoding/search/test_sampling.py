@@ -122,7 +122,7 @@ def test_drawing_in_chunks_needs_keys():
         ({"top_p": 0.0}, "top_p=0.0 must be above 0 and at most 1"),
         ({"top_p": 1.1}, "top_p=1.1 must be above 0"),
         ({"min_tokens": -1}, "min_tokens=-1 must be at least 0"),
-        ({"length_penalty": -1.0}, "length_penalty=-1.0 must be at least 0"),
+        ({"length_penalty": -1.0}, "length_penalty=-1.0 must be finite"),
     ],
 )
 def test_a_rule_that_is_broken_is_named(values, message):

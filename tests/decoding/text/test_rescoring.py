@@ -95,5 +95,5 @@ def test_a_recurrent_model_has_one_layer_that_looks():
 
 def test_a_layer_that_is_not_there_is_refused():
     for layer in (2, -3):
-        with pytest.raises(UserError, match=f"attention_layer={layer} must name one"):
+        with pytest.raises(UserError, match=f"attention_layer={layer} must be one"):
             dataclasses.replace(AlignmentExtractor(made()[0]), layer=layer)

@@ -56,7 +56,7 @@ def test_a_word_depends_on_the_words_before_it_and_on_none_after():
         def decode(model, words):
             segments = jnp.ones((1, 5), int)
             memory = model.encode(SOURCE[:1])
-            memory = model.decoder.read(memory, segments)
+            memory = model.decoder.project_memory(memory, segments)
             return model.decoder(words, memory, segments_BxT=segments, rows_B=None)
 
         params = {"params": rnn_params()}
@@ -140,7 +140,7 @@ def test_states_and_logits_are_float32_where_activations_are_bfloat16():
 
     def one_step(model):
         memory = model.encode(SOURCE)
-        attended = model.decoder.read(memory, jnp.ones_like(SOURCE))
+        attended = model.decoder.project_memory(memory, jnp.ones_like(SOURCE))
         return memory, *model.step(TARGET[:, :1], attended, model.init_states(3))
 
     memory, logits, states = jax.eval_shape(

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from t2t_jax.decoding.search.beam_search import beam_search
-from t2t_jax.decoding.search.greedy import greedy_search
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
 from tests.model.tiny import SOURCE, TARGET
 from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
+from tests.reference.greedy import greedy_search
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 MODEL = RNNStepModel(RNN(TINY_RNN), rnn_params())

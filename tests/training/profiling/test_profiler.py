@@ -66,7 +66,7 @@ def profiler(monkeypatch, tmp_path, run):
     written = tmp_path / "plugins" / "profile" / "now" / "here.xplane.pb"
     written.parent.mkdir(parents=True)
     written.touch()
-    run.profile = Profiler(range(3, 6), folder=tmp_path, say=fake.said.append)
+    run.profile = Profiler(range(3, 6), folder=tmp_path, log=fake.said.append)
     return fake
 
 
@@ -168,7 +168,7 @@ def test_the_processes_wait_for_one_another_whatever_fails(
 
 
 def test_nothing_is_asked_of_the_profiler_where_no_steps_are_given(run, profiler):
-    run.profile = Profiler(range(0), folder=None, say=profiler.said.append)
+    run.profile = Profiler(range(0), folder=None, log=profiler.said.append)
     watched(run, steps=7)
     assert events(run) == ["log 7", "evaluate 7", "save 7: final"]
     assert run.pauses[0] == "evaluating step 7"
@@ -177,7 +177,7 @@ def test_nothing_is_asked_of_the_profiler_where_no_steps_are_given(run, profiler
 
 def test_a_real_trace_has_the_steps_and_what_the_devices_did(tmp_path):
     said = []
-    traced = Profiler(range(3, 6), folder=tmp_path, say=said.append)
+    traced = Profiler(range(3, 6), folder=tmp_path, log=said.append)
     square = jax.jit(lambda x: jnp.tanh(x @ x))
     x = square(jnp.ones((128, 128))).block_until_ready()
     program = square.lower(x).compile().as_text()

@@ -66,7 +66,7 @@ def test_loss_and_perplexity_are_labelled_wherever_they_stand_side_by_side():
     stream = io.StringIO()
     console = console_of(stream)
     console.show(record_of(50))
-    console.say_evaluation({**EVALUATED, "bleu": 1.0}, "")
+    console.log_evaluation({**EVALUATED, "bleu": 1.0}, "")
     shown, evaluated = stream.getvalue().splitlines()
     for line in (shown, evaluated):
         assert "loss (smoothed) 2.500  perplexity (not smoothed) 7.25" in line
@@ -93,7 +93,7 @@ def test_every_line_of_a_log_begins_with_utc_and_the_time_since_the_start():
 
 def test_an_evaluation_without_bleu_says_why():
     stream = io.StringIO()
-    console_of(stream).say_evaluation({**EVALUATED, "bleu_skipped": "no end"}, "x")
+    console_of(stream).log_evaluation({**EVALUATED, "bleu_skipped": "no end"}, "x")
     assert "BLEU not computed  (64 sentences, 3 s)\n  no end.\nx" in stream.getvalue()
 
 
@@ -145,7 +145,7 @@ def test_a_terminal_gets_a_bar_that_leaves_the_text_said(monkeypatch):
     command = "python -m " + 50 * "long "
     console.log(command)
     console.advance("translated 5/7")
-    console.say_evaluation(EVALUATED, "")
+    console.log_evaluation(EVALUATED, "")
     console.close()
     assert command in stream.getvalue()  # rich would break it
     *_, last = stream.getvalue().split("step 50/200")

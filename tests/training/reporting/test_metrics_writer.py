@@ -100,7 +100,7 @@ def test_a_damaged_line_in_the_middle_costs_that_line_only(path):
 
 
 def test_a_report_goes_to_the_file_and_the_events(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, say=print)
+    reporter = MetricsWriter(tmp_path, step=0, log=print)
     reporter.write({"step": 50, "kind": "train", "loss": 2.5})
     reporter.write({"step": 50, "kind": "eval", "bleu": 31.5, "bleu_signature": "x"})
     reporter.close()
@@ -129,7 +129,7 @@ def events_in(directory):
 
 
 def test_every_record_has_its_time_and_the_names_that_scripts_rely_on(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, say=print)
+    reporter = MetricsWriter(tmp_path, step=0, log=print)
     reporter.write({"step": 5, "kind": "train", "loss": 2.5, "perplexity": 7.0})
     reporter.write_final(RunProgress(7))
     reporter.close()
@@ -145,7 +145,7 @@ def test_every_record_has_its_time_and_the_names_that_scripts_rely_on(tmp_path):
 
 
 def test_a_run_without_evaluation_has_no_best_bleu(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, say=print)
+    reporter = MetricsWriter(tmp_path, step=0, log=print)
     reporter.write_final(RunProgress(7))
     reporter.write_final(RunProgress(7, best_bleu=0.0))
     reporter.close()
@@ -155,7 +155,7 @@ def test_a_run_without_evaluation_has_no_best_bleu(tmp_path):
 
 
 def test_tensorboard_is_told_what_is_smoothed_and_what_is_not(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, say=print)
+    reporter = MetricsWriter(tmp_path, step=0, log=print)
     for step in (1, 2):
         reporter.write({"step": step, "kind": "eval", "loss": 2.5, "perplexity": 7.0})
     reporter.close()
@@ -170,7 +170,7 @@ def test_tensorboard_is_told_what_is_smoothed_and_what_is_not(tmp_path):
 
 def test_tensorboard_gets_the_configuration_and_the_samples(tmp_path):
     settings = {"model.d_model": 512, "data.train": "text:a,b", "model.remat": False}
-    reporter = MetricsWriter(tmp_path, step=0, say=print, settings=settings)
+    reporter = MetricsWriter(tmp_path, step=0, log=print, settings=settings)
     reporter.write_samples(8, "  source  <b>\n  target  *c*")
     reporter.close()
     _, experiment, start, samples = (e for e in events_in(tmp_path))
@@ -193,7 +193,7 @@ def test_tensorboard_gets_the_configuration_and_the_samples(tmp_path):
 
 
 def test_tensorboard_forgets_what_a_resumed_run_writes_again(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=7, say=print)
+    reporter = MetricsWriter(tmp_path, step=7, log=print)
     reporter.write({"step": 8, "kind": "train", "loss": 2.5})
     reporter.close()
     version, start, figures = events_in(tmp_path)
@@ -223,7 +223,7 @@ class FullDisk:
 def reporter(tmp_path):
     """Opens a report of which 25 bytes of each file fit on the disk, and no more."""
     said = []
-    reporter = MetricsWriter(tmp_path, step=0, say=said.append)
+    reporter = MetricsWriter(tmp_path, step=0, log=said.append)
     reporter.said = said
     for opened in (reporter._metrics, reporter._events):
         growing = opened._file
