@@ -59,7 +59,7 @@ def test_setting_the_derived_size_by_hand_is_refused():
     )
 
 
-def test_a_whole_number_will_do_for_a_float():
+def test_an_integer_will_do_for_a_float():
     rate = parse({"model": {"dropout": 0}}).model.dropout
     assert (rate, type(rate)) == (0.0, float)
 
@@ -109,7 +109,7 @@ def test_a_whole_number_will_do_for_a_float():
         ({"profile": {"steps": "1:101"}}, r"at most 100 steps in all"),
     ],
 )
-def test_each_rule_says_what_came_and_what_to_change(values, said):
+def test_each_rule_states_what_came_and_what_to_change(values, said):
     with pytest.raises(ConfigError, match=said):
         parse(values)
 

@@ -48,7 +48,6 @@ class Memory(NamedTuple):
     Attributes:
       arguments: the state and this device's share of the batch.
       temporaries: activations, gradients and other buffers of the step.
-      outputs: the new state.
       aliased: outputs that reuse the buffer of an argument.
     """
 
@@ -68,7 +67,6 @@ class Compiled(NamedTuple):
 
     Attributes:
       flops: on all devices; the body of a loop is counted once.
-      memory: on each device.
       platform: of the compiler: cpu, gpu or tpu.
     """
 
@@ -106,9 +104,6 @@ def num_bytes(shapes: PyTree) -> int:
 def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainState:
     """Returns the shapes of one device's shard of the state.
 
-    Args:
-      state: shapes from `state_shapes`.
-
     Raises:
       ConfigError: the axes of the model are not divisible by those of the mesh.
     """
@@ -138,9 +133,6 @@ def num_batch_rows(config: Config, mesh: Mesh) -> int:
 
 def parameter_table(params: Params) -> dict[str, dict[str, int]]:
     """Counts parameters by part and kind of sub-layer.
-
-    Args:
-      params: nested dict of arrays or of their shapes.
 
     Returns:
       For embedding, encoder and decoder: the parameters of each kind of sub-layer.
@@ -192,9 +184,6 @@ def longest_shape(config: Config) -> tuple[int, int]:
 def step_flops(config: Config, *, rows: int) -> dict[str, float]:
     """Counts the FLOPs of a step by formula, padding included.
 
-    Args:
-      rows: of the global batch, padding included.
-
     Returns:
       FLOPs by part, for rows as in `longest_shape`. Attention scores are counted for
       all positions of a row, however many pairs are packed into it.
@@ -207,12 +196,7 @@ def step_flops(config: Config, *, rows: int) -> dict[str, float]:
 
 
 def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
-    """Compiles the training step and returns the compiler's analysis.
-
-    Args:
-      state: shapes from `state_shapes`.
-      mesh: real or simulated devices.
-    """
+    """Compiles the training step and returns the compiler's analysis."""
     platform = mesh.devices.flat[0].platform
     step = partial(
         skip_bad_updates(train_step),

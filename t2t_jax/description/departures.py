@@ -20,8 +20,6 @@ class PaperDefault(NamedTuple):
     Attributes:
       key: of the configuration; `network.` stands for the section of the architecture.
       faithful: the paper's value, or the usual one if the paper does not mention it.
-      name: of the departure.
-      paper: what the paper does.
       here: what other values do; a format string with the value as {0}.
     """
 
@@ -157,9 +155,6 @@ class Departure(NamedTuple):
     """A difference to the paper.
 
     Attributes:
-      name: of the departure.
-      paper: what the paper does.
-      here: what this configuration does.
       key: the configuration key that decides; "" if none does.
     """
 
@@ -173,8 +168,6 @@ class Match(NamedTuple):
     """An exact match with the paper.
 
     Attributes:
-      name: of the match.
-      paper: what the paper does.
       keys: the configuration keys that change it; `network.` stands for the section of
         the architecture.
     """
@@ -307,7 +300,12 @@ def departures(config: Config) -> list[Departure]:
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'longest sentence']
     """
     fixed = [_PACKED, *_ALWAYS] if config.data.layout == "packed" else [*_ALWAYS]
-    return [*fixed, _lengths(config), *_from_defaults(config), *_computed(config)]
+    return [
+        *fixed,
+        _lengths(config),
+        *_changed_defaults(config),
+        *_derived_departures(config),
+    ]
 
 
 def _lengths(config: Config) -> Departure:
@@ -321,7 +319,7 @@ def _lengths(config: Config) -> Departure:
     )
 
 
-def _from_defaults(config: Config) -> Iterator[Departure]:
+def _changed_defaults(config: Config) -> Iterator[Departure]:
     values = dict(flatten(to_dict(config)))
     section = ARCHITECTURES[config.architecture]
     for default in PAPER_DEFAULTS:
@@ -333,7 +331,7 @@ def _from_defaults(config: Config) -> Iterator[Departure]:
             yield Departure(default.name, default.paper, here, key)
 
 
-def _computed(config: Config) -> Iterator[Departure]:
+def _derived_departures(config: Config) -> Iterator[Departure]:
     """Yields departures that need more than a comparison with one value."""
     tokens = config.data.tokens_per_batch
     if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):

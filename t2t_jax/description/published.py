@@ -20,7 +20,6 @@ class PaperResult(NamedTuple):
 
     Attributes:
       perplexity: per subword, on `DEV`; None if not reported, as below.
-      dev_bleu: tokenised BLEU on `DEV`.
       millions: parameters, in millions. If Table 3 omits them they are the base's.
       test_bleu: tokenised, compound-split BLEU on one of `TESTS`.
 

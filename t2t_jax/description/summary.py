@@ -58,10 +58,8 @@ def describe(
     """Computes the description of a configuration.
 
     Args:
-      mesh: the devices to train on, real or simulated.
       data: from `count_pairs_of`; None if the corpora were not counted.
       peak_tflops: of one device, in 10^12 operations per second; 0 if unknown.
-      mfu: share of the peak that training reaches.
 
     Returns:
       JSON values. `flops_per_step` is by formula, `compiler_flops_per_step` by the
@@ -81,7 +79,7 @@ def describe(
         mfu=mfu,
     )
     return {
-        **_compared_to_paper(config),
+        **_paper_comparison(config),
         "parameters": {**parameters._asdict(), "total": parameters.total},
         "parameters_by_kind": parameter_table(state.params),
         "flops_per_step": flops,
@@ -135,7 +133,7 @@ def estimate(
     }
 
 
-def _compared_to_paper(config: Config) -> dict[str, Any]:
+def _paper_comparison(config: Config) -> dict[str, Any]:
     unused = tuple(
         f"{section}."
         for architecture, section in ARCHITECTURES.items()

@@ -64,8 +64,6 @@ class Variation(NamedTuple):
     """A key that the paper varies and that differs from base.
 
     Attributes:
-      base: value of the paper's base model.
-      here: value of the configuration.
       row: letters of Table 3's rows with this value, `big`, or `En-Fr` for Table 2;
         joined by commas; "" if no row has it.
     """

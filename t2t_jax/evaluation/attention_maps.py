@@ -91,7 +91,7 @@ def _weights(
     )
     sown = collections["intermediates"]
 
-    def stacked(stack: str, attention: str) -> jax.Array:
+    def stack_layers(stack: str, attention: str) -> jax.Array:
         # Sown values are tuples: a module may be called more than once.
         layers = [
             sown[stack][f"layer_{n}"][attention]["weights"][0]
@@ -99,4 +99,4 @@ def _weights(
         ]
         return jnp.stack(layers)
 
-    return {kind: stacked(*path) for kind, path in _ATTENTION_PATHS.items()}
+    return {kind: stack_layers(*path) for kind, path in _ATTENTION_PATHS.items()}

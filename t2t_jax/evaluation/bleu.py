@@ -43,7 +43,9 @@ def corpus_scores(
       >>> corpus_scores(["Ein Hund bellt sehr laut."], ["Ein Hund bellt sehr laut."])
       {'bleu': 100.0..., 'bleu_signature': ..., 'chrf': 100.0, 'chrf_signature': ...}
     """
-    hypotheses, references = aligned(hypotheses, references, caller="corpus_scores")
+    hypotheses, references = check_aligned(
+        hypotheses, references, caller="corpus_scores"
+    )
     scores: dict[str, Any] = {}
     for name in known_metrics(metrics, caller="corpus_scores"):
         metric = make_metric(name, references)
@@ -56,7 +58,6 @@ def make_metric(name: str, references: Sequence[str]) -> Any:
     """Creates a sacreBLEU metric with its default settings.
 
     Args:
-      name: from `METRICS`.
       references: raw references, preprocessed once for all scores.
 
     Returns:
@@ -75,9 +76,6 @@ def make_metric(name: str, references: Sequence[str]) -> Any:
 def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
     """Returns the names of metrics as a list.
 
-    Args:
-      caller: the public function, for the message.
-
     Raises:
       TypeError: `metrics` is a single string.
       UserError: a name is not one of `METRICS`.
@@ -95,20 +93,17 @@ def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
     return names
 
 
-def aligned(
+def check_aligned(
     hypotheses: Iterable[str], references: Iterable[str], *, caller: str
 ) -> tuple[list[str], list[str]]:
     """Returns translations and references as two lists of the same length.
-
-    Args:
-      caller: the public function, for the message.
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
       TypeError: a side is a single string, or holds something other than strings.
 
     Example:
-      >>> aligned(["a"], (line for line in "b"), caller="corpus_scores")
+      >>> check_aligned(["a"], (line for line in "b"), caller="corpus_scores")
       (['a'], ['b'])
     """
     hypotheses = as_lines(hypotheses, caller=caller, noun="hypotheses")

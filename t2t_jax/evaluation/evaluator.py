@@ -23,10 +23,8 @@ class Evaluator:
     Args:
       sums: compiled `(params, batch) -> Sums`, without dropout.
       batches: yields every pair of the set once, on the devices.
-      sources: raw source lines to translate.
       max_unfinished: share of the first sentences that may reach their length limit;
         above it the others are not translated.
-      progress: called with a line of text about the progress.
     """
 
     def __init__(
@@ -59,9 +57,6 @@ class Evaluator:
         self, params: Params, *, step: int
     ) -> tuple[dict[str, Any], list[str]]:
         """Scores `params`.
-
-        Args:
-          step: the number of optimizer steps.
 
         Returns:
           The `eval` record of metrics.jsonl, and the translations of `sources`. If the

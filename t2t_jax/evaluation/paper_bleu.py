@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from t2t_jax.errors import UserError
-from t2t_jax.evaluation.bleu import aligned
+from t2t_jax.evaluation.bleu import check_aligned
 
 LABEL = "paper-style, not comparable with sacreBLEU"
 """Label to be shown with every such score."""
@@ -23,9 +23,6 @@ def split_compounds(line: str) -> str:
 
     Matches do not overlap, from left to right: a part of one letter is not split off on
     both of its sides.
-
-    Args:
-      line: tokens separated by spaces.
 
     Returns:
       The line with each hyphen between two characters as a token of its own.
@@ -105,7 +102,7 @@ def paper_bleu(
 
     ours, theirs = (
         [split_compounds(tokenize(line)) for line in lines]
-        for lines in aligned(hypotheses, references, caller="paper_bleu")
+        for lines in check_aligned(hypotheses, references, caller="paper_bleu")
     )
     # force=True suppresses sacreBLEU's warning that the text is tokenised.
     metric = BLEU(tokenize="none", force=True)

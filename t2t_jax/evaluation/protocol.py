@@ -16,7 +16,7 @@ import numpy as np
 import t2t_jax
 from t2t_jax.arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.evaluation.bleu import METRICS, aligned, corpus_scores
+from t2t_jax.evaluation.bleu import METRICS, check_aligned, corpus_scores
 from t2t_jax.evaluation.paper_bleu import paper_bleu
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.types import Params
@@ -57,10 +57,6 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
 def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
     """Lists the search settings that the protocol overrides.
 
-    Args:
-      asked: settings of the run's configuration and the command line.
-      used: settings of the protocol.
-
     Returns:
       The `asked` and the `used` value of each that differs, by name.
 
@@ -88,7 +84,6 @@ def protocol_scores(
     Args:
       hypotheses: raw translations, one line per sentence.
       tokenize: Moses tokenizer, for paper-style BLEU.
-      baseline: raw translations of another system, or None.
 
     Returns:
       BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
@@ -100,7 +95,9 @@ def protocol_scores(
 
     Paper: §6.1.
     """
-    hypotheses, references = aligned(hypotheses, references, caller="protocol_scores")
+    hypotheses, references = check_aligned(
+        hypotheses, references, caller="protocol_scores"
+    )
     found = {
         **corpus_scores(hypotheses, references, metrics=METRICS),
         "intervals": bootstrap_intervals(hypotheses, references, metrics=METRICS),
@@ -115,9 +112,6 @@ def protocol_scores(
 
 def fingerprint_params(params: Params) -> str:
     """Hashes parameters, independently of their device and order.
-
-    Args:
-      params: nested dict of arrays, on devices or not.
 
     Returns:
       SHA-256 over every leaf's path, dtype, shape and bytes, sorted by path.

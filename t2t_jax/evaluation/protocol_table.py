@@ -11,13 +11,7 @@ _PAPER_AVERAGES = (5, 20)
 
 
 class Row(NamedTuple):
-    """One line of the table.
-
-    Attributes:
-      name: of the score or setting.
-      value: formatted.
-      note: details, such as a signature.
-    """
+    """One line of the table."""
 
     name: str
     value: str

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from t2t_jax.evaluation.bleu import IN_TRAINING, aligned, known_metrics, make_metric
+from t2t_jax.evaluation.bleu import (
+    IN_TRAINING,
+    check_aligned,
+    known_metrics,
+    make_metric,
+)
 
 LEVEL = 0.95
 """Confidence level of the intervals."""
@@ -47,7 +52,7 @@ def bootstrap_intervals(
       >>> bootstrap_intervals(lines, lines)["chrf"]
       {'mean': 100.0, 'half_width': 0.0}
     """
-    hypotheses, references = aligned(
+    hypotheses, references = check_aligned(
         hypotheses, references, caller="bootstrap_intervals"
     )
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
@@ -70,7 +75,6 @@ def paired_test(
     """Tests the difference of two systems by paired bootstrap resampling.
 
     Args:
-      hypotheses: translations of the system.
       baseline: translations of the other system.
       metrics: names from `t2t_jax.evaluation.bleu.METRICS`.
 
@@ -89,8 +93,8 @@ def paired_test(
       >>> paired_test(lines, lines, baseline=["Hund.", "Katze."])["chrf"]["better"]
       'system'
     """
-    hypotheses, references = aligned(hypotheses, references, caller="paired_test")
-    baseline, _ = aligned(baseline, references, caller="paired_test")
+    hypotheses, references = check_aligned(hypotheses, references, caller="paired_test")
+    baseline, _ = check_aligned(baseline, references, caller="paired_test")
     found: dict[str, Any] = {
         "test": "paired bootstrap",
         "resamples": RESAMPLES,

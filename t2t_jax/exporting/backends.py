@@ -33,7 +33,6 @@ class Output(NamedTuple):
     """One translation.
 
     Attributes:
-      text: without line ends.
       tokens: its ids, eos included unless truncated.
     """
 
@@ -110,8 +109,6 @@ class CTranslate2Backend:
     """A CTranslate2 model on the CPU.
 
     Args:
-      directory: of the model and its SentencePiece models.
-      positions: of the model.
       threads: of the processor; 0 for CTranslate2's default.
 
     Attributes:

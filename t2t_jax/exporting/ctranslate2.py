@@ -36,7 +36,6 @@ def fill_stacks(
 
     Args:
       spec: `ctranslate2.specs.TransformerSpec` with as many layers, heads and norms.
-      params: nested dict of float32 arrays.
       positions: number of sinusoids; a learned table has its own number.
     """
     # Copies, as CTranslate2 quantizes matrices in place.
@@ -188,8 +187,6 @@ def write_ctranslate2(
     """Writes a CTranslate2 model and the SentencePiece models.
 
     Args:
-      to: the directory, created if missing.
-      params: nested dict of float32 arrays.
       quantization: one of `formats.QUANTIZATIONS`.
 
     Raises:

@@ -88,7 +88,6 @@ def load_for_export(
     """Loads the model to export, in float32 on one device.
 
     Args:
-      workdir: a run or a model.
       checkpoint: `best`, `last` or a step.
 
     Raises:
@@ -100,7 +99,7 @@ def load_for_export(
         decoding=config.decoding,
         devices=jax.local_devices()[:1],
     )
-    return dataclasses.replace(model, module=_in_float32(config))
+    return dataclasses.replace(model, module=_float32_module(config))
 
 
 def export(
@@ -117,7 +116,6 @@ def export(
     Args:
       model: from `load_for_export`.
       to: the directory, missing or empty.
-      text: lines to compare the two on.
 
     Returns:
       The result of the comparison.
@@ -163,7 +161,7 @@ def export(
     return found
 
 
-def _in_float32(config: Config) -> nn.Module:
+def _float32_module(config: Config) -> nn.Module:
     network = dataclasses.replace(config.network, compute_dtype="float32")
     return make_module(network)
 

@@ -67,18 +67,12 @@ class ModelCardFacts:
     """The content of a model card.
 
     Attributes:
-      name: of the directory.
       form: model_dir, safetensors or ctranslate2.
-      config: of the model.
       origin: from `provenance.provenance_of`.
-      comparison: result of the verification.
-      quantization: number format of the parameters.
-      max_bleu_loss: accepted loss of BLEU.
       positions: of the CTranslate2 model; 0 for other formats.
       suppressed: pieces that are never generated, pad and bos.
       params_sha256: of the parameters in float32, before quantization.
       vocabulary_sha256: of the vocabulary, or of both.
-      versions: of the packages used.
     """
 
     name: str
@@ -103,7 +97,7 @@ def model_card(facts: ModelCardFacts) -> str:
         f"## Model\n\n{_table(_model(facts))}",
         f"## Training\n\n{_table(_training(facts))}",
         f"## Scores\n\n{_scores(facts.origin)}",
-        f"## Checked\n\n{_checked(facts)}",
+        f"## Checked\n\n{_verification(facts)}",
         f"## Files\n\n`sha256sum --check {SHA256SUMS}` verifies them.\n",
     ]
     return "\n".join(sections)
@@ -197,7 +191,7 @@ def _scores(origin: Mapping[str, Any]) -> str:
     )
 
 
-def _checked(facts: ModelCardFacts) -> str:
+def _verification(facts: ModelCardFacts) -> str:
     found = facts.comparison
     other = "CTranslate2" if facts.form == "ctranslate2" else "this directory"
     rows = [
@@ -212,10 +206,10 @@ def _checked(facts: ModelCardFacts) -> str:
             f"{found.largest_difference:.2g}",
         ),
         ("mean difference", f"{found.mean_difference:.2g}"),
-        ("BLEU, greedy: before, after", _both(found.bleu, found.exported_bleu)),
+        ("BLEU, greedy: before, after", _before_after(found.bleu, found.exported_bleu)),
         (
             "BLEU, beam: before, after",
-            _both(found.beam_bleu, found.exported_beam_bleu),
+            _before_after(found.beam_bleu, found.exported_beam_bleu),
         ),
         ("accepted loss of BLEU", f"{facts.max_bleu_loss:g}"),
         ("signature", f"`{found.bleu_signature}`"),
@@ -226,7 +220,7 @@ def _checked(facts: ModelCardFacts) -> str:
     )
 
 
-def _both(before: float, after: float) -> str:
+def _before_after(before: float, after: float) -> str:
     return f"{before:.2f}, {after:.2f}"
 
 

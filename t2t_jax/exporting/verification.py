@@ -22,9 +22,7 @@ class VerificationText(NamedTuple):
     """Lines that are translated with both models.
 
     Attributes:
-      name: of the corpus or file.
       sources: lines that are neither empty nor too long for the model.
-      references: of each.
       num_left_out: lines that were empty or too long.
     """
 
@@ -46,7 +44,6 @@ def choose_lines(
 
     Args:
       longest: subwords of a source, eos included.
-      most: number of lines.
 
     Raises:
       DataError: there is none.
@@ -85,7 +82,6 @@ class Tolerance(NamedTuple):
         unless all lines may differ.
       largest: maximum difference of a token's log-probability.
       mean: mean difference of the log-probabilities.
-      bleu: loss of BLEU.
     """
 
     unequal: float
@@ -112,8 +108,6 @@ class Comparison:
     """Result of the comparison.
 
     Attributes:
-      text: name of the lines.
-      lines: number of lines.
       left_out: lines that were empty or too long.
       equal: greedy outputs with equal tokens.
       ties: of the others, those whose first differing tokens have the same
@@ -121,13 +115,7 @@ class Comparison:
       largest_gap: largest difference between such tokens.
       largest_difference: of a token's log-probability, over the model's outputs.
       mean_difference: likewise.
-      bleu: of the model's greedy outputs.
-      exported_bleu: of the export's greedy outputs.
-      beam_size: of the second search.
       beam_equal: its outputs with equal tokens.
-      beam_bleu: of the model's outputs with a beam.
-      exported_beam_bleu: of the export's.
-      bleu_signature: of all BLEU scores here.
     """
 
     text: str
@@ -178,9 +166,6 @@ class Comparison:
 
     def require(self, tolerance: Tolerance, *, advice: str) -> None:
         """Checks that the export translates like its model.
-
-        Args:
-          advice: what to do otherwise, a sentence.
 
         Raises:
           DataError: it does not.

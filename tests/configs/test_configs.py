@@ -140,7 +140,7 @@ def test_a_row_changes_what_it_names_and_no_more(row, changed):
     assert differences(_config("table3", "base"), _config("table3", row)) == changed
 
 
-def test_own_text_has_a_row_for_each_size_and_its_table_says_what_is_in_them():
+def test_own_text_has_a_row_for_each_size_and_its_table_states_what_is_in_them():
     header = ast.get_docstring(ast.parse((ROOT / "configs/own_text.py").read_text()))
     for row in ("small", "medium", "large"):
         config = _config("own_text", row)

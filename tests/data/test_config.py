@@ -13,7 +13,7 @@ def test_the_defaults_are_the_papers_budget_in_rows_of_256():
 @pytest.mark.parametrize(
     ("row_length", "most"), [(256, 7), (24, 3), (20, 2), (6, 1), (4, 1), (7, 0), (2, 0)]
 )
-def test_rows_are_halved_as_long_as_two_whole_slots_are_left(row_length, most):
+def test_rows_are_halved_as_long_as_two_slots_are_left(row_length, most):
     keys = {"row_length": row_length, "max_length": 2}
     lengths = DataConfig(**keys, row_halvings=most).row_lengths
     assert lengths == tuple(row_length // 2**k for k in range(most, -1, -1))
@@ -37,7 +37,7 @@ def test_rows_are_halved_as_long_as_two_whole_slots_are_left(row_length, most):
         ),
     ],
 )
-def test_each_rule_of_the_data_is_told(keys, message):
+def test_each_rule_of_the_data_is_reported(keys, message):
     with pytest.raises(ConfigError, match=message):
         DataConfig(**keys)
 
@@ -52,7 +52,7 @@ def test_each_rule_of_the_data_is_told(keys, message):
         ({"sample_sentences": 0}, r"Change config\.vocabulary\.sample_sentences"),
     ],
 )
-def test_each_rule_of_the_vocabulary_is_told(keys, message):
+def test_each_rule_of_the_vocabulary_is_reported(keys, message):
     with pytest.raises(ConfigError, match=message):
         VocabularyConfig(**keys)
 

@@ -131,7 +131,7 @@ def test_arguments_are_the_state_and_a_share_of_the_batch(compiled):
     assert costs.memory.arguments == pytest.approx(state + batch, rel=0.01)
 
 
-def test_the_new_state_takes_the_place_of_the_old(compiled):
+def test_the_new_state_replaces_the_old(compiled):
     _, costs = compiled
     memory = costs.memory
     assert memory.aliased == pytest.approx(memory.outputs, rel=0.01)

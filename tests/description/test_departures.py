@@ -124,14 +124,14 @@ def test_each_choice_that_departs_is_named(sections, name, key):
     assert found.paper != found.here
 
 
-def test_a_departure_says_how_the_paper_has_it_and_how_it_is_here():
+def test_a_departure_reports_how_the_paper_has_it_and_how_it_is_here():
     (found,) = chosen(optimizer=OptimizerConfig(peak_learning_rate=2e-3))
     # (512 * 4000)^-0.5
     assert "6.988e-04" in found.paper
     assert found.here == "2.000e-03"
 
 
-def test_the_paper_s_own_peak_written_out_is_no_departure():
+def test_the_paper_s_own_peak_written_out_is_not_a_departure():
     assert chosen(optimizer=OptimizerConfig(peak_learning_rate=6.988e-4)) == []
 
 
@@ -140,7 +140,7 @@ def test_a_batch_within_a_fifth_of_25000_is_the_paper_s(tokens):
     assert chosen(data=DataConfig(tokens_per_batch=tokens)) == []
 
 
-def test_pairs_of_like_length_are_no_departure():
+def test_pairs_of_like_length_are_not_a_departure():
     config = dataclasses.replace(Config(), data=DataConfig(layout="length_groups"))
     assert [departure.name for departure in departures(config)] == ALWAYS[1:]
 
@@ -152,7 +152,7 @@ def test_another_bound_on_sentences_is_a_choice():
     assert "over 100 subwords" in found.here
 
 
-def test_what_table_3_varies_is_no_departure():
+def test_what_table_3_varies_is_not_a_departure():
     model = TransformerConfig(num_layers=2, d_model=256, d_ff=1024, dropout=0.0)
     assert chosen(model=model, steps=300_000) == []
 
@@ -166,7 +166,7 @@ def test_what_table_3_varies_is_no_departure():
         ({"every_minutes": 0.0}, "none but the best and the last"),
     ],
 )
-def test_all_that_spaces_checkpoints_is_said(every, here):
+def test_all_that_spaces_checkpoints_is_reported(every, here):
     (found,) = chosen(checkpoint=CheckpointConfig(**every))
     assert found.here == here
 

@@ -24,7 +24,7 @@ def test_the_figures_are_those_in_the_comments_of_the_config_file(row):
     assert found.millions == test_configs.PAPER_RESULTS.get(row)
 
 
-def test_table_2_is_printed_of_base_and_big_alone():
+def test_table_2_is_printed_of_base_and_big_only():
     scores = {row: figures.test_bleu for row, figures in PAPER_RESULTS.items()}
     assert {row: bleu for row, bleu in scores.items() if bleu} == {
         "base": 27.3,

@@ -51,7 +51,7 @@ def test_it_is_json_with_what_programs_rely_on(description):
     }
 
 
-def test_the_configuration_comes_back_whole(description):
+def test_the_configuration_comes_back_complete(description):
     assert parse(description["config"]) == CONFIG
 
 
@@ -67,7 +67,7 @@ def test_differences_are_by_key(description):
     assert "seed" not in found
 
 
-def test_variations_and_departures_are_told_apart(description):
+def test_variations_and_departures_are_distinguished(description):
     varied = {entry["key"] for entry in description["variations"]}
     departed = {entry["key"] for entry in description["departures"]} - {""}
     assert "model.num_layers" in varied
@@ -130,7 +130,7 @@ def test_epochs_are_slots_by_the_longer_side(description):
     assert description["epochs"] == pytest.approx(11 * 5 * 17 / (19 * 4.5))
 
 
-def test_what_is_known_of_the_text_is_told_with_what_is_not(description):
+def test_what_is_known_of_the_text_is_reported_with_what_is_not(description):
     assert description["data"] == PAIRS
     assert description["data_notes"] == ["c: no such file."]
 
@@ -176,7 +176,7 @@ def test_base_is_the_paper_s(uncompiled):
     assert told["estimate"] is told["data"] is told["epochs"] is None
 
 
-def test_the_paper_s_hours_are_told_of_the_paper_s_models_only(uncompiled):
+def test_the_paper_s_hours_are_reported_of_the_paper_s_models_only(uncompiled):
     big = TransformerConfig(d_model=1024, d_ff=4096, num_heads=16, dropout=0.3)
     config = dataclasses.replace(Config(), model=big, steps=300_000)
     assert uncompiled(config)["paper_costs"]["hours"] == 84

@@ -16,7 +16,7 @@ def changed(**sections):
 
 
 @pytest.mark.parametrize("row", table3.ROWS)
-def test_every_config_of_table_3_is_the_row_it_says(row):
+def test_every_config_of_table_3_is_the_row_it_names(row):
     config = parse(table3.get_config(row).to_dict())
     assert table3_row(config) == row
     letter = row.split("_")[0]

@@ -23,7 +23,7 @@ def test_the_scores_are_the_library_s_own_on_the_same_lines():
     assert 0 < scores["bleu"] < 100
 
 
-def test_each_score_says_how_it_was_computed():
+def test_each_score_reports_how_it_was_computed():
     scores = corpus_scores(HYPOTHESES, REFERENCES)
     version = f"version:{sacrebleu.__version__}"
     for part in ("nrefs:1", "case:mixed", "tok:13a", "smooth:exp", version):
@@ -61,7 +61,7 @@ def test_the_score_is_of_the_corpus_and_not_a_mean_over_sentences():
     assert together > (long + short) / 2 + 5
 
 
-def test_hypotheses_and_references_do_not_change_places():
+def test_hypotheses_and_references_are_not_swapped():
     # Brevity is punished, length is not: the two directions differ.
     there = corpus_scores(HYPOTHESES, REFERENCES)["bleu"]
     assert there != corpus_scores(REFERENCES, HYPOTHESES)["bleu"]

@@ -82,7 +82,7 @@ def test_a_share_of_1_and_a_small_set_are_always_scored(share, count):
     assert record["unfinished"] == count
 
 
-def test_an_evaluation_tells_how_far_it_is():
+def test_an_evaluation_reports_progress():
     case = LongSet(endless=0)
     case.evaluator.evaluate(0.0, step=12)
     assert case.said == [

@@ -107,7 +107,7 @@ def test_an_unknown_language_lists_the_known_ones():
         moses_tokenizer("deutsch")
 
 
-def test_a_missing_sacremoses_says_how_to_install_it(monkeypatch):
+def test_a_missing_sacremoses_reports_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(UserError, match=r"pip install -e '.\[paper\]'"):
         moses_tokenizer("de")

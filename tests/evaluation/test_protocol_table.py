@@ -89,7 +89,7 @@ def test_no_line_ends_in_spaces():
     )
 
 
-def test_a_forced_average_and_one_of_the_paper_s_number_are_told_apart():
+def test_a_forced_average_and_one_of_the_paper_s_number_are_distinguished():
     result = copy.deepcopy(RESULT)
     result["averaged_steps"] = [1, 2, 3, 4, 5]
     assert not [row for row in rows(result) if row.name == "  averaged"]

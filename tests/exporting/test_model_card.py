@@ -74,7 +74,7 @@ def test_what_is_known_stands_in_it_and_nothing_else():
         "997 of 1000",
         "35.82, 35.82",
         r"`nrefs:1\|case:mixed`",  # a bar would begin another column
-        "These parameters were not scored",
+        "These parameters were not evaluated",
     ):
         assert words in text
     assert "mean of the steps" not in text
@@ -116,7 +116,7 @@ def test_a_mean_names_its_steps_and_text_its_pairs():
         ("ctranslate2", "pip install ctranslate2 sentencepiece"),
     ],
 )
-def test_each_form_says_how_it_is_used(form, words):
+def test_each_form_reports_how_it_is_used(form, words):
     text = card(form=form, positions=2048)
     assert words in text
     assert ("has 2,048 positions" in text) == (form == "ctranslate2")

@@ -96,7 +96,7 @@ def test_a_tie_is_judged_where_outputs_begin_to_differ(gap, ties):
     assert "1 outputs of a beam differ" in found.problems(EXACT)
 
 
-def test_what_stops_where_the_other_goes_on_is_no_tie():
+def test_what_stops_where_the_other_goes_on_is_not_a_tie():
     other = [("a b c d", (5,)), *SAID[1:]]
     found = compared(Fake(SAID), Fake(other))
     assert found.largest_gap == np.inf
@@ -124,13 +124,13 @@ def test_small_numbers_may_change_words_but_not_the_quality():
     ]
 
 
-def test_what_goes_too_far_is_an_error_that_says_what_to_do():
+def test_what_goes_too_far_is_an_error_that_states_what_to_do():
     found = dataclasses.replace(compared(Fake(SAID), Fake(SAID)), equal=2)
     with pytest.raises(DataError, match=r"4 lines of by hand: 2 of 4 .*\nNothing was"):
         found.require(EXACT, advice="Fix it.")
 
 
-def test_lines_that_cannot_be_translated_whole_are_left_out():
+def test_lines_that_cannot_be_translated_untruncated_are_left_out():
     pairs = [("", "0"), ("a b", "1"), ("a b c", "2"), ("  ", "3"), ("d", "4")]
     text = choose_lines(
         "x", [*pairs, ("e", "5")], vocabulary=Words(), longest=3, most=2

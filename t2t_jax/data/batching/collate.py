@@ -30,7 +30,6 @@ def collate(
     """Assembles a planned batch, or some of its rows.
 
     Args:
-      planned: which pairs are in which rows.
       row_multiple: the number of rows of the full batch is padded to a multiple of it
         with empty rows.
       rows: slice of the full batch to assemble, B rows.

@@ -36,7 +36,6 @@ def choose_bucket_lengths(
     Args:
       lengths: [P] tokens of the longer side of each pair, at least 1.
       slots: of a batch on each side, an upper bound; at least the longest pair.
-      max_groups: maximum number of buckets.
 
     Returns:
       Ascending lengths, the last that of the longest pair: the fewest buckets within 1

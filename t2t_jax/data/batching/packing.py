@@ -84,7 +84,7 @@ def pack(
     rows_P = np.full(len(longer), -1, np.int32)
     space = [row_slots.copy(), row_slots.copy()]
     for pairs in _similar_pairs(lengths, longer):
-        _place(pairs, lengths, space, rows_P)
+        _place_pairs(pairs, lengths, space, rows_P)
     return _without_empty_rows(rows_P, row_slots)
 
 
@@ -113,7 +113,7 @@ def _similar_pairs(lengths: Sequence[Integers], longer: Integers) -> list[Intege
     return np.split(longest_first, np.flatnonzero(np.diff(kind[longest_first])) + 1)
 
 
-def _place(
+def _place_pairs(
     pairs: Integers,
     lengths: Sequence[Integers],
     space: Sequence[Integers],

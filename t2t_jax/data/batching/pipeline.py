@@ -25,9 +25,6 @@ class Prefetcher(Generic[Item]):
 
     Exceptions of the thread are raised by `next`. Closing stops the thread; a closed
     iterator is exhausted.
-
-    Args:
-      depth: items to prefetch.
     """
 
     def __init__(self, items: Iterator[Item], *, depth: int = 4):
@@ -130,7 +127,7 @@ def train_stream(
     plan = _plan(cache, config, seed=seed)
     assemble = partial(_collate_shard, cache, row_multiple=row_multiple, share=share)
     return Prefetcher(
-        (position, assemble(planned)) for position, planned in _endless(plan, start)
+        (position, assemble(planned)) for position, planned in _plan_epochs(plan, start)
     )
 
 
@@ -140,14 +137,13 @@ def find_batch(
     """Finds a batch of `train_stream` without reading text.
 
     Args:
-      start: position of the first batch.
       ahead: number of batches after it; 0 is the first one.
 
     Returns:
       Position and plan of the batch.
     """
     position = start
-    batches = _endless(_plan(cache, config, seed=seed), start)
+    batches = _plan_epochs(_plan(cache, config, seed=seed), start)
     for after, _ in islice(batches, ahead):
         position = after
     return position, next(batches)[1]
@@ -179,7 +175,7 @@ def _collate_shard(
     )
 
 
-def _endless(
+def _plan_epochs(
     plan: Callable[..., Iterator[PlannedBatch]], start: DataPosition
 ) -> Iterator[tuple[DataPosition, PlannedBatch]]:
     """Plans all epochs; yields each batch with the position after it."""

@@ -37,7 +37,6 @@ class Part(NamedTuple):
     """One corpus of a mixture.
 
     Attributes:
-      corpus: its pairs.
       weight: how often each pair is seen in an epoch: 2.5 means twice, and a random
         half of them, sampled anew each epoch, once more.
     """
@@ -51,7 +50,6 @@ class MixtureCorpus:
     """Concatenated corpora, each pair once.
 
     Attributes:
-      spec: their names, as configured.
       parts: the corpora and their weights; not mixtures themselves.
     """
 
@@ -86,8 +84,6 @@ class SliceCorpus:
     """Consecutive pairs of another corpus.
 
     Attributes:
-      spec: the corpus's name, as configured.
-      base: the other corpus.
       start: its first pair in the slice, from 0.
       stop: its first pair after the slice.
     """
@@ -141,7 +137,6 @@ class PairLocation(NamedTuple):
 
     Attributes:
       corpus: spec of the corpus, or of one of several files.
-      line: its line there, from 1.
     """
 
     corpus: str
@@ -150,9 +145,6 @@ class PairLocation(NamedTuple):
 
 def locate_pair(corpus: Corpus, number: int) -> PairLocation:
     """Finds the file and line of a pair, through slices and mixtures.
-
-    Args:
-      number: of the pair, from 1.
 
     Raises:
       UserError: the corpus can no longer be read.

@@ -99,9 +99,6 @@ def names_tfds(spec: str) -> bool:
 def require_files(spec: str, *, key: str) -> None:
     """Checks all of a spec that can be checked without a download.
 
-    Args:
-      key: the configuration key of the spec, for messages.
-
     Raises:
       ConfigError: the spec is invalid.
       InputMissingError: a file does not exist or cannot be read.
@@ -200,13 +197,7 @@ def _open_one(spec: str, *, key: str, log: Callable[[str], None] | None) -> Corp
 
 @dataclass(frozen=True)
 class PhrasebookCorpus:
-    """The embedded English-German corpus, which needs no files.
-
-    Attributes:
-      spec: the corpus's name, as configured.
-      split: one of its disjoint splits.
-      count: number of pairs.
-    """
+    """The embedded English-German corpus, which needs no files."""
 
     spec: str
     split: str

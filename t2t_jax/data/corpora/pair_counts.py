@@ -17,7 +17,6 @@ class PairCount(NamedTuple):
     """Size of a corpus.
 
     Attributes:
-      spec: its name, as configured.
       pairs: None if unknown.
       note: why the number is unknown or what is wrong; "" otherwise.
     """
@@ -34,7 +33,6 @@ def count_pairs(spec: str, *, key: str, budget: int = _BUDGET) -> PairCount:
     lines.
 
     Args:
-      key: the configuration key of the spec.
       budget: uncompressed bytes that may be read of each side.
 
     Returns:

@@ -26,13 +26,7 @@ _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)"
 
 @dataclass(frozen=True)
 class TextCorpus:
-    """Two aligned files.
-
-    Attributes:
-      spec: the corpus's name, as configured.
-      source: file of the sentences to translate.
-      target: file of their translations.
-    """
+    """Two aligned files."""
 
     spec: str
     source: Path
@@ -85,8 +79,6 @@ class TsvCorpus:
     """One file with both sides of a pair in each line, separated by tabs.
 
     Attributes:
-      spec: the corpus's name, as configured.
-      path: the file.
       columns: numbers, from 1, of the source and the target column.
     """
 
@@ -129,9 +121,6 @@ class TsvCorpus:
 def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
     """Opens the corpora of `text:SOURCE,TARGET`, one for each two files.
 
-    Args:
-      key: the configuration key of the spec.
-
     Raises:
       ConfigError: the sides do not name equally many files.
       InputMissingError: a file does not exist or cannot be read.
@@ -157,9 +146,6 @@ def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
 
 def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
     """Opens the corpora of `tsv:FILE`, one for each file.
-
-    Args:
-      key: the configuration key of the spec.
 
     Raises:
       ConfigError: it names no file, or one column twice.

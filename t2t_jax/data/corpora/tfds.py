@@ -42,10 +42,7 @@ class TfdsCorpus:
     replaces line ends and NULs.
 
     Attributes:
-      spec: the corpus's name, as configured.
-      directory: of the set's files, of one version.
       split: in TFDS syntax, slices and sums included.
-      languages: names of the source and the target feature.
     """
 
     spec: str
@@ -113,7 +110,6 @@ def open_tfds(
     Args:
       rest: of the spec, after the prefix: set, split and direction. The default
         direction is that of the set: German to English for wmt14_translate/de-en.
-      key: the configuration key of the spec.
       log: logs downloads; None forbids them.
 
     Raises:

@@ -43,8 +43,6 @@ def download_and_prepare(
 
     Args:
       name: of set and config, such as wmt14_translate/de-en.
-      home: directory of TFDS's sets.
-      key: the configuration key of the set.
       log: logs what is downloaded, its size and destination.
 
     Raises:
@@ -180,7 +178,7 @@ def _tfds_errors(name: str, home: Path) -> Iterator[None]:
                     problem=f"TFDS cannot write {name} there",
                     advice="set TFDS_DATA_DIR to another directory",
                 ) from error
-        if unreachable := _unreachable(causes):
+        if unreachable := _unreachable_host(causes):
             raise InputMissingError(
                 f"TFDS cannot download {name}: {unreachable}.\nRerun with a network, "
                 "or prepare the set on another machine and copy it to "
@@ -193,7 +191,7 @@ def _tfds_errors(name: str, home: Path) -> Iterator[None]:
         ) from error
 
 
-def _unreachable(causes: Iterable[BaseException]) -> str:
+def _unreachable_host(causes: Iterable[BaseException]) -> str:
     """Describes the unreachable host, if that is the cause; "" otherwise."""
     for cause in causes:
         # Exceptions of requests, which only TFDS imports.

@@ -28,9 +28,6 @@ _BREAK = re.compile(r"\r?\n|\0")
 def open_set(directory: Path) -> Any:
     """Opens a prepared set from its metadata files.
 
-    Args:
-      directory: of the set's files, of one version.
-
     Returns:
       TFDS's builder of the set.
 
@@ -86,10 +83,7 @@ def read_pairs(
     """Reads some examples of a split.
 
     Args:
-      records: TFDS's data source of the split.
       numbers: of the examples, from 0; may be empty.
-      languages: names of the source and the target feature.
-      directory: of the set, for the message.
 
     Returns:
       The two sentences of each example, undecoded.
@@ -114,7 +108,6 @@ def one_line(
     r"""Decodes a sentence, with spaces for line ends and NULs.
 
     Args:
-      name: of the set, for the message.
       number: of the example, from 0.
       problems: collects invalid UTF-8; the sentence is then empty.
 

@@ -49,9 +49,6 @@ def cached_fact(path: Path, name: str, find: Callable[[Path], Fact]) -> Fact:
     """Returns a property of a file's content, from the cache or computed by `find`.
 
     A missing, damaged or unwritable cache is not an error; the property is computed.
-
-    Args:
-      find: computes the property from the file; its exceptions propagate.
     """
     key = os.path.abspath(path)
     now = path.stat()

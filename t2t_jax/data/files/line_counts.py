@@ -22,11 +22,7 @@ _GZIP_PROBE_BYTES = 1 << 26
 
 
 class Count(NamedTuple):
-    """A number of lines or pairs.
-
-    Attributes:
-      is_exact: whether it was counted, not estimated.
-    """
+    """A number of lines or pairs."""
 
     number: int
     is_exact: bool
@@ -36,7 +32,6 @@ def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
     """Counts the lines of a file without decoding them.
 
     Args:
-      path: a plain or .gz file.
       budget: uncompressed bytes that may be read.
 
     Raises:
@@ -81,7 +76,6 @@ def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
     """Counts the lines of a file, or estimates them if counting would take long.
 
     Args:
-      path: a plain or .gz file.
       budget: uncompressed bytes that may be read to count exactly.
 
     Raises:

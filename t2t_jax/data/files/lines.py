@@ -104,7 +104,6 @@ class LineProblems:
         """Adds the fault of a line, merged with earlier lines of the same fault.
 
         Args:
-          number: of the line, from 1.
           fault: what is wrong, with a full stop; equal for lines to be merged.
           advice: what the user can do, a sentence.
           detail: replaces `fault` in the message of the first line.
@@ -165,7 +164,6 @@ def conversion_advice(encoding: str, name: str) -> str:
     """Returns a sentence that advises how to convert a file to UTF-8.
 
     Args:
-      encoding: from `foreign_format`.
       name: of the file; "" if it has none.
     """
     if encoding == "gzip":

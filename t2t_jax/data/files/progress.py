@@ -42,7 +42,6 @@ class ProgressBar:
     Args:
       log: writes a line to stderr; None disables all output.
       every_seconds: between two lines if `stream` is not a terminal.
-      stream: of the bar; None means stderr.
       patience: seconds before the bar appears, for work that may be short.
     """
 

@@ -51,9 +51,6 @@ def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
     Lines match if they are equal (64-bit hashes) up to surrounding blanks. Empty lines
     are skipped.
 
-    Args:
-      held_out: held in memory.
-
     Returns:
       The number of `pairs`, and of how many the `source`, the `target`, or `both` as
       one pair are in the training text; `examples` of the last, or else of one side,
@@ -197,9 +194,6 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
 
 def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Formats warnings about corpora with 30 % copies or more.
-
-    Args:
-      found: `pairs` and `copies` by spec.
 
     Example:
       >>> copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})

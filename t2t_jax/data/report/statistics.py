@@ -35,9 +35,7 @@ def describe_data(
     """Collects the content of `data.json`.
 
     Args:
-      vocabularies: with which the caches were encoded.
       dev: None if evaluation is off.
-      leaks: from `find_all_leaks`.
 
     Returns:
       Of each vocabulary: size and fingerprint. Of each corpus and each of several
@@ -61,7 +59,7 @@ def describe_data(
         if cache is None:
             continue
         examples = [
-            _located_examples(cache, part) for part in range(len(cache.corpora))
+            _examples_with_locations(cache, part) for part in range(len(cache.corpora))
         ]
         report[name] = {
             "spec": cache.meta["spec"],
@@ -78,7 +76,7 @@ def describe_data(
                 }
                 for part, weight, of_part in every
             ]
-    least = least_batches(train, config)
+    least = min_batches(train, config)
     report["train"]["batches_per_epoch_at_least"] = least
     report["train"]["copies"] = find_copies(train)
     if train.source_words is not None:
@@ -86,7 +84,7 @@ def describe_data(
     return {**report, "leaks": leaks}
 
 
-def least_batches(cache: TokenCache, config: DataConfig) -> int:
+def min_batches(cache: TokenCache, config: DataConfig) -> int:
     """Returns the batches of an epoch without any padding."""
     tokens = [
         sum(
@@ -102,7 +100,7 @@ def _tokens(lengths: list[int]) -> int:
     return sum(length * count for length, count in enumerate(lengths))
 
 
-def _located_examples(cache: TokenCache, part: int) -> _Examples:
+def _examples_with_locations(cache: TokenCache, part: int) -> _Examples:
     """Returns the examples of a part with their locations in its files."""
     corpus = cache.corpora[part]
     return {
@@ -168,7 +166,7 @@ def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
     }
 
 
-def summary(cache: TokenCache) -> str:
+def summary_line(cache: TokenCache) -> str:
     """Returns a line with the pairs read, kept, and dropped by reason."""
     counts = cache.counts
     report = (

@@ -97,7 +97,6 @@ def build_cache(
     Args:
       building: a locked directory; its shards are of the same corpus, vocabularies and
         filters.
-      config: filters and number of processes.
       meta: inputs of the cache; stored in `meta.json` with counts by reason,
         statistics of every part, the dtype, and size and CRC-32 of every file.
 
@@ -175,7 +174,7 @@ def _build_shards(
     if shards:
         progress.log(f"Resuming after {sum(done):,} encoded pairs.")
     chunks = _chunks(parts, done, most=max_characters(config))
-    total, is_exact = _count(corpus, progress)
+    total, is_exact = _estimate_total(corpus, progress)
     with (
         contextlib.closing(encode_chunks(chunks, encoder, workers=workers)) as results,
         progress.start(total=total, is_exact=is_exact, done=sum(done)),
@@ -188,7 +187,7 @@ def _build_shards(
     return shards
 
 
-def _count(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, bool]:
+def _estimate_total(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, bool]:
     """Counts or estimates the pairs for the progress bar."""
     if progress.is_enabled:
         with contextlib.suppress(UserError):  # reported when the corpus is read

@@ -31,7 +31,6 @@ class EncodedSentences(NamedTuple):
     Attributes:
       tokens: of all sentences, concatenated, each followed by eos.
       lengths: [P] tokens of each, eos included; int32.
-      hashes: [P] of their text.
     """
 
     tokens: Integers
@@ -52,8 +51,6 @@ class Encoded(NamedTuple):
 
     Attributes:
       reasons: [P] why each was dropped, an index into `filters.REASONS`, or `KEPT`.
-      source: the kept source sentences.
-      target: the kept target sentences.
       source_words: unique hashes of the words of `source`, sorted.
     """
 
@@ -80,7 +77,6 @@ class PairEncoder:
 
     Args:
       models: serialised SentencePiece models of source and target.
-      dtype: of the tokens.
     """
 
     def __init__(self, models: tuple[bytes, bytes], config: DataConfig, dtype: str):

@@ -97,9 +97,6 @@ def merge_hashes(parts: Iterable[Hashes], *, most: int = MAX_WORDS) -> Hashes:
 class KnownWords:
     """The source words of a training text.
 
-    Args:
-      hashes: of its words, sorted and unique.
-
     Example:
       >>> known = KnownWords(distinct_hashes(["The old teacher reads."]))
       >>> known.unseen_shares(["the OLD dog", "42!"])

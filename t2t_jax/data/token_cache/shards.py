@@ -44,8 +44,6 @@ class EncodedChunk(NamedTuple):
     Attributes:
       part: index of its corpus in the mixture.
       first: line number of its first pair, from 1.
-      encoded: its tokens.
-      stats: its statistics.
     """
 
     part: int
@@ -59,9 +57,7 @@ class Shard:
     """A complete shard.
 
     Attributes:
-      path: its directory.
       part: index of its corpus in the mixture.
-      stats: its statistics.
     """
 
     path: Path
@@ -78,7 +74,6 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
 
     Args:
       path: its directory, which is missing or incomplete.
-      chunks: at least one, in order.
     """
     beside = path.with_name(f"{path.name}.partial")
     for left in (beside, path):
@@ -142,9 +137,6 @@ def _read(path: Path) -> Shard | None:
 def is_valid(directory: Path, files: Mapping[str, Sequence[int]]) -> bool:
     """Returns whether files have their recorded size and CRC-32.
 
-    Args:
-      files: size and CRC-32 of each, by name.
-
     Raises:
       DataError: a name is not of a file in the directory.
       OSError: a file is missing or cannot be read.
@@ -170,9 +162,6 @@ def _checksum(path: Path) -> int:
 
 def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
     """Writes the files of a cache from its shards, one shard at a time.
-
-    Args:
-      shards: all of them, in order.
 
     Returns:
       Size and CRC-32 of each file, by name, as for `is_valid`.

@@ -32,7 +32,6 @@ class CorpusStats:
 
     Attributes:
       counts: pairs read, kept, and dropped by reason.
-      unknown: unknown tokens of each side.
       lengths: of each side, the number of sentences with 0, 1, 2 … tokens, eos
         included.
       examples: of each reason the first three pairs, truncated, and their lines.

@@ -79,8 +79,6 @@ class TokenCache:
     """An encoded corpus of N pairs.
 
     Attributes:
-      source: the source sentences.
-      target: the target sentences.
       line_numbers: [N] line of each kept pair in its part of the corpus, from 1.
       meta: content of `meta.json`: inputs and statistics.
       hashes: of the sentences of each side, [N] both.
@@ -149,9 +147,6 @@ def build_or_open(
 
     Args:
       corpus: sentence pairs; weights are not stored.
-      vocabularies: encode the two sides.
-      config: filters, number of processes and cache directory.
-      progress: None logs nothing.
 
     Returns:
       The cache, memory-mapped. A damaged one is replaced; an unfinished build is

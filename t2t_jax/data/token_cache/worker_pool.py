@@ -84,13 +84,13 @@ def encode_chunks(
     first = list(islice(chunks, _MIN_CHUNKS))
     chunks = chain(first, chunks)
     if workers > 1 and len(first) == _MIN_CHUNKS:
-        yield from _in_processes(chunks, encoder, workers)
+        yield from _encode_in_processes(chunks, encoder, workers)
         return
     for chunk in chunks:
         yield chunk, encoder.encode(chunk.sources, chunk.targets)
 
 
-def _in_processes(
+def _encode_in_processes(
     chunks: Iterator[Chunk], encoder: PairEncoder, workers: int
 ) -> Iterator[Result]:
     pool = ProcessPoolExecutor(

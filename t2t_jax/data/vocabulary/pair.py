@@ -72,7 +72,6 @@ class VocabularyPair(NamedTuple):
         """Loads what `save` wrote.
 
         Args:
-          directory: of a run or a model.
           config: the expected sizes, and whether the source has its own vocabulary.
 
         Raises:
@@ -106,7 +105,6 @@ class VocabularyPair(NamedTuple):
         Args:
           pairs: the training corpus; read once for each vocabulary to be trained.
           seed: of the sample, if the corpus is larger than needed.
-          log: logs the training.
 
         Raises:
           DataError: the text is too small or too varied for a size.

@@ -38,14 +38,11 @@ class Vocabulary:
     """Subwords and their ids.
 
     Args:
-      model: a serialised SentencePiece model with ids pad 0, bos 1, eos 2, unk 3.
       name: origin of the model, for messages.
       advice: what to do if the model is invalid, a sentence.
 
     Attributes:
-      model: the serialised model.
       size: number of pieces, the four special ones included.
-      fingerprint: SHA-256 of the model.
 
     Raises:
       DataError: the bytes are not such a model.

@@ -63,7 +63,6 @@ def color_of(color_map: str, value: float) -> Color:
     """Looks up a colour.
 
     Args:
-      color_map: name of a matplotlib colour map.
       value: a share in [0, 1], or an index into a list of colours.
     """
     from matplotlib import colormaps

@@ -15,7 +15,7 @@ def test_pairs_need_room_on_both_sides():
     assert sorted(rows[2:]) == [0, 1]
 
 
-def test_the_longest_pairs_stand_alone_and_the_short_ones_fill():
+def test_the_longest_pairs_have_rows_of_their_own_and_the_short_ones_fill():
     lengths = np.array([7, 2, 5, 7, 1, 2])
     #   row 0: 7 1    row 1: 7 .    row 2: 5 2    and one 2 too many
     rows = pack(lengths, lengths, row_lengths=[8]).rows

@@ -92,7 +92,7 @@ def test_empty_rows_change_nothing_else(cache, config):
 
 
 @CONFIGS
-def test_the_shares_of_a_batch_make_up_the_whole(cache, config):
+def test_the_shards_of_a_batch_make_up_the_batch(cache, config):
     keys = {"seed": 5, "row_multiple": 6}
     number = _batches_of_an_epoch(cache, config)
     with train_stream(cache, config, **keys) as batches:
@@ -171,7 +171,7 @@ def test_epochs_and_seeds_differ(cache):
     assert not equal(first(5, 0), first(6, 0))
 
 
-def test_a_plan_that_fails_is_told_to_the_consumer(cache):
+def test_a_plan_that_fails_is_reported_to_the_consumer(cache):
     narrow = DataConfig(tokens_per_batch=11, row_length=11, max_length=11)
     longest = max(cache.source_lengths.max(), cache.target_lengths.max())
     with train_stream(cache, narrow, seed=5) as batches:
@@ -180,7 +180,7 @@ def test_a_plan_that_fails_is_told_to_the_consumer(cache):
         assert list(batches) == []
 
 
-def test_a_position_past_the_epoch_is_told_to_the_consumer(cache):
+def test_a_position_past_the_epoch_is_reported_to_the_consumer(cache):
     start = DataPosition(0, 99)
     with train_stream(cache, CONFIG, seed=5, start=start) as batches:
         with pytest.raises(

@@ -242,13 +242,13 @@ def seen(part_pairs, weights, *, seed):
     return np.bincount(order, minlength=sum(part_pairs))
 
 
-def test_a_weight_of_1_is_a_permutation_that_takes_no_other_chance():
+def test_a_weight_of_1_is_a_permutation_that_consumes_no_other_randomness():
     chance = np.random.default_rng(5)
     order = epoch_order((7, 4), (1.0, 1), rng=np.random.default_rng(5))
     assert order.tolist() == chance.permutation(np.arange(11, dtype=np.int32)).tolist()
 
 
-def test_whole_weights_repeat_and_a_remainder_is_drawn():
+def test_integer_weights_repeat_and_a_remainder_is_sampled():
     times = seen((7, 20, 5), (2.0, 1.25, 0.0), seed=3)
     assert times[:7].tolist() == [2] * 7
     assert sorted(times[7:27]) == [1] * 15 + [2] * 5
@@ -259,7 +259,7 @@ def test_the_remainder_is_another_one_each_time():
     assert (seen((97,), (0.5,), seed=0) != seen((97,), (0.5,), seed=1)).any()
 
 
-def test_in_the_long_run_each_pair_is_seen_as_often_as_its_weight_says():
+def test_in_the_long_run_each_pair_is_seen_as_often_as_its_weight():
     total = sum(seen((3, 1, 7), (1.5, 0.25, 2.1), seed=seed) for seed in range(3000))
     wanted = np.repeat([1.5, 0.25, 2.1], [3, 1, 7])
     # a mean of 3,000 coins: standard deviation 0.009 at most

@@ -61,7 +61,7 @@ def test_a_slice_of_several_files_goes_over_all_of_them(two):
     assert list(corpus) == [("c", "d"), ("e", "f")]
 
 
-def test_a_slice_that_begins_after_the_end_says_how_long_the_corpus_is():
+def test_a_slice_that_begins_after_the_end_reports_how_long_the_corpus_is():
     corpus = open_corpus("phrasebook:dev:7[9:]")
     assert corpus.num_pairs() == 0
     with pytest.raises(DataError, match="begins after the last of 7 pairs"):
@@ -69,7 +69,9 @@ def test_a_slice_that_begins_after_the_end_says_how_long_the_corpus_is():
 
 
 @pytest.mark.parametrize("part", ["[:3]", "[1:3]", "[2:]"])
-def test_a_slice_tells_that_the_sides_of_its_whole_are_not_equally_long(tmp_path, part):
+def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(
+    tmp_path, part
+):
     (tmp_path / "a").write_text("s\n" * 7)
     (tmp_path / "b").write_text("t\n" * 5)
     pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b{part}")

@@ -139,7 +139,7 @@ def test_a_weight_may_be_from_a_thousandth_to_a_thousand(weight):
         "2*3",
     ],
 )
-def test_a_weight_that_is_none_is_told_what_a_weight_is(weight):
+def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
     name = f"{weight}*phrasebook:train:5"
     message = (
         rf"^data\.dev: '{re.escape(name)}' must be prefixed by a weight from 0\.001 to "

@@ -42,11 +42,11 @@ def test_of_a_slice_its_own_pairs_are_counted(corpus, part, pairs):
     assert count_pairs(spec, key="data.train").pairs == pairs
 
 
-def test_the_embedded_corpus_is_as_large_as_it_says():
+def test_the_embedded_corpus_is_as_large_as_configured():
     assert count_pairs("phrasebook:dev:17", key="data.dev").pairs == 17
 
 
-def test_sides_that_differ_are_said(corpus):
+def test_sides_that_differ_are_reported(corpus):
     found = count_pairs(corpus(b"a\nb\n", b"c\n"), key="data.train")
     assert found.pairs is None
     assert "2 lines" in found.note
@@ -74,13 +74,13 @@ def test_a_broken_file_is_no_crash(corpus, tmp_path):
     assert "broken gzip" in count_pairs(spec, key="data.train").note
 
 
-def test_no_corpus_is_no_mistake_and_an_unknown_kind_is_one():
+def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
     assert "data.train names no corpus" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
         count_pairs("txt:a,b", key="data.train")
 
 
-def test_a_number_is_foretold_of_every_kind_of_corpus(tmp_path, monkeypatch):
+def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
     foretold = {"a.en": (1000, False), "b.tsv": (7, True)}
     monkeypatch.setattr(
         "t2t_jax.data.corpora.pair_counts.estimate_lines",

@@ -49,7 +49,7 @@ def test_the_fingerprint_is_of_the_content_and_its_sides(text_corpus):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_unequal_sides_are_told_with_both_counts(text_corpus, order):
+def test_unequal_sides_are_reported_with_both_counts(text_corpus, order):
     sides = (b"1\n2\n3\n", b"1\n" * 5)
     corpus = text_corpus(sides[order[0]], sides[order[1]])
     counts = [(3, 5)[side] for side in order]
@@ -59,7 +59,7 @@ def test_unequal_sides_are_told_with_both_counts(text_corpus, order):
             read(corpus)
 
 
-def test_empty_files_are_told(text_corpus):
+def test_empty_files_are_reported(text_corpus):
     with pytest.raises(DataError, match=r"source and .*target are empty\."):
         _count(text_corpus(b"", b""))
 
@@ -82,7 +82,7 @@ def test_nothing_is_yielded_after_a_broken_line(text_corpus):
         next(corpus)
 
 
-def test_a_broken_gzip_is_not_told_as_unequal_sides(text_corpus):
+def test_a_broken_gzip_is_not_reported_as_unequal_sides(text_corpus):
     whole = gzip.compress(os.urandom(999).hex().encode() + b"\n")
     corpus = text_corpus(whole[:99], gzip.compress(b"a\nb\n"), suffix=".gz")
     with pytest.raises(DataError) as caught:
@@ -91,7 +91,7 @@ def test_a_broken_gzip_is_not_told_as_unequal_sides(text_corpus):
     assert "broken gzip" in problem
 
 
-def test_all_missing_files_are_told_on_opening(tmp_path):
+def test_all_missing_files_are_reported_on_opening(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputMissingError) as caught:
         open_corpus(f"text:{tmp_path}/absent,{tmp_path}/folder")
@@ -181,7 +181,7 @@ def test_several_files_of_columns_are_read_one_after_the_other(write):
     assert corpus.num_pairs() == 2
 
 
-def test_an_empty_file_of_columns_is_told(write):
+def test_an_empty_file_of_columns_is_reported(write):
     with pytest.raises(DataError, match=r"pairs\.tsv is empty\."):
         _count(open_corpus(f"tsv:{write('pairs.tsv', b'')}"))
 
@@ -203,6 +203,6 @@ def test_real_bitext_is_aligned():
 
 
 @pytest.mark.parametrize("spec", ["text:~no-such-user/a,b", "tsv:~no-such-user/a"])
-def test_the_home_of_nobody_is_named(spec):
+def test_the_missing_home_is_named(spec):
     with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user has no home"):
         open_corpus(spec)

@@ -150,7 +150,7 @@ def test_a_set_of_other_features_lists_them(copied):
         open_corpus(f"{NAME}:train")
 
 
-def test_a_set_for_tensorflow_alone_says_how_to_convert_it(copied):
+def test_a_set_for_tensorflow_only_reports_how_to_convert_it(copied):
     path = copied / "dataset_info.json"
     path.write_text(path.read_text().replace('"array_record"', '"tfrecord"'))
     with pytest.raises(DataError, match="convert_format --out_file_format=array_"):
@@ -185,7 +185,7 @@ def _flipped(records: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("harm", [_cut_short, _too_short, _flipped])
-def test_a_damaged_file_of_records_is_told_by_all_who_read_it(copied, harm):
+def test_a_damaged_file_of_records_is_reported_by_all_readers(copied, harm):
     (path,) = copied.glob("*-train*")
     path.write_bytes(harm(path.read_bytes()))
     corpus = open_corpus(f"{NAME}:train")
@@ -198,7 +198,7 @@ def test_a_damaged_file_of_records_is_told_by_all_who_read_it(copied, harm):
             read(corpus)
 
 
-def test_the_home_of_nobody_is_no_place_for_sets(monkeypatch):
+def test_the_missing_home_holds_no_sets(monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", "~no-such-user/sets")
     with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user/sets, which"):
         open_corpus(f"{NAME}:train")

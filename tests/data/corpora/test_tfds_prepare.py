@@ -51,7 +51,7 @@ def test_what_is_missing_is_announced_prepared_and_read(home, capsys):
         ("fr-en", "6 file(s) from data.statmt.org, www.statmt.org, 1,695 MB, 2 of "),
     ],
 )
-def test_what_the_real_builder_downloads_is_told_with_its_size(config, message):
+def test_what_the_real_builder_downloads_is_reported_with_its_size(config, message):
     said = []
     builder = importlib.import_module("tensorflow_datasets").core.DatasetBuilder
     with mock.patch.object(builder, "download_and_prepare"):
@@ -61,7 +61,7 @@ def test_what_the_real_builder_downloads_is_told_with_its_size(config, message):
     assert "pip install -e '.[tfds-prepare]'" in said[0]
 
 
-def test_a_failed_download_says_why_and_what_goes_on(downloads):
+def test_a_failed_download_reports_why(downloads):
     downloads.side_effect = ConnectionError("no route to statmt.org")
     message = r"cannot prepare wmt14_translate/de-en \(ConnectionError: no route"
     with pytest.raises(InputMissingError, match=message):
@@ -105,7 +105,7 @@ def test_what_another_process_has_prepared_meanwhile_is_read(downloads, home):
 
 
 @pytest.mark.parametrize("name", ["wmt14_translate/de-xx", "wmt99_translate/de-en"])
-def test_an_unknown_set_or_config_is_told(name, home):
+def test_an_unknown_set_or_config_is_reported(name, home):
     with pytest.raises(ConfigError, match=f"TFDS has no translation set {name}"):
         open_corpus(f"tfds:{name}:train", log=lambda text: None)
     with pytest.raises(ConfigError, match="configs are cs-en, de-en, fr-en"):

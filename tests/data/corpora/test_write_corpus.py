@@ -9,7 +9,7 @@ def test_what_is_written_reads_as_the_corpus_it_came_from(tmp_path):
     assert again == list(open_corpus("phrasebook:test:7"))
 
 
-def test_a_wrong_corpus_or_usage_says_what_is_right(tmp_path, capsys):
+def test_a_wrong_corpus_or_usage_states_what_is_right(tmp_path, capsys):
     assert main(["phrasebook:test:7"]) == 64
     assert "CORPUS SOURCE_FILE TARGET_FILE" in capsys.readouterr().err
     assert main(["phrase:test:7", str(tmp_path / "a"), str(tmp_path / "b")]) == 78

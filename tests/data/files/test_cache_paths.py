@@ -42,7 +42,7 @@ def test_the_users_cache_directory_is_asked_for_at_its_place(monkeypatch):
     assert token_caches(DataConfig(cache_dir="~/x")) == Path.home() / "x"
 
 
-def test_a_user_without_a_home_is_told_what_to_set():
+def test_a_user_without_a_home_is_reported_what_to_set():
     with pytest.raises(ConfigError, match=r"Change config\.data\.cache_dir\."):
         token_caches(DataConfig(cache_dir="~no-such-user/caches"))
 

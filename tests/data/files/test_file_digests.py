@@ -79,7 +79,7 @@ def test_as_many_bytes_with_the_old_time_are_read_again(text, readings, settle):
     assert digest(text) == hashlib.sha256(TWO).digest()
 
 
-def test_another_file_renamed_to_the_place_is_read(text, tmp_path, settle):
+def test_another_file_renamed_to_the_path_is_read(text, tmp_path, settle):
     digest(text)
     other = tmp_path / "other"
     other.write_bytes(TWO)
@@ -137,7 +137,7 @@ def test_a_memory_that_others_could_have_written_is_not_believed(
     assert memory.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_home_that_cannot_be_written_is_no_mistake(
+def test_a_home_that_cannot_be_written_is_not_an_error(
     text, readings, tmp_path, monkeypatch
 ):
     (tmp_path / "file").write_text("")
@@ -187,7 +187,7 @@ def test_what_finding_raises_is_raised_and_not_remembered(text):
     assert cached_fact(text, "lines", lambda path: 7) == 7
 
 
-def test_many_who_write_at_once_do_no_harm(tmp_path, settle):
+def test_concurrent_writers_do_no_harm(tmp_path, settle):
     paths = [tmp_path / f"{number}.en" for number in range(7)]
     for number, path in enumerate(paths):
         path.write_bytes(bytes([number]) * (1 << 20))

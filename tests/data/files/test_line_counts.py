@@ -43,7 +43,9 @@ def test_within_the_budget_a_number_is_exact(write):
     assert estimate_lines(write(b"a\n" * 23)) == Count(23, True)
 
 
-def test_lines_of_large_files_are_foretold_from_some_of_their_bytes(write, monkeypatch):
+def test_lines_of_large_files_are_estimated_from_some_of_their_bytes(
+    write, monkeypatch
+):
     monkeypatch.setattr(line_counts, "_PROBE_BYTES", 1 << 12)
     monkeypatch.setattr(line_counts, "_GZIP_PROBE_BYTES", 1 << 30)
     path = write(varied(50_000))
@@ -53,7 +55,7 @@ def test_lines_of_large_files_are_foretold_from_some_of_their_bytes(write, monke
     assert number == pytest.approx(50_000, rel=0.05 if path.suffix != ".gz" else 1e-9)
 
 
-def test_a_packed_file_is_foretold_from_how_far_into_it_some_bytes_are(
+def test_a_compressed_file_is_estimated_from_how_far_into_it_some_bytes_are(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(line_counts, "_BLOCK", 1 << 16)
@@ -78,7 +80,7 @@ def test_a_gzip_cut_short_is_bad_data_also_where_it_is_only_counted(tmp_path, ke
         estimate_lines(path, budget=10)
 
 
-def test_a_file_that_fails_is_told(tmp_path, monkeypatch):
+def test_a_file_that_fails_is_reported(tmp_path, monkeypatch):
     def fail(path):
         raise OSError(5, "Input/output error")
 

@@ -30,7 +30,7 @@ def test_a_line_ends_at_lf_and_nowhere_else(tmp_path, content, lines):
     assert list(read_lines(tmp_path / "packed.gz")) == lines
 
 
-def test_invalid_utf8_and_nul_are_told_with_file_and_line(tmp_path):
+def test_invalid_utf8_and_nul_are_reported_with_file_and_line(tmp_path):
     path = tmp_path / "news"
     path.write_bytes(b"good\nab\xffc\ngood\n\0\n")
     lines = read_lines(path)
@@ -109,21 +109,21 @@ def test_gzip_of_another_name_is_recognized(tmp_path):
     ],
     ids=["cut", "plain", "checksum", "method", "content"],
 )
-def test_broken_gzip_is_told(tmp_path, damage, fault):
+def test_broken_gzip_is_reported(tmp_path, damage, fault):
     whole = gzip.compress(bytes(range(32, 127)) * 100)
     (tmp_path / "news.gz").write_bytes(damage(whole))
     with pytest.raises(DataError, match=rf"news\.gz:\d+: broken gzip: {fault}\."):
         list(read_lines(tmp_path / "news.gz"))
 
 
-def test_a_file_that_is_not_there_or_none_is_told(tmp_path):
+def test_a_missing_or_irregular_file_is_reported(tmp_path):
     with pytest.raises(InputMissingError, match="absent: no such file"):
         list(read_lines(tmp_path / "absent"))
     with pytest.raises(InputMissingError, match="not a regular file"):
         list(read_lines(tmp_path))
 
 
-def test_a_file_that_fails_while_it_is_read_is_told(tmp_path, monkeypatch):
+def test_a_file_that_fails_while_it_is_read_is_reported(tmp_path, monkeypatch):
     def fail(path):
         raise OSError(5, "Input/output error")
 

@@ -33,7 +33,7 @@ def test_on_a_pipe_there_is_a_line_at_times(clock):
 @pytest.mark.parametrize(
     ("total", "before", "too_few"), [(1_000, 400, 59), (10**7, 9, 9_999)]
 )
-def test_no_end_is_foretold_from_the_first_few(clock, total, before, too_few):
+def test_no_eta_is_estimated_from_the_first_few(clock, total, before, too_few):
     said = []
     progress = ProgressBar(said.append, every_seconds=0, stream=io.StringIO())
     with progress.start(total=total, done=before):
@@ -55,7 +55,7 @@ def test_on_a_terminal_there_is_a_bar_and_no_line():
     assert "pairs/s" in screen.getvalue()
 
 
-def test_without_listeners_nothing_is_said(clock):
+def test_without_a_log_nothing_is_written(clock):
     screen = Terminal()
     progress = ProgressBar(stream=screen)
     assert not progress.is_enabled
@@ -66,7 +66,7 @@ def test_without_listeners_nothing_is_said(clock):
     assert screen.getvalue() == ""
 
 
-def test_of_an_unknown_number_there_is_no_end_to_foretell():
+def test_of_an_unknown_number_there_is_no_eta():
     assert "ETA" not in progress_line(7, None, rate=3.0)
     assert "ETA 1:02:03" in progress_line(0, 3723, rate=1.0)
     lines = ProgressLabels("translated", "lines")
@@ -75,7 +75,7 @@ def test_of_an_unknown_number_there_is_no_end_to_foretell():
     assert "ETA 0:00:00" in progress_line(12, 10, rate=0.0)  # more than was counted
 
 
-def test_a_number_that_is_foretold_is_marked_and_never_exceeded(clock):
+def test_an_estimated_number_is_marked_and_never_exceeded(clock):
     said = []
     progress = ProgressBar(said.append, every_seconds=0, stream=io.StringIO())
     with progress.start(total=100, is_exact=False):
@@ -92,7 +92,7 @@ def test_a_number_that_is_foretold_is_marked_and_never_exceeded(clock):
     assert "of about" in screen.getvalue()
 
 
-def test_what_has_no_end_to_foretell_is_said_to_go_on():
+def test_work_without_a_known_end_is_logged_at_intervals():
     said = []
     progress = ProgressBar(said.append, every_seconds=0.02)
 
@@ -110,7 +110,7 @@ def test_what_has_no_end_to_foretell_is_said_to_go_on():
     assert len(said) == before
 
 
-def test_what_is_done_at_once_is_not_said(clock):
+def test_short_work_is_not_logged(clock):
     said = []
     with ProgressBar(said.append, every_seconds=10).heartbeat("Learning"):
         pass

@@ -173,14 +173,14 @@ def test_another_process_writes_the_same(hash_seed):
     assert output.strip() == fingerprint()
 
 
-def test_the_fingerprint_tells_versions_apart(monkeypatch):
+def test_the_fingerprint_distinguishes_versions(monkeypatch):
     before = fingerprint()
     assert re.fullmatch("[0-9a-f]{64}", before)
     monkeypatch.setattr(corpus, "VERSION", corpus.VERSION + 1)
     assert fingerprint() != before
 
 
-def test_the_fingerprint_tells_grammars_apart(monkeypatch):
+def test_the_fingerprint_distinguishes_grammars(monkeypatch):
     before = fingerprint()
     other = corpus.sentence_pairs
     monkeypatch.setattr(

@@ -73,12 +73,12 @@ def test_without_a_whole_pair_lines_are_the_examples(find):
     assert found["examples"][0]["target"] == "der Baum"
 
 
-def test_at_most_three_examples_are_told(find):
+def test_at_most_three_examples_are_reported(find):
     assert len(find(TRAIN[:1] * 7)["examples"]) == 3
     assert find(TRAIN[:1] * 7)["both"] == 7
 
 
-def test_empty_lines_are_no_leak(find):
+def test_empty_lines_are_not_a_leak(find):
     assert find([("", ""), (" ", "der Kater")])["target"] == 0
 
 
@@ -104,7 +104,7 @@ def test_no_leak_is_no_warning_and_any_is_one(find):
     )
 
 
-def test_sources_alone_are_a_warning_where_they_are_many(find):
+def test_sources_only_are_a_warning_where_they_are_many(find):
     new = [(f"new {number}", f"neu {number}") for number in range(8)]
     assert leak_warnings({"a": find([("the cat", "neu"), *new])}) == []
     some = find([("the cat", "x"), ("a dog", "y"), ("old tree", "z"), *new[:7]])
@@ -136,7 +136,7 @@ def test_copies_are_counted_and_a_third_is_a_warning(
     assert copy_warnings({"a": {"pairs": 0, "copies": 0}}) == []
 
 
-def test_every_held_out_corpus_is_told_of_by_its_own_name(train, write):
+def test_every_held_out_corpus_is_reported_by_name(train, write):
     dev = open_corpus(write("dev", [("a tree", "Vogel")]))
     first, second = write("2013", TRAIN[1:2]), write("2014", [("a", "x"), *TRAIN[:1]])
     tests = open_held_out(f"{first}++2*{second}", log=print)
@@ -167,7 +167,7 @@ def test_examples_have_the_lines_of_their_files(
     ]
 
 
-def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_said(
+def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_logged(
     tmp_path, monkeypatch, write
 ):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
@@ -181,12 +181,12 @@ def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_said(
     ]
 
 
-def test_files_that_are_not_there_and_names_that_are_none_are_told():
+def test_files_that_are_not_there_and_names_that_are_none_are_reported():
     with pytest.raises(InputMissingError, match=r"Change config\.data\.held_out"):
         open_held_out("tsv:/absent/a.tsv", log=print)
     with pytest.raises(ConfigError, match=r"data\.held_out='cvs:x' must begin"):
         open_held_out("cvs:x", log=print)
 
 
-def test_no_test_sets_are_no_mistake():
+def test_no_test_sets_are_not_an_error():
     assert open_held_out("", log=print) == ()

@@ -30,7 +30,7 @@ def page(vocabularies, tmp_path):
     return page
 
 
-def test_the_page_tells_what_people_ask(page, cache, text_corpus):
+def test_the_page_has_all_sections(page, cache, text_corpus):
     clean = text_corpus(["nowhere"], ["nirgends"], suffix=".dev").spec
     told = page(cache.meta["spec"], clean)
     for words in ("97 subwords", "211 pairs read", "mean length", "at least"):

@@ -8,8 +8,8 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.report.statistics import (
     describe_data,
     histogram,
-    least_batches,
-    summary,
+    min_batches,
+    summary_line,
 )
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -85,16 +85,18 @@ def test_the_parts_of_a_mixture_are_described_with_their_weights(
         first["tokens"][side] + 2.5 * second["tokens"][side]
         for side in ("source", "target")
     )
-    assert least_batches(cache, config) == -(-most // 64)
+    assert min_batches(cache, config) == -(-most // 64)
 
 
-def test_a_summary_says_what_was_dropped_and_why(text_corpus, vocabularies, tmp_path):
+def test_a_summary_states_what_was_dropped_and_why(text_corpus, vocabularies, tmp_path):
     corpus = text_corpus(["a", "", "the cat"], ["ein", "leer", "Kater"])
     config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
     cache = build_or_open(corpus, vocabularies, config=config)
-    assert "3 pairs read, 2 kept, 1 empty, 0 longer than 61 subwords" in summary(cache)
+    assert "3 pairs read, 2 kept, 1 empty, 0 longer than 61 subwords" in summary_line(
+        cache
+    )
     many = replace(cache, meta=cache.meta | {"spec": "x" * 999})
-    assert len(summary(many).partition(":")[0]) == 300
+    assert len(summary_line(many).partition(":")[0]) == 300
 
 
 def test_examples_are_of_as_many_parts_as_there_are_and_say_where_they_stand(

@@ -67,7 +67,7 @@ def test_a_cache_is_the_same_whatever_its_shards_and_chunks(build, tmp_path):
 
 
 @pytest.mark.parametrize("pulled", [1, 7, 12, 16, "joining"])
-def test_after_a_stop_the_whole_shards_are_not_encoded_again(
+def test_after_a_stop_the_complete_shards_are_not_encoded_again(
     build, tmp_path, monkeypatch, pulled
 ):
     build("undisturbed", drop_duplicates=True)
@@ -102,7 +102,7 @@ def test_after_a_stop_the_whole_shards_are_not_encoded_again(
     assert content(tmp_path / "caches") == content(tmp_path / "undisturbed")
 
 
-def test_a_second_process_waits_says_so_and_finds_the_cache(
+def test_a_second_process_waits_logs_it_and_finds_the_cache(
     build, tmp_path, monkeypatch
 ):
     home = tmp_path / "caches"
@@ -183,7 +183,7 @@ def test_parts_are_counted_apart_and_their_lines_too(
     assert np.array_equal(again.hashes, cache.hashes)
 
 
-def test_what_is_wrong_with_all_parts_is_told_at_once(vocabularies, tmp_path):
+def test_what_is_wrong_with_all_parts_is_reported_at_once(vocabularies, tmp_path):
     first, second = mixture(tmp_path, (["a", "\xff"], ["b", "c"]), (["a"], ["\xfe"]))
     corpus = open_corpus(f"{first}++{second}")
     config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
@@ -192,9 +192,7 @@ def test_what_is_wrong_with_all_parts_is_told_at_once(vocabularies, tmp_path):
     assert list((tmp_path / "caches").iterdir()) == []
 
 
-def test_parts_of_which_nothing_is_left_are_told_each_by_its_name(
-    vocabularies, tmp_path
-):
+def test_parts_of_which_nothing_is_left_are_reported_by_name(vocabularies, tmp_path):
     first, second, third = mixture(
         tmp_path,
         (["a", "dog"], ["", "  "]),
@@ -215,7 +213,7 @@ def test_parts_of_which_nothing_is_left_are_told_each_by_its_name(
     assert list((tmp_path / "caches").iterdir()) == []
 
 
-def test_a_part_of_nothing_but_duplicates_is_no_mistake(vocabularies, tmp_path):
+def test_a_part_of_nothing_but_duplicates_is_not_an_error(vocabularies, tmp_path):
     pairs = (["a", "cat"], ["ein", "Kater"])
     first, second = mixture(tmp_path, pairs, pairs)
     config = DataConfig(

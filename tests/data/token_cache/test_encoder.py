@@ -119,7 +119,7 @@ def test_unknown_pieces_are_counted_on_each_side(encode):
     assert np.count_nonzero(cache.source.tokens == UNK) == 3
 
 
-def test_a_corpus_of_which_nothing_is_left_is_told(encode):
+def test_a_corpus_of_which_nothing_is_left_is_reported(encode):
     with pytest.raises(
         DataError, match="no pair is left of 2: 1 have an empty side, 1"
     ):

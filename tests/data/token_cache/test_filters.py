@@ -58,7 +58,7 @@ def test_pair_hashes_tell_pairs_apart_that_share_a_side():
     assert len(set(pair_hashes(source, target).tolist())) == 4
 
 
-def test_what_was_seen_is_what_a_set_says():
+def test_what_was_seen_equals_a_set():
     chance = np.random.default_rng(5)
     seen, known = DuplicateFilter(), set()
     for size in chance.integers(0, 97, 41):

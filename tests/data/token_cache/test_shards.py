@@ -86,7 +86,7 @@ def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
     assert find_shards(tmp_path) == []
 
 
-def test_a_shard_takes_the_place_of_what_a_kill_has_left(tmp_path):
+def test_a_shard_replaces_what_a_kill_left(tmp_path):
     place = shard_path(tmp_path, 0)
     for left in (place, place.with_name(f"{place.name}.partial")):
         left.mkdir()

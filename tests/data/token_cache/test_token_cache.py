@@ -185,7 +185,7 @@ def test_broken_text_leaves_nothing_behind(corpus, build, caches):
     assert list(caches.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told(build, tmp_path):
+def test_a_directory_that_cannot_be_written_is_reported(build, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"Change config\.data\.cache_dir\."):
         build(cache_dir=str(tmp_path / "file"))
@@ -197,13 +197,13 @@ def test_caches_live_in_the_users_cache_home(build, cache_home):
     assert place.name.startswith("tokens-")
 
 
-def test_a_home_of_nobody_is_told(build):
+def test_a_missing_home_is_reported(build):
     with pytest.raises(ConfigError, match=r"'~nosuchuser/c' is under ~nosuchuser, "):
         build(cache_dir="~nosuchuser/c")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_a_full_disk_is_told_as_what_it_is(build, caches, monkeypatch, number):
+def test_a_full_disk_is_reported_as_such(build, caches, monkeypatch, number):
     def fail(*_):
         raise OSError(number, "the disk is full")
 
@@ -216,7 +216,7 @@ def test_a_full_disk_is_told_as_what_it_is(build, caches, monkeypatch, number):
     assert (caught.value.errno, caught.value.filename) == (number, str(caches))
 
 
-def test_a_cache_is_named_as_whoever_opens_it_names_the_corpus(
+def test_a_cache_is_named_like_the_corpus_that_opens_it(
     build, vocabularies, caches, tmp_path
 ):
     build()

@@ -24,7 +24,7 @@ def find(said=None, **config):
     )
 
 
-def test_both_sides_share_one_vocabulary_unless_told_otherwise():
+def test_both_sides_share_one_vocabulary_unless_configured_otherwise():
     said = []
     found = find(said, size=89)
     assert found.shared
@@ -35,7 +35,7 @@ def test_both_sides_share_one_vocabulary_unless_told_otherwise():
     assert re.fullmatch(r"Trained the vocabulary in \d+\.\d s\.", done)
 
 
-def test_a_source_of_its_own_learns_from_its_side_alone():
+def test_a_source_of_its_own_learns_from_its_side_only():
     found = find(size=71, source_size=53)
     assert (found.source.size, found.target.size) == (53, 71)
     assert not found.shared
@@ -78,7 +78,7 @@ def test_files_are_loaded_instead_of_learning(tmp_path):
     assert said == []
 
 
-def test_a_file_that_is_no_vocabulary_names_its_key(tmp_path):
+def test_a_file_that_is_not_a_vocabulary_names_its_key(tmp_path):
     find(size=71, source_size=53).save(tmp_path)
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"garbage")
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_vocabulary_names_its_key(tmp_path):
         VocabularyPair.load(tmp_path, config=config)
 
 
-def test_a_run_is_not_told_to_change_the_size_that_it_was_begun_with(tmp_path):
+def test_a_run_is_not_advised_to_change_the_size_that_it_was_begun_with(tmp_path):
     find(size=71).save(tmp_path)
     with pytest.raises(
         DataError, match=r"has 71 subwords and vocabulary\.size=72\. Restore it"
@@ -149,7 +149,7 @@ def test_the_configuration_decides_whether_the_source_has_its_own(tmp_path):
         VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71, source_size=54))
 
 
-def test_while_a_vocabulary_is_learnt_people_are_told_that_it_is(monkeypatch):
+def test_while_a_vocabulary_is_learnt_it_is_logged(monkeypatch):
     learn, every = Vocabulary.train, ProgressBar.heartbeat
     started = []
 

@@ -129,7 +129,7 @@ def test_a_sample_is_a_bound_and_blank_or_endless_lines_teach_nothing():
         train(19, noisy, sample_sentences=1)  # one word has not so many pieces
 
 
-def test_a_text_too_small_for_the_size_is_told_with_both_numbers():
+def test_a_text_too_small_for_the_size_is_reported_with_both_numbers():
     with pytest.raises(
         DataError,
         match=r"vocabulary\.size=400 must be at most (\d+) .*config\.vocabulary\.size",
@@ -139,12 +139,12 @@ def test_a_text_too_small_for_the_size_is_told_with_both_numbers():
     assert train(largest).size == largest
 
 
-def test_a_size_too_small_to_spell_the_text_is_told():
+def test_a_size_too_small_to_spell_the_text_is_reported():
     with pytest.raises(DataError, match=r"vocabulary\.size=9 must be at least 15"):
         train(9)
 
 
-def test_no_text_is_told():
+def test_no_text_is_reported():
     with pytest.raises(DataError, match="Cannot train the vocabulary"):
         train(19, ["", " "])
 
@@ -160,20 +160,20 @@ def test_a_saved_vocabulary_is_the_same_when_loaded(tmp_path, vocabulary):
     assert sorted(os.listdir(tmp_path / "run")) == ["vocab.json", "vocab.model"]
 
 
-def test_a_vocabulary_that_cannot_be_written_is_told(tmp_path, vocabulary):
+def test_a_vocabulary_that_cannot_be_written_is_reported(tmp_path, vocabulary):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         vocabulary.save(tmp_path / "file")
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\0" * 99])
-def test_garbage_is_no_vocabulary(tmp_path, content):
+def test_garbage_is_not_a_vocabulary(tmp_path, content):
     (tmp_path / "vocab.model").write_bytes(content)
     with pytest.raises(DataError, match=r"vocab\.model: is not a SentencePiece model"):
         Vocabulary.load(tmp_path / "vocab.model")
 
 
-def test_a_vocabulary_that_is_not_there_is_told(tmp_path):
+def test_a_vocabulary_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(InputMissingError, match="no such file"):
         Vocabulary.load(tmp_path / "vocab.model")
 

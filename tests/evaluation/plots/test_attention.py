@@ -70,7 +70,7 @@ def test_all_panels_have_one_scale_from_0_to_the_largest_weight():
     assert scales == {(0.0, WEIGHTS[[0, 2]].max())}
 
 
-def test_what_may_not_be_looked_at_is_left_white():
+def test_masked_keys_are_left_white():
     image = panels_of(heat_maps((0,)))[0].images[0]
     assert_array_equal(image.get_array().mask, WEIGHTS[0] == 0)
     assert image.get_array().mask[2, 4]

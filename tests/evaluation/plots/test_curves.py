@@ -45,7 +45,7 @@ def test_the_axes_say_what_they_are():
     assert names == {"mean of 3", "newest checkpoint", "best mean"}
 
 
-def test_a_single_window_can_be_drawn():
+def test_a_single_window_can_be_plotted():
     assert canvas.render_png(drawn(70)).startswith(b"\x89PNG")
 
 
@@ -89,7 +89,7 @@ def test_the_base_model_s_curve_is_in_both_panels():
     assert base in [line.get_label() for line in right.lines]
 
 
-def test_positions_are_drawn_as_the_paper_writes_them():
+def test_positions_are_plotted_as_the_paper_writes_them():
     figure = plot_positions(length=11, d_model=34)
     whole, pairs, _ = figure.axes
     image = whole.images[0]

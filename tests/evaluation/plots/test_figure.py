@@ -26,7 +26,7 @@ def size_of(content):
     return struct.unpack(">II", content[16:24])
 
 
-def test_matplotlib_is_imported_by_drawing_and_pyplot_never():
+def test_matplotlib_is_imported_by_plotting_and_pyplot_never():
     pytest.importorskip("matplotlib")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
@@ -58,7 +58,7 @@ def test_nothing_is_cut_off_at_the_edge():
     assert size_of(canvas.render_png(figure))[0] > 500
 
 
-def test_a_character_that_the_font_lacks_is_told_once(caplog):
+def test_a_character_that_the_font_lacks_is_reported_once(caplog):
     pytest.importorskip("matplotlib")
     figure = canvas.new_figure(1.0, 1.0)
     figure.text(0.1, 0.1, "\ue123")
