@@ -1,4 +1,4 @@
-"""Finds, loads and explains configuration files: shipped ones, and the user's own."""
+"""Finds and loads configuration files, and explains why one cannot be loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ml_collections import config_dict, config_flags
 from t2t_jax.config import KINDS, default, defaults, keys, sections, suggestion
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
-# ml_collections loads a file as this module, into what the file before it has left.
+# ml_collections loads every file as this module, into the namespace of the previous.
 _MODULE = "config_config"
 _LOCKED = re.compile(r'Key "(\w+)" does not exist|instead of "(\w+)"')
 _FIELD = re.compile(r"'(\w+)\\*':")
@@ -26,11 +26,11 @@ _OVERRIDE = re.compile(
 _KINDS = {kind.__name__: text for kind, text in KINDS.items()}
 
 
-def shipped_folder() -> Path:
-    """Finds the folder of the shipped configurations: installed, or in a clone.
+def shipped_directory() -> Path:
+    """Finds the directory of the shipped configurations: installed, or in a clone.
 
     Raises:
-      InputMissingError: The installation lacks them.
+      InputMissingError: the installation lacks them.
     """
     package = Path(__file__).parent
     for folder in (package / "configs", package.parent / "configs"):
@@ -42,19 +42,18 @@ def shipped_folder() -> Path:
 
 
 def shipped_names() -> list[str]:
-    """Lists the names that `--config=NAME` takes."""
-    files = shipped_folder().glob("*.py")
+    """Lists the shipped configurations, valid as `--config=NAME`."""
+    files = shipped_directory().glob("*.py")
     return sorted(path.stem for path in files if path.stem != "__init__")
 
 
 def default_config() -> config_dict.ConfigDict:
-    """Returns the paper's base experiment, to be varied and trained.
+    """Returns the paper's base experiment, to be modified and trained.
 
-    Text is not part of it: set `config.data.train` and `config.data.dev`.
+    Set `config.data.train` and `config.data.dev`: it includes no text.
 
     Returns:
-      A locked ConfigDict: its keys can be set, and a key that does not exist is an
-      `AttributeError`.
+      A locked ConfigDict; unknown keys raise an `AttributeError`.
 
     Paper: Table 3, row base; §5.
 
@@ -68,20 +67,18 @@ def default_config() -> config_dict.ConfigDict:
 def load_config(name: str | Path) -> config_dict.ConfigDict:
     """Loads the configuration of a config file.
 
-    The file is Python code and is run, as with `--config` on the command line.
+    The file is executed as Python code, as with `--config` on the command line.
 
     Args:
-      name: the path of a config file, or the name of one that comes with the package,
-        such as "phrasebook" or "wmt_en_de"; with ":ROW" at its end where a file holds
-        several experiments, as "table3:A_h1".
+      name: a path, or the name of a shipped configuration, such as "phrasebook";
+        followed by ":ROW" if the file has rows, as "table3:A_h1".
 
     Returns:
-      A locked ConfigDict: its keys can be set, and a key that does not exist is an
-      `AttributeError`.
+      A locked ConfigDict; unknown keys raise an `AttributeError`.
 
     Raises:
-      InputMissingError: there is no such file.
-      ConfigError: the file cannot be loaded, or has no such row.
+      InputMissingError: the file does not exist.
+      ConfigError: the file cannot be loaded, or the row does not exist.
 
     Example:
       >>> load_config("table3:C_N2").model.num_layers
@@ -93,12 +90,12 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
             '"phrasebook", or the path of a Python file.'
         )
     try:
-        return _loaded(resolve(str(name)))
-    except UserError as error:  # An argument here, and no flag.
+        return _load(resolve(str(name)))
+    except UserError as error:  # Here it is an argument, not a flag.
         raise type(error)(p.replace("--config=", "") for p in error.problems) from error
 
 
-def _loaded(path: str) -> config_dict.ConfigDict:
+def _load(path: str) -> config_dict.ConfigDict:
     values, line = flags.FlagValues(), ["t2t_jax", f"--config={path}"]
     sys.modules.pop(_MODULE, None)
     try:
@@ -109,21 +106,20 @@ def _loaded(path: str) -> config_dict.ConfigDict:
         config = values.config
         config.lock()
     except (Exception, SystemExit) as error:
-        raise explained(path, error) from error
+        raise explain_load_failure(path, error) from error
     finally:
         sys.modules.pop(_MODULE, None)
     return config
 
 
 def is_file(path: str) -> bool:
-    """Returns whether a path that a user has typed is a file, whatever it contains."""
+    """Returns whether a path is a file; False if the path itself is invalid."""
     with suppress(OSError, ValueError):  # too long; a null byte
         return Path(path).is_file()
     return False
 
 
-def _is_endless(path: str) -> bool:
-    """Returns whether a path that a user has typed is a pipe or a device."""
+def _is_pipe_or_device(path: str) -> bool:
     with suppress(OSError, ValueError):
         found = Path(path)
         return found.exists() and not (found.is_file() or found.is_dir())
@@ -131,7 +127,7 @@ def _is_endless(path: str) -> bool:
 
 
 def is_directory(path: str) -> bool:
-    """Returns whether a path that a user has typed is a directory."""
+    """Returns whether a path is a directory; False if the path itself is invalid."""
     with suppress(OSError, ValueError):
         return Path(path).is_dir()
     return False
@@ -140,31 +136,28 @@ def is_directory(path: str) -> bool:
 def resolve(given: str) -> str:
     """Returns the path of a configuration, `:ROW` included.
 
-    A name without a path separator and without `.py` is a shipped configuration;
-    anything else is a path.
-
     Args:
-      given: the value of `--config`.
+      given: the value of `--config`: a shipped name (without `/` and `.py`), or a path.
 
     Raises:
-      InputMissingError: No configuration has that name, or the path is that of a pipe
-        or a device, whose reading may never end.
+      InputMissingError: no configuration has that name, or the path is a pipe or a
+        device, which may never reach its end.
     """
     name, colon, row = given.partition(":")
     if not name or "/" in name or name.endswith(".py"):
-        if _is_endless(name):
+        if _is_pipe_or_device(name):
             raise InputMissingError(
                 f"--config={name} is a pipe or a device. Pass a Python file."
             )
         return given
     known = shipped_names()
     if name in known:
-        return f"{shipped_folder() / name}.py{colon}{row}"
+        return f"{shipped_directory() / name}.py{colon}{row}"
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --config={near[0]}?" if near else ""
     if is_file(name):
-        if _is_other_kind(name):
-            raise _no_configuration(name)
+        if _has_other_suffix(name):
+            raise _not_a_configuration(name)
         hint = f" Pass a path as --config=./{name}."
     raise InputMissingError(
         f"--config={name}: no shipped configuration has this name.{hint} "
@@ -172,12 +165,12 @@ def resolve(given: str) -> str:
     )
 
 
-def explained(path: str, error: BaseException) -> UserError:
-    """Explains why a configuration file cannot be loaded.
+def explain_load_failure(path: str, error: BaseException) -> UserError:
+    """Turns an exception raised by loading a configuration into a user error.
 
     Args:
-      path: the value of `--config`, resolved; `:ROW` may follow the path.
-      error: what loading it has raised.
+      path: the value of `--config`, resolved, with `:ROW`.
+      error: the exception.
     """
     name, _, row = path.partition(":")
     if is_directory(name):
@@ -186,10 +179,10 @@ def explained(path: str, error: BaseException) -> UserError:
         return _missing(path)
     causes = list(_causes(error))
     raised = [cause for cause in causes if isinstance(cause, ConfigError)]
-    if raised:  # The first one: ml_collections wraps what a configuration raises.
+    if raised:  # The innermost: ml_collections wraps exceptions of the file.
         return raised[-1]
-    if _is_other_kind(name):
-        return _no_configuration(name)
+    if _has_other_suffix(name):
+        return _not_a_configuration(name)
     text = str(causes[-1])  # the innermost; the others quote its traceback
     if "positional argument" in text and "get_config()" in text:
         wrong = f"{name} has no rows. Leave :{row} out, or pass a file with rows"
@@ -202,16 +195,15 @@ def explained(path: str, error: BaseException) -> UserError:
     return ConfigError(_reason(causes, where=where, line=line, path=path))
 
 
-def _is_other_kind(name: str) -> bool:
-    """Tells from the name of a file that it is hardly meant to be Python."""
+def _has_other_suffix(name: str) -> bool:
     return Path(name).suffix not in ("", ".py")
 
 
-def _no_configuration(name: str) -> ConfigError:
+def _not_a_configuration(name: str) -> ConfigError:
     return ConfigError(
-        f"--config={name}: this file is not a configuration, which is Python code in a "
-        "file FILE.py. Pass a shipped name, such as --config=own_text:small, or such a "
-        "file. Text to train on is config.data.train, such as text:SOURCE,TARGET."
+        f"--config={name}: not a Python file. Pass a configuration file FILE.py, or a "
+        "shipped name, such as --config=own_text:small. To set the training text, use "
+        "config.data.train, such as text:SOURCE,TARGET."
     )
 
 
@@ -226,8 +218,8 @@ def _missing(path: str) -> InputMissingError:
         known = []
     if stem in known:
         return InputMissingError(
-            f"--config={name}: there is no such file{where}. The shipped configuration "
-            f"of that name is --config={stem}{row}."
+            f"--config={name}: there is no such file{where}. For the shipped "
+            f"configuration of that name, pass --config={stem}{row}."
         )
     listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
     return InputMissingError(
@@ -237,20 +229,13 @@ def _missing(path: str) -> InputMissingError:
 
 
 def _reason(causes: list[BaseException], *, where: str, line: str, path: str) -> str:
-    """Writes why a file that is there cannot be loaded.
-
-    Args:
-      causes: what was raised, the first error last.
-      where: the file and the line.
-      line: the text of that line.
-      path: the value of `--config`.
-    """
+    """Formats why an existing file cannot be loaded, from its innermost cause."""
     texts, origin = [str(cause) for cause in causes], causes[-1]
     name, _, row = path.partition(":")
     if "object has no attribute 'lock'" in texts[0]:
         return (
             f"{name}: get_config() did not return a configuration. Start it with "
-            "config = t2t_jax.default_config(), and end it with return config."
+            "config = t2t_jax.default_config() and end it with return config."
         )
     if "has no attribute 'get_config'" in "".join(texts):
         return (
@@ -269,24 +254,18 @@ def _reason(causes: list[BaseException], *, where: str, line: str, path: str) ->
 
 
 def _wrong_type(name: str, value: str, kind: str, *, line: str) -> str:
-    """Writes which key was given a value of the wrong type.
-
-    Args:
-      name: of the key, without its section.
-      kind: the type of that, as Python names it.
-      line: of the file; it tells the section if several have such a key.
-    """
+    """Formats a type error; `line` of the file distinguishes equal key names."""
     known = [key for key in keys() if key.rpartition(".")[2] == name]
     key = next((key for key in known if key in line), known[0] if known else name)
     wanted = KINDS[type(defaults().get(key, ""))]
     return (
-        f"config.{key} must be {wanted}, and {value} is "
-        f"{_KINDS.get(kind, 'something else')}. Change config.{key}."
+        f"config.{key} must be {wanted}, but {value} is "
+        f"{_KINDS.get(kind, 'of another type')}. Change config.{key}."
     )
 
 
 def _section_with(fields: list[str]) -> str:
-    """Returns `section.` of the section that has these keys, or ""."""
+    """Returns "section." for the section that has these keys, or ""."""
     for section in sections():
         if fields and {f"{section}.{field}" for field in fields} <= set(keys()):
             return f"{section}."
@@ -294,7 +273,7 @@ def _section_with(fields: list[str]) -> str:
 
 
 def _frame_in(name: str, causes: list[BaseException]) -> traceback.FrameSummary | None:
-    """Finds the line of the file in which an error was raised, if in one."""
+    """Finds the innermost frame of an error that lies in a file."""
     for cause in causes:
         for frame in reversed(traceback.extract_tb(cause.__traceback__)):
             if Path(frame.filename).name == Path(name).name:
@@ -303,7 +282,7 @@ def _frame_in(name: str, causes: list[BaseException]) -> traceback.FrameSummary 
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, its cause, the cause of that, and so on."""
+    """Yields an error, then its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,9 +1,9 @@
 """The command line: `t2t-jax train --config=own_text`, or `python -m t2t_jax`.
 
-Flags become options, and a file of `cli/` does the rest. A user's mistake ends here
-in its messages and its exit code; only a mistake of the program shows a traceback.
-Where several processes run one experiment, they have met before a mode begins. A mode
-that returns has agreed with the others on how it ends; one that raises ends them all.
+Parses the flags and runs a module of `cli/modes`. User errors end in messages and an
+exit code; only internal errors show a traceback. Distributed processes are initialized
+before the mode runs. A mode that returns has synchronized its exit code with the other
+processes; one that raises aborts all of them.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ from __future__ import annotations
 import os
 import sys
 
-from t2t_jax.runtime.interrupts import SIGNALS, hold_signals, leave_on_signals
+from t2t_jax.runtime.interrupts import SIGNALS, block_signals, install_early_handlers
 
-# First, for what follows takes a while; and not in a program that imports this.
+# Before the slow imports, and not in a program that imports this module.
 if __name__ == "__main__" or os.path.basename(sys.argv[0]) == "t2t-jax":
-    leave_on_signals()
+    install_early_handlers()
 
 import dataclasses
 import logging
+import platform
 import signal
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.error_report import name_flags, report_error
-from t2t_jax.cli.console.stderr import guard_stdout, make_stderr_robust
+from t2t_jax.cli.console.stderr import configure_stdout, make_stderr_robust
 from t2t_jax.distributed.cluster_env import require_single_task
 from t2t_jax.distributed.processes import current_processes, initialize
 from t2t_jax.runtime.compilation_cache import (
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Does what the command line asks.
+    """Runs the command line.
 
     Args:
       argv: the arguments, without the program's name.
@@ -52,40 +54,39 @@ def main(argv: Sequence[str]) -> int:
       The exit code (see `t2t_jax.errors`; 70 for an internal error, 74 for a full
       disk or a failing one).
     """
-    # Where there is nothing to save, a signal ends the process. The training loop
-    # puts its own handlers in the place of these.
-    _Stop.came = ""
+    # Without anything to save, a signal ends the process. The training loop replaces
+    # these handlers.
+    _Stop.last = ""
     for number in SIGNALS:
-        # Ctrl-C is not for a job in the background.
+        # Background jobs ignore Ctrl-C.
         if number != signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
-    # Orbax speaks there, of its own settings; what it fails at comes as exceptions.
+    # Orbax logs its settings there; its failures are raised.
     for name in ("absl", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         code = _run(argv)
-        # All processes have come to this code, so they end together.
+        # The processes have synchronized this code.
         current_processes().shutdown(code)
     except (Exception, KeyboardInterrupt) as raised:
         error = _signal_behind(raised)
         code = report_error(error)
         if current_processes().count > 1:
-            # The others may be waiting for this one, and JAX would wait for them.
+            # The others may wait for this one, and JAX's shutdown for them.
             current_processes().abort_all(code, f"{type(error).__name__}: {error}")
     return code
 
 
 def _run(argv: Sequence[str]) -> int:
-    from t2t_jax.cli.console.version import version_text
     from t2t_jax.cli.flags import parser
     from t2t_jax.cli.flags.modes import DISTRIBUTED_MODES
-    from t2t_jax.cli.flags.usage import requested
+    from t2t_jax.cli.flags.usage import requested_help
 
     line = parser.read_line(argv)
-    text = requested(line)
+    text = requested_help(line)
     if text is None and line.last("version") is not None:
-        text = f"{version_text()}\n"
+        text = f"{_version_text()}\n"
     if text is not None:
         print(text, end="")
         return 0
@@ -109,84 +110,96 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def exit_on_signal(options: Options) -> AbstractContextManager[None]:
-    """Lets a signal end a mode at once that leaves a run as it is."""
+    """Makes signals exit at once in modes that do not write to a run."""
     from t2t_jax.cli.console.text_io import flush_before_exit
     from t2t_jax.cli.flags.modes import READ_ONLY_MODES
 
     if options.mode not in READ_ONLY_MODES:
         return nullcontext()
-    advice = "Give the same command again."
+    advice = "Rerun the same command."
     if options.shards and not options.resume:
-        # Without it a job by shards refuses to go on.
-        advice = "Give the same command again, with --resume."
+        # A sharded job continues only with --resume.
+        advice = "Rerun the same command, with --resume."
     elif options.mode == "translate" and not (
         options.shards or options.stream or options.output == "-"
     ):
         advice += (
-            " So that a long file is continued, pass --shards=N, and --resume from the "
-            "second time on."
+            " To make a long job resumable, pass --shards=N, and --resume on reruns."
         )
     return exit_on_signals(flush_before_exit, advice=advice)
 
 
-class _Stop(KeyboardInterrupt):
-    """A signal: not an `Exception`, which could be taken for a damaged file.
+def _version_text() -> str:
+    """Returns the versions of t2t_jax, Python, JAX and Flax, without importing JAX."""
+    import t2t_jax
 
-    And not `KeyboardInterrupt` itself: where that passes through `exec`, as in the
-    import of a dataclass, Python ends with 130, whatever the exit code is.
+    parts = [f"Python {platform.python_version()}"]
+    for name in ("JAX", "Flax"):
+        try:
+            parts.append(f"{name} {version(name.lower())}")
+        except PackageNotFoundError:
+            parts.append(f"{name} not installed")
+    return f"t2t-jax {t2t_jax.__version__} ({', '.join(parts)})"
+
+
+class _Stop(KeyboardInterrupt):
+    """Raised by signals; not an `Exception`, so that no handler hides it.
+
+    `KeyboardInterrupt` itself would end Python with code 130 after passing through
+    `exec`, as in the definition of a dataclass.
 
     Attributes:
-      came: the name of the last signal that was raised as one, or "".
+      last: the name of the last signal raised, or "".
     """
 
-    came = ""
+    last = ""
 
 
 def _signal_behind(error: BaseException) -> BaseException:
-    """Finds the signal that the import of an extension has made an ImportError of."""
-    came = isinstance(error, ImportError) and _Stop.came
-    return _Stop(came) if came else error
+    """Returns the signal that an extension's import turned into an ImportError."""
+    last = isinstance(error, ImportError) and _Stop.last
+    return _Stop(last) if last else error
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    _Stop.came = signal.Signals(number).name
-    raise _Stop(_Stop.came)
+    _Stop.last = signal.Signals(number).name
+    raise _Stop(_Stop.last)
 
 
 def handle_unraisable(unraisable: Any) -> None:
-    """Hides what TensorStore's threads print after a failed save, reported already."""
+    """Hides output of TensorStore's threads after a failed save; resends signals."""
     if threading.current_thread() is not threading.main_thread():
         return
     signalled = unraisable.exc_value
     if not isinstance(signalled, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
         return
-    # The signal came while Python was collecting garbage, or in another place that
-    # lets no exception out. It is sent again, from a thread: from here it could only
-    # fall into the same hole.
+    # The signal arrived during garbage collection or in a callback, from which no
+    # exception propagates. A timer thread sends it again: sent from here, it would be
+    # lost in the same way.
     name = signalled.args[0] if signalled.args else ""
     number = signal.Signals.__members__.get(name, signal.SIGINT)
     main_thread = threading.main_thread().ident
     again = threading.Timer(0.05, signal.pthread_kill, (main_thread, number))
     again.daemon = True
-    with suppress(RuntimeError):  # Python is ending, and this with it.
+    with suppress(RuntimeError):  # The interpreter is shutting down.
         again.start()
 
 
 def _show_uncaught(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    # NumPy shows what its import from C has met, before it raises an ImportError.
+    # NumPy's C import prints the exception before it raises an ImportError.
     if not issubclass(kind, _Stop):
         sys.__excepthook__(kind, error, trace)
 
 
 def cli_entry_point() -> None:
-    """Runs the command line of this process, as the script `t2t-jax` does."""
-    leave_on_signals()
-    reexec_with_huge_pages(before=hold_signals, otherwise=leave_on_signals)
+    """Runs the command line of this process; the entry point of `t2t-jax`."""
+    install_early_handlers()
+    reexec_with_huge_pages(before=block_signals, otherwise=install_early_handlers)
     make_stderr_robust()
-    guard_stdout()
+    configure_stdout()
     sys.unraisablehook = handle_unraisable
     sys.excepthook = _show_uncaught
     sys.exit(main(sys.argv[1:]))

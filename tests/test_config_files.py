@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_jax.cli.flags.parser import parse_argv
-from t2t_jax.config_files import load_config, resolve, shipped_folder, shipped_names
+from t2t_jax.config_files import load_config, resolve, shipped_directory, shipped_names
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from tests.integration.tiny import ROOT
 from tests.refusals import problems_of
@@ -15,7 +15,7 @@ def test_every_shipped_configuration_has_a_name():
     files = {path.stem for path in (ROOT / "configs").glob("*.py")} - {"__init__"}
     assert set(shipped_names()) == files
     for name in files:
-        assert resolve(name) == str(shipped_folder() / f"{name}.py")
+        assert resolve(name) == str(shipped_directory() / f"{name}.py")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_unknown_name_lists_the_shipped_ones():
 def test_a_path_of_the_clone_is_answered_with_the_name(given, name):
     problem = problems_of(f"--config={given}", error=InputMissingError)
     assert "there is no such file in" in problem
-    assert problem.endswith(f"is --config={name}.")
+    assert problem.endswith(f"pass --config={name}.")
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def get_config():
         ),
         (
             f"{START}    config.steps = 2.5\n    return config\n",
-            "line 4: config.steps must be an integer, and 2.5 is a number.",
+            "line 4: config.steps must be an integer, but 2.5 is a number.",
         ),
         (
             f"{START}    config.logging.every_steps = 'x'\n    return config\n",
-            "line 4: config.logging.every_steps must be an integer, and x is text.",
+            "line 4: config.logging.every_steps must be an integer, but x is text.",
         ),
         ("def get_config():\n    return {}\n", "get_config() did not return a conf"),
         ("def get_config():\n    pass\n", "get_config() did not return a conf"),
@@ -155,7 +155,7 @@ def test_a_file_that_is_not_python_is_named_as_such(tmp_path, given):
     (tmp_path / "corpus.txt").write_text("A dog barks.\n")
     (tmp_path / "config.json").write_text('{"steps": 7, "a": true}')
     problem = problems_of(f"--config={given}", error=ConfigError)
-    assert problem.startswith(f"--config={given}: this file is not a configuration")
+    assert problem.startswith(f"--config={given}: not a Python file")
     assert "--config=own_text:small" in problem
     with pytest.raises(ConfigError) as info:
         load_config(given)

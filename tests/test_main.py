@@ -159,16 +159,16 @@ def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, num
 @pytest.mark.parametrize(
     ("flags", "advice"),
     [
-        ({"output": "-"}, "Give the same command again."),
-        ({"stream": True}, "Give the same command again."),
-        ({"mode": "score", "output": "out"}, "Give the same command again."),
+        ({"output": "-"}, "Rerun the same command."),
+        ({"stream": True}, "Rerun the same command."),
+        ({"mode": "score", "output": "out"}, "Rerun the same command."),
         (
             {"output": "out"},
-            "Give the same command again. So that a long file is continued, pass "
-            "--shards=N, and --resume from the second time on.",
+            "Rerun the same command. To make a long job resumable, pass "
+            "--shards=N, and --resume on reruns.",
         ),
-        ({"shards": 3}, "Give the same command again, with --resume."),
-        ({"shards": 3, "resume": True}, "Give the same command again."),
+        ({"shards": 3}, "Rerun the same command, with --resume."),
+        ({"shards": 3, "resume": True}, "Rerun the same command."),
     ],
 )
 def test_a_stop_names_the_command_that_goes_on(monkeypatch, flags, advice):
@@ -252,7 +252,7 @@ def test_a_reader_who_has_had_enough_is_no_error():
         "import os, sys\n"
         "from types import SimpleNamespace\n"
         "from t2t_jax import main as program\n"
-        "from t2t_jax.cli.flags.parser import parser as flags\n"
+        "from t2t_jax.cli.flags import parser as flags\n"
         "reader, writer = os.pipe()\n"
         "os.dup2(writer, 1), os.close(writer), os.close(reader)\n"
         "flags.parse_argv = lambda argv: SimpleNamespace(mode='m')\n"

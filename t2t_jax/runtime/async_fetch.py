@@ -1,4 +1,4 @@
-"""How far the host runs ahead of the devices."""
+"""Fetches results from the devices a few computations behind their dispatch."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import jax
 Tree = TypeVar("Tree")
 
 MAX_IN_FLIGHT = 8
-"""Computations that are begun before the first is waited for.
+"""Computations dispatched before the first one is fetched.
 
-Enough to hide the host's work; more would hold what they read in the devices' memory.
-And where a CPU plays several devices, XLA lets 32 wait on each: with more that exchange
-anything, the devices wait for one another, and none ever ends.
+Enough to hide the host's work; more would keep more inputs in device memory. With
+several simulated CPU devices XLA blocks after 32 computations per device, and more in
+flight deadlock as soon as they communicate.
 """
 
 
 def fetch_pipelined(
     begun: Iterable[Tree], at_once: int = MAX_IN_FLIGHT
 ) -> Iterator[Tree]:
-    """Brings results from the devices to the host, in order, a few computations behind.
+    """Fetches results from the devices to the host, in order, a few behind dispatch.
 
     Args:
-      begun: pytrees of arrays; taking the next one begins its computation.
-      at_once: how many may be begun and not yet brought.
+      begun: pytrees of arrays; taking the next one dispatches its computation.
+      at_once: the most computations in flight.
 
     Yields:
       The pytrees, of NumPy arrays.

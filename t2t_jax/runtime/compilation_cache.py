@@ -1,8 +1,7 @@
-"""Compiled programs, kept from one start to the next.
+"""Configures JAX's persistent compilation cache, in a private directory.
 
-JAX keeps them where its environment variables say, if they do. Here they get values,
-before JAX is imported, so that a second start does not compile again. A compiled
-program is code: whoever writes into the directory decides what this process does.
+JAX reads its environment variables when it is imported, so they are set before that. A
+compiled program is code: write access to the directory is code execution here.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from t2t_jax.data.files.cache_paths import cache_home
 from t2t_jax.errors import ConfigError, UserError
 
 DIRECTORY = "JAX_COMPILATION_CACHE_DIR"
-"""The environment variable that names another directory than the default one."""
+"""The environment variable that sets the cache directory."""
 
 SWITCH = "JAX_ENABLE_COMPILATION_CACHE"
-"""The environment variable that is false where nothing is to be kept."""
+"""The environment variable that disables the cache if it is false."""
 
-# Small programs are most of the start of a small run, so they are kept too.
+# Small programs dominate the startup of a small run, so they are cached too.
 _THRESHOLDS = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -42,12 +41,12 @@ _ENTRIES = "*-cache"
 _UNUSED_SECONDS = 30 * 24 * 3600
 _SWEEP_SECONDS = 24 * 3600
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# What /proc/cpuinfo says of a kind of processor, and not of this one now.
-_KIND_OF_CPU = re.compile(
+# The lines of /proc/cpuinfo about the processor's model, not its current state.
+_CPU_MODEL = re.compile(
     r"(vendor_id|cpu family|model|model name|stepping|flags|Features"
     r"|CPU (?:implementer|architecture|variant|part))\s*:"
 )
-_COMPLAINT = re.compile(
+_CACHE_WARNING = re.compile(
     r"Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
 )
 _LOGGER = logging.getLogger(__name__)
@@ -56,20 +55,20 @@ _LOGGER = logging.getLogger(__name__)
 def enable_compilation_cache(
     environ: MutableMapping[str, str] = os.environ,
 ) -> Path | None:
-    """Lets JAX keep what it compiles, if it is imported after this.
+    """Enables JAX's persistent compilation cache; to be called before importing JAX.
 
-    The directory is the one that JAX_COMPILATION_CACHE_DIR names, or one in the user's
-    cache directory, where what has not been used for 30 days is removed.
+    The directory is JAX_COMPILATION_CACHE_DIR, or one in the user's cache directory,
+    from which entries unused for 30 days are removed.
 
     Args:
-      environ: the environment, to which JAX's variables are added.
+      environ: changed in place: JAX's variables are added.
 
     Returns:
-      The directory; None if none is kept here: it is switched off, it is no directory
-      of this machine (`gs://…`), or the default one cannot be used, which is said.
+      The directory; None if the cache is disabled, remote (`gs://…`, left to JAX), or
+      the default directory cannot be used, which is logged.
 
     Raises:
-      UserError: the directory that was named is not private, or cannot be made.
+      UserError: the given directory is not private, or cannot be created.
     """
     if environ.get(SWITCH, "").lower() in _FALSE:
         return None
@@ -84,8 +83,8 @@ def enable_compilation_cache(
             folder = _default_directory(environ)
         except (UserError, OSError) as error:
             _LOGGER.warning(
-                "Compiled programs are not kept: %s Or set %s=false, which ends this "
-                "warning.",
+                "Compiled programs are not cached: %s Or set %s=false to disable the "
+                "cache and this warning.",
                 error,
                 SWITCH,
             )
@@ -93,18 +92,18 @@ def enable_compilation_cache(
     environ[DIRECTORY] = str(folder)
     for name, value in _THRESHOLDS.items():
         environ.setdefault(name, value)
-    # Each, also where the words are the same as before.
-    warnings.filterwarnings("always", message=_COMPLAINT.pattern)
-    warnings.showwarning = _Mending(folder, warnings.showwarning)
+    # Every one, even if its text repeats: each names an entry to remove.
+    warnings.filterwarnings("always", message=_CACHE_WARNING.pattern)
+    warnings.showwarning = _CorruptEntryRemover(folder, warnings.showwarning)
     return folder
 
 
 def disable_cache_on_multiprocess_cpu(count: int) -> None:
-    """Keeps nothing for several processes on CPUs; to be called when they have met.
+    """Disables the cache for several processes on CPUs.
 
-    There JAX keeps the programs of the first process only, under keys that no other
-    has. The first would wait for the others, which compile, and gloo gives up waiting
-    after 30 s.
+    To be called after `jax.distributed` is initialized. JAX caches the programs of
+    process 0 only, under keys of its own: it would wait for the others to compile, and
+    gloo times out after 30 s.
     """
     if count == 1:
         return
@@ -115,17 +114,14 @@ def disable_cache_on_multiprocess_cpu(count: int) -> None:
 
 
 def machine_key(cpu_lines: Iterable[str], *, cpus: int, jaxlib: str) -> str:
-    """Names the programs that one kind of machine can run and another may not.
+    """Returns a directory name for programs that only one kind of machine can run.
 
-    JAX's own key does not tell processors apart, nor how many there are, and both are
-    compiled into a program.
+    JAX's own key ignores the processor's model and the number of processors, and both
+    are compiled into a program.
 
     Args:
-      cpu_lines: what /proc/cpuinfo says of one; nothing on a system without it.
-      cpus: how many processors this process may use.
-
-    Returns:
-      A file name.
+      cpu_lines: of /proc/cpuinfo, about one processor; empty on systems without it.
+      cpus: the number of processors that this process may use.
 
     Example:
       >>> one = machine_key(["flags : avx2"], cpus=2, jaxlib="0.10.2")
@@ -134,31 +130,31 @@ def machine_key(cpu_lines: Iterable[str], *, cpus: int, jaxlib: str) -> str:
       (['0.10.2', '2cpus'], False)
     """
     kind = [platform.machine(), platform.processor()]
-    kind += [line.strip() for line in cpu_lines if _KIND_OF_CPU.match(line)]
+    kind += [line.strip() for line in cpu_lines if _CPU_MODEL.match(line)]
     digest = hashlib.sha256("\n".join(kind).encode()).hexdigest()
     return f"{jaxlib}-{cpus}cpus-{digest[:16]}"
 
 
 def evict_unused(home: Path) -> None:
-    """Removes the programs that no run has used for 30 days; looks once a day.
+    """Removes cache entries unused for 30 days; scans at most once a day.
 
-    Where a file system does not note when a file was read, 30 days after it was made.
+    On file systems that do not record read times: 30 days after they were written.
 
     Args:
-      home: the directory of the directories of all kinds of machine.
+      home: the directory that holds one directory per kind of machine.
     """
     stamp, now = home / "swept", time.time()
-    with contextlib.suppress(OSError):  # a full disk, one that is only read
-        # Either way: a stamp of the future is that of a wrong clock.
+    with contextlib.suppress(OSError):  # a full or read-only disk
+        # abs: a stamp in the future comes from a wrong clock.
         if stamp.exists() and abs(now - stamp.stat().st_mtime) < _SWEEP_SECONDS:
             return
         stamp.touch()
-    # Downwards, so that what is in a directory goes before it.
+    # In reverse order, so that files are removed before their directory.
     for path in sorted(home.rglob("*"), reverse=True):
-        with contextlib.suppress(OSError):  # another process sweeps too; not empty
+        with contextlib.suppress(OSError):  # removed by another process; not empty
             facts = path.lstat()
             is_directory = stat.S_ISDIR(facts.st_mode)
-            # Looking for programs is no use of the directory that they are in.
+            # A scan updates the access time of directories.
             read = 0.0 if is_directory else facts.st_atime
             if now - max(read, facts.st_mtime) < _UNUSED_SECONDS:
                 continue
@@ -181,7 +177,7 @@ def _default_directory(environ: Mapping[str, str]) -> Path:
 
 
 def _cpu_lines() -> list[str]:
-    """Reads what Linux says of the first processor."""
+    """Reads the lines of /proc/cpuinfo about the first processor."""
     try:
         with Path("/proc/cpuinfo").open(errors="replace") as lines:
             return list(itertools.takewhile(str.strip, lines))
@@ -190,43 +186,42 @@ def _cpu_lines() -> list[str]:
 
 
 def _make_private(folder: Path) -> None:
-    """Makes a directory that nobody else can write to, or refuses the one there is."""
-    rule = f"Compiled programs are code, and {folder} is where they are kept"
+    """Creates a directory that only this user can write to, or checks that it is."""
+    rule = f"Compiled programs are code, and their cache {folder}"
     choose = f"Or set {DIRECTORY} to another directory."
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = folder.stat()
     except OSError as error:
         raise UserError(
-            f"{rule}, but it cannot be made: {error.strerror}. {choose}"
+            f"{rule} cannot be created: {error.strerror}. Fix permissions. {choose}"
         ) from error
     if facts.st_uid != os.geteuid():
         raise UserError(
-            f"{rule}, but it belongs to user {facts.st_uid}, and this is user "
-            f"{os.geteuid()}. Remove it, if you may. {choose}"
+            f"{rule} belongs to user {facts.st_uid}, not to user {os.geteuid()}. "
+            f"Remove it. {choose}"
         )
     if facts.st_mode & _OTHERS_WRITE:
         raise UserError(
-            f"{rule}, but others can write to it (mode {facts.st_mode & 0o777:o}). "
-            f"If nobody has, do: chmod 700 {folder}. {choose}"
+            f"{rule} is writable by other users (mode {facts.st_mode & 0o777:o}). If "
+            f"its content can be trusted, run chmod 700 {folder}. {choose}"
         )
 
 
-class _Mending:
-    """Takes the place of `warnings.showwarning`, to mend what JAX only warns of.
+class _CorruptEntryRemover:
+    """Replaces `warnings.showwarning`; removes the entries that JAX only warns of.
 
-    A program that was cut off, by a kill or a full disk, would be read in vain by every
-    run: JAX never writes one again that is there. So it is removed as soon as JAX has
-    met it, which is before it writes.
+    JAX never overwrites an entry, so one truncated by a kill or a full disk would fail
+    in every run.
     """
 
     def __init__(self, folder: Path, show: Callable[..., None]):
         self._folder = folder
         self._show = show
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def __call__(self, message: Warning | str, *rest: Any, **more: Any) -> None:
-        found = _COMPLAINT.match(str(message))
+        found = _CACHE_WARNING.match(str(message))
         if not found:
             self._show(message, *rest, **more)
             return
@@ -234,11 +229,12 @@ class _Mending:
         for entry in self._folder.glob(f"{glob.escape(program)}-{_ENTRIES}"):
             with contextlib.suppress(OSError):
                 entry.unlink()
-        if act not in self._said:
-            self._said.add(act)
+        if act not in self._logged:
+            self._logged.add(act)
             _LOGGER.warning(
-                "A compiled program could not be %s %s (%s). Nothing is lost but time.",
-                {"reading": "read from", "writing": "kept in"}[act],
+                "A compiled program could not be %s %s (%s). It is compiled again when "
+                "needed.",
+                {"reading": "read from", "writing": "written to"}[act],
                 self._folder,
                 reason,
             )

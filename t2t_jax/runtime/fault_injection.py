@@ -1,9 +1,9 @@
-"""Faults that a test asks for: `T2T_JAX_FAULT=kind@step[:rank]`, and none unless set.
+"""Injects the fault that a test configures: `T2T_JAX_FAULT=kind@step[:rank]`.
 
-The kind is what happens (`raise`, `sleep`, `kill`, `stop`, `term`), alone for after a
-training step, or with the place where it is to happen: `kill_saving`,
-`term_evaluating`, `term_compiling`. `nan@7` makes the loss of step 7 no number, and
-`nan@7-26` that of twenty steps. Without a rank it happens on every process.
+The kind (`raise`, `sleep`, `kill`, `stop`, `term`) takes effect after a training step,
+or in another phase if that is appended: `kill_saving`, `term_evaluating`,
+`term_compiling`. `nan@7` makes the loss of step 7 NaN, and `nan@7-26` that of twenty
+steps. Without a rank the fault occurs on every process.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ if TYPE_CHECKING:
     import jax
 
 VARIABLE = "T2T_JAX_FAULT"
-"""The environment variable that asks for a fault."""
+"""The environment variable that configures a fault."""
 
 _ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 _KINDS = ("raise", "sleep", *_ACTIONS, "nan")
-_PLACES = ("training", "saving", "evaluating", "compiling")
+_PHASES = ("training", "saving", "evaluating", "compiling")
 _FORM = re.compile(r"([a-z]+)(?:_([a-z]+))?@(\d+)(?:-(\d+))?(?::(\d+))?")
 
 
 class Fault(NamedTuple):
-    """What is to go wrong, and when.
+    """A fault to inject.
 
     Attributes:
-      kind: one of raise, sleep, kill, stop, term and nan; "" is nothing.
-      place: training (after a step), saving (a checkpoint has begun to be written),
+      kind: raise, sleep, kill, stop, term or nan; "" injects nothing.
+      phase: training (after a step), saving (while a checkpoint is being written),
         evaluating (before the first sentence is decoded) or compiling (the step).
-      first: optimizer steps made when it happens first.
-      last: optimizer steps made when it happens last; only `nan` happens twice.
-      rank: of the process; None is each.
+      first: the first optimizer step at which it occurs.
+      last: the last one; differs from `first` only for `nan`.
+      rank: the process; None means every process.
     """
 
     kind: str = ""
-    place: str = "training"
+    phase: str = "training"
     first: int = 0
     last: int = 0
     rank: int | None = None
 
 
 @functools.cache
-def requested() -> Fault:
-    """Reads from the environment, once, which fault is wanted."""
+def configured_fault() -> Fault:
+    """Parses the fault configured in the environment, once per process."""
     return parse(os.environ)
 
 
 def parse(environ: Mapping[str, str]) -> Fault:
-    """Reads which fault an environment asks for.
+    """Parses the fault configured in an environment.
 
     Raises:
-      UserError: it is none that there is.
+      UserError: the variable's value is invalid.
 
     Example:
       >>> parse({"T2T_JAX_FAULT": "kill_saving@10:1"})
-      Fault(kind='kill', place='saving', first=10, last=10, rank=1)
+      Fault(kind='kill', phase='saving', first=10, last=10, rank=1)
       >>> parse({}).kind
       ''
     """
@@ -72,56 +72,56 @@ def parse(environ: Mapping[str, str]) -> Fault:
     if not value:
         return Fault()
     match = _FORM.fullmatch(value)
-    kind, place, first, last, rank = match.groups() if match else [""] * 5
-    place = place or "training"
+    kind, phase, first, last, rank = match.groups() if match else [""] * 5
+    phase = phase or "training"
     several = kind == "nan"
     if (
         kind not in _KINDS
-        or place not in _PLACES
-        or (several and (place != "training" or rank))
+        or phase not in _PHASES
+        or (several and (phase != "training" or rank))
         or (last and not several)
     ):
         raise UserError(
-            f"{VARIABLE}={value} must be kind@step or kind@step:rank, with a kind of "
-            f"{', '.join(_KINDS)}, and _saving, _evaluating or _compiling after it, "
-            "but for nan. It is for tests; unset it."
+            f"{VARIABLE}={value} must be kind@step or kind@step:rank. Kinds: "
+            f"{', '.join(_KINDS)}; all but nan may be followed by _saving, _evaluating "
+            "or _compiling. The variable is for tests. Unset it."
         )
     return Fault(
-        kind, place, int(first), int(last or first), int(rank) if rank else None
+        kind, phase, int(first), int(last or first), int(rank) if rank else None
     )
 
 
-def maybe_inject_fault(step: int, place: str = "training") -> None:
-    """Lets happen here what was asked for, which is nothing but in tests.
+def maybe_inject_fault(step: int, phase: str = "training") -> None:
+    """Triggers the injected fault, if one is configured for this step (tests only).
 
     Args:
-      place: one of `Fault.place`.
+      phase: as `Fault.phase`.
 
     Raises:
-      RuntimeError: that is what was asked for.
+      RuntimeError: the configured fault is `raise`.
     """
-    fault = requested()
-    if (fault.place, fault.first) != (place, step) or fault.kind in ("", "nan"):
+    fault = configured_fault()
+    if (fault.phase, fault.first) != (phase, step) or fault.kind in ("", "nan"):
         return
     if fault.rank not in (None, current_processes().index):
         return
     if fault.kind == "raise":
-        raise RuntimeError(f"{VARIABLE} asked for this at step {step}.")
+        raise RuntimeError(f"Injected by {VARIABLE} at step {step}.")
     while fault.kind == "sleep":
         time.sleep(1)
     os.kill(os.getpid(), _ACTIONS[fault.kind])
 
 
 def maybe_inject_nan(loss: jax.Array, step: jax.Array) -> jax.Array:
-    """Makes a loss no number at the steps asked for; to be called under `jax.jit`.
+    """Replaces the loss by NaN at the configured steps; traceable by `jax.jit`.
 
     Args:
       step: int32 scalar, updates made before this one.
     """
-    fault = requested()
+    fault = configured_fault()
     if fault.kind != "nan":
         return loss
     import jax.numpy as jnp
 
-    wanted = (step + 1 >= fault.first) & (step + 1 <= fault.last)
-    return jnp.where(wanted, jnp.nan, 1.0) * loss
+    is_nan = (step + 1 >= fault.first) & (step + 1 <= fault.last)
+    return jnp.where(is_nan, jnp.nan, 1.0) * loss

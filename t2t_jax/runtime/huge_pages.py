@@ -1,10 +1,9 @@
-"""Large pages for what a CPU computes with.
+"""Requests huge pages for host memory.
 
-XLA takes the temporaries of a step from the system and gives them back, at every step.
-The system hands them over, and clears them, in pages of 4 kB: 124,000 of them for one
-step of a small model. Where it takes pages of 2 MB there are 500.
+On CPUs, XLA allocates and frees the temporaries of a step at every step, and the kernel
+zeroes each page: 124,000 pages of 4 kB for one step of a small model, or 500 of 2 MB.
 
-glibc asks for large pages where it is told to when a program begins, and only then.
+glibc reads the setting only when a process starts, hence the re-execution.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ from contextlib import suppress
 from pathlib import Path
 
 _TUNABLES = "GLIBC_TUNABLES"
-_BEGUN = "T2T_JAX_BEGUN"
-_SINCE = (2, 35)  # of glibc
-_WISH = "glibc.malloc.hugetlb"
-_ON_REQUEST = "[madvise]"
+_REEXECUTED = "T2T_JAX_BEGUN"
+_MIN_GLIBC = (2, 35)
+_TUNABLE = "glibc.malloc.hugetlb"
+_MADVISE = "[madvise]"
 _MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def request_huge_pages(environ: MutableMapping[str, str]) -> bool:
-    """Puts the wish for large pages where the programs to be started find it.
+    """Requests huge pages in the environment of a process to be started.
 
     Args:
-      environ: where to; what it says of large pages already counts more.
+      environ: changed in place; an existing setting takes precedence.
 
     Returns:
-      Whether anything was changed. False also where the system gives large pages
-      without being asked, or not at all.
+      Whether `environ` was changed: not if the kernel provides huge pages without a
+      request, or never.
     """
-    told = environ.get(_TUNABLES, "")
-    if _WISH in told or not _gives_on_request():
+    tunables = environ.get(_TUNABLES, "")
+    if _TUNABLE in tunables or not _needs_request():
         return False
-    environ[_TUNABLES] = ":".join(filter(None, [told, f"{_WISH}=1"]))
+    environ[_TUNABLES] = ":".join(filter(None, [tunables, f"{_TUNABLE}=1"]))
     return True
 
 
@@ -46,24 +45,28 @@ def reexec_with_huge_pages(
     before: Callable[[], None] = lambda: None,
     otherwise: Callable[[], None] = lambda: None,
 ) -> None:
-    """Begins this program anew, with its arguments, if it has to be to get them."""
-    # Once, even where something on the way takes the wish out of the environment.
-    begun = os.environ.pop(_BEGUN, "")
-    if begun or not sys.executable or not request_huge_pages(os.environ):
+    """Re-executes the process with huge pages enabled, if needed.
+
+    Args:
+      before: called just before the exec.
+      otherwise: called if the exec fails.
+    """
+    # Only once, even if a wrapper drops the setting from the environment.
+    reexecuted = os.environ.pop(_REEXECUTED, "")
+    if reexecuted or not sys.executable or not request_huge_pages(os.environ):
         return
-    # Without them the program is slower, and nothing else.
     before()
-    with suppress(OSError):
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, _BEGUN: "1"})
+    with suppress(OSError):  # Without huge pages the program is only slower.
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, _REEXECUTED: "1"})
     otherwise()
 
 
-def _gives_on_request() -> bool:
+def _needs_request() -> bool:
     library, version = platform.libc_ver()
     numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
-    if library != "glibc" or numbers < _SINCE:
+    if library != "glibc" or numbers < _MIN_GLIBC:
         return False
     try:
-        return _ON_REQUEST in _MODES.read_text(encoding="ascii")
+        return _MADVISE in _MODES.read_text(encoding="ascii")
     except OSError:
         return False

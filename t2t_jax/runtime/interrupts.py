@@ -1,7 +1,7 @@
-"""Signals until `main` handles them: they end the process at once, in one line.
+"""Handles signals before `main` does: exits at once with a one-line message.
 
-The imports of a start take a tenth of a second or more, in which Python would answer
-Ctrl-C with a traceback. Nothing has begun then, so there is nothing to save.
+During the imports at startup (a tenth of a second or more) Python would answer Ctrl-C
+with a traceback. There is nothing to save yet.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ import signal
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""The signals that stop a program."""
+"""The signals that stop the program."""
 
-_STOPPED = 75  # as in `errors.StoppedError`, which costs imports
+_EXIT_CODE = 75  # of `errors.StoppedError`, whose import takes time
 
 
-def leave_on_signals() -> None:
-    """Lets signals end this process with the exit code of a stop.
+def install_early_handlers() -> None:
+    """Makes the stop signals exit this process at once with the code of a stop.
 
-    Signals that are ignored, as those of a job in the background are, stay ignored.
+    Ignored signals stay ignored (background jobs), and blocked ones are unblocked.
     """
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _leave)
-    # What has come while another program was executed is delivered now.
+            signal.signal(number, _exit)
+    # Delivers what arrived during an exec.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def hold_signals() -> None:
-    """Holds signals back until `leave_on_signals`, also over an `exec`."""
+def block_signals() -> None:
+    """Blocks the stop signals until `install_early_handlers`, also across an exec."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _exit(number: int, frame: FrameType | None) -> None:
     name = signal.Signals(number).name
-    os.write(2, f"error: Stopped by {name}. Give the same command again.\n".encode())
-    os._exit(_STOPPED)
+    os.write(2, f"error: Stopped by {name}. Rerun the same command.\n".encode())
+    os._exit(_EXIT_CODE)

@@ -20,9 +20,9 @@ def place(tmp_path, monkeypatch):
     run.write_config(Config())
     (tmp_path / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(windows, "_MOST_LINES", 3)
-    monkeypatch.setattr(sharded_job, "_WAIT", 0.02)
-    monkeypatch.setattr(text_io, "_writing", threading.Lock())
+    monkeypatch.setattr(windows, "_MAX_LINES", 3)
+    monkeypatch.setattr(sharded_job, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(text_io, "_write_lock", threading.Lock())
     return tmp_path
 
 
@@ -33,7 +33,7 @@ def speak(place, monkeypatch):
     def run(*argv, loud=None):
         loud = loud or Loud()
         for module in (translate, sharded_job):
-            monkeypatch.setattr(module, "load_translating", loader(loud))
+            monkeypatch.setattr(module, "load_job", loader(loud))
         assert translate.run(options_of(*argv)) == 0
         return loud
 

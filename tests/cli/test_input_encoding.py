@@ -37,7 +37,7 @@ def job(place, monkeypatch):
             return TranslationJob(Loud(), translator, make_formatter(options))
 
         for module in (translate, sharded_job):
-            monkeypatch.setattr(module, "load_translating", load)
+            monkeypatch.setattr(module, "load_job", load)
         return translate.run(options_of("--output=out", *argv))
 
     return run
@@ -54,11 +54,9 @@ def test_lines_that_are_not_utf_8_are_counted_and_have_a_status(job, capsys, way
     assert [row["status"] for row in rows] == STATUSES
     assert rows[0]["translation"] == "das Haus"  # without the byte order mark
     said = capsys.readouterr().err
-    assert (
-        "warning: line 2 is not UTF-8; what could not be read was replaced.\n" in said
-    )
+    assert "warning: line 2 is not UTF-8; invalid bytes were replaced.\n" in said
     assert said.count("warning") == 3
-    assert "line 5 is not UTF-8; what could not be read was replaced (further" in said
+    assert "line 5 is not UTF-8; invalid bytes were replaced (further" in said
     assert ": 4 not UTF-8, 1 empty." in said
 
 

@@ -1,10 +1,11 @@
 """Jobs that come, or look, when the shards of another have just become the output.
 
-Seen to fail: without each look at what is joined or gone (in `create`,
-`is_merged`, `check_resumable`, `pending`, `try_lock`, `merge` and
-`_wait_until_visible`), without either half of the record or where it comes after the shards have gone, without the lock of joining or
-where it is not waited for, where shards go one by one, where every process begins or
-joins, and with what others have made left uncounted, or counted twice.
+Seen to fail: without each look at what is joined or gone (in `create`, `is_merged`,
+`check_resumable`, `pending`, `try_lock`, `merge` and `_wait_until_visible`), without
+either half of the record or where it comes after the shards have gone, without the lock
+of joining or where it is not waited for, where shards go one by one, where every
+process begins or joins, and with what others have made left uncounted, or counted
+twice.
 """
 
 import dataclasses
@@ -145,7 +146,7 @@ def test_a_job_whose_shards_another_joins_as_it_begins_is_done(speak, monkeypatc
 
 def test_a_job_whose_shards_another_joins_once_it_has_begun_is_done(speak, monkeypatch):
     monkeypatch.setattr(sharded_job, "SHARED_FS_TIMEOUT", 0.1)
-    begin, others = OutputShards.begin, []
+    begin, others = OutputShards.create, []
 
     def begun(shards, made_of, *, resume):
         begin(shards, made_of, resume=resume)
@@ -153,7 +154,7 @@ def test_a_job_whose_shards_another_joins_once_it_has_begun_is_done(speak, monke
             others.append(None)
             others.append(speak(*JOB, "--resume"))
 
-    monkeypatch.setattr(OutputShards, "begin", begun)
+    monkeypatch.setattr(OutputShards, "create", begun)
     late = Loud()
     speak(*JOB, loud=late)
     assert [len(others[1].calls), late.calls] == [3, []]
@@ -162,18 +163,18 @@ def test_a_job_whose_shards_another_joins_once_it_has_begun_is_done(speak, monke
 
 def test_a_directory_that_does_not_come_to_be_seen_is_named(speak, monkeypatch):
     monkeypatch.setattr(sharded_job, "SHARED_FS_TIMEOUT", 0.1)
-    monkeypatch.setattr(OutputShards, "begin", lambda shards, made_of, *, resume: None)
+    monkeypatch.setattr(OutputShards, "create", lambda shards, made_of, *, resume: None)
     with pytest.raises(OutputError, match="a file system that all processes share"):
         speak(*JOB)
 
 
 def test_a_directory_that_is_not_the_one_that_was_begun_is_refused(speak, monkeypatch):
-    begin = OutputShards.begin
+    begin = OutputShards.create
 
     def begin_another(shards, made_of, *, resume):
         begin(shards, {}, resume=resume)
 
-    monkeypatch.setattr(OutputShards, "begin", begin_another)
+    monkeypatch.setattr(OutputShards, "create", begin_another)
     with pytest.raises(
         ConfigError, match="was made with other settings: --mode was None and is"
     ):
@@ -204,7 +205,7 @@ def test_shards_that_go_while_they_are_compared_are_no_fault(place, monkeypatch)
         return read(path, advice=advice)
 
     monkeypatch.setattr(output_shards, "read_json_object", gone)
-    shards.require({"the step": 7}, resume=True)
+    shards.check_resumable({"the step": 7}, resume=True)
 
 
 def begun(place):
@@ -226,7 +227,7 @@ def test_what_is_under_way_is_not_joined_whatever_was_before(place):
 def test_of_two_that_begin_at_once_the_second_is_refused(place):
     begun(place)
     late = OutputShards(place / "out", count=2, lines=2)
-    with pytest.raises(OutputError, match="Go on with it by --resume"):
+    with pytest.raises(OutputError, match="Pass --resume to continue it"):
         late.create({}, resume=False)
     late.create({}, resume=True)
     assert sorted(os.listdir()) == ["in", "out.shards", "run"]
@@ -296,7 +297,7 @@ def test_what_another_makes_is_counted_once_and_not_made(place):
 
 
 def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
-    calls, begin, join = [], OutputShards.begin, OutputShards.merge
+    calls, begin, join = [], OutputShards.create, OutputShards.merge
 
     def begun(shards, made_of, *, resume):
         calls.append("begin")
@@ -306,7 +307,7 @@ def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
         calls.append("join")
         join(shards)
 
-    monkeypatch.setattr(OutputShards, "begin", begun)
+    monkeypatch.setattr(OutputShards, "create", begun)
     monkeypatch.setattr(OutputShards, "merge", joined)
     monkeypatch.setattr(translate, "redirect_native_stdout", lambda processes: None)
     parts = [Loud(), Loud()]

@@ -8,7 +8,7 @@ import pytest
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.translation.formats import make_formatter
 from t2t_jax.cli.translation.job import TranslationJob
-from t2t_jax.decoding.text.translation import NOTHING, Hypothesis, Translation
+from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
 
 TEXT = ["a", "", "bb", "c\u2028", "d", "e", "f"]
 SPOKEN = ["0:A", "", "2:BB", "3:C\u2028", "4:D", "5:E", "6:F"]
@@ -44,7 +44,7 @@ class Loud:
                 text=text, score=-1.0, log_probability=-2.0, num_tokens=3, ended=True
             )
             found = Translation(hypotheses=(said,))
-            yield number, found if lines[number] else NOTHING
+            yield number, found if lines[number] else EMPTY_TRANSLATION
 
     def with_row_growth(self, row_growth):
         """Has no batches."""
@@ -73,5 +73,5 @@ def killed_in(shard, speak, *argv):
 
 
 def loader(loud):
-    """Makes what stands in for `load_translating`."""
+    """Makes what stands in for `load_job`."""
     return lambda options: TranslationJob(loud, loud, make_formatter(options))

@@ -322,7 +322,7 @@ def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypa
             (beside / "config.json").write_text(content)
             during()
 
-    with pytest.raises(OutputError, match=r"--to=.*mean must be a directory"):
+    with pytest.raises(OutputError, match=r"Cannot create --to=.*mean"):
         make("second", during=lambda: make("first", during=lambda: None))
     assert [path.name for path in tmp_path.iterdir()] == ["mean"]
     assert (to / "config.json").read_text() == "first"

@@ -119,7 +119,7 @@ def test_a_directory_to_translate_is_told_in_one_line(one_step, capsys):
 @pytest.mark.parametrize(
     ("name", "code", "why"),
     [
-        ("x" * 300, 64, "must be a path with valid names"),
+        ("x" * 300, 64, "must be a valid path"),
         ("a/" * 2_100, 66, "cannot be read: File name too long"),
         ("loop", 66, "cannot be read: Too many levels of symbolic links"),
     ],
@@ -143,7 +143,7 @@ def test_a_file_that_may_not_be_read_is_told(
             raise PermissionError(13, "Permission denied", str(path))
         return read(path, **_)
 
-    read = __import__("t2t_jax.run.workdir", fromlist=["read_json_object"]).read_object
+    read = __import__("t2t_jax.run.workdir", fromlist=["read_json_object"]).read_json_object
     monkeypatch.setattr("t2t_jax.run.workdir.read_json_object", denied)
     argv = ["--mode=prepare", f"--workdir={workdir}"]
     errors = refused(capsys, argv, (66,))

@@ -67,7 +67,7 @@ def test_devices_that_contradict_the_mesh_are_refused_before_anything_is_said(tm
     argv = unrun(tmp_path / "none", mesh__data=2)
     done = tiny.run("--mode=describe", *argv, "--devices=3")
     assert done.returncode == 78
-    assert done.stderr.startswith(b"error: --devices=3 contradicts mesh data=2 x")
+    assert done.stderr.startswith(b"error: --devices=3 does not fit mesh data=2 x")
     assert done.stderr.count(b"\n") == 1
 
 

@@ -106,7 +106,7 @@ def test_the_perplexity_is_that_of_the_evaluation(trained):
     assert math.isclose(math.exp(-total / tokens), scored["perplexity"], rel_tol=1e-5)
     summary = done.stderr.decode().splitlines()[-1]
     assert summary == (
-        f"Scored 400 pairs, {tokens:,} target tokens with their eos: log-probability "
+        f"Scored 400 pairs, {tokens:,} target tokens including eos: log-probability "
         f"per token {total / tokens:.4f}, perplexity {scored['perplexity']:.2f}. "
         "Logarithms are natural (log_e). Sources cut: 0."
     )

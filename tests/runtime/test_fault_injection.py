@@ -18,11 +18,11 @@ from t2t_jax.runtime.fault_injection import (
 def request_fault(monkeypatch):
     def ask(value):
         monkeypatch.setenv(fault_injection.VARIABLE, value)
-        fault_injection.requested.cache_clear()
+        fault_injection.configured_fault.cache_clear()
 
     yield ask
     monkeypatch.undo()
-    fault_injection.requested.cache_clear()
+    fault_injection.configured_fault.cache_clear()
 
 
 @pytest.mark.parametrize(

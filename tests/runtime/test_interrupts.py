@@ -1,7 +1,7 @@
 """Signals while the program is still importing: one line, no traceback, exit code 75.
 
-Seen to fail: without `leave_on_signals` in main.py, with `KeyboardInterrupt` in the
-place of `main._Stop`, and without `hold_signals` before the exec.
+Seen to fail: without `install_early_handlers` in main.py, with `KeyboardInterrupt` in
+the place of `main._Stop`, and without `block_signals` before the exec.
 """
 
 import os
@@ -62,9 +62,7 @@ def test_a_signal_during_an_import_ends_in_one_line(tmp_path, at, number):
     done = _start(tmp_path, at=at, number=number)
     errors = done.stderr.decode()
     assert done.returncode == 75, errors
-    assert errors == (
-        f"error: Stopped by {number.name}. Give the same command again.\n"
-    )
+    assert errors == (f"error: Stopped by {number.name}. Rerun the same command.\n")
     assert not (tmp_path / "run" / "vocab.model").exists()
 
 
@@ -107,17 +105,17 @@ main.cli_entry_point()
     )
     errors = done.stderr.decode()
     assert done.returncode == 75, errors
-    assert errors == "error: Stopped by SIGTERM. Give the same command again.\n"
+    assert errors == "error: Stopped by SIGTERM. Rerun the same command.\n"
 
 
 def test_signals_are_held_back_over_an_exec_and_then_delivered():
     script = """
 import os, signal, sys
 from t2t_jax.runtime import interrupts
-interrupts.hold_signals()
+interrupts.block_signals()
 os.kill(os.getpid(), signal.SIGTERM)
-then = "from t2t_jax.runtime.interrupts import leave_on_signals; "
-then += "leave_on_signals(); print('late')"
+then = "from t2t_jax.runtime.interrupts import install_early_handlers; "
+then += "install_early_handlers(); print('late')"
 os.execv(sys.executable, [sys.executable, "-c", then])
 """
     done = subprocess.run(
@@ -131,7 +129,7 @@ def test_what_is_ignored_stays_ignored():
     before = {number: signal.getsignal(number) for number in interrupts.SIGNALS}
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        interrupts.leave_on_signals()
+        interrupts.install_early_handlers()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         assert callable(signal.getsignal(signal.SIGTERM))
     finally:

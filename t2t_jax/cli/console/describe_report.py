@@ -1,4 +1,4 @@
-"""The description of a configuration, put into words and columns for people."""
+"""Formats the description of a configuration as a human-readable report."""
 
 from __future__ import annotations
 
@@ -8,41 +8,38 @@ from typing import Any
 from t2t_jax.cli.console.tables import Section
 from t2t_jax.config import ARCHITECTURES
 
-# What says where text lies and how often something is told, not what is trained.
-_PLACES = (
+# Keys of paths and of reporting, which do not affect the trained model.
+_NEUTRAL_KEYS = (
     *("data.train", "data.dev", "data.cache_dir", "data.workers"),
     *("evaluation", "logging", "profile"),
 )
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 
-_Told = Mapping[str, Any]
+_Info = Mapping[str, Any]
 
 
-def sections(told: _Told) -> list[Section]:
-    """Puts a description into sections: what it is, then what it costs.
+def sections(info: _Info) -> list[Section]:
+    """Formats a description as sections: the configuration, then its costs.
 
     Args:
-      told: from `t2t_jax.description.summary.describe`.
-
-    Returns:
-      The sections from top to bottom.
+      info: from `t2t_jax.description.summary.describe`.
     """
     return [
-        _configuration(told),
-        *_differences(told),
-        *_exactness(told),
-        _parameters(told),
-        *_results(told),
-        _flops(told),
-        _batch(told),
-        _memory(told),
-        _time(told),
-        _data(told),
+        _configuration(info),
+        *_differences(info),
+        *_exactness(info),
+        _parameters(info),
+        *_results(info),
+        _flops(info),
+        _batch(info),
+        _memory(info),
+        _time(info),
+        _data(info),
     ]
 
 
 def si_format(number: float, unit: str) -> str:
-    """Writes a number of something with four digits and its unit.
+    """Formats a number with four digits, an SI prefix and its unit.
 
     Example:
       >>> si_format(756_552_048, "B"), si_format(9.983e12, "FLOP")
@@ -53,8 +50,8 @@ def si_format(number: float, unit: str) -> str:
     return f"{digits} {prefix}{unit}"
 
 
-def _configuration(told: _Told) -> Section:
-    config = told["config"]
+def _configuration(info: _Info) -> Section:
+    config = info["config"]
     unused = set(ARCHITECTURES.values()) - {ARCHITECTURES[config["architecture"]]}
     plain = {k: v for k, v in config.items() if not isinstance(v, Mapping)}
     parts = {"": plain, **{k: v for k, v in config.items() if k not in plain}}
@@ -66,50 +63,48 @@ def _configuration(told: _Told) -> Section:
     return Section("Configuration", rows)
 
 
-def _differences(told: _Told) -> Iterator[Section]:
-    """Yields what is changed: as in the paper, otherwise, and in no number."""
-    row, varied = told["row"], told["variations"]
+def _differences(info: _Info) -> Iterator[Section]:
+    """Yields the changes from base: those of the paper, others, and neutral keys."""
+    row, varied = info["row"], info["variations"]
     if row and not varied:
         yield Section(
             "The paper's base model", notes=["It has every number of Table 3's base."]
         )
     elif varied:
         table = 2 if row.startswith("En-Fr") else 3
-        title = f"Row {row} of Table {table}" if row else "What the paper varies too"
+        title = f"Row {row} of Table {table}" if row else "Varied in the paper"
         rows = [
             (*_changes(entry), entry["row"] or "not in the paper") for entry in varied
         ]
         yield Section(title, rows, ("key", "base", "here", "row"))
     shown = {entry["key"] for entry in varied}
-    others = [entry for entry in told["differences"] if entry["key"] not in shown]
+    others = [entry for entry in info["differences"] if entry["key"] not in shown]
     groups = {
-        "Other changes from base": [e for e in others if not _is_place(e["key"])],
-        "Where the text lies, and what is reported when": [
-            e for e in others if _is_place(e["key"])
-        ],
+        "Other changes from base": [e for e in others if not _is_neutral(e["key"])],
+        "Paths and reporting": [e for e in others if _is_neutral(e["key"])],
     }
     for title, entries in groups.items():
         if entries:
             yield Section(title, list(map(_changes, entries)), ("key", "base", "here"))
 
 
-def _changes(entry: _Told) -> tuple[str, str, str]:
+def _changes(entry: _Info) -> tuple[str, str, str]:
     return entry["key"], _value(entry["base"]), _value(entry["here"])
 
 
-def _is_place(key: str) -> bool:
-    return key in _PLACES or key.partition(".")[0] in _PLACES
+def _is_neutral(key: str) -> bool:
+    return key in _NEUTRAL_KEYS or key.partition(".")[0] in _NEUTRAL_KEYS
 
 
-def _exactness(told: _Told) -> Iterator[Section]:
-    """Yields what is exactly the paper's, and in two groups what is not."""
-    exact = [(entry["name"], entry["paper"]) for entry in told["exact"]]
+def _exactness(info: _Info) -> Iterator[Section]:
+    """Yields what matches the paper exactly, and two groups of departures."""
+    exact = [(entry["name"], entry["paper"]) for entry in info["exact"]]
     yield Section("Exactly the paper's", exact)
     groups: dict[str, list[tuple[str, str, str]]] = {
         "Not the paper's by default": [],
         "Not the paper's by choice of this configuration": [],
     }
-    for entry in told["departures"]:
+    for entry in info["departures"]:
         rows = list(groups.values())[bool(entry["key"])]
         rows.append((entry["name"], "paper", entry["paper"]))
         rows.append((f"  {entry['key']}".rstrip(), "here", entry["here"]))
@@ -117,8 +112,8 @@ def _exactness(told: _Told) -> Iterator[Section]:
         yield Section(title, rows, notes=[] if rows else ["Nothing."])
 
 
-def _parameters(told: _Told) -> Section:
-    table, total = told["parameters_by_kind"], told["parameters"]["total"]
+def _parameters(info: _Info) -> Section:
+    table, total = info["parameters_by_kind"], info["parameters"]["total"]
     kinds = list(dict.fromkeys(kind for part in table.values() for kind in part))
     rows = [
         (part, *(found.get(kind, 0) for kind in kinds), sum(found.values()))
@@ -133,13 +128,13 @@ def _parameters(told: _Told) -> Section:
     return Section("Parameters", cells, header, right=range(1, len(header)))
 
 
-def _results(told: _Told) -> Iterator[Section]:
-    """Yields what the paper prints of this model, beside what is counted here."""
-    paper = told["paper_results"]
+def _results(info: _Info) -> Iterator[Section]:
+    """Yields the paper's results of this model, beside the counts here."""
+    paper = info["paper_results"]
     if not paper:
         return
     millions = paper["parameters_in_millions"]
-    counted = f"{told['parameters']['total'] / 1e6:,.1f} million"
+    counted = f"{info['parameters']['total'] / 1e6:,.1f} million"
     printed = f"{millions} million" if millions else "not printed"
     as_base = "those of base" if paper["parameters_as_base"] else ""
     rows = [("parameters", counted, printed, as_base)]
@@ -150,45 +145,47 @@ def _results(told: _Told) -> Iterator[Section]:
         rows.append(("BLEU", "-", f"{paper['test_bleu']:.1f}", paper["test_set"]))
     notes = ["The paper's BLEU is of tokens, not comparable with sacreBLEU."]
     if millions:
-        notes.append("Its parameters fit a vocabulary of 40,000; it says about 37,000.")
+        notes.append(
+            "Its parameters fit a vocabulary of 40,000; the paper says about 37,000."
+        )
     if departs := paper["departs_here"]:
         notes.append(f"This configuration departs in {', '.join(departs)}.")
     header = ("", "here", "paper", "on")
     yield Section("Results in the paper", rows, header, right=(1, 2), notes=notes)
 
 
-def _flops(told: _Told) -> Section:
-    total, compiler = told["flops_per_step"], told["compiler_flops_per_step"]
-    counted = {**told["flops_by_part"], "in all": total, "by the compiler": compiler}
-    # One unit for all of them, or they could not be compared at a glance.
+def _flops(info: _Info) -> Section:
+    total, compiler = info["flops_per_step"], info["compiler_flops_per_step"]
+    counted = {**info["flops_by_part"], "in all": total, "by the compiler": compiler}
+    # One unit for all, so that they can be compared.
     size, prefix = next((s, p) for s, p in _PREFIXES if total >= s or s == 1)
     rows = [
         (part.replace("_", "-"), f"{flops / size:,.3f}", f"{flops / total:.1%}")
         for part, flops in counted.items()
     ]
-    pair, costs = told["flops_per_token_pair"], told["paper_costs"]
-    whole = f"{told['steps']:,} steps: {told['training_flops']:.2e} FLOP."
+    pair, costs = info["flops_per_token_pair"], info["paper_costs"]
+    training = f"{info['steps']:,} steps: {info['training_flops']:.2e} FLOP."
     if costs:
-        whole += f" In Table 2: {costs['flops']:.1e}, from hours and hardware."
+        training += f" In Table 2: {costs['flops']:.1e}, from hours and hardware."
     notes = [
         f"A pair of tokens, in sentences of {pair['sentence_length']}: "
         f"{pair['flops'] / 1e6:,.1f} MFLOP.",
-        whole,
+        training,
     ]
-    recurrent = told["config"]["architecture"] != "transformer"
-    if recurrent or told["batch"]["micro_batches"] > 1:
-        notes.append("The compiler counts what is repeated over time only once.")
+    recurrent = info["config"]["architecture"] != "transformer"
+    if recurrent or info["batch"]["micro_batches"] > 1:
+        notes.append("The compiler counts the body of a loop only once.")
     header = ("by formula", f"{prefix}FLOP", "share")
     return Section("Operations of a step", rows, header, right=(1, 2), notes=notes)
 
 
-def _batch(told: _Told) -> Section:
-    batch, rate = told["batch"], told["learning_rate"]
+def _batch(info: _Info) -> Section:
+    batch, rate = info["batch"], info["learning_rate"]
     shape = f"{batch['rows']:,} rows of {batch['row_length']:,}"
     if batch["layout"] == "length_groups":
         shape += ", the longest group; the others follow from the text"
     if batch["empty_rows"]:
-        shape += f", {batch['empty_rows']:,} of them empty to share them evenly"
+        shape += f", {batch['empty_rows']:,} of them empty to shard them evenly"
     for more, shorter in batch["shorter_rows"]:
         shape += f", or {more:,} of {shorter:,}"
     rows = [
@@ -205,23 +202,23 @@ def _batch(told: _Told) -> Section:
     return Section("Batch and learning rate", rows)
 
 
-def _mesh(batch: _Told) -> str:
-    """Writes how many devices there are, and their mesh if it is more than a row."""
+def _mesh(batch: _Info) -> str:
+    """Formats the number of devices, and the mesh if it has several axes."""
     sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
     plain = batch["mesh"]["data"] == batch["devices"]
     return f"{batch['devices']:,}{'' if plain else f' ({sizes})'}"
 
 
-def _micro_batches(batch: _Told) -> str:
+def _micro_batches(batch: _Info) -> str:
     number = batch["micro_batches"]
     if not number:
-        return "auto: as few as fit the devices; the figures below are of 1"
+        return "auto: as few as fit the devices; the numbers below are for 1"
     return f"{number}{': all rows of a device at once' if number == 1 else ''}"
 
 
-def _memory(told: _Told) -> Section:
-    memory, compiler = told["memory"], told["memory"]["compiler"]
-    keep = told["config"]["checkpoint"]["keep"]
+def _memory(info: _Info) -> Section:
+    memory, compiler = info["memory"], info["memory"]["compiler"]
+    keep = info["config"]["checkpoint"]["keep"]
     xla = f"XLA for {memory['platform']}:"
     rows = [
         ("parameters", memory["parameters"], "float32, what the device holds"),
@@ -231,10 +228,10 @@ def _memory(told: _Told) -> Section:
         ("arguments", compiler["arguments"], f"{xla} parameters, optimizer, batch"),
         ("temporaries", compiler["temporaries"], f"{xla} activations, gradients"),
         ("all at once", compiler["total"], f"{xla} what must fit"),
-        ("a checkpoint", told["checkpoint_bytes"], "on disk"),
+        ("a checkpoint", info["checkpoint_bytes"], "on disk"),
         (
             "checkpoints",
-            told["checkpoints_bytes"],
+            info["checkpoints_bytes"],
             f"on disk at most: {keep} (checkpoint.keep), the best and the last",
         ),
     ]
@@ -242,11 +239,11 @@ def _memory(told: _Told) -> Section:
     return Section("Memory of each device, and disk", cells, right=(1,))
 
 
-def _time(told: _Told) -> Section:
-    rows = [("steps", f"{told['steps']:,}")]
-    if told["epochs"] is not None:
-        rows.append(("epochs", f"about {told['epochs']:,.1f}"))
-    estimate = told["estimate"]
+def _time(info: _Info) -> Section:
+    rows = [("steps", f"{info['steps']:,}")]
+    if info["epochs"] is not None:
+        rows.append(("epochs", f"about {info['epochs']:,.1f}"))
+    estimate = info["estimate"]
     if estimate:
         hours = (
             f"about {estimate['hours']:,.2f} hours on {estimate['devices']:,} x "
@@ -254,28 +251,28 @@ def _time(told: _Told) -> Section:
         )
         rows.append(("estimate, not measured", hours))
         reached = f"{estimate['mfu']:.0%} of the peak in {estimate['compute_dtype']}"
-        rows.append(("  where there are reached", reached))
+        rows.append(("  assuming", reached))
     else:
-        rows.append(("estimate", "give --peak_tflops of one device (and --mfu)"))
-    if told["paper_costs"]:
-        rows.append(("in the paper", f"{told['paper_costs']['hours']:g} h on 8 P100"))
+        rows.append(("estimate", "pass --peak_tflops of one device (and --mfu)"))
+    if info["paper_costs"]:
+        rows.append(("in the paper", f"{info['paper_costs']['hours']:g} h on 8 P100"))
     return Section("Time", rows)
 
 
-def _data(told: _Told) -> Section:
+def _data(info: _Info) -> Section:
     rows = [
         (part, f"{corpus['pairs']:,} pairs", corpus["spec"])
-        for part, corpus in (told["data"] or {}).items()
+        for part, corpus in (info["data"] or {}).items()
         if corpus["pairs"] is not None
     ]
-    notes = [line for note in told["data_notes"] for line in note.splitlines()]
+    notes = [line for note in info["data_notes"] for line in note.splitlines()]
     if notes and not rows:
-        notes.insert(0, "It is not here, and nothing above depends on it.")
+        notes.insert(0, "Not available here; nothing above depends on it.")
     return Section("Text", rows, right=(1,), notes=notes)
 
 
 def _value(value: Any) -> str:
-    """Writes a value as one reads it; an empty text as two quotes."""
+    """Formats a value for reading; an empty string as two quotes."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value) or "''"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""What people are told when a mode fails, and the exit code that goes with it."""
+"""Turns exceptions into stderr messages and exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from t2t_jax.errors import StoppedError, UnavailableError, UserError
 
 _SHOWN_PROBLEMS = 20
 _INTERNAL_ERROR = 70
-# What the system refuses, to sysexits: 73 cannot create output, 74 I/O error.
+# System errors as sysexits.h: 73 cannot create output, 74 I/O error.
 _CODES = {
     errno.EACCES: 73,
     errno.EROFS: 73,
@@ -29,13 +29,10 @@ _flag_prefixes: dict[str, str] = {}
 
 
 def name_flags(values: Mapping[str, Any]) -> None:
-    """Sets the flags that errors about arguments are to name.
+    """Registers the flags to name in errors about arguments.
 
-    The package words its errors for Python: "runs/x is not a run …", "checkpoint=7
-    must be …". On the command line the same argument was a flag.
-
-    Args:
-      values: the options of the command line.
+    The package's errors are worded for Python, such as "runs/x is not a run …" or
+    "checkpoint=7 must be …"; on the command line these arguments are flags.
     """
     _flag_prefixes.clear()
     if workdir := values.get("workdir"):
@@ -52,12 +49,9 @@ def _with_flag(problem: str) -> str:
 
 
 def report_error(error: BaseException) -> int:
-    """Says on stderr what went wrong; with a traceback if it is the program's mistake.
+    """Prints the error to stderr, with a traceback only for internal errors.
 
-    Each line bears the mark of this process, if there are several.
-
-    Args:
-      error: what a mode has raised.
+    With several processes each line has the rank's prefix.
 
     Returns:
       The exit code (see `t2t_jax.errors`; 70 for an internal error, 74 for a full
@@ -65,21 +59,21 @@ def report_error(error: BaseException) -> int:
     """
     if isinstance(error, KeyboardInterrupt):
         name = error.args[0] if error.args else "SIGINT"
-        return _told(StoppedError(f"Stopped by {name}. Give the same command again."))
+        return _report(StoppedError(f"Stopped by {name}. Rerun the same command."))
     if isinstance(error, UserError):
-        return _told(error)
+        return _report(error)
     if isinstance(error, BrokenPipeError):
-        # The reader of our stdout has had enough, as `head` has. Nothing more may be
-        # written there, not even when Python closes it.
+        # The reader closed the pipe, as `head` does. Python would fail again when it
+        # flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, OSError) and error.errno in _CODES:
         where = f": {error.filename}" if error.filename else ""
         _write([f"error: {error.strerror}{where}"])
         return _CODES[error.errno]
-    lost = _lost(error)
-    if lost:
-        return _told(UnavailableError(lost))
+    message = _lost_process_message(error)
+    if message:
+        return _report(UnavailableError(message))
     lines = "".join(traceback.format_exception(error)).splitlines()
     _write(
         [
@@ -90,22 +84,22 @@ def report_error(error: BaseException) -> int:
     return _INTERNAL_ERROR
 
 
-def _lost(error: BaseException) -> str:
-    """Says which other process has gone, if that is why JAX has failed here."""
+def _lost_process_message(error: BaseException) -> str:
+    """Explains a JAX error that follows from an unresponsive process; else ""."""
     if current_processes().count == 1 or type(error).__name__ != "JaxRuntimeError":
         return ""
-    silent = current_processes().unresponsive_ranks()
-    if not silent:
+    ranks = current_processes().unresponsive_ranks()
+    if not ranks:
         return ""
     first = str(error).splitlines()[0][:200]
     return (
-        f"Process {', '.join(map(str, silent))} of {current_processes().count} has "
+        f"Process {', '.join(map(str, ranks))} of {current_processes().count} has "
         f"ended, or cannot be reached.\nJAX's error: {first}\n"
         "Read the end of its log, and rerun the same commands."
     )
 
 
-def _told(error: UserError) -> int:
+def _report(error: UserError) -> int:
     counted = Counter(map(_with_flag, error.problems))
     lines = [
         f"error: {problem}" + (f" ({times:,} times)" if times > 1 else "")
@@ -119,7 +113,7 @@ def _told(error: UserError) -> int:
 
 
 def _write(lines: list[str]) -> None:
-    """Writes lines at once, so that those of other processes do not come between."""
-    mark = current_processes().log_prefix
-    sys.stderr.write("".join(f"{mark}{line}\n" for line in lines))
+    """Writes lines in one call, so that those of other processes do not interleave."""
+    prefix = current_processes().log_prefix
+    sys.stderr.write("".join(f"{prefix}{line}\n" for line in lines))
     sys.stderr.flush()

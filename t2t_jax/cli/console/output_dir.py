@@ -11,18 +11,15 @@ from t2t_jax.run.workdir import require_outside_runs
 
 
 class OutputDirectory:
-    """Receives files, whole or not at all; what has those names is replaced.
+    """Writes files atomically into a directory, which is created if missing.
 
-    To be made before the work begins: then a name that will not do costs nothing.
-
-    Args:
-      name: of the directory, made where there is none.
+    To be constructed before the work begins, so that an invalid path fails early.
 
     Attributes:
       path: of the directory.
 
     Raises:
-      OutputError: it cannot be made, or not be written to.
+      OutputError: the directory cannot be created, or is not writable.
     """
 
     def __init__(self, name: str):
@@ -32,16 +29,16 @@ class OutputDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(
-                f"--to={name} must be a directory that can be written: "
-                f"{error.strerror}. Choose another."
+                f"Cannot create --to={name}: {error.strerror}. Choose another "
+                "directory."
             ) from error
         if not os.access(self.path, os.W_OK):
             raise OutputError(
-                f"--to={name} must be writable, and is not. Change its permissions or "
-                "choose another."
+                f"--to={name} is not writable. Fix permissions or choose another "
+                "directory."
             )
 
     def write(self, name: str, content: bytes | str) -> None:
-        """Writes a file and names it on stdout, on a line of its own."""
+        """Writes a file and prints its path to stdout."""
         atomic_write(self.path / name, content)
         print(self.path / name, flush=True)

@@ -1,4 +1,4 @@
-"""A report for people: titled sections, with aligned columns and notes below them."""
+"""Prints a human-readable report: titled sections with aligned columns and notes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ _NARROWEST, _WIDEST = 80, 100
 
 
 class Section(NamedTuple):
-    """A part of a report.
+    """A section of a report.
 
     Attributes:
-      title: what it is about.
-      rows: cells, from left to right; as many in each row as in `header`, if any.
-      header: over the columns; empty for none.
-      right: numbers of the columns that are flush right.
-      notes: lines under the table.
+      rows: cells; as many per row as in `header`, if there is one.
+      header: column titles; may be empty.
+      right: indices of right-aligned columns.
+      notes: lines below the table.
     """
 
     title: str
@@ -31,14 +30,14 @@ class Section(NamedTuple):
 
 
 def show(sections: Iterable[Section], *, file: TextIO) -> None:
-    """Writes a report, 80 to 100 columns wide; bold and dim only on a terminal."""
+    """Writes a report, 80 to 100 columns wide; styled only on a terminal."""
     terminal = Console(file=file)
     width = min(max(terminal.width, _NARROWEST), _WIDEST)
     console = Console(file=file, width=width, highlight=False)
     with console.capture() as capture:
         for section in sections:
             _show(section, console)
-    # Columns are padded to the right, which a file need not keep.
+    # rich pads the last column with spaces.
     file.write("\n".join(line.rstrip() for line in capture.get().split("\n")))
 
 
@@ -62,6 +61,6 @@ def _table(section: Section) -> Table:
             Text(name), justify="right" if right else "left", overflow="fold"
         )
     for row in section.rows:
-        # Text, because a file's name may hold what rich takes for markup.
+        # Text, because a file name may contain rich markup.
         table.add_row(*map(Text, row))
     return table

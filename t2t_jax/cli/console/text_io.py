@@ -1,4 +1,4 @@
-"""Lines of text in and out of the command line: UTF-8, whatever the locale."""
+"""Reads and writes lines of UTF-8 text for the command line, whatever the locale."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from t2t_jax.cli.console.stderr import BYTES, is_utf8, log
 from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
     GZIP_ERRORS,
-    conversion,
+    conversion_advice,
     foreign_format,
+    format_by_magic_number,
     gzip_fault,
-    marked_format,
     open_bytes,
 )
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 from t2t_jax.run.workdir import require_outside_runs
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_AT_ONCE = 1000  # lines
-_PATIENCE = 2.0  # seconds
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LINES_PER_WRITE = 1000
+_LOCK_TIMEOUT = 2.0  # seconds
 
-_writing = Lock()
-_unfinished: set[Path] = set()
+_write_lock = Lock()
+_partial_files: set[Path] = set()
 
 
 def read_stdin_or_file(name: str) -> list[str]:
     """Reads the lines of a plain or .gz file, or of stdin for `-`.
 
     Bytes that are not UTF-8 become lone surrogates, which the translator replaces and
-    reports: n lines in are n lines out, whatever they hold.
+    reports, so that n lines in are always n lines out.
 
     Raises:
-      InputMissingError: the file is not there or cannot be read.
+      InputMissingError: the file does not exist or cannot be read.
       DataError: it ends in .gz and is not gzip.
     """
     return list(text_lines(name))
@@ -52,47 +52,47 @@ def read_stdin_or_file(name: str) -> list[str]:
 def text_lines(
     name: str, *, flag: str = "input", strict: bool = False
 ) -> Iterator[str]:
-    """Opens a file, and reads its lines one at a time.
+    """Opens a file, and returns an iterator over its lines.
 
     Args:
       name: of a plain or .gz file or a pipe, or `-` for stdin.
-      flag: where the name was given, for the message.
+      flag: the flag to name in errors.
       strict: whether a line that is not UTF-8 is an error.
 
     Returns:
-      An iterator over lines made as those of `read_stdin_or_file`, which raises what
-      that does when it comes there, and DataError at what `strict` forbids.
+      An iterator over decoded lines as of `read_stdin_or_file`; it raises the same
+      errors when it reaches them, and DataError with `strict`.
 
     Raises:
-      InputMissingError: the file is not there or cannot be opened.
+      InputMissingError: the file does not exist or cannot be opened.
     """
     with io_errors_as_user_errors(name, flag):
-        file = opened_input(name, flag)
-    return _lines_of(file, name, flag, strict=strict)
+        file = open_input(name, flag)
+    return _iter_lines(file, name, flag, strict=strict)
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
-    """Writes lines, each with its end; no signal comes between the parts of one."""
+    """Writes lines with line ends; `flush_before_exit` never cuts one in two."""
     rest = iter(lines)
-    while some := list(islice(rest, _AT_ONCE)):
+    while some := list(islice(rest, _LINES_PER_WRITE)):
         encoded = (line.encode("utf-8", BYTES) + b"\n" for line in some)
         left = memoryview(b"".join(encoded))
-        with _writing:
-            while left:  # An unbuffered pipe takes a part where a signal comes.
+        with _write_lock:
+            while left:  # A signal may interrupt a write to an unbuffered pipe.
                 left = left[out.write(left) :]
             out.flush()
 
 
 def flush_before_exit() -> None:
-    """Leaves whole lines and whole files behind, as the last act of this process.
+    """Finishes the current write and removes partial files before exit.
 
-    For another thread than the one that writes, which writes no more from here on.
+    To be called from another thread than the writer, which it blocks for good.
     """
-    if not _writing.acquire(timeout=_PATIENCE):
-        # Whoever reads our stdout does so no more; nobody else may wait for that.
+    if not _write_lock.acquire(timeout=_LOCK_TIMEOUT):
+        # The reader of stdout has stopped reading: the flush at exit would block.
         sys.stdout = io.StringIO()
-    for beside in _unfinished.copy():
-        beside.unlink(missing_ok=True)
+    for partial in _partial_files.copy():
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -103,63 +103,62 @@ def open_output(
     inputs: Iterable[str] = (),
     streamed: bool = False,
 ) -> Iterator[BinaryIO]:
-    """Opens a file, or stdout for `-`, to write to; a file appears only when complete.
+    """Opens a file, or stdout for `-`, for writing; a file appears only when complete.
 
-    To be opened before the work begins: then a name that will not do costs nothing.
+    To be opened before the work begins, so that an invalid path fails early.
 
     Args:
       name: of the file, or `-`.
-      flag: where the name was given, for the message.
-      inputs: files that are read, and must not be written over.
-      streamed: whether somebody is to read while it is written, which only a pipe or a
-        device allows.
+      flag: the flag to name in errors.
+      inputs: input files, which must not be overwritten.
+      streamed: whether output must be readable while it is written, which only pipes
+        and devices allow.
 
     Raises:
-      OutputError: the file cannot be made, or is one of those that are read, or is to
-        be streamed to.
+      OutputError: the file cannot be created, is an input, or cannot be streamed to.
     """
     if name == "-":
         if sys.stdout is None:
             raise OutputError(
-                f"--{flag}=- is standard output, which is closed. Name a file."
+                f"--{flag}=- is standard output, which is closed. Pass a file."
             )
-        with _named("standard output"):
+        with _add_filename("standard output"):
             yield _stdout()
         return
-    place = resolve_output(name, flag=flag, inputs=inputs)
-    # A device or a pipe is written to as it is: to rename onto it would remove it.
-    special = place.exists() and not place.is_file()
+    path = resolve_output(name, flag=flag, inputs=inputs)
+    # A device or a pipe is written to directly: renaming onto it would remove it.
+    special = path.exists() and not path.is_file()
     if streamed and not special:
         raise OutputError(
-            f"--{flag}={name} would be a file, which appears when it is complete, and "
-            "--stream answers line by line. Redirect stdout, or leave --stream out."
+            f"--{flag}={name}: --stream cannot write to a file, which appears only "
+            "when complete. Redirect stdout, or leave --stream out."
         )
     # Processes of several machines may write into one directory.
-    beside = place.with_name(f".{place.name}.{socket.gethostname()}.{os.getpid()}")
-    _unfinished.add(beside)
+    partial = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
+    _partial_files.add(partial)
     try:
         try:
-            out = (place if special else beside).open("wb")
+            out = (path if special else partial).open("wb")
         except OSError as error:
             raise OutputError(
                 f"--{flag}={name} must be a file that can be written: "
                 f"{error.strerror}. Choose another."
             ) from error
-        with _named(name), out:
+        with _add_filename(name), out:
             yield out
         if not special:
             try:
-                os.replace(beside, place)
+                os.replace(partial, path)
             except OSError as error:
-                error.filename = name  # Nobody has named the other one.
+                error.filename = name  # instead of the temporary name
                 raise
     finally:
-        beside.unlink(missing_ok=True)
-        _unfinished.discard(beside)
+        partial.unlink(missing_ok=True)
+        _partial_files.discard(partial)
 
 
 class _TerminalBytes(io.RawIOBase):
-    """Shows UTF-8 on a terminal of another encoding, as far as that has it."""
+    """Writes UTF-8 to a terminal of another encoding, with escapes."""
 
     def write(self, data: Any, /) -> int:
         sys.stdout.write(bytes(data).decode())
@@ -176,12 +175,12 @@ def _stdout() -> BinaryIO:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Says what there is no more room for; writing itself knows no names."""
+def _add_filename(name: str) -> Iterator[None]:
+    """Adds a file name to errors of a full disk, which lack one."""
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL and error.filename is None:
+        if error.errno in _DISK_FULL and error.filename is None:
             error.filename = name
         raise
 
@@ -189,30 +188,26 @@ def _named(name: str) -> Iterator[None]:
 def resolve_output(
     name: str, *, flag: str = "output", inputs: Iterable[str] = ()
 ) -> Path:
-    """Follows links to the file that is to be written.
+    """Resolves an output path, following links.
 
     Raises:
-      OutputError: it is one of those that are read, or a file of a run.
+      OutputError: it is one of the inputs, or a file of a run.
     """
-    place = Path(os.path.realpath(name))
-    if any(place == Path(os.path.realpath(file)) for file in inputs):
+    path = Path(os.path.realpath(name))
+    if any(path == Path(os.path.realpath(file)) for file in inputs):
         raise OutputError(
-            f"--{flag}={name} must be another file than those that are read, and is "
-            "one of them. Choose another."
+            f"--{flag}={name} is one of the input files. Choose another file."
         )
-    require_outside_runs(place, flag=flag)
-    return place
+    require_outside_runs(path, flag=flag)
+    return path
 
 
 @contextmanager
 def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
-    """Turns what goes wrong with reading a file into an error that names it.
-
-    Args:
-      flag: where the name was given.
+    """Turns exceptions of reading a file into user errors that name file and flag.
 
     Raises:
-      InputMissingError: the file is not there or cannot be read.
+      InputMissingError: the file does not exist or cannot be read.
       DataError: it ends in .gz and is not gzip.
     """
     try:
@@ -227,44 +222,42 @@ def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
         ) from error
 
 
-def opened_input(name: str, flag: str = "input") -> IO[bytes]:
+def open_input(name: str, flag: str = "input") -> IO[bytes]:
     """Opens a plain or .gz file, or stdin for `-`.
 
-    Args:
-      flag: where the name was given.
-
     Raises:
-      InputMissingError: there is no standard input.
+      InputMissingError: standard input is closed.
       OSError: the file cannot be opened.
     """
     if name == "-" and sys.stdin is None:
         raise InputMissingError(
-            f"--{flag}=- is standard input, which is closed. Name a file."
+            f"--{flag}=- is standard input, which is closed. Pass a file."
         )
     return open_bytes(name)
 
 
-def _lines_of(file: IO[bytes], name: str, flag: str, *, strict: bool) -> Iterator[str]:
+def _iter_lines(
+    file: IO[bytes], name: str, flag: str, *, strict: bool
+) -> Iterator[str]:
     with io_errors_as_user_errors(name, flag), file:
-        yield from decoded(file, name, flag, strict=strict)
+        yield from decode_lines(file, name, flag, strict=strict)
 
 
-def decoded(
+def decode_lines(
     lines: Iterable[bytes], name: str, flag: str = "input", *, strict: bool = False
 ) -> Iterator[str]:
-    """Decodes the lines of a file from its beginning, whatever they hold.
+    """Decodes the lines of a file, from its first line.
 
-    A byte order mark is dropped. A file in another encoding that can be recognized is
-    reported on stderr, unless it is refused.
+    Drops a byte order mark. A recognized foreign encoding is an error if the file is
+    marked with it, or else logged.
 
     Args:
-      lines: of the file, from the first one on.
-      flag: where the name was given, for the message.
+      flag: the flag to name in errors.
       strict: whether a line that is not UTF-8 is an error.
 
     Raises:
-      DataError: the mark of another encoding, or of gzip, stands at the beginning; or
-        `strict` is set, and a line is not UTF-8.
+      DataError: the file begins with the byte order mark of another encoding or with
+        gzip's magic number; or, with `strict`, a line is not UTF-8.
     """
     for number, line in enumerate(lines, start=1):
         if number == 1:
@@ -273,53 +266,43 @@ def decoded(
                 check_format(line, name, flag)
         if strict:
             require_utf8(line, name, flag, number)
-        yield text_of(line)
+        yield decode_line(line)
 
 
-def text_of(line: bytes) -> str:
-    """Decodes a line, whatever it holds, and takes its end off.
-
-    Bytes that are not UTF-8 become lone surrogates, which no UTF-8 holds.
-    """
+def decode_line(line: bytes) -> str:
+    """Decodes a line and strips its end; invalid bytes become lone surrogates."""
     return line.removesuffix(b"\n").decode("utf-8", errors="surrogateescape")
 
 
 def check_format(head: bytes, name: str, flag: str) -> None:
-    """Refuses a file that is marked as another format than UTF-8.
+    """Checks the first line of a file for another format than UTF-8.
 
-    One that only looks as if it were is warned of on stderr, once for all processes.
-
-    Args:
-      name: of the file, or `-`.
-      flag: where the name was given.
+    A probable other encoding is only logged, by process 0.
 
     Raises:
-      DataError: it begins with the mark of another encoding, or of gzip.
+      DataError: the file begins with the byte order mark of another encoding or with
+        gzip's magic number.
     """
     encoding = foreign_format(head)
     if not encoding:
         return
-    advice = conversion(encoding, name.removeprefix("-"))
-    said = f"--{flag}={name} is {encoding} and not UTF-8. {advice}"
-    if marked_format(head):
-        raise DataError(said)
+    advice = conversion_advice(encoding, name.removeprefix("-"))
+    message = f"--{flag}={name} is {encoding} and not UTF-8. {advice}"
+    if format_by_magic_number(head):
+        raise DataError(message)
     if current_processes().is_first:
-        log(f"warning: {said}")
+        log(f"warning: {message}")
 
 
 def require_utf8(line: bytes, name: str, flag: str, number: int) -> None:
-    """Checks a line, as `--strict` asks.
-
-    Args:
-      flag: where the name was given.
-      number: of the line, from 1.
+    """Checks a line with `--strict`; lines are numbered from 1.
 
     Raises:
-      DataError: it is not UTF-8, or holds a NUL byte.
+      DataError: it is not UTF-8, or contains a NUL byte.
     """
     advice = "Convert the file to UTF-8, or remove --strict."
     if number == 1 and (encoding := foreign_format(line)):
-        advice = conversion(encoding, name.removeprefix("-"))
+        advice = conversion_advice(encoding, name.removeprefix("-"))
         raise DataError(f"--{flag}={name} is {encoding} and not UTF-8. {advice}")
     try:
         line.decode()

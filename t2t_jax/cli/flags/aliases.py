@@ -1,7 +1,7 @@
-"""Names that other toolkits use, and what they are called here.
+"""Maps flag names of other toolkits to the flags to suggest in errors.
 
-None of them is accepted: a message answers them with the flag to pass. Units differ
-(sentences and tokens, epochs and steps), so a silent synonym would change its meaning.
+None of them is accepted as a synonym: units differ (sentences and tokens, epochs and
+steps), so the meaning of a value would change silently.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ _NAMES = {
 _SEARCHES = ("translate", "evaluate")
 
 
-def meant_by(name: str, *, mode: str) -> tuple[str, str]:
-    """Finds the flag for a name that other toolkits use.
+def suggest_flag(name: str, *, mode: str) -> tuple[str, str]:
+    """Finds the flag that corresponds to a name of another toolkit.
 
     Args:
       mode: of the command line; `-b` and `--batch_size` depend on it.
@@ -88,9 +88,9 @@ def meant_by(name: str, *, mode: str) -> tuple[str, str]:
       The flag with its dashes, or "", and a reason where the unit differs, or "".
 
     Example:
-      >>> meant_by("num_beams", mode="translate")
+      >>> suggest_flag("num_beams", mode="translate")
       ('--beam_size', '')
-      >>> meant_by("epochs", mode="train")
+      >>> suggest_flag("epochs", mode="train")
       ('--config.steps', 'training is counted in optimizer steps')
     """
     plain = name.replace("-", "_").removeprefix("config.").rpartition(".")[2]

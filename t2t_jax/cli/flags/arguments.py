@@ -32,7 +32,7 @@ class Words(NamedTuple):
 
     Attributes:
       text: the words, with spaces between.
-      before: the flag that stands before them; None if there is none.
+      before: the preceding flag, or None.
     """
 
     text: str
@@ -40,11 +40,11 @@ class Words(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """A command line, taken apart.
+    """A command line, split.
 
     Attributes:
       leading: the first argument, if it is a word; else "".
-      flags: the flags, in their order.
+      flags: in order.
       stray: all other words.
     """
 
@@ -53,13 +53,13 @@ class CommandLine(NamedTuple):
     stray: list[Words]
 
     def last(self, name: str) -> str | None:
-        """Returns the value that a flag is given last; None without one."""
+        """Returns the last value of a flag; None if it or its value is missing."""
         values = [flag.value for flag in self.flags if flag.name == name]
         return values[-1] if values else None
 
 
 def split(argv: Sequence[str], *, switches: Collection[str]) -> CommandLine:
-    """Takes a command line apart, without judging names or values.
+    """Splits a command line, without checking names or values.
 
     Args:
       switches: names of the flags that need no value; `--noNAME` turns one off.
@@ -98,11 +98,11 @@ def split(argv: Sequence[str], *, switches: Collection[str]) -> CommandLine:
     return line
 
 
-def shown(value: str) -> str:
-    """Returns a value as a message shows it: in one line, and not too long.
+def printable(value: str) -> str:
+    """Returns a value for a message: in one line, and truncated.
 
     Example:
-      >>> shown("x" * 1000)[-3:], shown("a" + chr(10) + "b")
+      >>> printable("x" * 1000)[-3:], printable("a" + chr(10) + "b")
       ('xx…', 'a?b')
     """
     text = "".join(letter if letter.isprintable() else "?" for letter in value)
@@ -110,7 +110,7 @@ def shown(value: str) -> str:
 
 
 def _close(words: list[str], line: CommandLine) -> None:
-    """Adds the words that end here to the line's stray words."""
+    """Moves collected words to the line's stray words."""
     if words:
         before = line.flags[-1] if line.flags else None
         line.stray.append(Words(" ".join(words), before))
@@ -118,7 +118,7 @@ def _close(words: list[str], line: CommandLine) -> None:
 
 
 def _is_flag(token: str) -> bool:
-    """Tells flags from words; `-`, `--` and negative numbers are words."""
+    """Returns whether a token is a flag; `-`, `--` and negative numbers are words."""
     return token[:1] == "-" and bool(token.strip("-")) and not _NUMBER.match(token)
 
 

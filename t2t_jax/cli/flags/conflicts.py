@@ -1,4 +1,4 @@
-"""Which flags go together: with the mode, with one another, and with their rules."""
+"""Checks flags against the mode, against one another, and against their rules."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from absl import flags
 
 from t2t_jax.cli.flags import values as flag_rules
 from t2t_jax.cli.flags.modes import MODES, READS_RUN
-from t2t_jax.cli.flags.options import FLAGS, FORMATS, meaning
-from t2t_jax.cli.flags.translation import OF_SAMPLES
+from t2t_jax.cli.flags.options import FLAGS, FORMATS, flag_help
+from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
 from t2t_jax.config import Config, alternatives, did_you_mean
 from t2t_jax.run.workdir import runs_near
 
-_MOST_RUNS = 5
+_MAX_RUNS = 5
 
 REQUIRES = {
     ("evaluate", "last"): "protocol",
@@ -25,7 +25,7 @@ REQUIRES = {
     ("export", "reference"): "source",
     ("translate", "resume"): "shards",
 }
-"""In a mode, a flag that means nothing without another one."""
+"""(mode, flag) -> the flag that it requires."""
 
 CONFLICTS = {
     ("average", "last"): "average_steps",
@@ -33,42 +33,39 @@ CONFLICTS = {
     ("translate", "shards"): "stream",
     ("evaluate", "ensemble"): "protocol",
 }
-"""In a mode, two flags of which one would be ignored."""
+"""(mode, flag) -> the flag that excludes it."""
 
 
 def flag_value(name: str, values: flags.FlagValues) -> Any:
-    """Returns what a flag's rule makes of its text.
+    """Returns the parsed value of a flag.
 
     Raises:
-      ValueError: the text breaks the rule.
+      ValueError: the text is invalid.
     """
     given: Any = values[name].value
     rule = FLAGS[name].rule
-    return flag_rules.read(rule, given, flag=name) if rule else given
+    return flag_rules.parse_value(rule, given, flag=name) if rule else given
 
 
 def flag_errors(values: flags.FlagValues, *, has_config: bool) -> list[str]:
-    """Lists what is wrong with flags that were read, beside the configuration.
+    """Lists the errors of all flags, without the configuration.
 
     Args:
-      values: all flags of the table.
+      values: of all flags in `FLAGS`.
       has_config: whether `--config` was given.
-
-    Returns:
-      One message for each mistake.
     """
     mode = values.mode
     if mode not in MODES:
         near = did_you_mean(mode, list(MODES))
         return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
     found = _of_other_modes(values)
-    # With --config it is runs/NAME of that configuration, as in training.
+    # With --config the default is runs/NAME of that configuration, as in training.
     if mode in READS_RUN and not values["workdir"].present and not has_config:
         found.append(f"--mode={mode} requires --workdir, the run to use.{_runs_hint()}")
     for name, flag in FLAGS.items():
-        spared = flag.unless and values[flag.unless].value
-        if mode in flag.needed and not values[name].value and not spared:
-            found.append(f"--mode={mode} requires --{name}. {meaning(name, mode)}")
+        is_optional = flag.unless and values[flag.unless].value
+        if mode in flag.needed and not values[name].value and not is_optional:
+            found.append(f"--mode={mode} requires --{name}. {flag_help(name, mode)}")
         try:
             flag_value(name, values)
         except ValueError as error:
@@ -77,33 +74,29 @@ def flag_errors(values: flags.FlagValues, *, has_config: bool) -> list[str]:
 
 
 def _runs_hint() -> str:
-    """Advises which `--workdir` to pass."""
+    """Lists the runs to pass as `--workdir`."""
     runs = runs_near(Path("runs"))
     if not runs:
         return " Train first, or pass the --workdir of a run."
-    named = ", ".join(str(run) for run in runs[:_MOST_RUNS])
-    more = f" and {len(runs) - _MOST_RUNS} more" if len(runs) > _MOST_RUNS else ""
+    named = ", ".join(str(run) for run in runs[:_MAX_RUNS])
+    more = f" and {len(runs) - _MAX_RUNS} more" if len(runs) > _MAX_RUNS else ""
     return f" Pass --workdir={runs[0]} or another. Runs, newest first: {named}{more}."
 
 
 def unused_flags(values: flags.FlagValues, config: Config) -> list[str]:
-    """Lists the flags that a configuration has no use for.
+    """Returns an error if sampling flags are given without sampling.
 
     Args:
-      values: all flags of the table.
-      config: of the run, with all that the command line changes.
-
-    Returns:
-      One message, or none.
+      values: of all flags in `FLAGS`.
+      config: with all overrides of the command line.
     """
-    given = [f"--{name}" for name in OF_SAMPLES if values[name].present]
+    given = [f"--{name}" for name in SAMPLING_FLAGS if values[name].present]
     if config.decoding.sample or not given:
         return []
-    verb = "is" if len(given) == 1 else "are"
+    verb = "requires" if len(given) == 1 else "require"
     return [
-        f"{alternatives(given, word='and')} {verb} for samples, and without --sample "
-        "the best translation is searched for. Pass --sample too, or leave "
-        f"{'it' if len(given) == 1 else 'them'} out."
+        f"{alternatives(given, word='and')} {verb} --sample. Pass --sample too, or "
+        f"leave {'it' if len(given) == 1 else 'them'} out."
     ]
 
 
@@ -123,7 +116,7 @@ def _of_other_modes(values: flags.FlagValues) -> list[str]:
 
 
 def _combination_problems(values: flags.FlagValues) -> list[str]:
-    """Says which flags would be ignored because of what others are."""
+    """Lists violations of `REQUIRES`, `CONFLICTS` and `FORMATS`."""
     found = []
     for (mode, name), other in REQUIRES.items():
         if (mode, values[name].present) == (values.mode, 1) and not values[other].value:

@@ -1,7 +1,7 @@
-"""Judges the flags and words of a command line; equal mistakes share a message.
+"""Checks the flags and words of a command line; equal errors share a message.
 
-absl and ml_collections stop at the first mistake, with a traceback or the text of a
-Python exception. Here all arguments are judged before these read them.
+absl and ml_collections stop at the first error, with a traceback or the text of a
+Python exception. So all arguments are checked before these parse them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from t2t_jax.cli.flags.aliases import meant_by
-from t2t_jax.cli.flags.arguments import Argument, CommandLine, Words, shown
+from t2t_jax.cli.flags.aliases import suggest_flag
+from t2t_jax.cli.flags.arguments import Argument, CommandLine, Words, printable
 from t2t_jax.cli.flags.modes import MODES
 from t2t_jax.cli.flags.options import FLAGS
 from t2t_jax.config import (
@@ -27,15 +27,15 @@ from t2t_jax.config import (
 from t2t_jax.config_files import is_directory, is_file
 
 PROGRAM = "t2t-jax"
-"""The command that is named in advice; `python -m t2t_jax` is the same."""
+"""The command in suggestions; `python -m t2t_jax` is equivalent."""
 
-WORDS = {"config.training.micro_batches": {"auto": "0"}}
-"""The words that some flags take in the place of a number."""
+KEYWORD_VALUES = {"config.training.micro_batches": {"auto": "0"}}
+"""Flag -> keywords that it accepts instead of a number, and their values."""
 
 _NEVER_EMPTY = ("config", "mode", "checkpoint")
-_TOO_SHORT = 2  # to be taken for a misspelling
-_LISTED = 3
-"""So many equal mistakes are listed one by one before they are counted."""
+_TOO_SHORT = 2  # to guess a misspelling
+_MAX_LISTED = 3
+"""More equal errors than these share one message."""
 
 _PARSERS: dict[type, flags.ArgumentParser[Any]] = {
     int: flags.IntegerParser(),
@@ -45,14 +45,14 @@ _PARSERS: dict[type, flags.ArgumentParser[Any]] = {
 
 
 class Fault(NamedTuple):
-    """What is wrong with one flag.
+    """An error of one flag.
 
     Attributes:
-      cause: equal for the flags whose faults are one message.
-      shown: the flag as the message names it.
-      one: the message for this flag alone.
-      many: what a message about several says after it has listed them.
-      is_config: whether a key of the configuration is wrong.
+      cause: groups faults that can share a message.
+      shown: the flag as named in the message.
+      one: the message about this flag.
+      many: the end of a message about several flags.
+      is_config: whether the flag is a configuration key.
     """
 
     cause: str
@@ -62,14 +62,14 @@ class Fault(NamedTuple):
     is_config: bool
 
 
-def faults(line: CommandLine, *, mode: str) -> tuple[list[Fault], list[Argument]]:
-    """Judges every flag of a command line.
+def find_faults(line: CommandLine, *, mode: str) -> tuple[list[Fault], list[Argument]]:
+    """Checks every flag of a command line.
 
     Args:
-      mode: its mode, for hints; "" if none was given.
+      mode: for hints; "" if none was given.
 
     Returns:
-      The faults, and the flags without any.
+      The faults, and the valid flags.
     """
     found, good = [], []
     for argument in line.flags:
@@ -82,7 +82,7 @@ def faults(line: CommandLine, *, mode: str) -> tuple[list[Fault], list[Argument]
 
 
 def messages(found: Iterable[Fault]) -> list[str]:
-    """Writes a message for each fault, or one for several that are equal.
+    """Formats a message for each fault, or one for several with the same cause.
 
     Example:
       >>> fault = Fault("x", "--a", "There is no --a.", "are not flags.", False)
@@ -95,61 +95,61 @@ def messages(found: Iterable[Fault]) -> list[str]:
     lines = []
     for group in groups.values():
         alike = list(group.values())
-        if len(alike) <= _LISTED:
+        if len(alike) <= _MAX_LISTED:
             lines += [fault.one for fault in alike]
         else:
-            lines.append(f"{enumerated([f.shown for f in alike])} {alike[0].many}")
+            lines.append(f"{join_names([f.shown for f in alike])} {alike[0].many}")
     return lines
 
 
-def enumerated(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Joins names; of many, the first three and a count.
 
     Example:
-      >>> enumerated(["--a", "--b", "--c", "--d", "--e"])
+      >>> join_names(["--a", "--b", "--c", "--d", "--e"])
       '--a, --b, --c and 2 more'
     """
-    if len(names) <= _LISTED + 1:
+    if len(names) <= _MAX_LISTED + 1:
         return alternatives(names, word="and")
-    return f"{', '.join(names[:_LISTED])} and {len(names) - _LISTED} more"
+    return f"{', '.join(names[:_MAX_LISTED])} and {len(names) - _MAX_LISTED} more"
 
 
 def conflicting_modes(word: str, given: str | None) -> list[str]:
-    """Names a leading mode and a `--mode` that differ, if they do."""
+    """Returns an error if a leading mode and `--mode` differ."""
     if word not in MODES or given in (None, word):
         return []
     return [f"{word!r} and --mode={given} are different modes. Pass one of them."]
 
 
-def about_words(line: CommandLine, *, mode: str) -> list[str]:
-    """Explains the words that are neither flags nor their values.
+def explain_stray_words(line: CommandLine, *, mode: str) -> list[str]:
+    """Returns errors for words that are neither flags nor their values.
 
-    The advice never is a command line that would train: it names a mode.
+    Suggestions always include a mode, so that none starts training by default.
 
     Args:
-      mode: the mode that was given; "" if none was.
+      mode: "" if none was given.
     """
     found = []
     if line.leading and line.leading not in MODES:
-        found.append(_about_leading(line.leading))
+        found.append(_explain_leading(line.leading))
     for words in line.stray:
-        found.append(_about_stray(words, mode=mode))
+        found.append(_explain_stray(words, mode=mode))
     return list(dict.fromkeys(found))
 
 
-def _about_leading(word: str) -> str:
+def _explain_leading(word: str) -> str:
     near = difflib.get_close_matches(word.lower(), MODES, n=1)
     if near:
         return f"{word!r} is not a mode. Did you mean {PROGRAM} {near[0]}?"
     if word == "version":
         return f"{word!r} is not a mode. Pass --version."
     return (
-        f"{word!r} is neither a mode nor a flag. {_place_of(word, mode='')} "
+        f"{word!r} is neither a mode nor a flag. {_suggestion(word, mode='')} "
         f"Modes: {', '.join(MODES)}."
     )
 
 
-def _about_stray(words: Words, *, mode: str) -> str:
+def _explain_stray(words: Words, *, mode: str) -> str:
     first, before = words.text.split(" ")[0], words.before
     near = difflib.get_close_matches(first.lower(), MODES, n=1, cutoff=0.8)
     if near and not mode:
@@ -166,11 +166,11 @@ def _about_stray(words: Words, *, mode: str) -> str:
             f"before it: {program}{before.written}='{before.value} {words.text}'."
         )
     named = f" The mode is {mode}." if mode else ""
-    return f"{words.text!r} is not a flag. {_place_of(first, mode=mode)}{named}"
+    return f"{words.text!r} is not a flag. {_suggestion(first, mode=mode)}{named}"
 
 
-def _place_of(word: str, *, mode: str) -> str:
-    """Advises how to pass a word that may be a path, or a flag without dashes."""
+def _suggestion(word: str, *, mode: str) -> str:
+    """Suggests how to pass a word that may be a path, or a flag without dashes."""
     name, equals, value = word.partition("=")
     near = difflib.get_close_matches(name, FLAGS, n=1)
     if equals and near:
@@ -197,7 +197,7 @@ def _place_of(word: str, *, mode: str) -> str:
 
 
 def _fault(argument: Argument, *, mode: str) -> Fault | None:
-    """Finds what is wrong with one flag, if anything is."""
+    """Checks one flag; None if it is valid."""
     name, value, written = argument
     flag = FLAGS.get(name)
     key = flag.key if flag else name.removeprefix("config.")
@@ -227,17 +227,17 @@ def _fault(argument: Argument, *, mode: str) -> Fault | None:
         return None
     return Fault(
         f"type {kind.__name__}",
-        f"{written}={shown(value)}",
-        f"{written}={shown(value)} must be {KINDS[kind]}{_or_word(name)}. "
+        f"{written}={printable(value)}",
+        f"{written}={printable(value)} must be {KINDS[kind]}{_or_keyword(name)}. "
         f"Change {written}.",
         f"must each be {KINDS[kind]}. Change them.",
         is_key or bool(key),
     )
 
 
-def _or_word(name: str) -> str:
-    """Names the words that a flag takes in the place of a number."""
-    return "".join(f" or {word}" for word in WORDS.get(name, {}))
+def _or_keyword(name: str) -> str:
+    """Lists the keywords that a flag accepts instead of a number."""
+    return "".join(f" or {word}" for word in KEYWORD_VALUES.get(name, {}))
 
 
 def _parses(kind: type, value: str) -> bool:
@@ -249,7 +249,7 @@ def _parses(kind: type, value: str) -> bool:
 
 
 def _unknown(argument: Argument, *, mode: str) -> Fault:
-    """Answers a flag or key that there is not with the one that was meant."""
+    """Makes the fault of an unknown flag or key, with a suggestion."""
     name, value, written = argument
     is_key = name.startswith("config.")
     key = name.removeprefix("config.")
@@ -301,7 +301,7 @@ def _hint(name: str, value: str | None, *, mode: str) -> str:
     meant, derived = key_suggestions(plain)
     if derived:
         return f" It always equals config.{derived}."
-    flag, reason = meant_by(name, mode=mode)
+    flag, reason = suggest_flag(name, mode=mode)
     tail = plain.rpartition(".")[2]
     if flag and not (
         "." in plain and tail in {key.rpartition(".")[2] for key in keys()}

@@ -1,4 +1,4 @@
-"""The meaning of every configuration key, read from the docstring that declares it."""
+"""Documentation of every configuration key, parsed from the declaring docstrings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ _ENTRY = re.compile(r" {2}(\w+)(?: \(([^)]*)\))?: +(.*)")
 
 
 class KeyDoc(NamedTuple):
-    """What is known of one key.
+    """Documentation of one key.
 
     Attributes:
       key: `section.name`, or `name` at the top level.
-      default: its default.
       unit: of a number; "" for other values.
       meaning: the text of the docstring, in one line.
-      choices: the words that it takes, if these are few.
+      choices: the valid words, if they are few.
     """
 
     key: str
@@ -32,7 +31,7 @@ class KeyDoc(NamedTuple):
 
     @property
     def values(self) -> str:
-        """What values the key takes: their type and unit, or the choices."""
+        """Describes the valid values: type and unit, or the choices."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         kind = KINDS[type(self.default)].removeprefix("an ").removeprefix("a ")
@@ -41,7 +40,7 @@ class KeyDoc(NamedTuple):
 
 @cache
 def key_docs() -> dict[str, KeyDoc]:
-    """Maps every key that can be set to its description, in their order."""
+    """Maps every settable key to its documentation, in order of declaration."""
     entries = _entries(Config)
     for section in sections():
         of_section = _entries(get_type_hints(Config)[section])
@@ -54,15 +53,12 @@ def key_docs() -> dict[str, KeyDoc]:
 
 
 def section_doc(section: str) -> str:
-    """Returns what a section of the configuration is about."""
+    """Returns the description of a section of the configuration."""
     return _entries(Config).get(section, ("", ""))[1]
 
 
 def _entries(cls: type) -> dict[str, tuple[str, str]]:
-    """Maps each attribute that a docstring describes to its unit and meaning.
-
-    Without docstrings (`python -OO`) nothing is found.
-    """
+    """Maps each documented attribute to (unit, meaning); empty with `python -OO`."""
     found: dict[str, tuple[str, str]] = {}
     name = ""
     for line in _attribute_lines(inspect.getdoc(cls) or ""):

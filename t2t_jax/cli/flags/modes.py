@@ -1,4 +1,4 @@
-"""The modes of the command line: what each does, and how it is run."""
+"""The modes of the command line: descriptions, examples and properties."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MODES = {
     "evaluate": "scores translations of --source against --reference",
     "score": "prints the log-probability of each pair of --source and --reference",
     "average": "averages several checkpoints into the model directory --to",
-    "export": "writes the model for other programs, in the form --to, to --output",
+    "export": "exports the model for other software, in the format --to, to --output",
     "recover": "restores config.json and vocab.model of a run from a checkpoint",
-    "describe": "shows what a configuration is and what it costs, without training",
+    "describe": "shows a configuration, its size and its costs, without training",
     "attention": "plots the attention weights for a --text into the directory --to",
     "show_batch": "prints the text of the batch of a training --step",
     "figures": "plots equation 3 and the positional encoding into the directory --to",
 }
-"""The modes of the command line, and what each does."""
+"""One line about each mode."""
 
 EXAMPLES = {
     "train": (
@@ -79,28 +79,25 @@ EXAMPLES = {
 """Two command lines of each mode, without the program's name."""
 
 DISTRIBUTED_MODES = ("train", "translate", "evaluate")
-"""The modes that several processes do together."""
+"""The modes that can run on several processes."""
 
 READ_ONLY_MODES = ("translate", "evaluate", "score")
-"""The modes that leave a run as it is, so that a signal may end them at any time."""
+"""The modes that do not write to a run: a signal may end them at any time."""
 
 READS_RUN = (
     *("translate", "evaluate", "score", "average"),
     *("export", "recover", "attention", "show_batch"),
 )
-"""The modes that use a run or model which is there: they never mean a default one."""
+"""The modes that require `--workdir` of an existing run or model."""
+
 WITHOUT_RUN = ("recover", "figures")
 """The modes that do not read the configuration of the run in `--workdir`."""
 
 
 def command_of(mode: str) -> list[str]:
-    """Begins a command line for a mode, in the form in which this program was started.
+    """Returns the first words of a command line for a mode.
 
-    Args:
-      mode: one of `MODES`.
-
-    Returns:
-      Its first words.
+    They have the form in which this program was started.
     """
     started = sys.argv[0]
     if Path(started).name == "t2t-jax":

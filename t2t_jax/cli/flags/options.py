@@ -1,4 +1,4 @@
-"""The flags of the command line: what each is for, in which modes, and its default."""
+"""Declares the flags of the command line, and `Options`, their parsed values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMATS = {
     "score": ("tsv", "jsonl"),
     "translate": ("text", "tsv", "jsonl"),
 }
-"""What `--format` may be, the first where it is not given."""
+"""Mode -> valid values of `--format`, the default first."""
 
 FLAGS = {
     "mode": Flag(
@@ -118,14 +118,15 @@ FLAGS = {
     "max_bleu_loss": Flag(
         "",
         ("export",),
-        "By how much BLEU of --to=ctranslate2 may be lower; 1 if not given, of float16 "
-        "0.5.",
+        "Largest accepted loss of BLEU by --to=ctranslate2; 1 if not given, 0.5 for "
+        "float16.",
         rule="loss",
     ),
     "check_lines": Flag(
         "100",
         ("export",),
-        "Lines that the exported model is compared on, of --source or else data.dev.",
+        "Number of lines, of --source or else data.dev, for the comparison with the "
+        "exported model.",
         rule="count",
         metavar="N",
     ),
@@ -147,7 +148,7 @@ FLAGS = {
     "force": Flag(
         "false",
         ("average", "evaluate"),
-        "Average checkpoints that are not evenly spaced, too.",
+        "Also average checkpoints that are not evenly spaced.",
     ),
     "sliding": Flag(
         "false",
@@ -158,8 +159,8 @@ FLAGS = {
     "devices": Flag(
         "",
         ("describe",),
-        "Number of devices to describe; this machine's, or those that the mesh needs, "
-        "if not given.",
+        "Number of devices to describe; those of this machine or of the mesh if not "
+        "given.",
         rule="count",
         metavar="N",
     ),
@@ -174,7 +175,7 @@ FLAGS = {
         "0.4",
         ("describe",),
         "Fraction of --peak_tflops that training reaches (model FLOP utilization).",
-        rule="share",
+        rule="fraction",
         metavar="X",
     ),
     "text": Flag(
@@ -213,8 +214,8 @@ FLAGS = {
     "coordinator_address": Flag(
         "",
         DISTRIBUTED_MODES,
-        "Address of process 0, to start processes by hand; not needed under Slurm or "
-        "on a TPU pod.",
+        "Address of process 0, for processes started by hand; not needed under Slurm "
+        "or on a TPU pod.",
         rule="address",
         metavar="HOST:PORT",
     ),
@@ -228,7 +229,7 @@ FLAGS = {
     "process_id": Flag(
         "",
         DISTRIBUTED_MODES,
-        "Number of this process, from 0.",
+        "Rank of this process, from 0.",
         rule="index",
         metavar="I",
     ),
@@ -242,9 +243,9 @@ IN_MODE = {
     ("describe", "workdir"): "Directory of a run to describe; the configuration alone "
     "if there is none.",
     ("export", "output"): "Directory to create for the exported model.",
-    ("export", "to"): f"Form of the exported model: {', '.join(FORMS)}.",
-    ("export", "source"): "Source sentences to compare the exported model on, instead "
-    "of data.dev.",
+    ("export", "to"): f"Format of the exported model: {', '.join(FORMS)}.",
+    ("export", "source"): "Source sentences for the comparison with the exported "
+    "model, instead of data.dev.",
     ("export", "reference"): "Their reference translations.",
     ("average", "source"): "With --sliding: sentences to score on, instead of "
     "data.dev.",
@@ -256,70 +257,50 @@ IN_MODE = {
     ("evaluate", "last"): "With --protocol: number of newest periodic checkpoints to "
     "average; checkpoint.keep if not given.",
 }
-"""What a flag is in one mode, if that is more exact than its `help`."""
+"""(mode, flag) -> a help text that replaces `Flag.help` in this mode."""
 
 
 _METAVARS = {("export", "to"): "FORM", ("export", "output"): "DIR"}
 
 
 def metavar(flag: str, mode: str) -> str:
-    """Returns what stands for the value of a flag in the help of a mode."""
+    """Returns the placeholder of a flag's value in the help of a mode."""
     return _METAVARS.get((mode, flag), FLAGS[flag].metavar)
 
 
-def meaning(flag: str, mode: str) -> str:
-    """Returns the sentence about a flag in a mode."""
+def flag_help(flag: str, mode: str) -> str:
+    """Returns the help text of a flag in a mode."""
     return IN_MODE.get((mode, flag), FLAGS[flag].help)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user asked for; what a mode has no use for keeps its default.
+    """Parsed flags; those of other modes have their defaults.
+
+    The attributes without an entry here are the flags of the same name in `FLAGS`.
 
     Attributes:
-      mode: one of `MODES`.
-      config: of the run; in a workdir that exists, its own with the overrides.
-      overrides: the `--config.KEY=VALUE`s, those of earlier commands included.
-      workdir: the run's directory.
-      config_given: whether there was a `--config`.
-      checkpoint: `best`, `last` or a step.
-      source: file of source lines.
-      reference: file of reference lines.
-      input: file to translate; `-` is stdin.
-      output: where results go; `-` is stdout.
-      stream: whether each line is answered as it comes.
-      strict: whether a line that is not UTF-8 ends the job.
-      prefixes: file of what each translation begins with, or "".
-      token_scores: whether the log-probability of each token is shown.
-      alignments: whether it is shown where the model looked for each token.
-      shards: number of parts that are worked on; 0 where it was not given.
-      resume: whether what is left of an earlier job is gone on with.
-      ensemble: directories of more models, which translate together.
-      format: of the results; "" is the mode's first.
-      protocol: "" or "vaswani2017".
-      baseline: file of another system's translations, or "".
-      hypotheses: file to write the translations to, or "".
-      target_language: code of the reference's language.
-      quantization: of an export's numbers; "" is float32.
-      max_bleu_loss: by how much an export's BLEU may be lower; None is as usual.
-      check_lines: how many lines an export is checked on.
-      last: number of periodic checkpoints to average; 0 means `checkpoint.keep`.
-      average_steps: the steps to average instead, if any were named.
-      force: whether uneven spacing is taken as it is.
-      sliding: whether to score a window of checkpoints that slides.
-      to: directory of the averaged model, or of pictures; the form of an export.
-      devices: number of devices to describe; 0 means this machine's.
-      peak_tflops: of one device; 0 where it was not given.
-      mfu: share of the peak, in (0, 1].
-      text: the sentence whose attention is drawn.
-      target: its translation, or "".
-      layer: numbers with commas between, or `all`.
+      config: of the run; for an existing workdir its own, with the overrides.
+      overrides: the `--config.KEY=VALUE` flags, including those of earlier commands.
+      config_given: whether `--config` was given.
+      input: file; `-` is stdin.
+      output: file; `-` is stdout.
+      shards: 0 if not given.
+      ensemble: directories of more models.
+      format: "" is the default of the mode.
+      quantization: "" is float32.
+      max_bleu_loss: None is the default of the format.
+      last: number of checkpoints to average; 0 means `checkpoint.keep`.
+      to: a directory; the format of an export.
+      devices: 0 means those of this machine.
+      peak_tflops: of one device, in TFLOP/s; 0 if not given.
+      mfu: fraction of the peak, in (0, 1].
+      layer: numbers separated by commas, or `all`.
       head: likewise.
-      step: of training, whose batch is shown; 0 where it was not given.
-      coordinator_address: host:port of process 0, or "".
-      num_processes: how many run together; 0 where it was not given.
-      process_id: which this is; None where it was not given.
-      processes: all of them, once they have met.
+      step: 0 if not given.
+      num_processes: 0 if not given.
+      process_id: rank; None if not given.
+      processes: set once they are initialized.
     """
 
     mode: str

@@ -1,4 +1,4 @@
-"""Parses the command line into `Options`: reports all mistakes, never a traceback."""
+"""Parses the command line into `Options`, and reports all errors at once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ from t2t_jax.run.workdir import Workdir
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
-    """Turns the command line (without the program's name) into `Options`.
-
-    A mode's name may stand first instead of `--mode`.
+    """Parses the command line (without the program's name) into `Options`.
 
     Raises:
-      UserError: all mistakes of the command line.
+      UserError: with all errors of the command line.
     """
     line = read_line(argv)
     values, config = _read_values(line)
@@ -42,13 +40,13 @@ def parse_argv(argv: Sequence[str]) -> Options:
     if reads_run:
         workdir.require_complete()
     if values.mode == "describe" and line.last("workdir"):
-        _require_described(workdir, config_given=config_given)
+        _require_run(workdir, config_given=config_given)
     if reads_run and workdir.has_config:
         overrides = {**workdir.read_overrides(), **overrides}
-        parsed = _resumed(workdir, from_file, overrides)
+        parsed = _run_config(workdir, from_file, overrides)
     else:
         parsed = parse(values.config.to_dict())
-    _require_built(parsed, overrides)
+    _check_overrides_used(parsed, overrides)
     if unused := conflicts.unused_flags(values, parsed):
         raise UserError(unused)
     named: dict[str, Any] = {
@@ -62,33 +60,29 @@ def parse_argv(argv: Sequence[str]) -> Options:
 
 
 def read_line(argv: Sequence[str]) -> CommandLine:
-    """Takes a command line apart into a mode, flags and stray words."""
+    """Splits a command line into a mode, flags and stray words."""
     switches = ["version"]
     switches += [name for name, flag in FLAGS.items() if flag.default == "false"]
     switches += [
         f"config.{key}" for key, value in defaults().items() if isinstance(value, bool)
     ]
     line = split(argv, switches=switches)
-    return line._replace(flags=[_spelled_out(flag) for flag in line.flags])
+    return line._replace(flags=[_expand_keywords(flag) for flag in line.flags])
 
 
 def default_config() -> Path:
-    """Finds the embedded experiment, in a clone or in an installed package."""
+    """Returns the path of the embedded experiment."""
     return config_files.shipped_directory() / "phrasebook.py"
 
 
 def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
-    """Reads all flags; returns their values, and the path of the configuration.
-
-    Raises:
-      UserError: all mistakes that are to be found without a workdir.
-    """
+    """Reads all flags; returns their values, and the path of the configuration."""
     word = line.leading if line.leading in MODES else ""
     mode = word or line.last("mode") or ""
-    faults, good = diagnostics.faults(line, mode=mode)
+    faults, good = diagnostics.find_faults(line, mode=mode)
     problems = [
         *diagnostics.conflicting_modes(word, line.last("mode")),
-        *diagnostics.about_words(line, mode=mode),
+        *diagnostics.explain_stray_words(line, mode=mode),
     ]
     kind: type[UserError] = ConfigError
     if problems or not all(fault.is_config for fault in faults):
@@ -96,7 +90,7 @@ def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
     problems += diagnostics.messages(faults)
     if word:
         good.append(Argument("mode", word, "--mode"))
-    # What stands for a key is read as that key, so that the two can be compared.
+    # Short forms are read again as their keys, so that the two can be compared.
     spelled = [flag for flag in good if flag.name != "config"]
     given = line.last("config")
     try:
@@ -117,11 +111,7 @@ def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
 
 
 def _load(path: str, given: Sequence[Argument]) -> flags.FlagValues:
-    """Lets absl and ml_collections read a configuration file and flags without faults.
-
-    Raises:
-      UserError: the file cannot be loaded.
-    """
+    """Reads a configuration file and checked flags by absl and ml_collections."""
     values = flags.FlagValues()
     for name, flag in FLAGS.items():
         if flag.default == "false":
@@ -148,7 +138,7 @@ def _overrides(values: flags.FlagValues) -> dict[str, Any]:
 
 
 def _long_forms(values: flags.FlagValues) -> list[Argument]:
-    """Writes the flags that stand for a key as that key."""
+    """Returns the keys that the given short flags set."""
     return [
         Argument(f"config.{flag.key}", str(values[name].value), f"--{name}")
         for name, flag in FLAGS.items()
@@ -157,7 +147,7 @@ def _long_forms(values: flags.FlagValues) -> list[Argument]:
 
 
 def _contradictions(typed: dict[str, Any], meant: dict[str, Any]) -> list[str]:
-    """Finds keys that were given twice, once by their short form, and differ."""
+    """Lists keys that were set to another value by their short flag."""
     return [
         f"--{name} is short for --config.{flag.key}, and the two have different "
         "values. Pass one of them."
@@ -166,9 +156,9 @@ def _contradictions(typed: dict[str, Any], meant: dict[str, Any]) -> list[str]:
     ]
 
 
-def _spelled_out(flag: Argument) -> Argument:
-    """Puts numbers in the place of the words that stand for them in `WORDS`."""
-    words = diagnostics.WORDS.get(flag.name, {})
+def _expand_keywords(flag: Argument) -> Argument:
+    """Replaces a keyword of `KEYWORD_VALUES` by its number."""
+    words = diagnostics.KEYWORD_VALUES.get(flag.name, {})
     return flag._replace(value=words.get(flag.value or "", flag.value))
 
 
@@ -177,13 +167,13 @@ def _default_workdir(config: str) -> str:
     return f"runs/{Path(path).stem}" + (f"_{row}" if row else "")
 
 
-def _resumed(
+def _run_config(
     workdir: Workdir, from_file: dict[str, Any] | None, overrides: dict[str, Any]
 ) -> Config:
-    """Applies the rule that where a run exists its own configuration is the base.
+    """Returns the configuration of an existing run, with overrides.
 
-    Where a `--config` is given all the same, it must be the run's but for what may
-    change: the overrides of the commands before still hold.
+    A `--config` may differ from it only in keys that may change on resume; overrides
+    of earlier commands still apply.
     """
     saved = workdir.read_config()
     values = to_dict(saved) if from_file is None else from_file
@@ -195,8 +185,8 @@ def _resumed(
     return config
 
 
-def _require_described(workdir: Workdir, *, config_given: bool) -> None:
-    """Refuses to describe a run that is not there; a configuration needs none."""
+def _require_run(workdir: Workdir, *, config_given: bool) -> None:
+    """Checks that the run to describe exists; a configuration alone needs none."""
     if config_given and not (workdir.path.exists() and not workdir.path.is_dir()):
         return
     try:
@@ -205,15 +195,15 @@ def _require_described(workdir: Workdir, *, config_given: bool) -> None:
         raise type(error)([f"--workdir={p}" for p in error.problems]) from error
 
 
-def _require_built(config: Config, overrides: dict[str, Any]) -> None:
-    """Refuses settings of the model that the architecture does not build."""
+def _check_overrides_used(config: Config, overrides: dict[str, Any]) -> None:
+    """Refuses overrides of another architecture's sections."""
     used = ARCHITECTURES[config.architecture]
     others = set(ARCHITECTURES.values()) - {used}
     unused = [key for key in overrides if key.partition(".")[0] in others]
     if unused:
-        named = diagnostics.enumerated([f"config.{key}" for key in unused])
+        named = diagnostics.join_names([f"config.{key}" for key in unused])
         raise ConfigError(
-            f"{named} {'changes' if len(unused) == 1 else 'change'} nothing with "
+            f"{named} {'has' if len(unused) == 1 else 'have'} no effect with "
             f"architecture={config.architecture!r}. Remove the flag, or set "
             "config.architecture."
         )

@@ -1,4 +1,4 @@
-"""The flags of whoever translates: of the search, of the input and of the output."""
+"""Flags of translation: input, output, search and sampling."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ TRANSLATION_FLAGS = {
     "stream": Flag(
         "false",
         _TRANSLATE,
-        "Answer each line of stdin as it comes, instead of in batches.",
+        "Translate each line of stdin as it arrives, instead of in batches.",
     ),
     "strict": Flag(
         "false",
         _TRANSLATE,
-        "Ends with exit code 65 at an input line that is not UTF-8.",
+        "Exit with code 65 at an input line that is not UTF-8.",
     ),
     "prefixes": Flag(
         "",
         _TRANSLATE,
-        "What each translation must begin with, one line per line of --input; empty "
-        "lines force nothing.",
+        "Forced prefixes of the translations, one line per line of --input; an empty "
+        "line forces no prefix.",
         rule="path",
         metavar="FILE",
     ),
@@ -47,7 +47,7 @@ TRANSLATION_FLAGS = {
         "",
         _TRANSLATE,
         "Translate --input in this many parts, kept in OUTPUT.shards until all are "
-        "done.",
+        "complete.",
         rule="shards",
         metavar="N",
     ),
@@ -88,14 +88,14 @@ TRANSLATION_FLAGS = {
     "min_tokens": Flag(
         "",
         _SEARCH,
-        "Least number of tokens of a translation.",
+        "Minimum number of tokens of a translation.",
         key="decoding.min_tokens",
         metavar="N",
     ),
     "max_extra_tokens": Flag(
         "",
         _SEARCH,
-        "Tokens that a translation may have more than its source.",
+        "Maximum number of tokens by which a translation may exceed its source.",
         key="decoding.max_extra_tokens",
         metavar="N",
     ),
@@ -135,7 +135,7 @@ TRANSLATION_FLAGS = {
         metavar="N",
     ),
 }
-"""Those of `options.FLAGS`; one with a `key` is that key's short form."""
+"""Part of `options.FLAGS`; a flag with a `key` is short for that key."""
 
-OF_SAMPLES = ("temperature", "top_k", "top_p", "sampling_seed")
-"""The flags that mean nothing to a search, which is what there is without `sample`."""
+SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "sampling_seed")
+"""The flags that require `sample`."""

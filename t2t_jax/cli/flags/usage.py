@@ -1,4 +1,4 @@
-"""The text of `--help`: an overview, and one for each mode, section, flag and key."""
+"""Formats `--help`: an overview, and pages for modes, sections, flags and keys."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import shutil
 import textwrap
 from collections.abc import Iterable
 
-from t2t_jax.cli.flags.aliases import meant_by
+from t2t_jax.cli.flags.aliases import suggest_flag
 from t2t_jax.cli.flags.arguments import CommandLine
 from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.flags.modes import EXAMPLES, MODES, READS_RUN
-from t2t_jax.cli.flags.options import FLAGS, FORMATS, meaning, metavar
+from t2t_jax.cli.flags.options import FLAGS, FORMATS, flag_help, metavar
 from t2t_jax.cli.flags.values import Flag
 from t2t_jax.config import alternatives, defaults, sections
-from t2t_jax.config_files import shipped_folder, shipped_names
+from t2t_jax.config_files import shipped_directory, shipped_names
 from t2t_jax.errors import UserError
 
 _HELP = ("help", "h", "helpfull", "helpshort", "?")
@@ -32,7 +32,7 @@ _COMMON = {
 }
 _MORE = {
     "MODE --help": "Flags of a mode, with defaults and examples.",
-    "--help=SECTION": "Keys of one section of the configuration, and what they mean:",
+    "--help=SECTION": "Keys of one section of the configuration:",
     "--help=KEY": "One key or flag: --help=optimizer.warmup_steps, --help=beam_size.",
     "--help=NAME": "A shipped configuration: --help=own_text.",
     "--help=flags": "All flags.",
@@ -45,11 +45,11 @@ _CONFIG = (
 )
 
 
-def requested(line: CommandLine) -> str | None:
-    """Returns the help that a command line asks for; None if it asks for none.
+def requested_help(line: CommandLine) -> str | None:
+    """Returns the requested help page; None without a help flag.
 
     Raises:
-      UserError: There is no help on that topic.
+      UserError: the topic does not exist.
     """
     asked = [flag for flag in line.flags if flag.name in _HELP]
     if line.leading != "help" and not asked:
@@ -62,14 +62,17 @@ def requested(line: CommandLine) -> str | None:
     if not topic:
         topic = line.leading if line.leading in MODES else line.last("mode")
         topic = topic if topic in MODES else ""
-    return about(topic or "")
+    return help_page(topic or "")
 
 
-def about(topic: str) -> str:
-    """Returns the help on a topic: a mode, section, flag, key, configuration, or "".
+def help_page(topic: str) -> str:
+    """Returns the help page of a mode, section, flag, key or configuration.
+
+    Args:
+      topic: "" means the overview.
 
     Raises:
-      UserError: There is none; the message names the nearest.
+      UserError: the topic does not exist.
     """
     name = topic.strip().lstrip("-").removeprefix("mode=").removeprefix("config.")
     if not name:
@@ -97,9 +100,9 @@ def about(topic: str) -> str:
 
 
 def _about_config(name: str) -> str:
-    """Shows what a shipped configuration says of itself, and how to see its values."""
+    """Returns the docstring of a shipped configuration, and example commands."""
     stem, _, row = name.partition(":")
-    path = shipped_folder() / f"{stem}.py"
+    path = shipped_directory() / f"{stem}.py"
     page = ast.parse(path.read_text(encoding="utf-8"))
     row = row or ("ROW" if "choose_row" in ast.unparse(page) else "")
     given = f"--config={stem}:{row}" if row else f"--config={stem}"
@@ -120,7 +123,7 @@ def _unknown(topic: str, name: str) -> str:
     tails = {key.rpartition(".")[2]: key for key in key_docs()}
     near = difflib.get_close_matches(name, [*MODES, *sections()], n=1)
     near = near or difflib.get_close_matches(name, [*known, *tails], n=1)
-    meant = meant_by(name, mode="")[0].lstrip("-").removeprefix("config.")
+    meant = suggest_flag(name, mode="")[0].lstrip("-").removeprefix("config.")
     full = {**tails, **{name: name for name in known}}
     nearest = meant or (full[near[0]] if near else "")
     hint = f" Did you mean --help={nearest}?" if nearest else ""
@@ -146,8 +149,8 @@ def _overview() -> str:
             "",
             _paragraph(
                 "MODE can also be written --mode=MODE, and t2t-jax as python -m "
-                "t2t_jax. With no arguments at all, it trains the embedded "
-                "English-German experiment in runs/phrasebook."
+                "t2t_jax. Without arguments, it trains the embedded English-German "
+                "experiment in runs/phrasebook."
             ),
             "",
             *_table("Modes", MODES),
@@ -191,14 +194,14 @@ def _about_mode(mode: str) -> str:
 def _keys_note(mode: str) -> str:
     if mode in ("translate", "evaluate"):
         return (
-            "The run brings its configuration, which precedes these defaults. "
+            "The configuration of the run takes precedence over these defaults. "
             "--config.decoding.KEY=VALUE changes the search; --help=decoding lists the "
             "keys."
         )
     if mode in READS_RUN:
-        return "The run brings its configuration; --config.KEY=VALUE changes a key."
+        return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
     if mode == "figures":
-        return "Nothing else is needed: no run, no configuration, no text."
+        return "Needs neither a run nor a configuration."
     return (
         "--config.KEY=VALUE changes a key of the configuration. Sections: "
         f"{', '.join(sections())}; --help=SECTION lists the keys of one."
@@ -212,7 +215,7 @@ def _is_required(name: str, flag: Flag, mode: str) -> bool:
 
 
 def _flag_entry(name: str, flag: Flag, mode: str) -> list[str]:
-    """Writes a flag; the mode "" means all of them."""
+    """Formats a flag; the mode "" means all modes."""
     is_switch = flag.default == "false"
     notes = ["required"] if _is_required(name, flag, mode) else []
     formats = FORMATS.get(mode, ()) if name == "format" else ()
@@ -228,7 +231,7 @@ def _flag_entry(name: str, flag: Flag, mode: str) -> list[str]:
     if flag.key:
         notes.append(f"short for config.{flag.key}")
     shown = f"--{name}" if is_switch else f"--{name}={metavar(name, mode)}"
-    return _entry(shown, notes, meaning(name, mode))
+    return _entry(shown, notes, flag_help(name, mode))
 
 
 def _about_flag(name: str) -> str:
@@ -242,10 +245,12 @@ def _about_flag(name: str) -> str:
             _paragraph(f"{mode}: {', '.join(words)}", indent="      ", first="      ")
             for mode, words in FORMATS.items()
         ]
-    special = [mode for mode in flag.modes if meaning(name, mode) != flag.help]
+    special = [mode for mode in flag.modes if flag_help(name, mode) != flag.help]
     if len(flag.modes) > 1:
         text += [
-            _paragraph(f"{mode}: {meaning(name, mode)}", indent=" " * 8, first=" " * 6)
+            _paragraph(
+                f"{mode}: {flag_help(name, mode)}", indent=" " * 8, first=" " * 6
+            )
             for mode in special
         ]
     modes = "all modes" if set(flag.modes) == set(MODES) else alternatives(flag.modes)
@@ -273,7 +278,7 @@ def _top_level() -> str:
     docs = [doc for doc in key_docs().values() if "." not in doc.key]
     return "\n".join(
         [
-            "Keys of no section:",
+            "Keys outside sections:",
             "",
             *map(_key_entry, docs),
             "",
@@ -320,7 +325,7 @@ def _paragraph(text: str, *, indent: str = "", first: str = "") -> str:
 
 
 def _entry(name: str, notes: Iterable[str], text: str) -> list[str]:
-    """Writes a flag or key with what it takes, and its meaning below."""
+    """Formats a flag or key with its values, and its meaning below."""
     head = f"  {name}  ({'; '.join(notes)})" if notes else f"  {name}"
     return [
         _paragraph(head, indent="          ", first=""),
@@ -340,7 +345,7 @@ def _table(title: str, rows: dict[str, str]) -> list[str]:
 
 
 def _examples(lines: Iterable[str]) -> list[str]:
-    """Writes command lines, broken before a flag where they are long."""
+    """Formats command lines; long ones are broken before a flag."""
     found = ["Examples:"]
     for line in lines:
         broken = _paragraph(f"t2t-jax {line}", first="  ", indent="      ")

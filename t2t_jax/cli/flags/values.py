@@ -1,4 +1,4 @@
-"""What a flag is, and what its value must be: checked before anything is done."""
+"""Declares the type of a flag, and parses and checks flag values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from t2t_jax.cli.flags.arguments import shown
+from t2t_jax.cli.flags.arguments import printable
 from t2t_jax.distributed.cluster_env import split_address
 
-_MOST_SHARDS = 100_000
-"""Each is a file; a job has minutes of work for every one."""
+_MAX_SHARDS = 100_000
+"""Each is a file, and should take minutes to translate."""
 
 PROTOCOLS = ("vaswani2017",)
 
@@ -21,15 +21,15 @@ class Flag(NamedTuple):
     """One flag beside `--config`.
 
     Attributes:
-      default: its value where it is not given; "false" makes it a switch.
-      modes: those that take it; others refuse it.
-      help: one sentence for `--help`, true in every mode.
+      default: text of the default value; "false" makes the flag a switch.
+      modes: the modes that accept it.
+      help: one sentence for `--help`, valid in every mode.
       needed: the modes that require it.
-      unless: a switch with which they do not.
-      rule: what a value must be, a name in `RULES`; "" is anything.
+      unless: a switch that makes it optional there.
+      rule: the name of a parser in `RULES`; "" accepts any text.
       key: the configuration key that the flag is short for.
-      metavar: what stands for the value in `--help`.
-      choices: the values that it takes, if they are few in every mode.
+      metavar: placeholder of the value in `--help`.
+      choices: the valid values, if they are few and equal in every mode.
     """
 
     default: str
@@ -43,22 +43,19 @@ class Flag(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-def read(rule: str, value: str, *, flag: str) -> Any:
-    """Turns the text of a flag into its value.
+def parse_value(rule: str, value: str, *, flag: str) -> Any:
+    """Parses the text of a flag.
 
     Args:
-      rule: a name of `RULES`.
-      value: what the user wrote; "" where the flag was not given.
+      rule: a name in `RULES`.
+      value: "" if the flag was not given.
       flag: its name, for the message.
 
-    Returns:
-      What the rule makes of the value.
-
     Raises:
-      ValueError: the value breaks the rule; the message says how.
+      ValueError: the value is invalid.
 
     Example:
-      >>> read("steps", "1000, 2000", flag="average_steps")
+      >>> parse_value("steps", "1000, 2000", flag="average_steps")
       (1000, 2000)
     """
     make, must = RULES[rule]
@@ -66,7 +63,7 @@ def read(rule: str, value: str, *, flag: str) -> Any:
         return make(value)
     except ValueError as error:
         raise ValueError(
-            f"--{flag}={shown(value)} must be {must}. Change --{flag}."
+            f"--{flag}={printable(value)} must be {must}. Change --{flag}."
         ) from error
 
 
@@ -78,7 +75,7 @@ def _count(value: str) -> int:
 
 def _shards(value: str) -> int:
     shards = _count(value)
-    if shards > _MOST_SHARDS:
+    if shards > _MAX_SHARDS:
         raise ValueError
     return shards
 
@@ -131,11 +128,11 @@ def _loss(value: str) -> float | None:
     return number
 
 
-def _share(value: str) -> float:
-    share = float(value)
-    if not 0 < share <= 1:
+def _fraction(value: str) -> float:
+    fraction = float(value)
+    if not 0 < fraction <= 1:
         raise ValueError
-    return share
+    return fraction
 
 
 def _protocol(value: str) -> str:
@@ -144,21 +141,21 @@ def _protocol(value: str) -> str:
     return value
 
 
-_PATH = "a path with valid names, ~user being a user of this machine"
+_PATH = "a valid path; ~user must be a user of this machine"
 RULES: dict[str, tuple[Callable[[str], Any], str]] = {
     "count": (_count, "an integer from 1"),
-    "shards": (_shards, f"an integer from 1 to {_MOST_SHARDS:,}"),
+    "shards": (_shards, f"an integer from 1 to {_MAX_SHARDS:,}"),
     "index": (_index, "an integer from 0"),
     "path": (_path, _PATH),
     "paths": (
         _paths,
-        f"{_PATH}, or several with commas between",
+        f"{_PATH}; or several, separated by commas",
     ),
     "address": (_address, "host:port, such as node-0:1234 or [::1]:1234"),
-    "steps": (_steps, "integers with commas between, such as 1000,2000"),
+    "steps": (_steps, "integers separated by commas, such as 1000,2000"),
     "positive": (_positive, "a number above 0"),
     "loss": (_loss, "a number from 0"),
-    "share": (_share, "a number above 0 and at most 1"),
+    "fraction": (_fraction, "a number above 0 and at most 1"),
     "protocol": (_protocol, f"one of {', '.join(PROTOCOLS)}"),
 }
-"""Each rule: what makes the value, and what a message says that it must be."""
+"""Rule -> (parser, description of valid values for the error)."""

@@ -1,4 +1,4 @@
-"""`--mode=attention`: who looks at whom in a sentence, as arrays and as pictures.
+"""`--mode=attention`: writes and plots the attention weights of a sentence.
 
 Paper: Figures 3, 4 and 5.
 """
@@ -15,7 +15,7 @@ from t2t_jax.cli.console.output_dir import OutputDirectory
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.data.vocabulary.vocabulary import BOS, EOS
 from t2t_jax.errors import ErrorCollector, UserError
-from t2t_jax.evaluation.plots.figure import png, require_matplotlib
+from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,15 +30,15 @@ _NAMES = {
 }
 
 
-class _Chosen(NamedTuple):
-    """What is to be drawn: numbers of layers and heads, from 0."""
+class _Selection(NamedTuple):
+    """Indices of the layers and heads to plot, from 0."""
 
     layers: list[int]
     heads: list[int]
 
 
 class _Pair(NamedTuple):
-    """A sentence and its translation, as text and as what the model reads."""
+    """A sentence and its translation, as text and as token ids."""
 
     text: str
     translation: str
@@ -47,9 +47,9 @@ class _Pair(NamedTuple):
 
 
 def run(options: Options) -> int:
-    """Writes the attention within and between `options.text` and its translation."""
+    """Writes and plots the attention weights of `options.text` and its translation."""
     options.workdir.require()
-    chosen = _chosen(options)
+    selection = _select(options)
     require_matplotlib()
     to = OutputDirectory(options.to)
     from t2t_jax.inference.load import load
@@ -72,50 +72,50 @@ def run(options: Options) -> int:
         "translated_by": "user" if options.target else "model",
         **pieces,
         "checkpoint_step": model.step,
-        "layers": chosen.layers,
-        "heads": chosen.heads,
+        "layers": selection.layers,
+        "heads": selection.heads,
     }
     text = json.dumps(record, indent=2, ensure_ascii=False)
     to.write("tokens.json", text + "\n")
-    num_pictures = 0
-    for name, figure in _pictures(maps, pieces, chosen=chosen):
-        to.write(f"{name}.png", png(figure))
-        num_pictures += 1
+    num_plots = 0
+    for name, figure in _plots(maps, pieces, selection=selection):
+        to.write(f"{name}.png", render_png(figure))
+        num_plots += 1
     print(
         f"Translation: {pair.translation}\n"
-        f"Wrote {num_pictures} pictures and the weights behind them into {to.path}.",
+        f"Wrote {num_plots} plots and the attention weights to {to.path}.",
         file=sys.stderr,
     )
     return 0
 
 
-def _chosen(options: Options) -> _Chosen:
-    """Reads `--layer` and `--head`, and judges all that needs no model."""
+def _select(options: Options) -> _Selection:
+    """Parses `--layer` and `--head`, and checks the other flags."""
     config = options.config
     if config.architecture != "transformer":
         raise UserError(
-            "--mode=attention draws the Transformer's attention, and --workdir="
-            f"{options.workdir.path} holds architecture={config.architecture!r}. Name "
+            "--mode=attention plots the Transformer's attention, but --workdir="
+            f"{options.workdir.path} has architecture={config.architecture!r}. Choose "
             "another --workdir."
         )
     problems = ErrorCollector()
     for flag, text in (("text", options.text), ("target", options.target)):
         problems.check(
             "\n" not in text,
-            f"--{flag} must be one line, and is {text.count(chr(10)) + 1}. Give one "
-            "sentence at a time.",
+            f"--{flag} must be one line, and has {text.count(chr(10)) + 1}. Pass one "
+            "sentence.",
         )
     num_layers, num_heads = config.model.num_layers, config.model.num_heads
     layers = _numbers("layer", options.layer, count=num_layers, problems=problems)
     heads = _numbers("head", options.head, count=num_heads, problems=problems)
     problems.raise_if_any(UserError)
-    return _Chosen(layers, heads)
+    return _Selection(layers, heads)
 
 
 def _numbers(
     flag: str, given: str, *, count: int, problems: ErrorCollector
 ) -> list[int]:
-    """Reads `all` or numbers with commas between, each once and in order."""
+    """Parses `all` or a comma-separated list into sorted unique indices."""
     if given == "all":
         return list(range(count))
     known = [str(number) for number in range(count)]
@@ -129,35 +129,35 @@ def _numbers(
 
 
 def _pair(model: TranslationModel, options: Options) -> _Pair:
-    """Reads the sentence, and translates it where no translation is given."""
-    text, target = _readable(options.text), _readable(options.target)
+    """Encodes the sentence and its translation; translates it if none is given."""
+    text, target = _replace_invalid(options.text), _replace_invalid(options.target)
     most = options.config.decoding.max_source_length
     subwords = _encode(model.vocabularies.source, text, flag="text")
-    _require_room("text", [*subwords, EOS], most=most, model=model)
+    _check_length("text", [*subwords, EOS], most=most, model=model)
     if target:
         translated = _encode(model.vocabularies.target, target, flag="target")
     else:
         target = model.translate([text])[0]
-        # As in training, the decoder reads the text's own subwords.
+        # As in training, the decoder reads the subwords of the detokenized text.
         translated = model.vocabularies.target.encode([target])[0]
     most += options.config.decoding.max_extra_tokens
-    _require_room("target", [BOS, *translated], most=most, model=model)
+    _check_length("target", [BOS, *translated], most=most, model=model)
     return _Pair(text, target, [*subwords, EOS], [BOS, *translated])
 
 
-def _readable(text: str) -> str:
-    """Returns an argument as Unicode: bytes that are no UTF-8 become U+FFFD."""
+def _replace_invalid(text: str) -> str:
+    """Replaces bytes that are not UTF-8 by U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _encode(vocabulary: Vocabulary, text: str, *, flag: str) -> list[int]:
     subwords = vocabulary.encode([text])[0]
     if not subwords:
-        raise UserError(f"--{flag}={text!r} has no subwords. Give a sentence.")
+        raise UserError(f"--{flag}={text!r} has no subwords. Pass a sentence.")
     return subwords
 
 
-def _require_room(
+def _check_length(
     flag: str, tokens: Sequence[int], *, most: int, model: TranslationModel
 ) -> None:
     config: Any = model.module.config
@@ -165,8 +165,8 @@ def _require_room(
         most = min(most, config.max_positions)
     if len(tokens) > most:
         raise UserError(
-            f"--{flag} is {len(tokens):,} tokens long with its begin or end, and at "
-            f"most {most:,} are read. Shorten it."
+            f"--{flag} has {len(tokens):,} tokens with bos or eos, and may have at "
+            f"most {most:,}. Shorten it."
         )
 
 
@@ -187,11 +187,11 @@ def _npz(maps: dict[str, Any]) -> bytes:
     return content.getvalue()
 
 
-def _pictures(
-    maps: dict[str, Any], pieces: dict[str, list[str]], *, chosen: _Chosen
+def _plots(
+    maps: dict[str, Any], pieces: dict[str, list[str]], *, selection: _Selection
 ) -> Iterator[tuple[str, Figure]]:
-    """Draws both pictures of every use of attention in every chosen layer."""
-    from t2t_jax.evaluation.plots.attention import draw_heat_maps, draw_lines, label_of
+    """Plots heat maps and lines for each kind of attention in each selected layer."""
+    from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines
 
     words = {side: [label_of(piece) for piece in pieces[side]] for side in pieces}
     sides = {
@@ -200,20 +200,20 @@ def _pictures(
         "cross": (words["target"], words["source"]),
     }
     for kind, weights in maps.items():
-        numbers = "_".join(map(str, chosen.heads))
-        named, numbered = "", "all heads"
-        if len(chosen.heads) < weights.shape[1]:
-            named = f"_head_{numbers}"
-            numbered = f"head {numbers.replace('_', ', ')}"
+        numbers = "_".join(map(str, selection.heads))
+        suffix, head_title = "", "all heads"
+        if len(selection.heads) < weights.shape[1]:
+            suffix = f"_head_{numbers}"
+            head_title = f"head {numbers.replace('_', ', ')}"
         queries, keys = sides[kind]
-        for layer in chosen.layers:
-            title = f"{_NAMES[kind]}, layer {layer}, {numbered}"
-            for way, draw in (("heat", draw_heat_maps), ("lines", draw_lines)):
+        for layer in selection.layers:
+            title = f"{_NAMES[kind]}, layer {layer}, {head_title}"
+            for way, draw in (("heat", plot_heat_maps), ("lines", plot_lines)):
                 figure = draw(
                     weights[layer],
                     queries=queries,
                     keys=keys,
-                    heads=chosen.heads,
+                    heads=selection.heads,
                     title=title,
                 )
-                yield f"{kind}_layer_{layer}{named}_{way}", figure
+                yield f"{kind}_layer_{layer}{suffix}_{way}", figure

@@ -1,7 +1,6 @@
-"""`--mode=average`: the mean of several checkpoints, as a model directory.
+"""`--mode=average`: averages checkpoints into a model directory.
 
-With `--sliding` every window of checkpoints is averaged and scored, so that one can see
-what averaging gains and where it gains most.
+With `--sliding`, averages and scores every window of consecutive checkpoints.
 
 Paper: §6.1.
 """
@@ -18,8 +17,9 @@ from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.cli.processes.stages import translate_shared
-from t2t_jax.cli.translation.progress import TRANSLATING, progress_of
-from t2t_jax.data.corpora.open import Corpus, open_corpus, train_and_dev
+from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.distributed.processes import SINGLE_PROCESS
@@ -35,7 +35,7 @@ _HEADER = ("steps", "first", "newest", "average_bleu", "newest_bleu", "gaps")
 
 
 class _Text(NamedTuple):
-    """What is translated: raw pairs, and where they come from."""
+    """The pairs to translate and score, and their corpus."""
 
     spec: str
     sources: tuple[str, ...]
@@ -43,7 +43,7 @@ class _Text(NamedTuple):
 
 
 class _Scored(NamedTuple):
-    """A window with the BLEU of its mean, and of its newest checkpoint alone."""
+    """A window with the BLEU of its average and of its newest checkpoint."""
 
     window: Selection
     average_bleu: float
@@ -51,14 +51,14 @@ class _Scored(NamedTuple):
     signature: str
 
     def columns(self) -> list[str]:
-        """Returns the row for people, in the order of `_HEADER`."""
+        """Returns the human-readable row, in the order of `_HEADER`."""
         steps = self.window.steps
         bleu = [f"{score:.2f}" for score in (self.average_bleu, self.newest_bleu)]
         ends = [str(steps[0]), str(steps[-1])]
         return [",".join(map(str, steps)), *ends, *bleu, str(self.window.spacing)]
 
     def record(self) -> dict[str, Any]:
-        """Returns the row for programs, unrounded."""
+        """Returns the machine-readable row, unrounded."""
         steps, spacing, faults = self.window
         return {
             "steps": list(steps),
@@ -76,10 +76,10 @@ def run(options: Options) -> int:
     """Averages checkpoints of the workdir into `options.to`, or scores windows.
 
     Raises:
-      UserError: options, workdir or text are not what they must be.
+      UserError: options, workdir or text are invalid.
     """
     options.workdir.require()
-    _check(options)
+    _check_options(options)
     to = Path(options.to)
     steps = options.average_steps
     from t2t_jax.inference.average import average_checkpoints
@@ -101,32 +101,31 @@ def run(options: Options) -> int:
     return 0
 
 
-def _check(options: Options) -> None:
-    """Refuses options that go together with none, or with others."""
+def _check_options(options: Options) -> None:
+    """Raises all conflicts of options at once."""
     problems = ErrorCollector()
     text = [name for name in ("source", "reference") if getattr(options, name)]
     if options.sliding:
         problems.check(
             not options.average_steps,
-            "--sliding chooses its steps itself, --last at a time, and --average_steps "
-            "names others. Remove one of the two.",
+            "--sliding and --average_steps are mutually exclusive. Pass one of them.",
         )
         problems.check(
             len(text) != 1,
-            "--source and --reference must be given both, or neither for the "
-            f"development set, and only --{''.join(text)} is. Add the other.",
+            f"--{''.join(text)} requires the other of --source and --reference. Pass "
+            "both, or neither for the development set.",
         )
     else:
         problems.check(
             not text,
-            f"--{' and --'.join(text)} must come with --sliding: nothing else here is "
-            "scored. Add it, or remove them.",
+            f"--{' and --'.join(text)} {'require' if len(text) > 1 else 'requires'} "
+            "--sliding. Pass it, or leave them out.",
         )
     problems.raise_if_any(UserError)
 
 
 def _slide(options: Options) -> tuple[int, ...]:
-    """Scores all windows, writes what comes of it, and returns the best one's steps."""
+    """Scores all windows, writes the results, and returns the steps of the best."""
     text = _read(options)
     from t2t_jax.inference.average import CheckpointAverager
 
@@ -143,8 +142,8 @@ def _slide(options: Options) -> tuple[int, ...]:
     _write(folder, rows, best=best, text=text, options=options)
     steps = best.window.steps
     log(
-        f"Best: {', '.join(map(str, steps))}, whose mean has BLEU "
-        f"{best.average_bleu:.2f}, and {steps[-1]} alone {best.newest_bleu:.2f}."
+        f"Best: the average of {', '.join(map(str, steps))} with BLEU "
+        f"{best.average_bleu:.2f}; {steps[-1]} alone has {best.newest_bleu:.2f}."
     )
     if not options.to:
         to = folder.path / f"last={len(steps)}_step={steps[-1]}"
@@ -153,7 +152,7 @@ def _slide(options: Options) -> tuple[int, ...]:
 
 
 def _read(options: Options) -> _Text:
-    """Reads the given pairs, or those that the run scores while it trains."""
+    """Reads the given pairs, or those of the development set scored in training."""
     corpus: Corpus
     if options.source:
         paths = [Path(options.source), Path(options.reference)]
@@ -169,17 +168,17 @@ def _read(options: Options) -> _Text:
 
 
 def _windows(averager: CheckpointAverager, options: Options) -> list[Selection]:
-    """Lists the windows to score, and says which are left out and why."""
+    """Lists the windows to score, and logs which are skipped."""
     windows = averager.windows(last=options.last)
     kept = [window for window in windows if options.force or not window.faults]
     if not kept:
         windows[-1].check_even()
     for steps, _, faults in windows:
         if faults and not options.force:
-            left_out = f"{', '.join(map(str, steps))}: {'; '.join(faults)}"
-            log(f"Left out {left_out}. --force takes it in.")
+            skipped = f"{', '.join(map(str, steps))}: {'; '.join(faults)}"
+            log(f"Skipped {skipped}. Pass --force to include it.")
     if len(windows) == 1:
-        log(f"All {len(windows[0].steps)} checkpoints make one window; see --last.")
+        log(f"All {len(windows[0].steps)} checkpoints form one window; see --last.")
     return kept
 
 
@@ -190,12 +189,12 @@ def _scores(
     text: _Text,
     options: Options,
 ) -> Iterator[_Scored]:
-    """Scores window after window."""
+    """Scores each window."""
     from t2t_jax.evaluation.bleu import corpus_scores
 
     def score(steps: Sequence[int]) -> dict[str, Any]:
         model = averager.model(steps, decoding=options.config.decoding)
-        with progress_of(TRANSLATING, len(text.sources)) as progress:
+        with start_progress(TRANSLATING, len(text.sources)) as progress:
             hypotheses = translate_shared(
                 SINGLE_PROCESS, model, text.sources, seen=progress.advance
             )
@@ -204,7 +203,8 @@ def _scores(
     for number, window in enumerate(windows, start=1):
         log(
             f"Window {number} of {len(windows)}: {len(text.sources):,} lines by the "
-            f"mean of {', '.join(map(str, window.steps))} and by {window.steps[-1]} …"
+            f"average of {', '.join(map(str, window.steps))} and by "
+            f"{window.steps[-1]} …"
         )
         mean, newest = score(window.steps), score(window.steps[-1:])
         yield _Scored(window, mean["bleu"], newest["bleu"], mean["bleu_signature"])
@@ -218,8 +218,8 @@ def _write(
     text: _Text,
     options: Options,
 ) -> None:
-    """Writes the table for programs, and as curves if there is what draws them."""
-    from t2t_jax.evaluation.plots.figure import png, require_matplotlib
+    """Writes the results as JSON, and as a plot if Matplotlib is installed."""
+    from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 
     last = len(best.window.steps)
     record = {
@@ -236,22 +236,22 @@ def _write(
     try:
         require_matplotlib()
     except UserError as error:
-        log(f"No curve was drawn. {error}")
+        log(f"No plot was written. {error}")
         return
-    from t2t_jax.evaluation.plots.curves import draw_averages
+    from t2t_jax.evaluation.plots.curves import plot_averages
 
-    figure = draw_averages(
+    figure = plot_averages(
         [row.window.steps[-1] for row in rows],
         averages=[row.average_bleu for row in rows],
         singles=[row.newest_bleu for row in rows],
         last=last,
     )
-    atomic_write(folder.path / f"last={last}.png", png(figure))
+    atomic_write(folder.path / f"last={last}.png", render_png(figure))
     log(f"Wrote {folder.path / f'last={last}.png'}.")
 
 
 def _command(workdir: Workdir, window: Selection, *, to: Path) -> str:
-    """Returns the command line that writes the mean of a window."""
+    """Returns the command line that writes the average of a window."""
     steps = ",".join(map(str, window.steps))
     flags = [f"--workdir={workdir.path}", f"--average_steps={steps}", f"--to={to}"]
     flags += ["--force"] if window.faults else []

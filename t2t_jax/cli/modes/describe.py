@@ -1,4 +1,4 @@
-"""`--mode=describe`: says what a configuration is and what it costs; trains nothing."""
+"""`--mode=describe`: prints a configuration, its size and costs, without training."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MOST_DEVICES = 10_000  # JAX takes about 10 s to simulate 2,000
 
 
 def run(options: Options) -> int:
-    """Prints a report on stdout: for people, or one JSON object; returns 0.
+    """Prints a report on stdout, as tables or one JSON object; returns 0.
 
     Raises:
-      UserError: a corpus cannot be understood, or the devices cannot be arranged.
+      UserError: a corpus is invalid, or the devices do not fit the mesh.
     """
     check_mesh(options.config.mesh, devices=options.devices)
     data = count_pairs_of(options.config, workdir=options.workdir)
     mesh, note = _mesh(options.config.mesh, devices=options.devices)
     if note:
         print(note, file=sys.stderr)
-    print("Compiling the training step, to ask what it takes …", file=sys.stderr)
+    print("Compiling the training step to read its costs …", file=sys.stderr)
     from t2t_jax.description.summary import describe
 
     description = describe(
@@ -50,34 +50,32 @@ def run(options: Options) -> int:
 
 
 def check_mesh(config: MeshConfig, *, devices: int) -> None:
-    """Checks that `--devices` can be arranged as a mesh.
+    """Checks that `--devices` fits the mesh.
 
     Args:
-      config: sizes of the mesh's axes.
-      devices: how many were asked for; 0 where none were.
+      devices: 0 if not given.
 
     Raises:
-      ConfigError: they cannot.
+      ConfigError: it does not, or there are more devices than can be simulated.
     """
     if max(devices, _fewest(config)) > _MOST_DEVICES:
         raise ConfigError(
-            f"--mode=describe simulates at most {_MOST_DEVICES:,} devices, and "
-            f"{max(devices, _fewest(config)):,} were asked for. Change --devices or "
-            "config.mesh."
+            f"--mode=describe simulates at most {_MOST_DEVICES:,} devices, not "
+            f"{max(devices, _fewest(config)):,}. Change --devices or config.mesh."
         )
     if devices and not _fits(config, devices):
         wanted = "a multiple of " if _is_open(config) else ""
         raise ConfigError(
-            f"--devices={devices} contradicts {_named(config)}, which takes {wanted}"
-            f"{_fewest(config)}. Leave --devices out, or change config.mesh."
+            f"--devices={devices} does not fit {_mesh_text(config)}, which needs "
+            f"{wanted}{_fewest(config)}. Leave --devices out, or change config.mesh."
         )
 
 
 def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
-    """Takes this machine's devices, or simulates those that the mesh is meant for.
+    """Makes the mesh of this machine's devices, or of simulated ones.
 
     Returns:
-      The mesh, and what to say of it if nobody has asked for so many devices.
+      The mesh, and a note if its size was not requested; else "".
     """
     import jax
 
@@ -92,7 +90,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     if here < fewest:
         _simulate(fewest)
     note = (
-        f"{_named(config)} does not arrange the {here} "
+        f"{_mesh_text(config)} does not fit the {here} "
         f"{'devices' if here > 1 else 'device'} of this machine: described for {fewest}"
         f"{' simulated ones' if here < fewest else ''}."
     )
@@ -100,7 +98,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
 
 
 def _simulate(devices: int) -> None:
-    """Makes JAX see so many CPUs, whatever it has seen before."""
+    """Reinitializes JAX with this many simulated CPU devices."""
     import jax
     from jax.extend.backend import clear_backends
 
@@ -114,12 +112,12 @@ def _sizes(config: MeshConfig) -> dict[str, int]:
 
 
 def _is_open(config: MeshConfig) -> bool:
-    """Whether an axis takes the rest of the devices, however many there are."""
+    """Returns whether an axis takes all remaining devices (-1)."""
     return -1 in _sizes(config).values()
 
 
 def _fewest(config: MeshConfig) -> int:
-    """Counts the devices of the smallest mesh that is as configured."""
+    """Counts the devices of the smallest mesh that fits the configuration."""
     return math.prod(max(size, 1) for size in _sizes(config).values())
 
 
@@ -128,5 +126,5 @@ def _fits(config: MeshConfig, devices: int) -> bool:
     return devices % fewest == 0 if _is_open(config) else devices == fewest
 
 
-def _named(config: MeshConfig) -> str:
+def _mesh_text(config: MeshConfig) -> str:
     return "mesh " + " x ".join(f"{axis}={n}" for axis, n in _sizes(config).items())

@@ -1,4 +1,4 @@
-"""`--mode=evaluate`: translates a file and scores it against raw references."""
+"""`--mode=evaluate`: translates a file and scores it against references."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 
 class Corpus(NamedTuple):
-    """What the files hold, line by line.
+    """The lines of the evaluation files.
 
     Attributes:
-      sources: to be translated.
-      references: of each of them.
-      baseline: another system's translations; None where there are none.
+      references: untokenized, one per source.
+      baseline: another system's translations, or None.
     """
 
     sources: list[str]
@@ -49,13 +48,10 @@ class Corpus(NamedTuple):
 
 
 def read_corpus(options: Options) -> Corpus:
-    """Reads the two files, or three, and checks that their lines belong together.
-
-    Args:
-      options: names `source`, `reference` and perhaps `baseline`.
+    """Reads `source`, `reference` and `baseline`, and checks their line counts.
 
     Raises:
-      UserError: a file cannot be read, or their lines are not the same number.
+      UserError: a file cannot be read, is empty, or has another number of lines.
     """
     names = {
         name: getattr(options, name)
@@ -90,12 +86,12 @@ def read_corpus(options: Options) -> Corpus:
 def warn_of_copies(
     names: Mapping[str, str], lines: Mapping[str, Sequence[str]], name: str
 ) -> None:
-    """Warns on stderr where a file and the references are largely the same lines.
+    """Logs a warning if many lines of a file equal their references.
 
     Args:
-      names: of the files, by flag.
-      lines: of the files, by flag; as many in each.
-      name: the flag of the file to compare with the references.
+      names: paths by flag.
+      lines: by flag; as many in each.
+      name: the flag of the file to compare.
     """
     pairs = [
         (a.strip(), b.strip())
@@ -110,40 +106,33 @@ def warn_of_copies(
         )
 
 
-def opened_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:
-    """Opens the file for the translations before there are any.
+def open_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:
+    """Opens the file `options.hypotheses` for writing.
 
     Args:
-      options: perhaps names `hypotheses`.
+      files: closes the file.
 
     Returns:
-      None where no file is named, or another process writes it.
+      None if no file is given, or if process 0 writes it.
 
     Raises:
-      UserError: the name will not do.
+      UserError: the file cannot be written.
     """
     path = options.hypotheses
     if not path or not options.processes.is_first:
         return None
     if path == "-":
         raise UserError(
-            "--hypotheses=- must be a file: stdout is for the scores. Name one."
+            "--hypotheses=- must be a file: stdout is for the scores. Pass a file."
         )
     inputs = [f for f in (options.source, options.reference, options.baseline) if f]
     return files.enter_context(open_output(path, flag="hypotheses", inputs=inputs))
 
 
-def described(
+def file_records(
     options: Options, corpus: Corpus, hypotheses: list[str]
 ) -> dict[str, Any]:
-    """Says which files were used, so that others can compare theirs.
-
-    Args:
-      hypotheses: what was made of it.
-
-    Returns:
-      Path, number of lines and sha256 of each.
-    """
+    """Returns path, number of lines and sha256 of each file used or written."""
     from t2t_jax.evaluation.protocol import fingerprint_lines
 
     held = {
@@ -167,13 +156,13 @@ def _lines(path: str) -> list[str]:
     return list(read_lines(path))
 
 
-class _Opened(NamedTuple):
-    """What is known before a model is loaded.
+class _Files(NamedTuple):
+    """Input and output, opened before a model is loaded.
 
     Attributes:
-      corpus: what the files hold.
-      out: where the translations go, if anywhere.
-      settings: what all processes must have alike.
+      corpus: the lines of the input.
+      out: the output for the translations, or None.
+      settings: must be equal on all processes.
     """
 
     corpus: Corpus
@@ -182,7 +171,7 @@ class _Opened(NamedTuple):
 
 
 class _Translated(NamedTuple):
-    """What is to be scored."""
+    """The translations to score, the model that made them, and the time taken."""
 
     model: TranslationModel
     hypotheses: list[str]
@@ -190,14 +179,14 @@ class _Translated(NamedTuple):
 
 
 def run(options: Options) -> int:
-    """Prints one JSON object with the scores on stdout, and BLEU and chrF on stderr.
+    """Prints the scores as one JSON object on stdout, and BLEU and chrF on stderr.
 
-    With a protocol a table goes to stderr too. What is wrong with a file is
-    said before JAX is imported. Of several processes each translates a share, and the
-    first scores all of it.
+    With a protocol, also prints a table on stderr. Several processes translate shards
+    of the lines, and process 0 scores all.
 
     Raises:
-      UserError: files or workdir are not what they must be, or an extra is missing.
+      UserError: files or workdir are invalid (before JAX is imported), or an optional
+        package is missing.
     """
     redirect_native_stdout(options.processes)
     evaluate = _by_protocol if options.protocol else _as_configured
@@ -210,14 +199,12 @@ def run(options: Options) -> int:
 
 
 def _as_configured(options: Options, files: ExitStack) -> None:
-    """Evaluates one checkpoint as it was configured, with no more than is needed."""
+    """Evaluates one checkpoint with the run's configuration."""
 
-    def open_all() -> _Opened:
+    def open_all() -> _Files:
         options.workdir.require()
         corpus = read_corpus(options)
-        return _Opened(
-            corpus, opened_hypotheses(options, files), shared_settings(options)
-        )
+        return _Files(corpus, open_hypotheses(options, files), shared_settings(options))
 
     opened = run_stage(options.processes, "opened", open_all)
     corpus = opened.corpus
@@ -250,23 +237,23 @@ def _as_configured(options: Options, files: ExitStack) -> None:
 
 
 def _by_protocol(options: Options, files: ExitStack) -> None:
-    """Evaluates the mean of the last checkpoints as the paper does (section 6.1)."""
+    """Evaluates the average of the last checkpoints as the paper does (§6.1)."""
     from t2t_jax.evaluation import paper_bleu, protocol
 
-    def open_all() -> tuple[_Opened, Callable[[str], str]]:
+    def open_all() -> tuple[_Files, Callable[[str], str]]:
         options.workdir.require()
         require_run_for_last(options)
         errors = ErrorCollector()
         tokenize = errors.try_call(paper_bleu.moses_tokenizer, options.target_language)
         corpus = errors.try_call(read_corpus, options)
         errors.raise_if_any()
-        out = opened_hypotheses(options, files)
-        return _Opened(corpus, out, shared_settings(options)), tokenize
+        out = open_hypotheses(options, files)
+        return _Files(corpus, out, shared_settings(options)), tokenize
 
     opened, tokenize = run_stage(options.processes, "opened", open_all)
     corpus = opened.corpus
     used = protocol.protocol_decoding(options.config.decoding)
-    found = _translate(options, opened, lambda: _averaged(options, used))
+    found = _translate(options, opened, lambda: _load_average(options, used))
 
     def score() -> dict[str, Any]:
         _write(opened.out, found.hypotheses, files)
@@ -282,27 +269,27 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
             "target_language": options.target_language,
             "sentences": len(corpus.references),
             "seconds": found.seconds,
-            **_described_model(found.model),
+            **_model_facts(found.model),
             "decoding": dataclasses.asdict(used),
-            "overruled": _overruled(options, used),
-            "files": described(options, corpus, found.hypotheses),
+            "overruled": _overridden(options, used),
+            "files": file_records(options, corpus, found.hypotheses),
             "versions": protocol.versions(),
         }
 
     _print(options, score, show=_show)
 
 
-def _overruled(options: Options, used: DecodingConfig) -> dict[str, Any]:
-    """Lists what was asked for and is otherwise in the paper."""
+def _overridden(options: Options, used: DecodingConfig) -> dict[str, Any]:
+    """Lists the given options that the protocol overrides."""
     from t2t_jax.evaluation import protocol
 
-    overruled: dict[str, Any] = {**protocol.overridden(options.config.decoding, used)}
+    overridden: dict[str, Any] = {**protocol.overridden(options.config.decoding, used)}
     if options.checkpoint != "best":
-        overruled["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
-    return overruled
+        overridden["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
+    return overridden
 
 
-def _described_model(model: TranslationModel) -> dict[str, Any]:
+def _model_facts(model: TranslationModel) -> dict[str, Any]:
     from t2t_jax.evaluation.protocol import fingerprint_params
 
     return {
@@ -317,17 +304,17 @@ def _described_model(model: TranslationModel) -> dict[str, Any]:
     }
 
 
-def _averaged(options: Options, decoding: DecodingConfig) -> TranslationModel:
-    """Averages a run's checkpoints in memory; a model is taken as it is."""
+def _load_average(options: Options, decoding: DecodingConfig) -> TranslationModel:
+    """Averages a run's checkpoints in memory; loads a model as it is."""
     if options.workdir.is_model:
         return load_one(options, checkpoint="last", decoding=decoding)
     return load_mean(options, decoding=decoding)
 
 
 def _translate(
-    options: Options, opened: _Opened, load: Callable[[], TranslationModel]
+    options: Options, opened: _Files, load: Callable[[], TranslationModel]
 ) -> _Translated:
-    """Translates the sources, with all devices of all processes."""
+    """Translates the sources on all devices of all processes."""
     processes, sources = options.processes, opened.corpus.sources
 
     def compare() -> None:
@@ -345,9 +332,9 @@ def _translate(
 
 
 def _write(out: BinaryIO | None, hypotheses: list[str], files: ExitStack) -> None:
-    """Writes the translations where they are wanted."""
+    """Writes the translations to their file, if one is given."""
     if out is not None:
-        with files:  # From here on they are safe, whatever becomes of the scores.
+        with files:  # Closed before scoring, which may fail.
             write_lines(out, hypotheses)
 
 
@@ -357,7 +344,7 @@ def _print(
     *,
     show: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Lets the first process score and print, while the others wait how it ends."""
+    """Scores and prints on process 0; the others wait for its exit code."""
 
     def print_first() -> None:
         if options.processes.is_first:
@@ -369,18 +356,18 @@ def _print(
 
 
 def _show_headlines(result: dict[str, Any]) -> None:
-    """Prints the scores as people quote them."""
-    from t2t_jax.evaluation.protocol_table import headlines
+    """Prints the headline scores on stderr."""
+    from t2t_jax.evaluation.protocol_table import score_lines
 
-    print(*headlines(result), sep="\n", file=sys.stderr)
+    print(*score_lines(result), sep="\n", file=sys.stderr)
 
 
 def _show(result: dict[str, Any]) -> None:
-    """Prints the table for people, in columns that fold where there is a terminal."""
-    from t2t_jax.evaluation.protocol_table import plain, rows
+    """Prints the table on stderr, with folded columns on a terminal."""
+    from t2t_jax.evaluation.protocol_table import format_rows, rows
 
     if not sys.stderr.isatty():
-        print(plain(rows(result)), file=sys.stderr)
+        print(format_rows(rows(result)), file=sys.stderr)
         _show_headlines(result)
         return
     from rich.console import Console
@@ -389,7 +376,7 @@ def _show(result: dict[str, Any]) -> None:
 
     table = Table(box=None, show_header=False)
     for row in rows(result):
-        # Text, because a file's name may hold what rich takes for markup.
+        # Text, because a file name may contain rich markup.
         table.add_row(*map(Text, row))
     Console(file=sys.stderr).print(table)
     _show_headlines(result)

@@ -1,4 +1,4 @@
-"""`--mode=export`: a trained model in a form that others can use."""
+"""`--mode=export`: exports a trained model for other software, and verifies it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.data.corpora.open import Corpus, open_corpus, train_and_dev
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import ErrorCollector, UserError
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def run(options: Options) -> int:
-    """Exports a checkpoint of the workdir to `options.output`, and checks the export.
+    """Exports a checkpoint of the workdir to `options.output`, and verifies it.
 
-    What the check has found is one JSON object on stdout.
+    Prints the result of the verification as one JSON object on stdout.
 
     Raises:
-      UserError: options, workdir or text are not what they must be, a package is
-        missing, or the export does not do what the model does.
+      UserError: options, workdir or text are invalid, a package is missing, or the
+        exported model differs from the original.
     """
     options.workdir.require()
-    _check(options)
+    _check_options(options)
     name, pairs = _pairs(options)
     from t2t_jax.exporting.exporter import ExportSpec, export, load_for_export
     from t2t_jax.exporting.verification import choose_lines
@@ -39,8 +40,8 @@ def run(options: Options) -> int:
     config, to = options.config, Path(options.output)
     check_new_dir(options.workdir, to, flag="output")
     quantization = options.quantization or "float32"
-    wish = ExportSpec(options.to, quantization, options.max_bleu_loss)
-    wish.check_supported(config)
+    spec = ExportSpec(options.to, quantization, options.max_bleu_loss)
+    spec.check_supported(config)
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
     )
@@ -53,19 +54,19 @@ def run(options: Options) -> int:
     )
     count = len(text.sources)
     lines = f"{count:,} line{'s' * (count != 1)}"
-    log(f"Exporting step {model.step:,}; {lines} will check it …")
+    log(f"Exporting step {model.step:,}, to be verified on {lines} …")
     found = export(
-        model, to, wish=wish, workdir=options.workdir, config=config, text=text
+        model, to, spec=spec, workdir=options.workdir, config=config, text=text
     )
-    result = {**dataclasses.asdict(found), "max_bleu_loss": wish.tolerance.bleu}
+    result = {**dataclasses.asdict(found), "max_bleu_loss": spec.tolerance.bleu}
     print(json.dumps(result), flush=True)
     log(_summary(found))
-    log(f"Wrote {to}; its README.md says how to use it.")
+    log(f"Wrote {to}. See its README.md for usage.")
     return 0
 
 
-def _check(options: Options) -> None:
-    """Refuses what no export can be made of, all of it at once."""
+def _check_options(options: Options) -> None:
+    """Raises all errors of the options at once."""
     problems = ErrorCollector()
     problems.check(
         options.to in FORMS,
@@ -83,19 +84,19 @@ def _check(options: Options) -> None:
     )
     problems.check(
         not given or options.to == "ctranslate2",
-        f"--quantization={given} is for --to=ctranslate2: all else keeps float32. "
-        "Remove it, or change --to.",
+        f"--quantization={given} requires --to=ctranslate2: other formats keep "
+        "float32. Remove it, or change --to.",
     )
     problems.check(
         options.max_bleu_loss is None or options.to == "ctranslate2",
-        f"--max_bleu_loss={options.max_bleu_loss} is for --to=ctranslate2: all else "
-        "must translate exactly as the model does. Remove it, or change --to.",
+        f"--max_bleu_loss={options.max_bleu_loss} requires --to=ctranslate2: other "
+        "formats must be exact. Remove it, or change --to.",
     )
     problems.raise_if_any(UserError)
 
 
 def _pairs(options: Options) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Reads the text of the check: what is given, or the run's development text."""
+    """Reads the text of the verification: the given files, or the development set."""
     corpus: Corpus
     if options.source:
         paths = [Path(options.source), Path(options.reference)]
@@ -108,14 +109,14 @@ def _pairs(options: Options) -> tuple[str, Sequence[tuple[str, str]]]:
         return spec, list(open_corpus(spec, key="data.dev"))
     except UserError as error:
         hint = (
-            "An export is checked on text: name other files with --source and "
-            "--reference, where the development text of the model is not here."
+            "An export is verified on text. If the development set of the model is "
+            "not available, pass other files with --source and --reference."
         )
         raise type(error)([*error.problems, hint]) from error
 
 
 def _summary(found: Comparison) -> str:
-    """Says for people what the check has found."""
+    """Formats the result of the verification for stderr."""
     return (
         f"{found.equal:,} of {found.lines:,} greedy outputs are the same ({found.ties} "
         f"of the others are ties), {found.beam_equal:,} of a beam of "

@@ -1,4 +1,4 @@
-"""`--mode=prepare`: makes the text of a run ready, which training else does itself."""
+"""`--mode=prepare`: prepares the text of a run without training."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from t2t_jax.training.reporting.console import Console
 
 
 def run(options: Options) -> int:
-    """Encodes the text, and tells on stderr what it is; returns 0.
+    """Trains the vocabulary, encodes the text and prints a report on stderr; returns 0.
 
-    The workdir is left with vocabulary, `data.json` and `data_report.txt`, and no run
-    has begun in it: training takes the vocabulary up as long as text and settings of
-    the vocabulary are the same, whatever else changes.
+    Writes the vocabulary, `data.json` and `data_report.txt` into the workdir. Training
+    reuses the vocabulary as long as text and vocabulary settings do not change.
 
     Raises:
-      UserError: text, configuration or workdir are not what they must be.
+      UserError: text, configuration or workdir are invalid.
     """
     config, workdir = options.config, options.workdir
     if workdir.is_model:
         raise UserError(
-            f"--workdir={workdir.path} is a model and no run, and is not trained any "
-            "further. Choose another --workdir."
+            f"--workdir={workdir.path} is a model, not a training run, and cannot be "
+            "trained. Choose another --workdir."
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     with workdir.create_locked():
@@ -34,6 +33,6 @@ def run(options: Options) -> int:
     if advice := size_advice(config, text.train.num_pairs):
         console.log(advice)
     console.log(
-        f"Ready in {workdir.path}. The same command with --mode=train trains on it."
+        f"Prepared {workdir.path}. To train, rerun the same command with --mode=train."
     )
     return 0

@@ -1,7 +1,7 @@
-"""`--mode=recover`: restores what a run cannot do without from one of its checkpoints.
+"""`--mode=recover`: restores lost or corrupt files of a run from a checkpoint.
 
-Every checkpoint keeps the configuration, the fingerprints and the vocabulary. Nothing
-that can be read is replaced; what is damaged is renamed to `corrupt-<name>`.
+Every checkpoint contains the configuration, the fingerprints and the vocabulary.
+Readable files are never replaced; corrupt ones are renamed to `corrupt-<name>`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 class _Saved(NamedTuple):
-    """What a checkpoint says of its run.
+    """The metadata that a checkpoint keeps of its run.
 
     Attributes:
       step: of the checkpoint.
       config: of the run.
       fingerprints: of vocabulary and corpora.
-      files: the vocabulary's files by name.
+      files: content of the vocabulary files by name.
     """
 
     step: int
@@ -49,10 +49,11 @@ class _Saved(NamedTuple):
 
 
 def run(options: Options) -> int:
-    """Restores config.json, vocabulary and fingerprints.json where they are missing.
+    """Restores config.json, vocabulary and fingerprints.json if missing or corrupt.
 
     Raises:
-      UserError: there is nothing to restore them from, or what is there contradicts it.
+      UserError: there is no checkpoint to restore from, or existing files contradict
+        it.
     """
     workdir = options.workdir
     workdir.require_directory()
@@ -79,7 +80,7 @@ def run(options: Options) -> int:
 
 
 def _read(options: Options) -> _Saved:
-    """Reads the newest checkpoint whose metadata is undamaged."""
+    """Reads the newest checkpoint whose metadata is valid."""
     from t2t_jax.checkpointing.checkpoints import Checkpoints
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 
@@ -108,19 +109,19 @@ def _read(options: Options) -> _Saved:
 def _config_of(
     options: Options, checkpoints: Checkpoints, *, step: int, meta: Mapping[str, Any]
 ) -> Config:
-    """Reads the configuration that a checkpoint was saved with.
+    """Reads the configuration saved in a checkpoint.
 
-    An older checkpoint has none: then it is the one of the command line, whose model
-    must have the parameters that are saved there.
+    For a checkpoint of an older version without one, returns that of the run or of the
+    command line, if its model has the parameters of the checkpoint.
     """
-    place = checkpoints.directory / str(step)
+    path = checkpoints.directory / str(step)
     if "config" in meta:
         try:
             config = parse(meta["config"])
         except ConfigError as error:
             raise DataError(
-                f"The configuration in {place} is of another version of t2t_jax: "
-                f"{error.problems[0]}\nUse the version that has saved it."
+                f"The configuration in {path} is of another version of t2t_jax: "
+                f"{error.problems[0]}\nUse the version that saved it."
             ) from error
         if options.config_given:
             require_resumable(config, options.config, workdir=options.workdir.path)
@@ -129,9 +130,8 @@ def _config_of(
         return options.workdir.read_config()
     if not options.config_given:
         raise DataError(
-            f"{place} was saved by an older version, without the configuration. Pass "
-            "--config with the experiment of this run, and the --config.KEY flags that "
-            "it was begun with."
+            f"{path} was saved by an older version, without the configuration. Pass "
+            "the --config and --config.KEY flags that the run was started with."
         )
     from t2t_jax.inference.load import abstract_params
     from t2t_jax.model.architectures import make_module
@@ -142,10 +142,10 @@ def _config_of(
 
 
 def _require_consistent(workdir: Workdir, saved: _Saved) -> None:
-    """Checks, before anything is written, that nothing there contradicts this.
+    """Checks, before writing, that existing files match the checkpoint.
 
     Raises:
-      DataError: a file is of another run, or a missing one was not kept.
+      DataError: a file is of another run, or a missing one is not in the checkpoint.
     """
     problems = ErrorCollector()
     with suppress(UserError):
@@ -176,7 +176,7 @@ def _require_consistent(workdir: Workdir, saved: _Saved) -> None:
 
 
 def _digests(workdir: Workdir, saved: _Saved, problems: ErrorCollector) -> list[str]:
-    """Finds the fingerprints of the vocabularies that the run will have."""
+    """Computes the fingerprints of the vocabularies after the recovery."""
     digests = []
     for name in reversed(_names(saved.config)):  # the source's first
         held = _vocabulary(workdir.path / name)
@@ -191,8 +191,8 @@ def _digests(workdir: Workdir, saved: _Saved, problems: ErrorCollector) -> list[
         elif held is not None and kept is not None:
             problems.check(
                 held.model == kept,
-                f"{workdir.path / name} is another vocabulary than the one that the "
-                f"checkpoint of step {saved.step:,} keeps. Move it away and rerun.",
+                f"{workdir.path / name} is not the vocabulary in the checkpoint of "
+                f"step {saved.step:,}. Move it away and rerun.",
             )
         content = held.model if held else kept
         digests.append(Vocabulary(content).fingerprint if content else "")
@@ -204,14 +204,14 @@ def _names(config: Config) -> tuple[str, ...]:
 
 
 def _vocabulary(path: Path) -> Vocabulary | None:
-    """Loads a vocabulary; None if it is missing or damaged."""
+    """Loads a vocabulary; None if it is missing or corrupt."""
     with suppress(OSError, DataError):
         return Vocabulary(read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=""))
     return None
 
 
 def _write(workdir: Workdir, saved: _Saved) -> list[str]:
-    """Writes what is missing or damaged, in the order of a first start."""
+    """Writes missing or corrupt files, in the order of a first start."""
     written = []
     for name in _names(saved.config):
         if _vocabulary(workdir.path / name) is None:
@@ -219,7 +219,7 @@ def _write(workdir: Workdir, saved: _Saved) -> list[str]:
             model = Vocabulary(saved.files[name])
             model.save(workdir.path, name=Path(name).stem)
             written.append(name)
-    for name in ("overrides.json", "data.json"):  # The run can do without them.
+    for name in ("overrides.json", "data.json"):  # optional files
         if not _is_object(workdir.path / name):
             _set_aside(workdir.path / name)
     if not _has_config(workdir):
@@ -241,7 +241,7 @@ def _has_config(workdir: Workdir) -> bool:
 
 
 def _overrides(workdir: Workdir) -> dict[str, Any]:
-    """Reads what the command line has changed so far, if that is still there."""
+    """Reads the recorded overrides; empty if they are missing or corrupt."""
     with suppress(UserError):
         return workdir.read_overrides()
     return {}
@@ -255,7 +255,7 @@ def _is_object(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> None:
-    """Renames what is damaged, so that it can be looked at."""
+    """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
     number, aside = 1, path.with_name(f"corrupt-{path.name}")

@@ -1,4 +1,4 @@
-"""`--mode=score`: how probable the model finds given translations, a row for each."""
+"""`--mode=score`: computes the log-probability of given translations."""
 
 from __future__ import annotations
 
@@ -35,10 +35,8 @@ _COLUMNS = (
 def run(options: Options) -> int:
     """Scores each line of `options.reference` given its line of `options.source`.
 
-    What is wrong with the files or the flags is said before JAX is imported.
-
     Raises:
-      UserError: files, flags or workdir are not what they must be.
+      UserError: files, flags or workdir are invalid; before JAX is imported.
     """
     options.workdir.require()
     to_lines = _FORMATS[options.format or "tsv"]
@@ -124,14 +122,14 @@ def _row(line: int, score: PairScore) -> dict[str, Any]:
 
 
 def _summary(scores: Sequence[PairScore]) -> str:
-    """Says in one line what all rows come to."""
+    """Summarizes all scores in one line."""
     num_tokens = sum(score.num_tokens for score in scores)
     if not num_tokens:
         return "Scored 0 pairs."
     mean = math.fsum(score.log_probability for score in scores) / num_tokens
     num_cut = sum(score.source_cut for score in scores)
     return (
-        f"Scored {len(scores):,} pairs, {num_tokens:,} target tokens with their eos: "
+        f"Scored {len(scores):,} pairs, {num_tokens:,} target tokens including eos: "
         f"log-probability per token {mean:.4f}, perplexity {_exp(-mean):.2f}. "
         f"Logarithms are natural (log_e). Sources cut: {num_cut:,}."
     )

@@ -1,4 +1,4 @@
-"""`--mode=show_batch`: prints what a training step has read, to look at what is odd."""
+"""`--mode=show_batch`: prints the text pairs of the batch of a training step."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _COLUMNS = ("corpus", "line", "source", "target")
 
 
 def run(options: Options) -> int:
-    """Prints a table of the pairs of one batch, one a line, tabs between; returns 0.
+    """Prints the pairs of a batch as tab-separated lines; returns 0.
 
-    Nothing is written into the workdir, and whoever trains in it need not be stopped.
+    Does not write to the workdir, so it can be used during training.
 
     Raises:
-      UserError: the workdir holds no run, or its text is not there any more.
+      UserError: the workdir is not a run, or its text has been removed.
     """
     config, workdir, step = options.config, options.workdir, options.step
     workdir.require()
     if workdir.is_model:
         raise UserError(
-            f"--workdir={workdir.path} is a model and no run, and has read no text "
-            "itself. Name the run that it comes from."
+            f"--workdir={workdir.path} is a model, not a training run, and has no "
+            "batches. Pass the run it was made from."
         )
     if step > config.steps:
         raise UserError(
             f"--step={step:,} is after the last step of this run, {config.steps:,}. "
-            "Pass a step that it makes."
+            "Pass a smaller step."
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     text = open_prepared_data(config, workdir=workdir, log=console.log)
@@ -44,8 +44,9 @@ def run(options: Options) -> int:
         configs=(workdir.read_config(), config),
     )
     batch = read_batch(text, step, records=read_metrics(workdir.path / "metrics.jsonl"))
+    position = batch.position
     console.log(
-        f"Step {step:,} reads batch {batch.position.batch} of epoch {batch.position.epoch}: "
+        f"Step {step:,} reads batch {position.batch} of epoch {position.epoch}: "
         f"{len(batch.pairs):,} pairs in {batch.num_rows:,} rows."
     )
     with open_output("-") as out:

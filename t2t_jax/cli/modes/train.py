@@ -1,4 +1,4 @@
-"""`--mode=train`: trains, or goes on with what the workdir holds."""
+"""`--mode=train`: trains a model, or resumes the run in the workdir."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ from t2t_jax.training.reporting.console import Console
 
 
 class _Ready(NamedTuple):
-    """What training needs.
-
-    Attributes:
-      text: of the run; None if the run is complete.
-      console: where people are told.
-    """
+    """The prepared text (None if the run is complete), and the console."""
 
     text: PreparedData | None
     console: Console
@@ -34,12 +29,12 @@ class _Ready(NamedTuple):
 def run(options: Options) -> int:
     """Trains to the configured step; returns 0, or 75 after a signal.
 
-    The text is read and checked before a new run imports JAX, so that what is wrong
-    with it is said at once. Of several processes the first does that, and the others
-    open what it has made; whichever of them fails, all end with its exit code.
+    A new run prepares its text before it imports JAX, so that errors appear early. With
+    several processes, process 0 prepares it and the others open it; if one fails, all
+    end with its exit code.
 
     Raises:
-      UserError: text, configuration or workdir are not what they must be.
+      UserError: text, configuration or workdir are invalid.
     """
     require_trainable(options.workdir)
     processes = options.processes
@@ -50,7 +45,7 @@ def run(options: Options) -> int:
         except (Exception, KeyboardInterrupt) as error:
             if processes.count == 1:
                 raise
-            # Within seconds this process ends; a signal would only change its code.
+            # The process ends within seconds; a signal would change its exit code.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
                 signal.signal(number, signal.SIG_IGN)
             code = report_error(error)
@@ -63,7 +58,7 @@ def run(options: Options) -> int:
 
 
 def _prepare(options: Options, held: ExitStack) -> _Ready:
-    """Makes the workdir and what is in it, and tells the other processes."""
+    """Prepares the workdir and its text, and publishes the handshake."""
     config, workdir, processes = options.config, options.workdir, options.processes
     console = make_console(config)
     opened = held.enter_context(
@@ -85,17 +80,17 @@ def _prepare(options: Options, held: ExitStack) -> _Ready:
 
 
 def _open(options: Options, held: ExitStack) -> _Ready:
-    """Waits for the first process, and opens the text that it has prepared."""
+    """Waits for the handshake of process 0, and opens the text that it has prepared."""
     config, workdir, index = options.config, options.workdir, options.processes.index
-    news = RunHandshake.receive(options.processes)
-    news.require_same_config(config, index=index)
-    news.require_same_workdir(workdir, index=index)
+    handshake = RunHandshake.receive(options.processes)
+    handshake.require_same_config(config, index=index)
+    handshake.require_same_workdir(workdir, index=index)
     log = held.enter_context(open_log(workdir.log_path(index)))
     console = make_console(config, stream=log)
-    if news.complete:
+    if handshake.complete:
         return _Ready(None, console)
     text = open_prepared_data(config, workdir=workdir, log=console.log)
-    news.require_same_text(text.fingerprints, index=index)
+    handshake.require_same_text(text.fingerprints, index=index)
     return _Ready(text, console)
 
 
@@ -104,15 +99,15 @@ def _train(options: Options, text: PreparedData, console: Console) -> int:
     from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
 
     processes = options.processes
-    run = Trainer(
+    trainer = Trainer(
         options.config,
         workdir=options.workdir,
         text=text,
         console=console,
         processes=processes,
     )
-    alone = processes.count == 1
-    progress = run.train(StopRequest() if alone else SharedStopRequest())
+    single_process = processes.count == 1
+    progress = trainer.train(StopRequest() if single_process else SharedStopRequest())
     if not progress.completes(options.config.steps):
         console.log(
             f"Stopped at step {progress.step:,} of {options.config.steps:,}. Rerun the "
@@ -128,7 +123,7 @@ def _train(options: Options, text: PreparedData, console: Console) -> int:
 
 
 def _next_commands(workdir: Workdir) -> str:
-    """Says what can be done with a trained model."""
+    """Returns example commands for a trained model."""
     flags = f"--workdir={shlex.quote(str(workdir.path))}"
     return (
         f"  translate:  {shlex.join(command_of('translate'))} {flags} < in.txt\n"

@@ -1,4 +1,4 @@
-"""`--mode=translate`: lines in, translations out, and nothing else on stdout."""
+"""`--mode=translate`: translates lines, and writes only translations to stdout."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from t2t_jax.cli.processes.stages import (
 )
 from t2t_jax.cli.translation import repl
 from t2t_jax.cli.translation.job import (
-    first_window,
-    load_translating,
+    first_window_size,
+    load_job,
     open_windows,
     validate_options,
 )
@@ -33,17 +33,17 @@ from t2t_jax.decoding.engine.batching import max_batch_rows
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import UserError
 
-# A stream's batches are of any size: of 1, 8, 64 rows, each size a program to compile.
+# Batches of a stream vary in size: padding to 1, 8, 64 rows limits compilations.
 _ROW_GROWTH = 8
 
 
-class _Opened(NamedTuple):
-    """What is known before a model is loaded.
+class _Files(NamedTuple):
+    """Input and output, opened before a model is loaded.
 
     Attributes:
-      windows: the lines, yet to be read.
-      out: where the translations go.
-      settings: what all processes must have alike.
+      windows: the lines, read lazily.
+      out: the output.
+      settings: must be equal on all processes.
     """
 
     windows: Iterator[LineWindow]
@@ -52,11 +52,11 @@ class _Opened(NamedTuple):
 
 
 def run(options: Options) -> int:
-    """Translates `options.input` to `options.output`; n lines become n lines.
+    """Translates `options.input` to `options.output`, line by line.
 
-    Of several processes each translates a share, and the first writes all of them.
-    With `options.stream` lines are answered as they come, by one process; on a terminal
-    they are asked for. With `options.shards` what is done survives the process.
+    Several processes translate shards of the lines, and process 0 writes them. On a
+    terminal it runs a prompt; `options.stream` translates lines as they arrive, and
+    `options.shards` makes the job resumable.
     """
     if repl.is_interactive(options):
         return repl.run_repl(options)
@@ -66,7 +66,7 @@ def run(options: Options) -> int:
             if options.shards:
                 translate_shards(options)
             elif options.stream:
-                _answer(options, files)
+                _translate_stream(options, files)
             else:
                 _translate(options, files)
     except RemoteFailure as ended:
@@ -75,70 +75,67 @@ def run(options: Options) -> int:
 
 
 def _translate(options: Options, files: ExitStack) -> None:
-    """Translates a window after the other, so that any length takes as much memory."""
+    """Translates window after window, in constant memory."""
     processes = options.processes
-    opened = run_stage(processes, "opened", lambda: _opened(options, files))
+    opened = run_stage(processes, "opened", lambda: _open_files(options, files))
     run_stage(
         processes, "compared", lambda: check_same_settings(processes, opened.settings)
     )
     name = f"--input={options.input}"
     shared = shared_windows(processes, opened.windows, flag=name)
-    # What is wrong with lines is said before a model is loaded, if they come so soon.
+    # Errors in the first lines are reported before a model is loaded.
     begin = list(islice(shared, 1))
-    translating = load_translating(options)
-    if begin and len(begin[0].lines) >= first_window(options):
-        translating = translating.with_full_batches()
+    job = load_job(options)
+    if begin and len(begin[0].lines) >= first_window_size(options):
+        job = job.with_full_batches()
     total = total_lines(options.input) if processes.is_first else None
-    with TranslationProgress(total, is_heard=processes.is_first) as report:
+    with TranslationProgress(total, is_enabled=processes.is_first) as progress:
         for window in chain(begin, shared):
-            told = translating.translate_window(
-                window, processes=processes, seen=report.advance
+            output = job.translate_window(
+                window, processes=processes, seen=progress.advance
             )
-            counted = report.count_statuses(told, first=window.first)
-            write = partial(write_lines, opened.out, counted)
+            lines = progress.count_statuses(output, first=window.first)
+            write = partial(write_lines, opened.out, lines)
             run_stage(processes, f"written from {window.first}", write)
-        run_stage(
-            processes, "written", files.close
-        )  # The file appears here, or fails to.
+        # Renames the output file into place, which can fail.
+        run_stage(processes, "written", files.close)
 
 
-def _opened(options: Options, files: ExitStack) -> _Opened:
-    """Looks about, and opens the output of the process that writes."""
+def _open_files(options: Options, files: ExitStack) -> _Files:
+    """Checks the options, and opens the input and, on process 0, the output."""
     validate_options(options)
     settings = shared_settings(options)
     output = options.output if options.processes.is_first else os.devnull
     opened = open_output(output, inputs=(options.input, options.prefixes))
     out = files.enter_context(opened)
-    return _Opened(open_windows(options), out, settings)
+    return _Files(open_windows(options), out, settings)
 
 
-def _answer(options: Options, files: ExitStack) -> None:
-    """Translates together the lines that wait, and only then looks for more."""
+def _translate_stream(options: Options, files: ExitStack) -> None:
+    """Translates lines as they arrive, in batches of those available."""
     config, processes = options.config.decoding, options.processes
-    run_stage(processes, "opened", lambda: _refuse_several(processes))
+    run_stage(processes, "opened", lambda: _require_single_process(processes))
     validate_options(options)
     opened = open_output(options.output, inputs=(options.input,), streamed=True)
     out = files.enter_context(opened)
     most, strict = max_batch_rows(config), options.strict
     groups = stream_lines(options.input, most=most, strict=strict)
-    translating = load_translating(options)
-    translator = translating.translator.with_row_growth(_ROW_GROWTH)
-    translator.warm_up(groups.is_next_there)
-    answered = 0
-    with TranslationProgress(None, is_stream=True) as report:
+    job = load_job(options)
+    translator = job.translator.with_row_growth(_ROW_GROWTH)
+    translator.warm_up(groups.has_next)
+    done = 0
+    with TranslationProgress(None, is_stream=True) as progress:
         for lines in groups:
-            found = translator.translations(lines, first=answered)
-            rendered = map(translating.render, count(answered), found)
-            write_lines(out, rendered)
-            for number, translation in enumerate(found, start=answered + 1):
-                report.count(translation.status, number)
-            answered += len(lines)
+            translations = translator.translations(lines, first=done)
+            write_lines(out, map(job.render, count(done), translations))
+            for number, translation in enumerate(translations, start=done + 1):
+                progress.count(translation.status, number)
+            done += len(lines)
 
 
-def _refuse_several(processes: Processes) -> None:
+def _require_single_process(processes: Processes) -> None:
     if processes.count > 1:
         raise UserError(
-            f"--stream answers lines as they come, and {processes.count} processes "
-            "share lines out when all are there. Start one process, or leave --stream "
-            "out."
+            f"--stream requires a single process, and there are {processes.count}. "
+            "Start one process, or leave --stream out."
         )

@@ -1,7 +1,6 @@
-"""What the first process tells the others once the text is ready, or cannot be.
+"""The handshake of a training run: process 0 publishes it when the text is prepared.
 
-The others check by it that they see the same workdir, text and configuration: else they
-would train on something else, or not find what is written for all.
+The other processes check by it that they use the same workdir, text and configuration.
 """
 
 from __future__ import annotations
@@ -19,31 +18,29 @@ from t2t_jax.files import SHARED_FS_TIMEOUT
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
 
-# Each process may find the same text elsewhere, and encode it as its host can.
-_OF_A_HOST = ("data.train", "data.dev", "data.cache_dir", "data.workers")
+# May differ between hosts: paths of the same text, and how it is encoded.
+_HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
 _NAME = "text"
 
 
 class LeaderFailedError(UserError):
-    """The first process has failed, and this one ends with its exit code."""
+    """Process 0 has failed; this process ends with the same exit code."""
 
     def __init__(self, code: int):
         self.exit_code = code
-        super().__init__(
-            f"Process 0 ends with code {code} and says why. This one ends too."
-        )
+        super().__init__(f"Process 0 failed with code {code}. See its log.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunHandshake:
-    """The first process's news of the text.
+    """What process 0 publishes once the text is prepared, or cannot be.
 
     Attributes:
-      code: the exit code it ends with; 0 where the run goes on.
-      complete: whether there is nothing left to train.
-      owner: what it has written into the lock of the workdir.
-      fingerprints: of the text.
-      config: of the run, as nested dicts.
+      code: its exit code; 0 if the run continues.
+      complete: whether the run has no steps left.
+      owner: its entry in the lock file of the workdir.
+      fingerprints: of vocabulary and text.
+      config: as nested dicts.
     """
 
     code: int = 0
@@ -54,14 +51,14 @@ class RunHandshake:
 
     @classmethod
     def failure(cls, code: int) -> Self:
-        """Makes the news that the run cannot go on."""
+        """Makes the handshake of a failed start."""
         return cls(code=code, fingerprints={}, config={})
 
     @classmethod
     def of_run(
         cls, config: Config, *, owner: str, fingerprints: Mapping[str, str] | None
     ) -> Self:
-        """Makes the news that the text is ready; without any the run is complete."""
+        """Makes the handshake of a run; `fingerprints` is None if it is complete."""
         return cls(
             complete=fingerprints is None,
             owner=owner,
@@ -70,32 +67,32 @@ class RunHandshake:
         )
 
     def publish(self, processes: Processes) -> None:
-        """Tells the others."""
+        """Publishes the handshake to the other processes."""
         processes.publish(_NAME, json.dumps(asdict(self)))
 
     @classmethod
     def receive(cls, processes: Processes) -> Self:
-        """Waits for the news, as long as the first process lives.
+        """Waits for the handshake as long as process 0 is alive.
 
         Raises:
-          FirstFailedError: it has failed.
+          LeaderFailedError: process 0 has failed.
         """
-        news = cls(**json.loads(processes.receive(_NAME)))
-        if news.code:
-            raise LeaderFailedError(news.code)
-        return news
+        handshake = cls(**json.loads(processes.receive(_NAME)))
+        if handshake.code:
+            raise LeaderFailedError(handshake.code)
+        return handshake
 
     def require_same_config(self, config: Config, *, index: int) -> None:
-        """Checks that a process was started with the same configuration.
+        """Checks that process `index` has the same configuration.
 
         Raises:
-          ConfigError: it was not; all keys that differ are named.
+          ConfigError: it differs; one message for each key.
         """
         different = [
             f"Process {index} was started with {key}={own!r}, and process 0 with "
-            f"{first!r}. Give all of them the same command line."
+            f"{first!r}. Use the same command line for all processes."
             for key, first, own in differences(parse(self.config), config)
-            if key not in _OF_A_HOST
+            if key not in _HOST_KEYS
         ]
         if different:
             raise ConfigError(different)
@@ -103,30 +100,30 @@ class RunHandshake:
     def require_same_workdir(
         self, workdir: Workdir, *, index: int, seconds: float = SHARED_FS_TIMEOUT
     ) -> None:
-        """Checks that a process sees the directory that the first one has locked.
+        """Checks that process `index` sees the directory that process 0 has locked.
 
         Args:
-          workdir: as this process was told to use.
-          seconds: how long to wait until it shows what it holds.
+          workdir: of this process.
+          seconds: timeout, since network file systems show changes late.
 
         Raises:
-          InputMissingError: it does not.
+          InputMissingError: the lock of process 0 does not appear.
         """
         deadline = time.monotonic() + seconds
         while workdir.owner() != self.owner:
             if time.monotonic() >= deadline:
                 raise InputMissingError(
                     f"--workdir={workdir.path} must be on a file system that all "
-                    f"processes share, and process {index} does not see there what "
-                    "process 0 has written. Choose another --workdir."
+                    f"processes share: process {index} does not see the files of "
+                    "process 0. Choose another --workdir."
                 )
             time.sleep(0.2)
 
     def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
-        """Checks that a process has opened the same text.
+        """Checks that process `index` has opened the same text.
 
         Raises:
-          DataError: it has not.
+          DataError: fingerprints differ.
         """
         different = [
             name
@@ -135,6 +132,6 @@ class RunHandshake:
         ]
         if different:
             raise DataError(
-                f"Process {index} has other content than process 0 of: "
-                f"{', '.join(different)}.\nGive all processes the same files."
+                f"Process {index} has other content than process 0 in: "
+                f"{', '.join(different)}.\nPass the same files to all processes."
             )

@@ -1,7 +1,7 @@
-"""The model that all processes use: of the same checkpoints on each.
+"""Loads the same checkpoints on every process.
 
-While a run goes on, or where a network file system lags, each process may see other
-checkpoints. So the first one chooses for all.
+During training, or on a lagging network file system, processes may see different
+checkpoints. Process 0 resolves the steps and broadcasts them.
 """
 
 from __future__ import annotations
@@ -27,49 +27,51 @@ if TYPE_CHECKING:
     from t2t_jax.inference.model import TranslationModel
 
 
-def require_run_of(options: Options) -> None:
-    """Checks that there are checkpoints to choose from, if `last` asks for that.
+def require_run_for_last(options: Options) -> None:
+    """Checks that `last` is only used with a run.
 
     Raises:
       UserError: the workdir is a model.
     """
     if options.workdir.is_model and options.last:
         raise UserError(
-            f"--workdir={options.workdir.path} is a model and no run, and --last="
-            f"{options.last} chooses among the checkpoints of a run. Leave --last out, "
-            "or name the run."
+            f"--last={options.last} averages checkpoints of a run, but --workdir="
+            f"{options.workdir.path} is a model and not a run. Leave --last out, or "
+            "pass the run."
         )
 
 
 def load_one(
     options: Options, *, checkpoint: str, decoding: DecodingConfig | None
 ) -> TranslationModel:
-    """Loads one checkpoint, the same on every process.
+    """Loads one checkpoint of the workdir, and the models of the ensemble.
+
+    Collective: call on every process.
 
     Args:
-      options: name the workdir, and the models that translate together with it; all
-        processes come here.
-      checkpoint: `best`, `last` or a step, as the first process sees it.
-      decoding: how to search; None means as the run was configured.
+      options: with `workdir` and `ensemble`.
+      checkpoint: `best`, `last` or a step, as process 0 resolves it.
+      decoding: None means as the run was configured.
 
     Raises:
-      Ended: some process cannot load it. One alone raises what `loading.load` does.
+      RemoteFailure: a process failed. A single process raises the errors of
+        `inference.load.load`.
     """
     from t2t_jax.inference.load import load
 
     processes, workdir = options.processes, options.workdir
-    wanted = [(workdir, checkpoint)]
-    wanted += [(Workdir(Path(name)), "best") for name in options.ensemble]
-    found = []
-    for number, (one, which) in enumerate(wanted):
+    requested = [(workdir, checkpoint)]
+    requested += [(Workdir(Path(name)), "best") for name in options.ensemble]
+    resolved = []
+    for number, (one, which) in enumerate(requested):
         (step,) = choose_steps(
             processes,
             one,
-            functools.partial(_only, one, which),
+            functools.partial(_resolve_one, one, which),
             name=f"model {number}",
         )
-        found.append((one.path, step))
-    (path, step), *others = found
+        resolved.append((one.path, step))
+    (path, step), *others = resolved
     return run_stage(
         processes,
         "loaded",
@@ -77,21 +79,22 @@ def load_one(
     )
 
 
-def _only(workdir: Workdir, checkpoint: str) -> list[int]:
+def _resolve_one(workdir: Workdir, checkpoint: str) -> list[int]:
     from t2t_jax.inference.load import resolve_checkpoint
 
     return [resolve_checkpoint(workdir.path, checkpoint=checkpoint)]
 
 
 def load_mean(options: Options, *, decoding: DecodingConfig | None) -> TranslationModel:
-    """Averages checkpoints of a run in memory, the same on every process.
+    """Averages checkpoints of a run in memory. Collective: call on every process.
 
     Args:
-      options: name the workdir, `last` and `force`; all processes come here.
-      decoding: how to search; None means as the run was configured.
+      options: with `workdir`, `last` and `force`.
+      decoding: None means as the run was configured.
 
     Raises:
-      Ended: some process cannot. One alone raises what `averages.load_average` does.
+      RemoteFailure: a process failed. A single process raises the errors of
+        `inference.average.load_average`.
     """
     from t2t_jax.inference.average import CheckpointAverager, load_average
 
@@ -117,32 +120,33 @@ def choose_steps(
     name: str = "the model",
     seconds: float = SHARED_FS_TIMEOUT,
 ) -> tuple[int, ...]:
-    """Lets the first process choose checkpoints, and waits until all see them.
+    """Broadcasts the checkpoints that process 0 chooses, and waits until all see them.
+
+    Collective: call on every process.
 
     Args:
-      processes: all of them come here.
-      choose: what the first process does; the others do not.
-      name: of what is chosen, another one each time.
-      seconds: how long a process waits until its file system shows them.
+      choose: called on process 0.
+      name: of the stages; unique in a run.
+      seconds: timeout until the file system of a process shows the checkpoints.
 
     Returns:
       The steps, the same on every process.
 
     Raises:
-      Ended: the first could not choose, or another does not see what it has chosen.
-        One process alone lets its error pass as it is.
+      RemoteFailure: process 0 could not choose, or another process does not see the
+        checkpoints. A single process raises the original error.
     """
-    # In a stage of its own: nobody waits to hear from one that has failed.
+    # In a stage of its own, so that no process waits for a failed broadcast.
     chosen = run_stage(
         processes,
         f"{name} chosen",
         lambda: list(choose()) if processes.is_first else [],
     )
-    told = broadcast_from_first(
+    message = broadcast_from_first(
         processes, f"the checkpoints of {name}", json.dumps(chosen)
     )
-    steps: tuple[int, ...] = tuple(json.loads(told))
-    # Before any of them loads: they do that in step with one another.
+    steps: tuple[int, ...] = tuple(json.loads(message))
+    # Before any process loads: loading is collective.
     run_stage(
         processes,
         f"{name} seen",
@@ -154,24 +158,23 @@ def choose_steps(
 def require_visible(
     workdir: Workdir, steps: Sequence[int], *, processes: Processes, seconds: float
 ) -> None:
-    """Checks that this process sees the checkpoints that the first one has chosen.
+    """Checks that this process sees the checkpoints that process 0 has chosen.
 
     Args:
-      processes: which this is; the first has seen them.
-      seconds: how long to wait for them.
+      seconds: timeout.
 
     Raises:
       InputMissingError: they do not appear.
     """
     deadline = time.monotonic() + seconds
     while not processes.is_first:
-        # A checkpoint is written beside its place and renamed: it is there whole.
+        # Checkpoints are renamed into place: an existing directory is complete.
         missing = [s for s in steps if not (workdir.checkpoints / str(s)).is_dir()]
         if not missing or is_safetensors_dir(workdir.path):
             return
         if time.monotonic() >= deadline:
             raise InputMissingError(
-                f"Process 0 uses step {missing[0]}, and process {processes.index} does "
+                f"Process 0 uses step {missing[0]}, but process {processes.index} does "
                 f"not see {workdir.checkpoints / str(missing[0])}. --workdir must be "
                 "on a file system that all processes share. Choose another."
             )

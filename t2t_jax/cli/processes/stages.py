@@ -110,10 +110,10 @@ def shared_settings(options: Options) -> dict[str, Any]:
     path, digest = options.workdir.path, hashlib.sha256()
     for name in (*_FILES, *_OPTIONAL_FILES):
         try:
-            told = read_limited(
+            content = read_limited(
                 path / name, max_bytes=MAX_JSON_BYTES, advice="Change that."
             )
-            digest.update(told)
+            digest.update(content)
         except FileNotFoundError:
             digest.update(b"\0" if name in _FILES else b"")
         except OSError as error:

@@ -1,4 +1,4 @@
-"""How translations are written: as text, in columns, or as JSON."""
+"""Formats translations as text, tab-separated columns or JSON lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
 Render: TypeAlias = Callable[[int, "Translation"], str]
-"""(number of a line from 0, its translation) -> one or more lines of output."""
+"""(line number from 0, its translation) -> one or more lines of output."""
 
 STATUS_WORDS = {
     "invalid_utf8": "not UTF-8",
@@ -24,26 +24,23 @@ STATUS_WORDS = {
     "unfamiliar": "unfamiliar",
     "chunked": "split",
 }
-"""How each status but "ok" is said to people."""
+"""Human-readable words for each status but "ok"."""
 
 
 def make_formatter(options: Options) -> Render:
-    """Chooses how each translation is written.
+    """Returns the formatter of `options.format`.
 
-    `text` is the best translation alone. `tsv` has a row for each of the n best: line
-    and rank (from 1), status, score, log-probability, number of tokens, translation;
-    then, where they are asked for, tokens and the log-probability of each, the source's
-    tokens, and pairs `source-target` of token numbers from 0. `jsonl` has an object for
-    each line, with the same names.
-
-    Args:
-      options: name the format, and what is to be shown beside the translations.
+    `text` is the best translation. `tsv` has a row for each of the n best: line and
+    rank (from 1), status, score, log-probability, number of tokens, translation; then,
+    with `--token_scores` or `--alignments`, tokens and their log-probabilities, source
+    tokens, and pairs `source-target` of token indices from 0. `jsonl` has one object
+    per line, with the same names.
 
     Raises:
-      UserError: the format has no room for something that is asked for.
+      UserError: `text` cannot represent the requested scores or alignments.
     """
     if options.format in ("", "text"):
-        _require_room(options)
+        _check_text_format(options)
         return lambda number, translation: translation.text
     write = _tsv if options.format == "tsv" else _jsonl
     scores, alignments = options.token_scores, options.alignments
@@ -53,7 +50,7 @@ def make_formatter(options: Options) -> Render:
 
 
 def float32_repr(number: float) -> float:
-    """Keeps nine digits, which tell any two float32 numbers apart.
+    """Rounds to nine digits, which distinguish all float32 numbers.
 
     Example:
       >>> float32_repr(-0.30000001192092896)
@@ -63,11 +60,11 @@ def float32_repr(number: float) -> float:
 
 
 def summary(statuses: Counter[str], *, seconds: float | None) -> str:
-    """Says in one line what has become of all lines.
+    """Summarizes the statuses of all lines in one line.
 
     Args:
-      statuses: how many lines there are of each.
-      seconds: that translating took; None where most of it was waiting for lines.
+      statuses: number of lines by status.
+      seconds: spent translating; None for a stream.
 
     Example:
       >>> summary(Counter(ok=1_200, no_eos=2, chunked=1), seconds=10)
@@ -75,8 +72,8 @@ def summary(statuses: Counter[str], *, seconds: float | None) -> str:
     """
     lines = statuses.total()
     odd = [
-        f"{statuses[status]:,} {said}"
-        for status, said in STATUS_WORDS.items()
+        f"{statuses[status]:,} {words}"
+        for status, words in STATUS_WORDS.items()
         if statuses[status]
     ]
     pace = ""
@@ -88,21 +85,21 @@ def summary(statuses: Counter[str], *, seconds: float | None) -> str:
     )
 
 
-def _require_room(options: Options) -> None:
+def _check_text_format(options: Options) -> None:
     n_best = options.config.decoding.n_best
-    asked = [
+    unsupported = [
         name
-        for name, is_asked in (
+        for name, is_set in (
             ("--token_scores", options.token_scores),
             ("--alignments", options.alignments),
             (f"n_best={n_best}", n_best > 1),
         )
-        if is_asked
+        if is_set
     ]
-    if asked:
+    if unsupported:
         raise UserError(
-            "--format=text is one translation a line, and has no room for "
-            f"{', '.join(asked)}. Choose --format=tsv or --format=jsonl."
+            "--format=text writes one translation per line and does not support "
+            f"{', '.join(unsupported)}. Choose --format=tsv or --format=jsonl."
         )
 
 
@@ -123,7 +120,7 @@ def _tsv(
         if alignments:
             row.append(" ".join(translation.source_tokens))
             row.append(" ".join(f"{s}-{t}" for s, t in hypothesis.alignment()))
-        # A model that spells in bytes can say a tab.
+        # A model with byte fallback can generate a tab.
         rows.append("\t".join(str(cell).replace("\t", " ") for cell in row))
     return "\n".join(rows)
 
@@ -131,7 +128,7 @@ def _tsv(
 def _jsonl(
     number: int, translation: Translation, *, scores: bool, alignments: bool
 ) -> str:
-    def described(hypothesis: Hypothesis) -> Iterator[tuple[str, Any]]:
+    def fields(hypothesis: Hypothesis) -> Iterator[tuple[str, Any]]:
         yield "translation", hypothesis.text
         yield "score", float32_repr(hypothesis.score)
         yield "log_probability", float32_repr(hypothesis.log_probability)
@@ -147,15 +144,15 @@ def _jsonl(
         "status": translation.status,
         "translation": translation.text,
         "score": float32_repr(translation.score),
-        "unseen_words": _share(translation.unseen_words),
+        "unseen_words": _round(translation.unseen_words),
         "source_tokens": translation.source_tokens,
-        "hypotheses": [dict(described(one)) for one in translation.hypotheses],
+        "hypotheses": [dict(fields(one)) for one in translation.hypotheses],
     }
     return json.dumps(row, ensure_ascii=False)
 
 
-def _share(share: float | None) -> float | None:
-    return None if share is None else round(share, 4)
+def _round(fraction: float | None) -> float | None:
+    return None if fraction is None else round(fraction, 4)
 
 
 def _scores(hypothesis: Hypothesis) -> list[float]:

@@ -1,4 +1,4 @@
-"""Work that goes on in a thread, so that the main one can be asked to give it up."""
+"""Runs work in a background thread so that Ctrl-C can cancel the wait."""
 
 from __future__ import annotations
 
@@ -16,44 +16,36 @@ _Task: TypeAlias = tuple[Callable[[], Any], "Future[Any]"]
 
 
 class InterruptibleWorker:
-    """Does one thing after the other in a thread of its own.
+    """Runs functions one after another in a thread of its own.
 
-    Whoever waits for it can be interrupted by a signal at once, which foreign code in
-    the main thread would not let through. What has begun then ends unheard.
+    A signal interrupts the waiting main thread at once, which native code in the main
+    thread would delay. The result of the interrupted function is discarded.
     """
 
     def __init__(self) -> None:
         self._tasks: Queue[_Task | None] = Queue()
         self._last: Future[Any] | None = None
-        # A daemon: what nobody waits for must not keep the process.
+        # A daemon, so that an abandoned task does not keep the process alive.
         self._thread = Thread(target=self._work, daemon=True)
         self._thread.start()
 
     @property
     def is_busy(self) -> bool:
-        """Whether what was begun last, and given up since, is still going on."""
+        """Whether a cancelled function is still running."""
         return self._last is not None and not self._last.done()
 
-    def do(self, act: Callable[[], Done]) -> Done:
-        """Returns what `act` does, or raises what it has raised.
-
-        Args:
-          act: begins when all before it has ended.
-        """
+    def run(self, act: Callable[[], Done]) -> Done:
+        """Runs a function after all earlier ones, and returns or raises its result."""
         future: Future[Done] = Future()
         self._last = future
         self._tasks.put((act, future))
         while not future.done():
-            # In slices: a signal that comes just before a wait does not end it.
+            # In slices: a signal just before the wait would not interrupt it.
             wait([future], timeout=_SLICE_SECONDS)
         return future.result()
 
-    def closed(self, *, seconds: float) -> bool:
-        """Takes no more, and tells whether all is at an end so soon.
-
-        Args:
-          seconds: how long to wait for what is being done.
-        """
+    def close(self, *, seconds: float) -> bool:
+        """Stops the thread; returns whether it has ended within `seconds`."""
         self._tasks.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()

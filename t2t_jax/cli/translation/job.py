@@ -1,4 +1,4 @@
-"""From lines to what is written of their translations, for all ways to read them."""
+"""The translation job of the command line: windows of lines in, output lines out."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from t2t_jax.inference.model import TranslationModel
 
 
-# More rows than any batch has.
-_FULL = 1 << 30
+_ALL_ROWS = 1 << 30  # more than any batch has
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslationJob:
-    """Translates windows of lines, and says what is to be written of each line.
+    """Translates windows of lines and formats the output.
 
     Attributes:
-      model: whose translator it is.
-      translator: as the command line asks for it.
-      render: how a translation is written.
+      model: the loaded model, or the first of an ensemble.
+      translator: configured by the command line.
+      render: formats a translation.
     """
 
     model: TranslationModel
@@ -43,13 +42,13 @@ class TranslationJob:
     render: Render
 
     def with_full_batches(self) -> TranslationJob:
-        """Returns this for windows of one file, whose batches are to have few shapes.
+        """Returns a job that pads every batch to its full number of rows.
 
-        Small windows then have the shapes of large ones, whatever the devices, and so
-        nothing more is compiled.
+        Small windows then have the batch shapes of large ones: nothing is compiled
+        twice.
         """
-        filled = self.translator.with_row_growth(_FULL)
-        return dataclasses.replace(self, translator=filled)
+        translator = self.translator.with_row_growth(_ALL_ROWS)
+        return dataclasses.replace(self, translator=translator)
 
     def translate_window(
         self,
@@ -58,17 +57,19 @@ class TranslationJob:
         processes: Processes = SINGLE_PROCESS,
         seen: Callable[[int], None] = lambda number: None,
     ) -> list[str]:
-        """Translates a window.
+        """Translates a window of lines, sharded over the processes.
+
+        Collective: call on every process, with the same window.
 
         Args:
-          window: the lines, the same on all processes.
-          seen: told how many lines more are translated, as far as this process knows.
+          seen: called with the number of lines translated since the last call; progress
+            of other processes is estimated.
 
         Returns:
-          For each line its status, a space, and what is to be written.
+          For each line its status, a space, and the formatted output.
 
         Raises:
-          Ended: some process could not translate its share.
+          RemoteFailure: a process failed.
         """
         known = 0
 
@@ -76,86 +77,84 @@ class TranslationJob:
             nonlocal known
             first, end = window.first + start, start + len(share)
             forced = None if window.prefixes is None else window.prefixes[start:end]
-            told = [""] * len(share)
-            found = self.translator.iter_translations(
+            output = [""] * len(share)
+            translations = self.translator.iter_translations(
                 share, first=first, prefixes=forced
             )
-            for number, translation in found:
-                written = self.render(first + number, translation)
-                told[number] = f"{translation.status} {written}"
-                # The others are about as far.
-                known += processes.count
+            for number, translation in translations:
+                rendered = self.render(first + number, translation)
+                output[number] = f"{translation.status} {rendered}"
+                known += processes.count  # estimate: the others are about as far
                 seen(processes.count)
-            return told
+            return output
 
         name = f"translated from {window.first}"
-        told = map_shared(processes, translate, window.lines, name=name)
+        output = map_shared(processes, translate, window.lines, name=name)
         seen(len(window.lines) - known)
-        return told
+        return output
 
 
 def require_models(options: Options) -> None:
-    """Checks that there is something to load, in each directory that is named.
+    """Checks that the workdir and the directories of the ensemble hold a model.
 
     Raises:
-      InputMissingError: in one there is nothing.
+      InputMissingError: one does not.
     """
     options.workdir.require()
     for directory in options.ensemble:
         if not Workdir(Path(directory)).has_config:
             raise InputMissingError(
                 f"--ensemble={directory} is not a run or a model: config.json is "
-                "missing. Pass other directories, with commas between."
+                "missing. Pass other directories, separated by commas."
             )
 
 
 def validate_options(options: Options) -> None:
-    """Checks what can be checked before a model is loaded.
+    """Checks options before a model is loaded.
 
     Raises:
-      UserError: flags contradict one another, or something is not there.
+      UserError: flags conflict, or a model does not exist.
     """
     require_models(options)
     make_formatter(options)
     if options.prefixes == "-" == options.input:
         raise UserError(
-            "--prefixes=- and --input=- are one standard input, which holds one of "
-            "both. Name a file."
+            "--prefixes=- and --input=- are the same standard input. Pass a file for "
+            "one of them."
         )
     for flag in ("input", "prefixes"):
         refuse_stdin(options.processes, flag, getattr(options, flag))
 
 
-def first_window(options: Options) -> int:
-    """Returns how many lines fill a batch of short ones on each process."""
+def first_window_size(options: Options) -> int:
+    """Returns the number of short lines that fill a batch on each process."""
     return max_batch_rows(options.config.decoding) * options.processes.count
 
 
 def open_windows(options: Options) -> Iterator[LineWindow]:
-    """Opens the input, and the prefixes if there are any.
-
-    The first windows are small, so that a reader of the output has lines early.
+    """Opens the input and the prefixes; the first windows are small, for early output.
 
     Raises:
-      InputMissingError: a file is not there or cannot be opened.
-      DataError: both are files and have not as many lines.
+      InputMissingError: a file does not exist or cannot be opened.
+      DataError: both are files, with different numbers of lines.
     """
     if not options.prefixes:
         lines = text_lines(options.input, strict=options.strict)
-        return windows(lines, smallest=first_window(options))
+        return windows(lines, smallest=first_window_size(options))
     files = [Path(options.input), Path(options.prefixes)]
     if all(path.is_file() for path in files):
         check_line_counts(count_lines(files[1]), lines=count_lines(files[0]))
     prefixes = text_lines(options.prefixes, flag="prefixes", strict=options.strict)
     lines = text_lines(options.input, strict=options.strict)
-    return windows(lines, prefixes, smallest=first_window(options))
+    return windows(lines, prefixes, smallest=first_window_size(options))
 
 
-def load_translating(options: Options) -> TranslationJob:
-    """Loads what the command line names, the same on all processes.
+def load_job(options: Options) -> TranslationJob:
+    """Loads the models of a job. Collective: call on every process.
 
     Raises:
-      Ended: some process cannot. One alone raises what `loading.load` does.
+      RemoteFailure: a process failed. A single process raises the errors of
+        `inference.load.load`.
     """
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding

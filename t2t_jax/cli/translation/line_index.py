@@ -1,4 +1,4 @@
-"""A file of lines of which any stretch can be read."""
+"""Random access to the lines of a file."""
 
 from __future__ import annotations
 
@@ -10,56 +10,55 @@ from typing import IO
 
 from t2t_jax.cli.console.text_io import (
     check_format,
+    decode_line,
     io_errors_as_user_errors,
     require_utf8,
-    text_of,
 )
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, open_bytes
 from t2t_jax.errors import DataError
 
 _STRIDE = 1_000
-"""Lines between two places that are remembered: eight bytes for each of these."""
+"""Lines between two indexed offsets, of eight bytes each."""
 
 
 class LineIndex:
-    """The lines of a file, by their numbers.
+    """Indexes the lines of a file in one pass, and then reads any range of them.
 
-    It is read through once, and then from the place that is wanted; of a .gz file all
-    that is before is unpacked again.
+    Reading a range of a .gz file decompresses everything before it.
 
     Args:
       name: of a plain or .gz file.
-      flag: where the name was given, for the message.
+      flag: the flag to name in errors.
       strict: whether a line that is not UTF-8 is an error.
 
     Attributes:
       count: the number of lines.
-      sha256: of all of them, unpacked.
+      sha256: of the uncompressed content.
 
     Raises:
-      InputMissingError: the file is not there or cannot be read.
-      DataError: it ends in .gz and is not gzip, is marked as another format than UTF-8,
-        or changes while it is read; or a line is not what `strict` demands.
+      InputMissingError: the file does not exist or cannot be read.
+      DataError: it ends in .gz and is not gzip, is in another format than UTF-8, or
+        changes while it is read; or, with `strict`, a line is not UTF-8.
     """
 
     def __init__(self, name: str, *, flag: str = "input", strict: bool = False):
         self._name, self._flag = name, flag
-        self._places: list[int] = []
-        self.count = place = 0
+        self._offsets: list[int] = []
+        self.count = offset = 0
         digest = hashlib.sha256()
         with io_errors_as_user_errors(name, flag), open_bytes(name) as file:
-            self._was = _state_of(file)
+            self._stat = _size_and_mtime(file)
             for self.count, line in enumerate(file, start=1):
                 if self.count % _STRIDE == 1:
-                    self._places.append(place)
-                place += len(line)
+                    self._offsets.append(offset)
+                offset += len(line)
                 digest.update(line)
                 self._check(line, strict)
             self._require_unchanged(file)
         self.sha256 = digest.hexdigest()
 
     def _check(self, line: bytes, strict: bool) -> None:
-        """Judges a line while the file is read through for the first time."""
+        """Checks the line that was read last."""
         if self.count == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
         if strict:
@@ -68,18 +67,14 @@ class LineIndex:
             check_format(line, self._name, self._flag)
 
     def read_range(self, first: int, end: int) -> Iterator[str]:
-        """Reads lines that follow one another.
-
-        Args:
-          first: number of the first one, from 0.
-          end: that of the one behind the last.
+        """Reads the lines `first` to `end - 1`, numbered from 0.
 
         Yields:
-          The lines, made as those of `lines.text_lines`.
+          The lines, decoded as by `text_io.text_lines`.
 
         Raises:
-          InputMissingError: the file cannot be read any more.
-          DataError: it is no longer the one that was read through.
+          InputMissingError: the file cannot be read.
+          DataError: it has changed since it was indexed.
         """
         if first >= end:
             return
@@ -88,24 +83,23 @@ class LineIndex:
             open_bytes(self._name) as file,
         ):
             self._require_unchanged(file)
-            file.seek(self._places[first // _STRIDE])
-            behind, left = first % _STRIDE, end - first
-            for number, line in enumerate(islice(file, behind, behind + left), first):
-                mark = b"" if number else BYTE_ORDER_MARK
-                yield text_of(line.removeprefix(mark))
+            file.seek(self._offsets[first // _STRIDE])
+            skipped, left = first % _STRIDE, end - first
+            for number, line in enumerate(islice(file, skipped, skipped + left), first):
+                prefix = b"" if number else BYTE_ORDER_MARK
+                yield decode_line(line.removeprefix(prefix))
                 left -= 1
             self._require_unchanged(file, missing=left)
 
     def _require_unchanged(self, file: IO[bytes], *, missing: int = 0) -> None:
-        if missing or _state_of(file) != self._was:
+        if missing or _size_and_mtime(file) != self._stat:
             raise DataError(
-                f"--{self._flag}={self._name} has changed since the job began, and its "
-                "translations would be of two texts. Bring the old one back, and give "
-                "the same command again, with --resume."
+                f"--{self._flag}={self._name} has changed since the job began. Restore "
+                "the old file and rerun the same command, with --resume."
             )
 
 
-def _state_of(file: IO[bytes]) -> tuple[int, int]:
-    """Returns what changes with a file; its inode may, where one is on a network."""
+def _size_and_mtime(file: IO[bytes]) -> tuple[int, int]:
+    # Not the inode, which may change on network file systems.
     found = os.fstat(file.fileno())
     return found.st_size, found.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Tells people how far a translation has come, and in the end how it went."""
+"""Reports the progress of a translation, and a summary, on stderr."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from t2t_jax.data.files.progress import ProgressBar, ProgressLabels
 from t2t_jax.errors import UserError
 
 _PATIENCE = 2.0  # seconds
-_MOST_WARNINGS = 3
+_MAX_WARNINGS = 3
 
 WARNINGS = {
-    "invalid_utf8": "is not UTF-8; what could not be read was replaced",
+    "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
     "unfamiliar": "is unfamiliar: the training text had less than two thirds of its "
     "words",
 }
-"""What is wrong with a line of some statuses; the others are in the summary only."""
+"""Warnings about lines, by status; other statuses are only in the summary."""
 
 TRANSLATING = ProgressLabels("translated", "lines")
-"""The work of most modes."""
+"""Labels of a translation."""
 
 
 class TranslationProgress:
-    """Counts lines while they are translated; to be used in a `with` statement.
+    """Counts translated lines and shows progress; a context manager.
 
     Args:
-      total: how many lines there are; None where that is not known.
-      is_heard: whether anything is said, which one of several processes does.
-      done: lines that were translated before, and took none of the time.
-      is_stream: whether lines come at any time. The summary then has no rate, and there
-        is one only where a line was warned of.
+      total: number of lines; None if unknown.
+      is_enabled: whether to print; true for one process only.
+      done: lines translated by an earlier job, excluded from the rate.
+      is_stream: whether lines arrive over time: the summary then has no rate, and is
+        printed only after a warning.
     """
 
     def __init__(
         self,
         total: Count | None,
         *,
-        is_heard: bool = True,
+        is_enabled: bool = True,
         done: int = 0,
         is_stream: bool = False,
     ):
-        self._total, self._is_heard, self._done = total, is_heard, done
+        self._total, self._is_enabled, self._done = total, is_enabled, done
         self._is_stream = is_stream
         self._progress = ProgressBar(
-            log if is_heard else None,
+            log if is_enabled else None,
             work=TRANSLATING,
             patience=_PATIENCE,
         )
@@ -65,34 +65,27 @@ class TranslationProgress:
         return self
 
     def advance(self, number: int) -> None:
-        """Shows that so many lines more are translated."""
+        """Reports that `number` more lines are translated."""
         self._progress.advance(number)
 
-    def count_statuses(self, told: Iterable[str], *, first: int) -> Iterator[str]:
-        """Takes the status off each line that is to be written, and counts it.
+    def count_statuses(self, output: Iterable[str], *, first: int) -> Iterator[str]:
+        """Counts the status of each output line, and yields the line without it.
 
         Args:
-          told: from `TranslationJob.translate_window`.
-          first: how many lines there are before them.
-
-        Yields:
-          What is to be written.
+          output: from `TranslationJob.translate_window`.
+          first: offset of the lines in the file.
         """
-        for number, line in enumerate(told, start=first + 1):
-            status, _, written = line.partition(" ")
+        for number, line in enumerate(output, start=first + 1):
+            status, _, rendered = line.partition(" ")
             self.count(status, number)
-            yield written
+            yield rendered
 
     def count(self, status: str, number: int) -> None:
-        """Counts a line, and warns of the first few that will not be translated well.
-
-        Args:
-          number: of the line, from 1.
-        """
+        """Counts a line, numbered from 1; logs the first three warnings of a status."""
         self._statuses[status] += 1
         found = self._statuses[status]
-        if status in WARNINGS and found <= _MOST_WARNINGS:
-            last = " (further lines are counted)" * (found == _MOST_WARNINGS)
+        if status in WARNINGS and found <= _MAX_WARNINGS:
+            last = " (further lines are counted)" * (found == _MAX_WARNINGS)
             self._progress.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
 
     def __exit__(
@@ -102,42 +95,38 @@ class TranslationProgress:
         trace: TracebackType | None,
     ) -> None:
         self._progress.__exit__(kind, error, trace)
-        if error is None and self._is_heard:
+        if error is None and self._is_enabled:
             if self._is_stream and not self._statuses.keys() & WARNINGS.keys():
                 return
             seconds = None if self._is_stream else time.monotonic() - self._began
             lines = "line was" if self._done == 1 else "lines were"
-            before = f" {self._done:,} {lines} there before." if self._done else ""
+            before = f" {self._done:,} {lines} translated before." if self._done else ""
             if self._total and 0 < self._done == self._total.number:
                 log(f"All{before}")
             else:
                 log(summary(self._statuses, seconds=seconds) + before)
 
 
-def progress_of(
-    work: ProgressLabels, total: int, *, is_heard: bool = True
+def start_progress(
+    work: ProgressLabels, total: int, *, is_enabled: bool = True
 ) -> ProgressBar:
-    """Starts to show how far work on many lines has come, if it takes long.
+    """Starts a progress bar, which appears after two seconds; a context manager.
 
     Args:
-      work: what is done to what.
-      is_heard: whether anything is shown, which one of several processes does.
-
-    Returns:
-      A context manager to be advanced.
+      is_enabled: whether to print; true for one process only.
     """
-    progress = ProgressBar(log if is_heard else None, work=work, patience=_PATIENCE)
+    progress = ProgressBar(log if is_enabled else None, work=work, patience=_PATIENCE)
     return progress.start(total=total)
 
 
 def total_lines(name: str) -> Count | None:
-    """Counts the lines of a file that can be read twice, or foretells them.
+    """Counts the lines of a file, or estimates them for large files.
 
     Args:
       name: of a file or a pipe, or `-`.
 
     Returns:
-      None where that cannot be done; what is wrong with a file, reading it will tell.
+      None for a pipe, for stdin, or if the file cannot be read.
     """
     if name != "-" and Path(name).is_file():
         with suppress(UserError):

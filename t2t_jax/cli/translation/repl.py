@@ -1,7 +1,7 @@
-"""A prompt on a terminal: a line in, its translation and what it took out.
+"""The interactive prompt: reads a line, prints its translation, score and time.
 
-Ctrl-C gives up the translation under way, or clears the line; a second one in a row,
-with nothing typed in between, leaves. Ctrl-D leaves too.
+Ctrl-C cancels the current translation, or clears the line; a second one in a row quits,
+as Ctrl-D does.
 """
 
 from __future__ import annotations
@@ -36,17 +36,35 @@ if TYPE_CHECKING:
     from t2t_jax.inference.model import TranslationModel
 
 
-_MOST_LINES = 1_000
+_HISTORY_LINES = 1_000
+_CLOSE_SECONDS = 5.0
+_PROMPT = "> "
+_HELP = """\
+Enter a line to translate it. Commands:
+  :n 5        show the 5 best translations
+  :beam 8     set the beam size
+  :alpha 0.6  set the length penalty
+  ::word      translate text that begins with a colon, here ":word"
+  :help       show this help
+  :quit       quit; also :q, quit, exit, Ctrl-D, or Ctrl-C twice"""
+_SETTINGS: dict[str, tuple[str, Callable[[str], float]]] = {
+    ":n": ("n_best", int),
+    ":beam": ("beam_size", int),
+    ":alpha": ("length_penalty", float),
+}
+_QUIT_COMMANDS = (":quit", ":q", ":exit", "quit", "exit")
+
+_Done = TypeVar("_Done")
 
 
-def history_place(environ: Mapping[str, str] = os.environ) -> Path:
-    """Names the file: `t2t_jax/history` in XDG_STATE_HOME, or in ~/.local/state.
+def history_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Returns `t2t_jax/history` in XDG_STATE_HOME, or in ~/.local/state.
 
     Raises:
       RuntimeError: there is no home directory.
 
     Example:
-      >>> history_place({"XDG_STATE_HOME": "/var/state"}).as_posix()
+      >>> history_path({"XDG_STATE_HOME": "/var/state"}).as_posix()
       '/var/state/t2t_jax/history'
     """
     home = environ.get("XDG_STATE_HOME", "")
@@ -55,7 +73,7 @@ def history_place(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def current_input() -> str:
-    """Returns what stands on the line that is being typed; "" without readline."""
+    """Returns the text typed so far on the current line; "" without readline."""
     try:
         import readline
     except ImportError:
@@ -65,83 +83,54 @@ def current_input() -> str:
 
 @contextmanager
 def readline_history() -> Iterator[None]:
-    """Lets lines be edited and called back, and keeps the newest of them.
+    """Enables line editing and a history file, if Python has readline.
 
-    The file is its owner's alone. Nothing that is wrong with it is an error; where
-    Python has no readline, lines are read without all this.
+    The file is readable by its owner only. Errors with it are ignored.
     """
     try:
         import readline
     except ImportError:
         yield
         return
-    # A locale of ASCII would make commands of the bytes of an umlaut.
+    # In an ASCII locale readline would interpret bytes of umlauts as commands.
     for setting in ("input-meta on", "output-meta on", "convert-meta off"):
         readline.parse_and_bind(f"set {setting}")
     with suppress(OSError, RuntimeError):
-        readline.read_history_file(history_place())
-    readline.set_history_length(_MOST_LINES)
+        readline.read_history_file(history_path())
+    readline.set_history_length(_HISTORY_LINES)
     try:
         yield
     finally:
         with suppress(OSError, RuntimeError):
-            place = history_place()
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # GNU's readline makes it private by itself, others as the umask says.
-            os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o600))
-            place.chmod(0o600)
-            readline.write_history_file(place)
-
-
-_Done = TypeVar("_Done")
-
-_PROMPT = "> "
-_HELP = """\
-A line is translated. Commands:
-  :n 5        shows the 5 best from now on
-  :beam 8     keeps 8 hypotheses alive
-  :alpha 0.6  sets the length penalty
-  ::word      translates what begins with a colon, here ":word"
-  :help       shows this
-  :quit       leaves, as :q, quit, exit and Ctrl-D do, or Ctrl-C twice"""
-_SETTINGS: dict[str, tuple[str, Callable[[str], float]]] = {
-    ":n": ("n_best", int),
-    ":beam": ("beam_size", int),
-    ":alpha": ("length_penalty", float),
-}
-_LEAVING = (":quit", ":q", ":exit", "quit", "exit")
-_LEAVING_SECONDS = 5.0
+            path = history_path()
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Only GNU readline restricts the permissions itself.
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+            path.chmod(0o600)
+            readline.write_history_file(path)
 
 
 def is_interactive(options: Options) -> bool:
-    """Tells whether somebody sits at both ends of this process, and asked for no more.
-
-    Args:
-      options: any flag that says how lines are read or written is such a wish.
-    """
-    wishes = (
+    """Returns whether stdin and stdout are terminals and no batch flags were given."""
+    batch_flags = (
         *(options.stream, options.format, options.prefixes, options.shards),
         options.strict,
         *(options.token_scores, options.alignments, options.processes.count > 1),
     )
-    places = (options.input, options.output)
     return (
-        not any(wishes)
-        and places == ("-", "-")
+        not any(batch_flags)
+        and (options.input, options.output) == ("-", "-")
         and _is_terminal(sys.stdin)
         and _is_terminal(sys.stdout)
     )
 
 
 def run_repl(options: Options) -> int:
-    """Translates what is typed, until somebody leaves.
-
-    Returns:
-      The exit code, 0.
+    """Translates typed lines until the user quits; returns the exit code, 0.
 
     Raises:
       UserError: there is no model.
-      KeyboardInterrupt: another signal than that of Ctrl-C.
+      KeyboardInterrupt: a signal other than SIGINT.
     """
     _read_and_write_utf8()
     require_models(options)
@@ -149,23 +138,22 @@ def run_repl(options: Options) -> int:
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding
     )
-    conversation = _Conversation(model)
-    conversation.begin()
+    repl = _Repl(model)
+    repl.warm_up()
     if examples := example_sentences(options.workdir):
         _say(f"Examples: {'  '.join(examples)}")
-    _say(":help lists what can be typed beside text.")
-    background = conversation.background
+    _say(":help lists the commands.")
     with ExitStack() as context:
         context.enter_context(readline_history())
         context.enter_context(raise_on_signals())
-        conversation.run()
-    if not background.closed(seconds=_LEAVING_SECONDS):
-        hard_exit(0)  # What was given up is not waited for.
+        repl.run()
+    if not repl.background.close(seconds=_CLOSE_SECONDS):
+        hard_exit(0)  # A cancelled translation is still running.
     return 0
 
 
-class _Conversation:
-    """What was set by commands, and what answers."""
+class _Repl:
+    """The prompt's model, translator and settings."""
 
     def __init__(self, model: TranslationModel):
         self._model, self._lines, self._was_interrupted = model, 0, False
@@ -173,15 +161,15 @@ class _Conversation:
         self._compiled = _CompilationCount()
         self.background = InterruptibleWorker()
 
-    def begin(self) -> None:
-        """Compiles what a short line needs, so that its time is that of translating."""
+    def warm_up(self) -> None:
+        """Compiles the shapes of a short line, so that times exclude compilation."""
         _warm_up(self._translator)
 
     def run(self) -> None:
-        """Answers line after line."""
+        """Reads and translates lines until the user quits."""
         while True:
             try:
-                self._answer_until_quit()
+                self._process_until_quit()
                 return
             except EOFError:
                 _say("")
@@ -196,31 +184,31 @@ class _Conversation:
                     _say("")
                     return
                 self._was_interrupted = True
-                _say("\n(Ctrl-C again leaves, as Ctrl-D does)")
+                _say("\n(press Ctrl-C again or Ctrl-D to quit)")
 
-    def _answer_until_quit(self) -> None:
-        while (line := input(_PROMPT)).strip() not in _LEAVING:
+    def _process_until_quit(self) -> None:
+        while (line := input(_PROMPT)).strip() not in _QUIT_COMMANDS:
             self._was_interrupted = False
-            self._answer(line)
+            self._process(line)
 
-    def _answer(self, line: str) -> None:
+    def _process(self, line: str) -> None:
         command, *values = line.split() or [""]
         if command in _SETTINGS:
             self._set(command, " ".join(values))
         elif command.startswith(":") and not command.startswith("::"):
             if command != ":help":
-                _say(f"error: {line.strip()!r} is no command.")
+                _say(f"error: {line.strip()!r} is not a command.")
             _say(_HELP)
         elif command:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
-            _show(*self._in_background(lambda: self._timed(text, number)))
+            _show(*self._in_background(lambda: self._translate_timed(text, number)))
 
     def _in_background(self, act: Callable[[], _Done]) -> _Done:
-        """Has something done where Ctrl-C can give it up, and says if it must wait."""
+        """Runs a function so that Ctrl-C can cancel the wait for it."""
         if self.background.is_busy:
-            _say("(finishing what was given up …)")
-        return self.background.do(act)
+            _say("(finishing the cancelled translation …)")
+        return self.background.run(act)
 
     def _set(self, command: str, value: str) -> None:
         name, read = _SETTINGS[command]
@@ -228,38 +216,39 @@ class _Conversation:
             number = read(value)
         except ValueError as error:
             raise UserError(
-                f"{command} wants a number, such as {command} 2, and got {value!r}."
+                f"{command} must be followed by a number, such as {command} 2, not by "
+                f"{value!r}."
             ) from error
-        changed = _changed(self._model.decoding, name, number)
-        model = dataclasses.replace(self._model, decoding=changed)
+        decoding = _replace_setting(self._model.decoding, name, number)
+        model = dataclasses.replace(self._model, decoding=decoding)
         translator = model.translator()
         self._in_background(lambda: _warm_up(translator))
-        # Only now: what is given up, or fails, leaves all as it was.
+        # Only now: a cancelled or failed change has no effect.
         self._model, self._translator = model, translator
         _say(
-            f"n_best {changed.n_best}, beam_size {changed.beam_size}, length_penalty "
-            f"{changed.length_penalty:g}"
+            f"n_best {decoding.n_best}, beam_size {decoding.beam_size}, length_penalty "
+            f"{decoding.length_penalty:g}"
         )
 
-    def _timed(self, line: str, number: int) -> tuple[Translation, float]:
-        """Translates a line, again if something was compiled for it."""
+    def _translate_timed(self, line: str, number: int) -> tuple[Translation, float]:
+        """Translates a line; again if it was compiled for, to exclude that time."""
         while True:
             before, began = self._compiled.count, time.perf_counter()
-            (found,) = self._translator.translations([line], first=number)
+            (translation,) = self._translator.translations([line], first=number)
             if self._compiled.count == before:
-                return found, time.perf_counter() - began
+                return translation, time.perf_counter() - began
 
 
 class _CompilationCount:
-    """Counts the programs that JAX has compiled since, or found among those kept."""
+    """Counts the programs that JAX has compiled, or loaded from its cache."""
 
     def __init__(self) -> None:
         from jax import monitoring
 
         self.count = 0
-        monitoring.register_event_duration_secs_listener(self._hear)
+        monitoring.register_event_duration_secs_listener(self._on_event)
 
-    def _hear(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
+    def _on_event(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         self.count += "backend_compile" in event
 
 
@@ -268,8 +257,10 @@ def _warm_up(translator: Translator) -> None:
     translator.translate(["a"])
 
 
-def _changed(config: DecodingConfig, name: str, number: float) -> DecodingConfig:
-    """Changes a setting, and the one that must not be above or below it."""
+def _replace_setting(
+    config: DecodingConfig, name: str, number: float
+) -> DecodingConfig:
+    """Changes a setting, and n_best or beam_size so that n_best <= beam_size."""
     values = {name: number}
     if name == "n_best" and not config.sample:
         values["beam_size"] = max(config.beam_size, int(number))
@@ -292,15 +283,15 @@ def _show(found: Translation, seconds: float) -> None:
     )
     if found.unseen_words is not None and found.unseen_words > UNFAMILIAR:
         _say(
-            f"  warning: {found.unseen_words:.0%} of these words were never seen in "
-            "training, so expect a poor translation."
+            f"  warning: {found.unseen_words:.0%} of these words did not occur in the "
+            "training text: expect a poor translation."
         )
 
 
 def _read_and_write_utf8() -> None:
-    """Uses UTF-8 in the locale of a bare machine, ASCII, and any other as it is.
+    """Uses UTF-8 instead of ASCII, and any other encoding as it is.
 
-    What is typed and cannot be decoded is reported with its translation.
+    Undecodable input becomes surrogates, which the translator reports.
     """
     streams = [s for s in (sys.stdin, sys.stdout) if isinstance(s, io.TextIOWrapper)]
     for stream in streams:
@@ -315,5 +306,5 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _say(text: str) -> None:
-    sys.stdout.flush()  # Both are one terminal.
+    sys.stdout.flush()  # stdout and stderr share the terminal
     log(text)

@@ -1,4 +1,4 @@
-"""`--mode=translate --shards=N`: a job on a large file that goes on after a kill."""
+"""`--mode=translate --shards=N`: a resumable translation job for large files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from t2t_jax.cli.processes.stages import (
 )
 from t2t_jax.cli.translation.job import (
     TranslationJob,
-    load_translating,
+    load_job,
     validate_options,
 )
 from t2t_jax.cli.translation.line_index import LineIndex
@@ -30,18 +30,18 @@ from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT
 
-_WAIT = 0.5  # seconds
+_POLL_SECONDS = 0.5
 
 
-class _Opened(NamedTuple):
-    """What is known before a model is loaded.
+class _ShardedFiles(NamedTuple):
+    """Input and output, opened before a model is loaded.
 
     Attributes:
-      text: the lines.
-      prefixes: what their translations begin with; None where nothing is forced.
-      shards: what they become.
-      settings: what all processes must have alike.
-      made_of: what the shards depend on, but for the model.
+      text: the source lines.
+      prefixes: forced prefixes of the translations, or None.
+      shards: the output.
+      settings: must be equal on all processes.
+      made_of: what the shards depend on, without the model.
     """
 
     text: LineIndex
@@ -64,11 +64,11 @@ def translate_shards(options: Options) -> None:
     """Translates `options.input`, each process a shard at a time.
 
     Raises:
-      Ended: some process has failed. One alone raises what it has met.
-      UserError: see above.
+      RemoteFailure: a process failed. A single process raises the original error.
+      UserError: options or files are invalid.
     """
     processes = options.processes
-    opened = run_stage(processes, "opened", lambda: _opened(options))
+    opened = run_stage(processes, "opened", lambda: _open_files(options))
     settings, shards = opened.settings, opened.shards
     run_stage(processes, "compared", lambda: check_same_settings(processes, settings))
     read = [side.sha256 for side in (opened.text, opened.prefixes) if side]
@@ -76,24 +76,24 @@ def translate_shards(options: Options) -> None:
     run_stage(
         processes, "input compared", lambda: check_same_input(processes, name, read)
     )
-    translating = load_translating(options)
-    made_of = {**opened.made_of, **_described(translating)}
+    job = load_job(options)
+    made_of = {**opened.made_of, **_model_facts(job)}
 
     def begin() -> None:
         if processes.is_first:
-            shards.begin(made_of, resume=options.resume)
+            shards.create(made_of, resume=options.resume)
 
     run_stage(processes, "shards begun", begin)
-    run_stage(processes, "shards seen", lambda: _require_seen(shards, made_of))
-    _make_and_join(opened, translating, processes=processes)
+    run_stage(processes, "shards seen", lambda: _wait_until_visible(shards, made_of))
+    _translate_and_merge(opened, job, processes=processes)
 
 
-def _opened(options: Options) -> _Opened:
-    """Reads the input through, and looks at what is there of an earlier job."""
+def _open_files(options: Options) -> _ShardedFiles:
+    """Indexes the input, and checks the shards of an earlier job."""
     if "-" in (options.input, options.output):
         raise UserError(
-            "--shards needs an --input to read again and an --output to come back to, "
-            "which are files. Name both."
+            "--shards requires files for --input and --output, not standard input or "
+            "output. Pass both."
         )
     validate_options(options)
     _require_file("input", options.input)
@@ -102,8 +102,8 @@ def _opened(options: Options) -> _Opened:
     output = resolve_output(options.output, inputs=inputs)
     if output.exists() and not output.is_file():
         raise OutputError(
-            f"--output={options.output} must be a file, since shards become one, and "
-            "is none. Choose another, or leave --shards out."
+            f"--output={options.output} must be a file for --shards, and exists as "
+            "something else. Choose another, or leave --shards out."
         )
     strict = options.strict
     text, prefixes = LineIndex(options.input, strict=strict), None
@@ -111,29 +111,29 @@ def _opened(options: Options) -> _Opened:
         prefixes = LineIndex(options.prefixes, flag="prefixes", strict=strict)
         check_line_counts(prefixes.count, lines=text.count)
     settings = shared_settings(options)
-    # With --resume it is the same job.
+    # A job started with or without --resume is the same.
     made_of = {name: settings[name] for name in settings if name != "--resume"}
     made_of["the content of --input"] = text.sha256[:12]
     made_of["the content of --prefixes"] = prefixes and prefixes.sha256[:12]
     shards = OutputShards(output, count=options.shards, lines=text.count)
     if options.processes.is_first:
-        shards.require(made_of, resume=options.resume)
-    return _Opened(text, prefixes, shards, settings, made_of)
+        shards.check_resumable(made_of, resume=options.resume)
+    return _ShardedFiles(text, prefixes, shards, settings, made_of)
 
 
 def _require_file(flag: str, name: str) -> None:
-    """Checks that what is there is no pipe; what is missing, opening it will say."""
+    """Refuses pipes and devices; a missing file is reported when it is opened."""
     if os.path.exists(name) and not os.path.isfile(name):
         raise InputMissingError(
-            f"--{flag}={name} must be a file, since --shards reads it more than once, "
-            "and is none. Write the lines into one, or leave --shards out."
+            f"--{flag}={name} must be a file: --shards reads it more than once. Pass "
+            "a file, or leave --shards out."
         )
 
 
-def _described(translating: TranslationJob) -> dict[str, Any]:
+def _model_facts(job: TranslationJob) -> dict[str, Any]:
     from t2t_jax.evaluation.protocol import fingerprint_params
 
-    models = (translating.model, *translating.model.others)
+    models = (job.model, *job.model.others)
     return {
         "the step of --checkpoint": [model.step for model in models],
         "the content of the checkpoint": [
@@ -142,60 +142,60 @@ def _described(translating: TranslationJob) -> dict[str, Any]:
     }
 
 
-def _require_seen(shards: OutputShards, made_of: Mapping[str, Any]) -> None:
-    """Checks that this process sees what the first one has begun."""
+def _wait_until_visible(shards: OutputShards, made_of: Mapping[str, Any]) -> None:
+    """Waits until this process sees the directory that process 0 has created."""
     deadline = time.monotonic() + SHARED_FS_TIMEOUT
-    # Another job may have joined all meanwhile.
-    while not (shards.place.exists() or shards.is_merged(made_of)):
+    # Another job may have merged the shards meanwhile.
+    while not (shards.directory.exists() or shards.is_merged(made_of)):
         if time.monotonic() > deadline:
             raise OutputError(
-                f"{shards.place} must be on a file system that all processes share, "
-                "and this one does not see it. Choose another --output."
+                f"{shards.directory} must be on a file system that all processes "
+                "share: this process does not see it. Choose another --output."
             )
-        time.sleep(_WAIT)
-    shards.require(made_of, resume=True)
+        time.sleep(_POLL_SECONDS)
+    shards.check_resumable(made_of, resume=True)
 
 
-def _make_and_join(
-    opened: _Opened, translating: TranslationJob, *, processes: Processes
+def _translate_and_merge(
+    opened: _ShardedFiles, job: TranslationJob, *, processes: Processes
 ) -> None:
     shards, count = opened.shards, opened.text.count
     left = sum(len(shards.range_of(shard)) for shard in shards.pending())
     with TranslationProgress(
-        Count(count, True), is_heard=processes.is_first, done=count - left
-    ) as report:
+        Count(count, True), is_enabled=processes.is_first, done=count - left
+    ) as progress:
 
-        def make(shard: int) -> None:
-            told = (
-                translating.translate_window(window, seen=report.advance)
+        def translate(shard: int) -> None:
+            output = (
+                job.translate_window(window, seen=progress.advance)
                 for window in opened.windows(shard)
             )
             first = shards.range_of(shard).start
-            counted = report.count_statuses(chain.from_iterable(told), first=first)
-            shards.write(shard, counted)
+            lines = progress.count_statuses(chain.from_iterable(output), first=first)
+            shards.write(shard, lines)
 
-        def make_all() -> None:
-            for shard, is_mine in _shards_in_turn(shards, processes):
+        def translate_all() -> None:
+            for shard, is_mine in _claim_shards(shards, processes):
                 if is_mine:
-                    make(shard)
-                else:  # Some other process has made it.
-                    report.advance(len(shards.range_of(shard)))
+                    translate(shard)
+                else:  # Another process has translated it.
+                    progress.advance(len(shards.range_of(shard)))
 
-        run_stage(processes, "shards translated", make_all)
-        run_stage(
-            processes, "shards joined", shards.merge if processes.is_first else _nothing
-        )
+        def merge() -> None:
+            if processes.is_first:
+                shards.merge()
+
+        run_stage(processes, "shards translated", translate_all)
+        run_stage(processes, "shards joined", merge)
 
 
-def _shards_in_turn(
+def _claim_shards(
     shards: OutputShards, processes: Processes
 ) -> Iterator[tuple[int, bool]]:
-    """Yields every unfinished shard once: to be made here (True), or made elsewhere.
-
-    Each process begins elsewhere, so that few of them want the same. What nobody has
-    made and somebody has taken is asked for again, since that process may end.
-    """
+    """Yields every pending shard: locked by this process (True), or done by another."""
     left = shards.pending()
+    # Processes start at different shards, so that they rarely compete for a lock; a
+    # shard locked elsewhere is tried again, since that process may be killed.
     start = processes.index * len(left) // processes.count
     left = left[start:] + left[:start]
     while left:
@@ -207,13 +207,9 @@ def _shards_in_turn(
                     made_here = shard
                     break
         else:
-            time.sleep(_WAIT)
-        unfinished = set(shards.pending())
+            time.sleep(_POLL_SECONDS)
+        pending = set(shards.pending())
         for shard in left:
-            if shard not in unfinished and shard != made_here:
+            if shard not in pending and shard != made_here:
                 yield shard, False
-        left = [shard for shard in left if shard in unfinished]
-
-
-def _nothing() -> None:
-    """Leaves it to the first process."""
+        left = [shard for shard in left if shard in pending]

@@ -72,9 +72,9 @@ def require_recorded(output: Path, made_of: Mapping[str, Any]) -> None:
         was = {}
     if different := differences(was, made_of):
         raise ConfigError(
-            f"{output} is complete and was made with other settings: {different}. Rerun "
-            "the same command to keep it, choose another --output, or rerun without "
-            "--resume to replace it."
+            f"{output} is complete and was made with other settings: {different}. "
+            "Rerun the same command to keep it, choose another --output, or rerun "
+            "without --resume to replace it."
         )
     if record.get("sha256") != sha256:
         raise OutputError(
@@ -225,27 +225,24 @@ class OutputShards:
             )
 
     def pending(self) -> list[int]:
-        """Lists the shards that are not done; none if another job has joined all."""
+        """Lists the incomplete shards; none if another job has merged them."""
         try:
-            there = set(os.listdir(self.directory))
+            existing = set(os.listdir(self.directory))
         except FileNotFoundError:
             return []
-        return [shard for shard in range(self._count) if _name(shard) not in there]
+        return [shard for shard in range(self._count) if _name(shard) not in existing]
 
     @contextmanager
     def try_lock(self, shard: int) -> Iterator[bool]:
-        """Tries to take a shard; yields whether it is this process's to be made."""
+        """Tries to lock a shard; yields whether this process is to write it."""
         with _lock(self.directory / f"{_name(shard)}.lock") as is_free:
             yield is_free and not (self.directory / _name(shard)).exists()
 
     def write(self, shard: int, lines: Iterable[str]) -> None:
-        """Writes a shard, which is there when it is whole and on the disk.
-
-        Args:
-          lines: of it, without their ends.
+        """Writes a shard atomically, and syncs it to disk.
 
         Raises:
-          OutputError: it cannot be made.
+          OutputError: it cannot be created.
         """
         with open_output(str(self.directory / _name(shard))) as out:
             write_lines(out, lines)

@@ -1,4 +1,4 @@
-"""Lines that are translated as they come."""
+"""Reads a stream of lines in groups of those that are available."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from queue import Queue
 from threading import Thread
 from typing import IO, TypeAlias
 
-from t2t_jax.cli.console.text_io import decoded, io_errors_as_user_errors, opened_input
+from t2t_jax.cli.console.text_io import (
+    decode_lines,
+    io_errors_as_user_errors,
+    open_input,
+)
 
 _Waiting: TypeAlias = Queue[str | Exception | None]
-"""Lines, and after the last one why there are no more; None is the end of the file."""
+"""Lines, then either the exception that ended reading, or None at the end of file."""
 
 
 class LineStream(Iterator[list[str]]):
-    """Groups of lines in their order, each of those that waited together."""
+    """Yields groups of lines in order, each of the lines available at that time."""
 
     def __init__(self, waiting: _Waiting, most: int):
         self._waiting, self._groups = waiting, _groups(waiting, most)
 
-    def is_next_there(self) -> bool:
-        """Tells whether a line waits, or the end does."""
+    def has_next(self) -> bool:
+        """Returns whether a line, or the end of the file, is available."""
         return not self._waiting.empty()
 
     def __next__(self) -> list[str]:
@@ -28,27 +32,25 @@ class LineStream(Iterator[list[str]]):
 
 
 def stream_lines(name: str, *, most: int, strict: bool = False) -> LineStream:
-    """Reads lines as they come, and hands out together those that wait.
-
-    A thread begins to read at once. It reads no further ahead than `most` lines, so a
-    file of any length takes little memory, and whoever writes into a pipe is held up.
+    """Reads lines in a thread, at most `most` lines ahead, and groups them.
 
     Args:
       name: of a plain or .gz file or a pipe, or `-` for stdin.
+      most: the largest number of lines in a group.
       strict: whether a line that is not UTF-8 is an error.
 
     Returns:
-      An iterator over groups of 1 to `most` lines, in their order, made as those of
-      `read_stdin_or_file`. It waits only where no line does, and raises what reading
-      has met after the lines before that.
+      An iterator over groups of 1 to `most` lines, decoded as by `read_stdin_or_file`.
+      It blocks only while no line is available; read errors are raised after the lines
+      before them.
 
     Raises:
-      InputMissingError: the file is not there or cannot be opened.
+      InputMissingError: the file does not exist or cannot be opened.
     """
     with io_errors_as_user_errors(name):
-        file = opened_input(name)
+        file = open_input(name)
     waiting: _Waiting = Queue(most)
-    # A daemon: where nobody wants the lines any more, nobody waits for them either.
+    # A daemon, so that a blocked read does not keep the process alive.
     Thread(target=_read_into, args=(waiting, file, name, strict), daemon=True).start()
     return LineStream(waiting, most)
 
@@ -57,21 +59,21 @@ def _read_into(waiting: _Waiting, file: IO[bytes], name: str, strict: bool) -> N
     end: Exception | None = None
     try:
         with io_errors_as_user_errors(name), file:
-            for line in decoded(file, name, strict=strict):
+            for line in decode_lines(file, name, strict=strict):
                 waiting.put(line)
-    except Exception as error:  # Whatever it is: who waits for lines must not for ever.
+    except Exception as error:  # Any: the consumer would wait forever.
         end = error
     waiting.put(end)
 
 
 def _groups(waiting: _Waiting, most: int) -> Iterator[list[str]]:
     lines: list[str] = []
-    while isinstance(came := waiting.get(), str):
-        lines.append(came)
+    while isinstance(item := waiting.get(), str):
+        lines.append(item)
         if len(lines) == most or waiting.empty():
             yield lines
             lines = []
     if lines:
         yield lines
-    if came is not None:
-        raise came
+    if item is not None:
+        raise item

@@ -1,4 +1,4 @@
-"""The lines of a file of any length, some thousands at a time."""
+"""Reads files of any length in windows of up to 10,000 lines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from t2t_jax.cli.processes.stages import check_same_input, run_stage
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import DataError
 
-# Lines of like length are translated together within a window. So many of them are
-# some hundred batches, of which the few that are not full cost about one in a hundred.
-_MOST_LINES = 10_000
-# Memory is bounded whatever a line is.
-_MOST_CHARACTERS = 4_000_000
+# Lines are batched by length within a window. This many make some hundred batches, so
+# that the few partial ones cost about 1 %.
+_MAX_LINES = 10_000
+_MAX_CHARACTERS = 4_000_000  # bounds memory
 _GROWTH = 4
 
 
 class LineWindow(NamedTuple):
-    """Lines that follow one another.
+    """Consecutive lines of a file.
 
     Attributes:
-      first: how many lines of the file there are before them.
+      first: offset of the first line in the file.
       lines: at least one.
-      prefixes: what the translation of each begins with; None where nothing is forced.
+      prefixes: forced prefixes of the translations, as many as lines; or None.
     """
 
     first: int
@@ -38,74 +37,67 @@ def windows(
     prefixes: Iterable[str] | None = None,
     *,
     first: int = 0,
-    smallest: int = _MOST_LINES,
+    smallest: int = _MAX_LINES,
 ) -> Iterator[LineWindow]:
-    """Reads lines a window at a time, the same windows wherever they are read.
+    """Splits lines into windows, deterministically.
 
     Args:
-      lines: of a file, to its end or to somewhere before.
-      prefixes: as many; None where nothing is forced.
-      first: how many lines of the file there are before these.
-      smallest: lines of the first window, so that its translations are there early;
-        each window has four times as many as the one before, up to 10,000. It does not
-        depend on who reads the output, which is the same in a pipe and in a file.
-
-    Yields:
-      All lines, in their order.
+      lines: of a file, or of a part of it.
+      prefixes: as many; None means no prefixes.
+      first: offset of `lines` in the file.
+      smallest: lines of the first window, so that output starts early; each window has
+        four times as many as the previous, up to 10,000.
 
     Raises:
-      DataError: there are not as many prefixes as lines.
+      DataError: the number of prefixes differs from that of lines.
 
     Example:
       >>> list(windows(["a", "b"], first=7))
-      [Window(first=7, lines=['a', 'b'], prefixes=None)]
+      [LineWindow(first=7, lines=['a', 'b'], prefixes=None)]
     """
     forced = None if prefixes is None else iter(prefixes)
-    for some in _groups(lines, smallest):
-        begins = None if forced is None else list(islice(forced, len(some)))
+    for group in _groups(lines, smallest):
+        begins = None if forced is None else list(islice(forced, len(group)))
         if begins is not None:
-            check_line_counts(first + len(begins), lines=first + len(some))
-        yield LineWindow(first, some, begins)
-        first += len(some)
+            check_line_counts(first + len(begins), lines=first + len(group))
+        yield LineWindow(first, group, begins)
+        first += len(group)
     if forced is not None:
         check_line_counts(first + sum(1 for _ in forced), lines=first)
 
 
 def check_line_counts(prefixes: int, *, lines: int) -> None:
-    """Checks that there is a prefix for each line.
-
-    Args:
-      lines: of --input, all or those that were read so far.
+    """Checks that there is one prefix per line.
 
     Raises:
-      DataError: there are more, or fewer.
+      DataError: the numbers differ.
     """
     if prefixes != lines:
         raise DataError(
-            "--prefixes must have as many lines as --input, and has "
-            f"{prefixes:,} beside {lines:,}. Give a line for each, empty where nothing "
-            "is forced."
+            "--prefixes must have as many lines as --input, but has "
+            f"{prefixes:,} instead of {lines:,}. Pass one line for each; an empty line "
+            "forces no prefix."
         )
 
 
 def shared_windows(
-    processes: Processes, found: Iterator[LineWindow], *, flag: str
+    processes: Processes, local: Iterator[LineWindow], *, flag: str
 ) -> Iterator[LineWindow]:
-    """Lets all processes read side by side, and checks that they read the same.
+    """Yields the windows of a file, and checks that all processes read the same.
+
+    Collective: every process takes each window, and the end.
 
     Args:
-      processes: all of them come here, for each window and for the end.
-
-    Yields:
-      What it reads.
+      local: the windows as this process reads them.
+      flag: for the message, as `--input=news.en`.
 
     Raises:
-      Ended: some process could not read on, or has read something else. One alone
-        raises what reading has met.
+      RemoteFailure: a process failed, or read other lines. A single process raises
+        the original error.
     """
     first = 0
     while True:
-        window = run_stage(processes, f"read from {first}", partial(next, found, None))
+        window = run_stage(processes, f"read from {first}", partial(next, local, None))
         lines = [] if window is None else [*window.lines, *(window.prefixes or ())]
         compare = partial(check_same_input, processes, flag, lines, first=first)
         run_stage(processes, f"compared from {first}", compare)
@@ -116,11 +108,11 @@ def shared_windows(
 
 
 def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    size = min(size, _MOST_LINES)
+    size = min(size, _MAX_LINES)
     group: list[str] = []
     characters = 0
     for line in lines:
-        if group and characters + len(line) > _MOST_CHARACTERS:
+        if group and characters + len(line) > _MAX_CHARACTERS:
             yield group
             group, characters = [], 0
         group.append(line)
@@ -128,6 +120,6 @@ def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
         if len(group) == size:
             yield group
             group, characters = [], 0
-            size = min(_GROWTH * size, _MOST_LINES)
+            size = min(_GROWTH * size, _MAX_LINES)
     if group:
         yield group

@@ -6,7 +6,7 @@ import pytest
 from t2t_jax.cli.console.describe_report import sections, si_format
 from t2t_jax.cli.console.tables import show
 from t2t_jax.config import Config, to_dict
-from t2t_jax.description.published import printed_of
+from t2t_jax.description.published import paper_result
 
 TOLD = {
     "config": to_dict(Config()),
@@ -98,7 +98,7 @@ def report(**changed):
         "A pair of tokens, in sentences of 28: 381.0 MFLOP.",
         "7 steps: 2.80e+10 FLOP.",
         "token slots 1,020 on each side",
-        "shape 60 rows of 17, 1 of them empty to share them evenly",
+        "shape 60 rows of 17, 1 of them empty to shard them evenly",
         "devices 3, rows of each: 20",
         "activations bfloat16",
         "peak learning rate 7.000e-04 at step 4,000",
@@ -116,7 +116,7 @@ def test_what_is_told_is_said(line):
 
 def test_shorter_rows_are_named_beside_the_longest():
     batch = {**TOLD["batch"], "shorter_rows": [[120, 8], [240, 4]]}
-    shape = "shape 60 rows of 17, 1 of them empty to share them evenly"
+    shape = "shape 60 rows of 17, 1 of them empty to shard them evenly"
     assert f"{shape}, or 120 of 8, or 240 of 4" in " ".join(report(batch=batch))
 
 
@@ -126,14 +126,14 @@ def test_the_other_model_is_not_shown():
     lines = report(config=config)
     assert any(line.startswith("rnn ") for line in lines)
     assert not any(line.startswith("model num_layers") for line in lines)
-    assert "The compiler counts what is repeated over time only once." in lines
+    assert "The compiler counts the body of a loop only once." in lines
 
 
 def test_base_and_rows_have_their_own_titles():
     assert "The paper's base model" in report(row="base", variations=[])
     assert "Row D_drop0 of Table 3" in report(row="D_drop0")
     assert "Row En-Fr_big of Table 2" in report(row="En-Fr_big")
-    assert "What the paper varies too" in report()
+    assert "Varied in the paper" in report()
 
 
 def test_an_estimate_says_that_it_is_one():
@@ -156,7 +156,7 @@ def test_the_paper_s_own_cost_stands_beside():
 
 
 def results(row, *departs):
-    printed = printed_of(row)
+    printed = paper_result(row)
     return printed and {**printed, "departs_here": list(departs)}
 
 
@@ -181,7 +181,7 @@ def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones():
 
 def test_text_that_is_not_there_is_said():
     lines = report(data=None)
-    assert "It is not here, and nothing above depends on it." in lines
+    assert "Not available here; nothing above depends on it." in lines
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_mesh_micro_batches_and_remat_are_said():
     assert "devices 30 (data 2 x fsdp 3 x tensor 5), rows of each: 20" in lines
     assert "micro-batches 4" in lines
     assert "activations bfloat16, computed twice (model.remat)" in lines
-    assert "The compiler counts what is repeated over time only once." in lines
+    assert "The compiler counts the body of a loop only once." in lines
     auto = report(batch=batch | {"micro_batches": 0})
     assert any(line.startswith("micro-batches auto: as few as fit") for line in auto)
 

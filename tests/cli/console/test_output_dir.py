@@ -28,11 +28,11 @@ def test_files_are_replaced_and_others_are_left(tmp_path):
 
 def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="must be a directory"):
+    with pytest.raises(OutputError, match="Cannot create --to="):
         OutputDirectory(str(tmp_path / "file"))
 
 
 def test_a_directory_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    with pytest.raises(OutputError, match="must be writable"):
+    with pytest.raises(OutputError, match="is not writable"):
         OutputDirectory(str(tmp_path))

@@ -85,8 +85,8 @@ def shown(code, **environ):
 
 STREAMS = (
     "import sys; "
-    "from t2t_jax.cli.console.stderr import make_stderr_robust, guard_stdout; "
-    "make_stderr_robust(); guard_stdout(); "
+    "from t2t_jax.cli.console.stderr import make_stderr_robust, configure_stdout; "
+    "make_stderr_robust(); configure_stdout(); "
 )
 
 

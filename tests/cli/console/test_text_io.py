@@ -146,7 +146,7 @@ def test_a_file_that_is_read_is_not_written_over(tmp_path, monkeypatch, name):
     (tmp_path / "read.de").write_text("kept")
     (tmp_path / "link.de").symlink_to("read.de")
     opened = open_output(name, flag="hypotheses", inputs=["other", "read.de"])
-    with pytest.raises(OutputError, match=f"--hypotheses={name} must be another"):
+    with pytest.raises(OutputError, match=f"--hypotheses={name} is one of the input"):
         opened.__enter__()
     assert (tmp_path / "read.de").read_text() == "kept"
 
@@ -178,14 +178,14 @@ def test_whether_a_line_waits_is_known_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     kept = os.open(tmp_path / "pipe", os.O_RDWR)
     groups = stream_lines(str(tmp_path / "pipe"), most=7)
-    assert not groups.is_next_there()
+    assert not groups.has_next()
     for part in (b"a\n", b""):  # A line, and then the end.
         if part:
             os.write(kept, part)
         else:
             os.close(kept)
         deadline = time.monotonic() + 20
-        while not groups.is_next_there():
+        while not groups.has_next():
             assert time.monotonic() < deadline
             time.sleep(0.001)
         assert list(islice(groups, 1)) == [["a"]] * bool(part)
@@ -220,7 +220,7 @@ def test_what_comes_before_a_fault_is_handed_out(tmp_path):
 
 def test_a_stream_into_a_file_is_refused_and_into_a_pipe_is_not(tmp_path):
     opened = open_output(str(tmp_path / "out.txt"), streamed=True)
-    with pytest.raises(OutputError, match="appears when it is complete, and --stream"):
+    with pytest.raises(OutputError, match="--stream cannot write to a file"):
         opened.__enter__()
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -255,7 +255,7 @@ def test_what_is_taken_in_parts_is_written_whole():
 def test_put_down_waits_for_whole_lines_and_removes_what_is_not_complete(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(lines_module, "_writing", threading.Lock())
+    monkeypatch.setattr(lines_module, "_write_lock", threading.Lock())
 
     class Slow(io.BytesIO):
         def write(self, data):

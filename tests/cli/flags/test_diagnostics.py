@@ -231,7 +231,7 @@ KEYS = ["num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v", "dropout"]
         (["--sample", "--beam_size=2", "--top_k=3"], "--beam_size, --sample and --top"),
         (
             ["--config.rnn.d_model=2", "--config.rnn.d_hidden=2"],
-            "config.rnn.d_model and config.rnn.d_hidden change nothing",
+            "config.rnn.d_model and config.rnn.d_hidden have no effect",
         ),
         (["one", "two", "three"], "is neither a mode nor a flag"),
     ],

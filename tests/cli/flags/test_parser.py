@@ -295,7 +295,7 @@ def test_without_the_flags_nothing_is_said_of_processes():
         ("--num_processes=0", "must be an integer from 1"),
         ("--num_processes=two", "must be an integer from 1"),
         ("--process_id=-1", "must be an integer from 0"),
-        ("--workdir=~nobody_of_that_name/run", "~user being a user of this machine"),
+        ("--workdir=~nobody_of_that_name/run", "~user must be a user of this machine"),
     ],
 )
 def test_the_value_of_a_flag_has_a_rule(argument, rule):

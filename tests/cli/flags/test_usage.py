@@ -14,7 +14,7 @@ from t2t_jax.cli.flags.key_docs import key_docs
 from t2t_jax.cli.flags.modes import EXAMPLES, MODES, READS_RUN
 from t2t_jax.cli.flags.options import FLAGS, IN_MODE
 from t2t_jax.cli.flags.parser import parse_argv, read_line
-from t2t_jax.cli.flags.usage import about, requested
+from t2t_jax.cli.flags.usage import help_page, requested_help
 from t2t_jax.config import choices, defaults, keys, parse
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.main import main
@@ -65,18 +65,18 @@ def test_every_key_that_refuses_a_made_up_word_lists_its_choices():
 
 
 def test_the_help_on_everything_names_every_mode_flag_and_key():
-    text = about("all")
+    text = help_page("all")
     for key in keys():
         assert f"--config.{key}=" in text
     for flag in FLAGS:
-        assert f"--{flag}" in about("flags")
+        assert f"--{flag}" in help_page("flags")
     for mode in MODES:
         assert f"t2t-jax {mode}: " in text
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_help_of_a_mode_has_its_flags_and_no_others(mode):
-    text = about(mode)
+    text = help_page(mode)
     listed = set(re.findall(r"^  --(\w+)", text, re.MULTILINE)) - {"config"}
     assert listed == {
         name for name, flag in FLAGS.items() if mode in flag.modes and name != "mode"
@@ -117,7 +117,7 @@ def test_every_example_is_a_valid_command_line(mode, line, tmp_path, monkeypatch
     ],
 )
 def test_a_topic_is_a_mode_a_section_a_flag_or_a_key(topic, said):
-    assert said in about(topic)
+    assert said in help_page(topic)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_topic_is_a_mode_a_section_a_flag_or_a_key(topic, said):
 )
 def test_an_unknown_topic_is_answered_with_the_nearest(topic, meant):
     with pytest.raises(UserError, match=rf"Did you mean --help={meant}\?"):
-        about(topic)
+        help_page(topic)
 
 
 @pytest.mark.parametrize(
@@ -152,24 +152,24 @@ def test_an_unknown_topic_is_answered_with_the_nearest(topic, meant):
     ],
 )
 def test_help_is_asked_for_in_several_ways(argv, topic):
-    assert requested(read_line(argv)) == about(topic)
+    assert requested_help(read_line(argv)) == help_page(topic)
 
 
 @pytest.mark.parametrize("argv", [[], ["translate"], ["--workdir=help"]])
 def test_other_command_lines_ask_for_no_help(argv):
-    assert requested(read_line(argv)) is None
+    assert requested_help(read_line(argv)) is None
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 300])
 def test_the_text_fits_the_terminal(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     width = min(columns, 100)
-    for line in about("all").splitlines():
+    for line in help_page("all").splitlines():
         assert len(line) <= width or " " not in line.strip()
 
 
 def test_the_overview_is_short():
-    assert len(about("").splitlines()) <= 50
+    assert len(help_page("").splitlines()) <= 50
 
 
 def test_every_text_about_a_flag_in_a_mode_is_of_a_flag_that_it_has():
@@ -181,7 +181,7 @@ def test_help_without_docstrings_still_lists_the_keys(monkeypatch):
     monkeypatch.setattr("inspect.getdoc", lambda cls: None)
     key_docs.cache_clear()
     try:
-        assert "--config.data.train=" in usage.about("data")
+        assert "--config.data.train=" in usage.help_page("data")
     finally:
         key_docs.cache_clear()
 

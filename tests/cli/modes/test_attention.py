@@ -44,8 +44,8 @@ def test_all_mistakes_come_at_once_and_nothing_is_written(workdir):
     with pytest.raises(UserError) as caught:
         run(workdir, "--target=a\nb\nc", "--layer=7", "--head=8", text="a\nb")
     text, target, layer, head = caught.value.problems
-    assert "--text must be one line, and is 2" in text
-    assert "--target must be one line, and is 3" in target
+    assert "--text must be one line, and has 2" in text
+    assert "--target must be one line, and has 3" in target
     assert "--layer=7" in layer
     assert "--head=8" in head
     assert not (workdir.path / "to").exists()
@@ -54,13 +54,13 @@ def test_all_mistakes_come_at_once_and_nothing_is_written(workdir):
 def test_numbers_are_read_in_order_and_once(workdir):
     argv = [f"--workdir={workdir.path}", "--to=x", "--text=a", "--mode=attention"]
     options = parse_argv([*argv, "--layer=5, 0,5", "--head=all"])
-    layers, heads = attention._chosen(options)
+    layers, heads = attention._select(options)
     assert (layers, heads) == ([0, 5], [0, 1, 2, 3, 4, 5, 6, 7])
 
 
 def test_a_model_of_another_architecture_is_refused(tmp_path):
     workdir = make_workdir(tmp_path / "rnn", architecture="rnn")
-    with pytest.raises(UserError, match="holds architecture='rnn'"):
+    with pytest.raises(UserError, match="has architecture='rnn'"):
         run(workdir)
 
 
@@ -78,5 +78,5 @@ def test_a_missing_matplotlib_is_found_out_first(workdir, monkeypatch):
 def test_a_directory_that_cannot_be_made_is_found_out_first(workdir):
     pytest.importorskip("matplotlib", reason="needs the extra plots")
     (workdir.path / "to").write_text("")
-    with pytest.raises(OutputError, match="must be a directory"):
+    with pytest.raises(OutputError, match="Cannot create --to="):
         run(workdir)

@@ -25,10 +25,10 @@ def test_devices_that_make_the_mesh_are_described(config, devices):
         (
             MeshConfig(data=5, fsdp=2),
             20,
-            r"^--devices=20 contradicts mesh data=5 x fsdp=2 x tensor=1, which takes "
+            r"^--devices=20 does not fit mesh data=5 x fsdp=2 x tensor=1, which needs "
             r"10\. .* change config\.mesh\.$",
         ),
-        (MeshConfig(data=2, fsdp=-1, tensor=3), 4, "which takes a multiple of 6\\."),
+        (MeshConfig(data=2, fsdp=-1, tensor=3), 4, "which needs a multiple of 6\\."),
     ],
 )
 def test_devices_that_contradict_the_mesh_are_refused(config, devices, message):

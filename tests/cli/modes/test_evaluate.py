@@ -154,7 +154,7 @@ def slow(monkeypatch):
 def test_a_long_evaluation_shows_how_far_it_is(slow, capsys):
     corpus = Corpus(["a", "b", "c"], ["A", "B", "C"], None)
     options = SimpleNamespace(processes=SINGLE_PROCESS, source="en")
-    opened = evaluate._Opened(corpus, None, {})
+    opened = evaluate._Files(corpus, None, {})
     found = evaluate._translate(options, opened, lambda: slow)
     assert found.hypotheses == ["A", "B", "C"]
     said = capsys.readouterr()

@@ -35,7 +35,10 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
         (["--to=onnx", "--output=x"], r"--to=onnx must be one of model_dir, safe"),
         (["--to=model_dir"], r"requires --output"),
         (["--output=x"], r"requires --to"),
-        (["--to=model_dir", "--output=x", "--quantization=int8"], r"is for --to=ctra"),
+        (
+            ["--to=model_dir", "--output=x", "--quantization=int8"],
+            r"requires --to=ctra",
+        ),
         (
             ["--to=ctranslate2", "--output=x", "--quantization=int4"],
             r"int4 must be one",
@@ -44,7 +47,7 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
         (["--to=model_dir", "--output=x", "--reference=a"], r"requires --source"),
         (
             ["--to=safetensors", "--output=x", "--max_bleu_loss=2"],
-            r"--max_bleu_loss=2\.0 is for --to=ctranslate2",
+            r"--max_bleu_loss=2\.0 requires --to=ctranslate2",
         ),
         (
             ["--to=ctranslate2", "--output=x", "--max_bleu_loss=-1"],

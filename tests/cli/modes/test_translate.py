@@ -48,7 +48,7 @@ def test_prefixes_go_with_their_lines(place, speak, way):
 def test_too_few_prefixes_are_told_before_a_model_is_loaded(place, monkeypatch, way):
     (place / "begin").write_text("a\n" * 6)
     argv = ("--output=out", "--prefixes=begin", *way)
-    with pytest.raises(DataError, match="has 6 beside 7"):
+    with pytest.raises(DataError, match="has 6 instead of 7"):
         translate.run(options_of(*argv))
     assert "out" not in os.listdir()
 
@@ -79,7 +79,7 @@ def test_a_window_is_written_before_the_next_one_is_there(place, speak):
 
 def test_the_first_lines_are_written_early(place, speak, monkeypatch):
     """As many as fill a batch, and not ten thousand."""
-    monkeypatch.setattr(windows, "_MOST_LINES", 10_000)
+    monkeypatch.setattr(windows, "_MAX_LINES", 10_000)
     (place / "in").write_text("".join(f"{n}\n" for n in range(20_000)))
     loud = speak("--output=out")
     sizes = [len(lines) for _, lines in loud.calls]
@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_told_and_leaves_what_other_errors_leave(
         speak("--output=out", *way, loud=Full())
     assert error_report.report_error(raised.value) == 78
     said = capsys.readouterr().err
-    assert said.startswith("error: A line must fit the memory of a device beside")
+    assert said.startswith("error: Out of device memory for a single line")
     assert "Traceback" not in said
     assert sorted(os.listdir()) == left
     if way:
@@ -180,7 +180,7 @@ def test_several_processes_share_each_window(place, monkeypatch):
     monkeypatch.setattr(translate, "redirect_native_stdout", lambda processes: None)
 
     monkeypatch.setattr(
-        translate, "load_translating", lambda o: loader(parts[o.processes.index])(o)
+        translate, "load_job", lambda o: loader(parts[o.processes.index])(o)
     )
 
     # Parsed once: absl loads a configuration file into one module of the process.

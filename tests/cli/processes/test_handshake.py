@@ -37,7 +37,7 @@ def test_what_is_told_is_what_is_heard():
 
 def test_a_failure_that_is_heard_ends_with_the_same_code():
     RunHandshake.failure(66).publish(FIRST)
-    with pytest.raises(LeaderFailedError, match="ends with code 66") as raised:
+    with pytest.raises(LeaderFailedError, match="failed with code 66") as raised:
         RunHandshake.receive(SECOND)
     assert raised.value.exit_code == 66
 
@@ -77,5 +77,5 @@ def test_a_workdir_that_is_not_shared_is_named(workdir, is_held):
 
 def test_other_text_is_refused_by_name():
     news().require_same_text(TEXT, index=1)
-    with pytest.raises(DataError, match=r"Process 1 has other .* of: dev\."):
+    with pytest.raises(DataError, match=r"Process 1 has other .* in: dev\."):
         news().require_same_text({**TEXT, "dev": "other"}, index=1)

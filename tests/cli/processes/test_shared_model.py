@@ -73,7 +73,7 @@ def test_a_process_that_does_not_see_the_checkpoint_ends_all(run, capsys):
     )
     assert [error.code for error in found] == [66] * 3
     told = capsys.readouterr().err
-    assert told.startswith("error: Process 0 uses step 7, and process 1 does not see")
+    assert told.startswith("error: Process 0 uses step 7, but process 1 does not see")
     assert "--workdir must be on a file system that all processes share" in told
 
 
@@ -89,5 +89,5 @@ def test_a_checkpoint_that_appears_late_is_waited_for(run):
 
 def test_one_that_does_not_appear_is_named(run):
     second = Processes(index=1, count=2)
-    with pytest.raises(InputMissingError, match=r"step 9, and process 1 .*run/check"):
+    with pytest.raises(InputMissingError, match=r"step 9, but process 1 .*run/check"):
         require_visible(run, [5, 9], processes=second, seconds=0.1)

@@ -61,8 +61,8 @@ def test_a_process_with_other_lines_says_so(other):
     )
     assert (first, third) == (None, None)
     assert isinstance(second, DataError)
-    assert "--input=1.en must hold the same lines on every process" in str(second)
-    assert f"from line 1 on here are {len(other)}, on process 0 2" in str(second)
+    assert "--input=1.en must have the same lines on every process" in str(second)
+    assert f"they differ: {len(other)} lines here, 2 on process 0" in str(second)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_process_that_was_started_otherwise_names_all_that_differs(settings):
     assert first is None
     assert isinstance(second, ConfigError)
     (problem,) = second.problems
-    assert problem.startswith("Process 1 was started otherwise than process 0: ")
+    assert problem.startswith("Process 1 has other settings than process 0: ")
     assert '--checkpoint is "5" and not "best"' in problem
     assert "config.decoding.beam_size is 7 and not 4" in problem
     assert problem.count(" and not ") == 2

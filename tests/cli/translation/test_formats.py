@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from t2t_jax.cli.translation.formats import make_formatter, summary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.text.translation import NOTHING, Hypothesis, Translation
+from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
 from t2t_jax.errors import UserError
 
 BEST = Hypothesis(
@@ -102,8 +102,8 @@ def test_jsonl_is_an_object_with_all_of_the_best():
 
 
 def test_a_line_of_nothing_has_a_row_too():
-    assert render(form="tsv", found=NOTHING) == "7\t1\tempty\t0.0\t0.0\t0\t"
-    row = json.loads(render(form="jsonl", found=NOTHING, alignments=True))
+    assert render(form="tsv", found=EMPTY_TRANSLATION) == "7\t1\tempty\t0.0\t0.0\t0\t"
+    row = json.loads(render(form="jsonl", found=EMPTY_TRANSLATION, alignments=True))
     assert (row["status"], row["source_tokens"]) == ("empty", [])
     assert row["hypotheses"][0]["alignment"] == []
 
@@ -139,7 +139,9 @@ def test_a_row_is_a_line_whatever_is_said(form):
     ],
 )
 def test_text_has_no_room_for_more(asked, named):
-    with pytest.raises(UserError, match=f"no room for {named}. Choose --format=tsv"):
+    with pytest.raises(
+        UserError, match=f"does not support {named}. Choose --format=tsv"
+    ):
         render(**asked)
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from t2t_jax.cli.translation import repl
-from t2t_jax.cli.translation.repl import current_input, history_place, readline_history
+from t2t_jax.cli.translation.repl import current_input, history_path, readline_history
 
 readline = pytest.importorskip("readline")
 
@@ -54,7 +54,7 @@ def test_a_readline_that_keeps_nothing_private_is_helped(state, monkeypatch, mod
 
 
 def test_of_many_lines_the_newest_are_kept(state, monkeypatch):
-    monkeypatch.setattr(repl, "_MOST_LINES", 2)
+    monkeypatch.setattr(repl, "_HISTORY_LINES", 2)
     with readline_history():
         for line in "abc":
             readline.add_history(line)
@@ -85,5 +85,5 @@ def test_without_readline_lines_are_read_all_the_same(monkeypatch, state):
 
 
 def test_a_home_that_is_no_path_is_not_used():
-    place = history_place({"XDG_STATE_HOME": "relative"})
+    place = history_path({"XDG_STATE_HOME": "relative"})
     assert place.parts[-4:] == (".local", "state", "t2t_jax", "history")

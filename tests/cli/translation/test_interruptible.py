@@ -21,12 +21,12 @@ def test_what_is_done_comes_back_and_so_does_what_goes_wrong():
         raise DataError("damaged")
 
     background = InterruptibleWorker()
-    assert background.do(lambda: 7) == 7
+    assert background.run(lambda: 7) == 7
     with pytest.raises(DataError, match="damaged"):
-        background.do(fail)
+        background.run(fail)
     assert not background.is_busy
-    assert background.do(threading.get_ident) != threading.get_ident()
-    assert background.closed(seconds=20)
+    assert background.run(threading.get_ident) != threading.get_ident()
+    assert background.close(seconds=20)
 
 
 def test_a_signal_gives_up_what_goes_on_unheard():
@@ -41,11 +41,11 @@ def test_a_signal_gives_up_what_goes_on_unheard():
     background = InterruptibleWorker()
     with raise_on_signals():
         with pytest.raises(KeyboardInterrupt, match="SIGINT"):
-            background.do(work)
+            background.run(work)
         assert background.is_busy
-        assert not background.closed(seconds=0.05)
+        assert not background.close(seconds=0.05)
         release.set()
-    assert background.closed(seconds=20)
+    assert background.close(seconds=20)
     assert not background.is_busy
     assert done == ["first"]
 
@@ -57,15 +57,15 @@ def test_one_thing_is_done_after_the_other():
         time.sleep(0.05)
         seen.append("slow")
 
-    other = threading.Thread(target=background.do, args=[slow])
+    other = threading.Thread(target=background.run, args=[slow])
     other.start()
     while not other.is_alive():
         time.sleep(0.001)
     time.sleep(0.01)
-    background.do(lambda: seen.append("next"))
+    background.run(lambda: seen.append("next"))
     other.join()
     assert seen == ["slow", "next"]
-    assert background.closed(seconds=20)
+    assert background.close(seconds=20)
 
 
 def test_what_nobody_waits_for_does_not_keep_the_process():
@@ -74,7 +74,7 @@ def test_what_nobody_waits_for_does_not_keep_the_process():
         "from t2t_jax.cli.translation.interruptible import InterruptibleWorker\n"
         "wait = threading.Event()\n"
         "begun = lambda: (wait.set(), time.sleep(60))\n"
-        "do = InterruptibleWorker().do\n"
+        "do = InterruptibleWorker().run\n"
         "waiter = threading.Thread(target=do, args=[begun], daemon=True)\n"
         "waiter.start()\n"
         "wait.wait()\n"

@@ -67,7 +67,7 @@ def test_on_a_terminal_there_is_a_bar_after_a_while(clock, monkeypatch):
 
 
 def test_another_process_and_one_that_fails_say_nothing(clock, capsys):
-    with TranslationProgress(None, is_heard=False) as report:
+    with TranslationProgress(None, is_enabled=False) as report:
         clock[0] += 100
         report.advance(5)
     with pytest.raises(KeyError), TranslationProgress(None):

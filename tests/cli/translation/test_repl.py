@@ -1,10 +1,10 @@
 """Who is asked at a prompt, and what commands do; a terminal is tests/integration's.
 
-Seen to fail: without each wish of `is_wanted`; without the end of `run_repl` for what
-was given up, or with it always; without each branch of `_Conversation`; with a setting
+Seen to fail: without each flag of `is_interactive`; without the end of `run_repl` for
+what was given up, or with it always; without each branch of `_Repl`; with a setting
 that counts before it is warmed up, or is warmed up in the main thread; without each
-limit of `_changed`; where nothing is counted that JAX compiles, or the time of that is
-not taken off; and with the streams left as the locale has them.
+limit of `_replace_setting`; where nothing is counted that JAX compiles, or the time of
+that is not taken off; and with the streams left as the locale has them.
 """
 
 import builtins
@@ -173,14 +173,14 @@ def test_a_line_of_unseen_words_is_warned_of(converse, capsys, monkeypatch):
     monkeypatch.setitem(globals(), "Model", Unseen)
     converse("new", "known", EOFError())
     said = capsys.readouterr().err
-    assert "ms, unfamiliar\n  warning: 60% of these words were never seen in" in said
+    assert "ms, unfamiliar\n  warning: 60% of these words did not occur in" in said
     assert said.count("unfamiliar") == said.count("warning") == 1
 
 
 def test_help_lists_the_commands_and_nothing_else(converse, capsys):
     converse(":beam many", ":help", EOFError())
     said = capsys.readouterr().err
-    assert said.count(":beam wants a number") == said.count("error") == 1
+    assert said.count(":beam must be followed by a number") == said.count("error") == 1
     assert said.endswith(f"{repl._HELP}\n\n")
 
 
@@ -188,7 +188,7 @@ def test_help_lists_the_commands_and_nothing_else(converse, capsys):
 def test_a_command_that_there_is_not_is_named(converse, capsys, line):
     converse(line, "a", EOFError())
     said = capsys.readouterr()
-    assert f"error: '{line}' is no command.\n{repl._HELP}\n" in said.err
+    assert f"error: '{line}' is not a command.\n{repl._HELP}\n" in said.err
     assert said.out == "0:A\n"
 
 
@@ -225,14 +225,14 @@ def test_what_is_given_up_is_not_heard_of_again(
 
     def hear(text):
         say(text)
-        if "given up" in text:
+        if "cancelled" in text:
             slow.set()
 
     monkeypatch.setattr(repl, "_say", hear)
     assert converse(given_up, "a", ":alpha 0.5", EOFError())[0] == 0
     said = capsys.readouterr()
     assert said.out == answer
-    assert said.err.count("(finishing what was given up …)") == 1
+    assert said.err.count("(finishing the cancelled translation …)") == 1
     assert "beam_size 9" not in said.err
     assert "n_best 1, beam_size 4, length_penalty 0.5" in said.err
 
@@ -240,7 +240,7 @@ def test_what_is_given_up_is_not_heard_of_again(
 def test_whoever_leaves_does_not_wait_for_what_was_given_up(
     converse, monkeypatch, slow, ended
 ):
-    monkeypatch.setattr(repl, "_LEAVING_SECONDS", 0.05)
+    monkeypatch.setattr(repl, "_CLOSE_SECONDS", 0.05)
     converse("long", EOFError())
     assert ended == [0]
 
@@ -273,18 +273,18 @@ def test_any_language_is_spoken_whatever_the_locale(converse, monkeypatch):
 )
 def test_a_setting_takes_the_other_with_it(name, number, expected):
     before = DecodingConfig(n_best=1 if name == "n_best" else 3)
-    found = repl._changed(before, name, number)
+    found = repl._replace_setting(before, name, number)
     assert (found.n_best, found.beam_size) == expected
 
 
 def test_as_many_samples_as_asked_for_need_no_beam():
-    found = repl._changed(DecodingConfig(sample=True), "n_best", 7)
+    found = repl._replace_setting(DecodingConfig(sample=True), "n_best", 7)
     assert (found.n_best, found.beam_size) == (7, 4)
 
 
 def test_a_beam_of_nothing_is_told_and_nothing_that_follows_from_it():
     with pytest.raises(ConfigError) as raised:
-        repl._changed(DecodingConfig(), "beam_size", 0)
+        repl._replace_setting(DecodingConfig(), "beam_size", 0)
     (problem,) = raised.value.problems
     assert problem.startswith("decoding.beam_size=0 must be")
 
@@ -316,7 +316,7 @@ def test_what_is_compiled_for_a_line_does_not_count(monkeypatch):
     made = SimpleNamespace(count=0)
     monkeypatch.setattr(repl, "_CompilationCount", lambda: made)
     model = Model()
-    talk = repl._Conversation(model)
+    talk = repl._Repl(model)
     inner = model.translations
 
     def compiling(lines, *, first=0):
@@ -324,7 +324,7 @@ def test_what_is_compiled_for_a_line_does_not_count(monkeypatch):
         return inner(lines, first=first)
 
     model.translations = compiling
-    found, seconds = talk._timed("a", 3)
+    found, seconds = talk._translate_timed("a", 3)
     assert (found.text, len(model.calls)) == ("3:A", 2)
     assert seconds > 0
-    assert talk.background.closed(seconds=20)
+    assert talk.background.close(seconds=20)

@@ -52,7 +52,9 @@ def test_resuming_what_has_not_begun_begins(speak):
 
 def test_what_an_earlier_job_has_left_is_not_taken_unasked(speak):
     killed_in(4, speak, "--shards=3")
-    with pytest.raises(OutputError, match="Go on with it by --resume, or remove it"):
+    with pytest.raises(
+        OutputError, match="Pass --resume to continue it, or remove the directory"
+    ):
         speak("--output=out", "--shards=3")
 
 
@@ -60,15 +62,17 @@ def test_where_shards_cannot_be_made_the_output_is_named(speak):
     with pytest.raises(OutputError) as raised:
         speak("--output=/proc/out", "--shards=3")
     assert str(raised.value) == (
-        "--output=/proc/out cannot be written: out.shards, which holds the shards, "
-        "cannot be made (No such file or directory). Choose another."
+        "Cannot write --output=/proc/out: the directory of its shards, out.shards, "
+        "cannot be created (No such file or directory). Choose another."
     )
 
 
 def test_what_is_there_is_looked_at_before_a_model_is_loaded(speak, monkeypatch):
     killed_in(4, speak, "--shards=3")
-    monkeypatch.delattr(sharded_job, "load_translating")
-    with pytest.raises(OutputError, match="Go on with it by --resume, or remove it"):
+    monkeypatch.delattr(sharded_job, "load_job")
+    with pytest.raises(
+        OutputError, match="Pass --resume to continue it, or remove the directory"
+    ):
         translate.run(options_of("--output=out", "--shards=3"))
 
 
@@ -83,7 +87,9 @@ def test_what_is_there_is_looked_at_before_a_model_is_loaded(speak, monkeypatch)
 )
 def test_shards_are_gone_on_with_by_the_same_command_only(speak, argv, said):
     killed_in(4, speak, "--shards=3")
-    with pytest.raises(ConfigError, match=f"out.shards was made otherwise: .*{said}"):
+    with pytest.raises(
+        ConfigError, match=f"out.shards was made with other settings: .*{said}"
+    ):
         speak("--output=out", "--resume", *argv)
 
 
@@ -99,7 +105,7 @@ def test_shards_of_another_text_or_model_are_not_gone_on_with(place, speak):
 def test_a_directory_of_that_name_that_is_none_of_ours_stays(place, speak):
     (place / "out.shards").mkdir()
     (place / "out.shards" / "diary").write_text("mine")
-    with pytest.raises(DataError, match=r"holds no manifest\.json that can be read"):
+    with pytest.raises(DataError, match=r"has no readable manifest\.json"):
         speak("--output=out", "--resume", "--shards=3")
     assert os.listdir("out.shards") == ["diary"]
 
@@ -107,8 +113,8 @@ def test_a_directory_of_that_name_that_is_none_of_ours_stays(place, speak):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--shards=2"], "--shards needs an --input to read again and an --output"),
-        (["--shards=2", "--output=out", "--input=-"], "--shards needs an --input"),
+        (["--shards=2"], "--shards requires files for --input and --output"),
+        (["--shards=2", "--output=out", "--input=-"], "--shards requires files"),
     ],
 )
 def test_shards_need_files(argv, said):
@@ -152,7 +158,7 @@ def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
 
 @pytest.mark.parametrize(
     ("output", "said"),
-    [("in", "must be another file"), ("run", "must be a file, since shards become")],
+    [("in", "is one of the input files"), ("run", "must be a file for --shards")],
 )
 def test_an_output_of_shards_is_a_file_of_its_own(output, said):
     with pytest.raises(OutputError, match=said):
@@ -173,7 +179,7 @@ def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch)
     killed_in(0, speak, "--shards=5")
     job = ("--output=out", "--shards=5", "--resume")
     for module in (translate, sharded_job):
-        monkeypatch.setattr(module, "load_translating", loader(Slow()))
+        monkeypatch.setattr(module, "load_job", loader(Slow()))
     jobs = [
         threading.Thread(target=translate.run, args=[options_of(*job)])
         for _ in range(2)

@@ -16,8 +16,8 @@ from tests.cli.threads import on_all
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(windows_module, "_MOST_LINES", 3)
-    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 11)
+    monkeypatch.setattr(windows_module, "_MAX_LINES", 3)
+    monkeypatch.setattr(windows_module, "_MAX_CHARACTERS", 11)
 
 
 @given(st.lists(st.text(max_size=13), max_size=13), st.integers(0, 5))
@@ -34,16 +34,16 @@ def test_windows_hold_all_lines_in_order_and_none_is_too_large(lines, first):
 
 
 def test_windows_grow_from_a_small_one(monkeypatch):
-    monkeypatch.setattr(windows_module, "_MOST_LINES", 40)
-    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 1_000)
+    monkeypatch.setattr(windows_module, "_MAX_LINES", 40)
+    monkeypatch.setattr(windows_module, "_MAX_CHARACTERS", 1_000)
     found = list(windows(["a"] * 100, smallest=2))
     assert [len(window.lines) for window in found] == [2, 8, 32, 40, 18]
     assert [window.first for window in found] == [0, 2, 10, 42, 82]
 
 
 def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
-    monkeypatch.setattr(windows_module, "_MOST_LINES", 10_000)
-    monkeypatch.setattr(windows_module, "_MOST_CHARACTERS", 4_000_000)
+    monkeypatch.setattr(windows_module, "_MAX_LINES", 10_000)
+    monkeypatch.setattr(windows_module, "_MAX_CHARACTERS", 4_000_000)
     config = DecodingConfig()
     lengths = np.random.default_rng(3).integers(1, 120, 20_000)
     sources = [[5] * length for length in lengths]
@@ -108,7 +108,7 @@ def test_what_differs_in_a_later_window_ends_both(other, capsys):
     assert seen[0] == seen[1]
     assert seen[0][0] == ["a", "b", "c"]
     said = capsys.readouterr().err
-    assert "--input=1.en must hold the same lines on every process: from line 4" in said
+    assert "must have the same lines on every process, but from line 4" in said
 
 
 def test_a_process_that_cannot_read_on_ends_both(capsys):
