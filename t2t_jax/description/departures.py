@@ -63,7 +63,7 @@ PAPER_DEFAULTS = (
         "network.positions",
         "sinusoidal",
         "scale of learned positions",
-        "initialisation and scale not specified (Table 3 (E))",
+        "initialisation and scale unspecified (Table 3 (E))",
         "as tokens are, one table for each stack",
     ),
     PaperDefault(
@@ -77,14 +77,14 @@ PAPER_DEFAULTS = (
         "network.layer_norm_epsilon",
         1e-6,
         "epsilon of the norms",
-        "not specified; 1e-6 in the authors' code",
+        "unspecified; 1e-6 in the authors' code",
         "{0:g}",
     ),
     PaperDefault(
         "network.compute_dtype",
         "auto",
         "precision",
-        "not specified; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
+        "unspecified; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
         "activations in {0}; parameters, softmax and norms in float32",
     ),
     PaperDefault(
@@ -98,25 +98,25 @@ PAPER_DEFAULTS = (
         "vocabulary.byte_fallback",
         False,
         "byte fallback",
-        "not specified (§5.1)",
+        "unspecified (§5.1)",
         "characters without a piece are spelt in bytes",
     ),
     PaperDefault(
         "data.max_length_ratio",
         0.0,
         "pairs of unlike length",
-        "not specified",
+        "unspecified",
         "a pair with a side over {0:g} times the other is left out",
     ),
-    PaperDefault("data.drop_copies", False, "copies", "not specified", "left out"),
+    PaperDefault("data.drop_copies", False, "copies", "unspecified", "left out"),
     PaperDefault(
-        "data.drop_duplicates", False, "duplicates", "not specified", "left out"
+        "data.drop_duplicates", False, "duplicates", "unspecified", "left out"
     ),
     PaperDefault(
         "training.gradient_dtype",
         "float32",
         "gradients between devices",
-        "not specified (§5.2)",
+        "unspecified (§5.2)",
         "rounded to {0} before they are added up",
     ),
     PaperDefault(
@@ -256,7 +256,7 @@ _PACKED = Departure(
 _ALWAYS = (
     Departure(
         "dropout masks",
-        "not specified (§5.4)",
+        "unspecified (§5.4)",
         "a hash of step, site, row and position: the same on any number of devices",
         "",
     ),
@@ -300,18 +300,13 @@ def departures(config: Config) -> list[Departure]:
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'longest sentence']
     """
     fixed = [_PACKED, *_ALWAYS] if config.data.layout == "packed" else [*_ALWAYS]
-    return [
-        *fixed,
-        _lengths(config),
-        *_changed_defaults(config),
-        *_derived_departures(config),
-    ]
+    return [*fixed, _lengths(config), *_from_defaults(config), *_derived(config)]
 
 
 def _lengths(config: Config) -> Departure:
     return Departure(
         "longest sentence",
-        "not specified",
+        "unspecified",
         f"pairs with a side over {config.data.max_length:,} subwords are left out of "
         f"training; sources over {config.decoding.max_source_length:,} are split",
         # There is always a bound; only another than the default is a default.
@@ -319,7 +314,7 @@ def _lengths(config: Config) -> Departure:
     )
 
 
-def _changed_defaults(config: Config) -> Iterator[Departure]:
+def _from_defaults(config: Config) -> Iterator[Departure]:
     values = dict(flatten(to_dict(config)))
     section = ARCHITECTURES[config.architecture]
     for default in PAPER_DEFAULTS:
@@ -331,7 +326,7 @@ def _changed_defaults(config: Config) -> Iterator[Departure]:
             yield Departure(default.name, default.paper, here, key)
 
 
-def _derived_departures(config: Config) -> Iterator[Departure]:
+def _derived(config: Config) -> Iterator[Departure]:
     """Yields departures that need more than a comparison with one value."""
     tokens = config.data.tokens_per_batch
     if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):
