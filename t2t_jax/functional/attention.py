@@ -44,11 +44,9 @@ def attention(
     Raises:
       ValueError: the shapes do not agree.
 
-    Paper:
-      §3.2.1, equation 1. Figure 2, left: MatMul, Scale, Mask, SoftMax, MatMul.
+    Paper: §3.2.1, equation 1. Figure 2, left: MatMul, Scale, Mask, SoftMax, MatMul.
 
-    Departs:
-      The paper has no dropout on attention weights.
+    Departs: The paper has no dropout on attention weights.
 
     Example:
       >>> q, k = jnp.array([[1.0, 0.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0]])
@@ -81,8 +79,7 @@ def attention_weights(
     Raises:
       ValueError: the shapes do not agree.
 
-    Paper:
-      §3.2.1: softmax(Q K^T / sqrt(d_k)).
+    Paper: §3.2.1: softmax(Q K^T / sqrt(d_k)).
 
     Example:
       >>> q, k = jnp.zeros((1, 2)), jnp.ones((4, 2))
@@ -131,8 +128,7 @@ def fused_attention(
       context: [B, H, Q, D] in the dtype of the values. A fully masked query yields
       zeros.
 
-    Paper:
-      §3.2.1, equation 1.
+    Paper: §3.2.1, equation 1.
     """
     swap_heads_and_length = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
     # Under vmap, JAX has no rule for cuDNN's kernel with one mask for all heads.

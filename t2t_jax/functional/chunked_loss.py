@@ -52,8 +52,7 @@ def chunked_loss_sums(
     Raises:
       ValueError: the shapes do not agree.
 
-    Paper:
-      §3.4, §5.4.
+    Paper: §3.4, §5.4.
 
     Example:
       >>> y, table = jnp.ones((1, 4, 2)), jnp.eye(2)

@@ -30,8 +30,7 @@ def dropout(x_Bx: Array, *, rate: float, key: Array, rows_B: Array) -> jax.Array
     Raises:
       ValueError: `rate` is not in [0, 1), or the shape of `rows_B` is wrong.
 
-    Paper:
-      §5.4, residual dropout.
+    Paper: §5.4, residual dropout.
 
     Example:
       >>> x, key = jnp.ones((2, 8, 8)), jax.random.key(0)

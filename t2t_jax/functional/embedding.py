@@ -22,8 +22,7 @@ def embed(ids_x: Array, table_VxD: Array) -> jax.Array:
     Returns:
       [..., D] in the dtype of the table.
 
-    Paper:
-      §3.4: "In the embedding layers, we multiply those weights by sqrt(d_model)."
+    Paper: §3.4: "In the embedding layers, we multiply those weights by sqrt(d_model)."
 
     Example:
       >>> embed(jnp.array([1]), jnp.array([[0.0] * 4, [1.0, 2.0, 3.0, 4.0]])).tolist()
@@ -33,14 +32,11 @@ def embed(ids_x: Array, table_VxD: Array) -> jax.Array:
 
 
 def logits(y_xD: Array, table_VxD: Array) -> jax.Array:
-    """Computes the logits of every word.
+    """Computes the logits of every word: [..., V] float32.
 
     Args:
       y_xD: [..., D] output of the decoder.
       table_VxD: [V, D] the pre-softmax matrix, cast to the dtype of `y_xD`.
-
-    Returns:
-      [..., V] float32.
 
     Paper:
       §3.4: the pre-softmax linear transformation, which shares the matrix of the

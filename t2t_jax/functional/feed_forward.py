@@ -33,11 +33,9 @@ def feed_forward(
     Returns:
       [..., D] in the dtype of the input. The weights are cast to it.
 
-    Paper:
-      §3.3, equation 2.
+    Paper: §3.3, equation 2.
 
-    Departs:
-      The paper has no dropout inside the network.
+    Departs: The paper has no dropout inside the network.
 
     Example:
       >>> eye, zero = jnp.eye(2), jnp.zeros(2)

@@ -86,8 +86,7 @@ def label_smoothed_nll(
     Raises:
       ValueError: the shapes do not agree, or `label_smoothing` is not in [0, 1].
 
-    Paper:
-      §5.4, label smoothing, as its reference [36] defines it: uniform over all V.
+    Paper: §5.4, label smoothing, as its reference [36] defines it: uniform over all V.
 
     Example:
       >>> loss, nll = label_smoothed_nll(

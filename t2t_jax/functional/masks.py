@@ -25,8 +25,7 @@ def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
     Returns:
       mask: [..., Q, K] bool.
 
-    Paper:
-      §3.2.3 has one sentence a row, and does not mention padding.
+    Paper: §3.2.3 has one sentence a row, and does not mention padding.
 
     Example:
       >>> segment_mask(jnp.array([1, 2, 0]), jnp.array([1, 1, 2, 0])).astype(int)
@@ -48,8 +47,7 @@ def causal_mask(length: int) -> jax.Array:
     Returns:
       mask: [length, length] bool, queries down, keys across.
 
-    Paper:
-      §3.2.3, third item: "prevent leftward information flow in the decoder".
+    Paper: §3.2.3, third item: "prevent leftward information flow in the decoder".
 
     Example:
       >>> causal_mask(3).astype(int)
@@ -69,8 +67,7 @@ def causal_segment_mask(segments_xL: Array) -> jax.Array:
     Returns:
       mask: [..., L, L] bool.
 
-    Paper:
-      §3.2.3: the decoder's self-attention.
+    Paper: §3.2.3: the decoder's self-attention.
 
     Example:
       >>> causal_segment_mask(jnp.array([1, 1, 2, 2])).astype(int)

@@ -13,7 +13,7 @@ LONGEST_PERIOD = 10_000
 
 
 def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
-    r"""Computes the sinusoidal encoding of each position.
+    r"""Computes the sinusoidal encoding of each position: [..., L, D] float32.
 
     PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same:
     sines and cosines are interleaved, each pair with its own wavelength.
@@ -23,14 +23,10 @@ def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
         an argument because they restart at each sentence of a packed row.
       d_model: width of the model; even.
 
-    Returns:
-      [..., L, D] float32.
-
     Raises:
       ValueError: `d_model` is odd.
 
-    Paper:
-      §3.5.
+    Paper: §3.5.
 
     Example:
       >>> sinusoidal_positions(jnp.array([0, 1]), 4).round(3).tolist()

@@ -22,11 +22,9 @@ def inverse_square_root(
     Returns:
       The learning rate, float32, shaped like `step`.
 
-    Paper:
-      §5.3, equation 3; warmup_steps = 4000.
+    Paper: §5.3, equation 3; warmup_steps = 4000.
 
-    Departs:
-      Equation 3 ties the peak to d_model; small corpora need another.
+    Departs: Equation 3 ties the peak to d_model; small corpora need another.
 
     Example:
       >>> f"{inverse_square_root(4000, 512, warmup_steps=4000):.3e}"  # base's peak

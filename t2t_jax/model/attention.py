@@ -54,8 +54,7 @@ class MultiHeadAttention(nn.Module):
 
     Concatenation and W^O are one product, summed over heads and depth.
 
-    Paper:
-      §3.2.2.
+    Paper: §3.2.2.
     """
 
     config: TransformerConfig
@@ -88,7 +87,7 @@ class MultiHeadAttention(nn.Module):
         mask_Bx1xQxK: jax.Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Applies attention.
+        """Applies attention: [B, Q, D].
 
         Sows the weights [B, H, Q, K] into "intermediates" if it is mutable.
 
@@ -97,9 +96,6 @@ class MultiHeadAttention(nn.Module):
           keys_values: keys and values, from `keys_values`.
           mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
           rows_B: [B] global row numbers for dropout; None: deterministic.
-
-        Returns:
-          [B, Q, D]
         """
         q_BxHxQxDk = self.query(x_BxQxD)
         keys, values = keys_values
@@ -148,15 +144,12 @@ class MultiHeadAttention(nn.Module):
     def attend_to_cache(
         self, x_BxWxD: jax.Array, past: KVPair, position: Array
     ) -> jax.Array:
-        """Attends from each beam's newest position to its own past.
+        """Attends from each beam's newest position to its own past: [B, W, D].
 
         Args:
           x_BxWxD: [B, W, D] the layer's input at `position`.
           past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], written up to and
             including `position`.
-
-        Returns:
-          [B, W, D]
         """
         q_BxHxWx1xDk = self.query(x_BxWxD)[:, :, :, None]
         is_past_K = jnp.arange(past.keys.shape[3]) <= position

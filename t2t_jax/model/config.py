@@ -149,8 +149,7 @@ class TransformerConfig:
     Raises:
       ConfigError: values are invalid; the message lists all.
 
-    Paper:
-      Table 3, §3, §5.4.
+    Paper: Table 3, §3, §5.4.
 
     Departs:
       `norm_position="pre"`, the two dropouts at 0, learned positions scaled and
@@ -230,8 +229,7 @@ class RNNConfig:
     Raises:
       ConfigError: values are invalid; the message lists all.
 
-    Paper:
-      Table 1, row "Recurrent"; its reference [2] for the attention.
+    Paper: Table 1, row "Recurrent"; its reference [2] for the attention.
     """
 
     vocab_size: int = 37_000

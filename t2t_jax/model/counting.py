@@ -54,8 +54,7 @@ class FlopCount(NamedTuple):
 def count_parameters(config: TransformerConfig) -> ParameterCount:
     """Counts the parameters of a model; shared matrices count once.
 
-    Paper:
-      Table 3, last column.
+    Paper: Table 3, last column.
 
     Example:
       >>> count_parameters(TransformerConfig())
@@ -96,8 +95,7 @@ def training_flops(
     Returns:
       The numbers, by part; divided by the length, those of a pair of tokens.
 
-    Paper:
-      Table 2, "Training Cost (FLOPs)"; there estimated from time and hardware.
+    Paper: Table 2, "Training Cost (FLOPs)"; there estimated from time and hardware.
 
     Example:
       >>> flops = training_flops(

@@ -21,8 +21,7 @@ from t2t_jax.types import Array
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, and a feed-forward network.
 
-    Paper:
-      §3.1, "Decoder".
+    Paper: §3.1, "Decoder".
     """
 
     config: TransformerConfig
@@ -45,7 +44,7 @@ class DecoderLayer(nn.Module):
         cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Computes one layer at all positions.
+        """Computes one layer at all positions: [B, T, D].
 
         Args:
           x_BxTxD: [B, T, D] output of the layer below.
@@ -53,9 +52,6 @@ class DecoderLayer(nn.Module):
           self_mask_Bx1xTxT: [B, 1, T, T] True = attends.
           cross_mask_Bx1xTxS: [B, 1, T, S] True = attends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
-
-        Returns:
-          [B, T, D]
         """
 
         def self_attention(x: jax.Array) -> jax.Array:
@@ -143,8 +139,7 @@ class DecoderLayer(nn.Module):
 class Decoder(nn.Module):
     """Computes the decoder's output vectors from target embeddings and the memory.
 
-    Paper:
-      Figure 1, right; §3.1.
+    Paper: Figure 1, right; §3.1.
     """
 
     config: TransformerConfig
@@ -175,7 +170,7 @@ class Decoder(nn.Module):
         positions_BxT: Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Decodes all positions at once, with a causal mask.
+        """Decodes all positions at once, with a causal mask: [B, T, D].
 
         Args:
           x_BxTxD: [B, T, D] embedded target tokens, bos first.
@@ -183,9 +178,6 @@ class Decoder(nn.Module):
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
           positions_BxT: [B, T] position inside the segment, from 0.
           rows_B: [B] global row numbers for dropout; None: deterministic.
-
-        Returns:
-          [B, T, D]
         """
         self_mask_Bx1xTxT = causal_segment_mask(segments_BxT)[:, None]
         cross_mask_Bx1xTxS = segment_mask(segments_BxT, memory.segments)[:, None]

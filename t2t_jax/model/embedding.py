@@ -58,8 +58,7 @@ def declare_matrices(model: Any, config: ModelConfig) -> None:
       model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
         one, two or three matrices; a single one is the parameter `embedding`.
 
-    Paper:
-      §3.4; a single matrix by default.
+    Paper: §3.4; a single matrix by default.
     """
     new = (config.vocab_size, config.d_model, compute_dtype(config))
     if config.tying == "all":
@@ -78,8 +77,7 @@ def declare_matrices(model: Any, config: ModelConfig) -> None:
 class Positions(nn.Module):
     """Adds positional encodings to embeddings.
 
-    Paper:
-      §3.5; learned positions are Table 3 (E).
+    Paper: §3.5; learned positions are Table 3 (E).
 
     Departs:
       The paper does not give the scale or initialization of learned positions: here
@@ -98,14 +96,11 @@ class Positions(nn.Module):
             )
 
     def __call__(self, x_BxLxD: jax.Array, positions_BxL: Array) -> jax.Array:
-        """Adds positions to embeddings.
+        """Adds positions to embeddings: [B, L, D].
 
         Args:
           x_BxLxD: [B, L, D] embeddings.
           positions_BxL: [B, L] position inside the sentence, from 0.
-
-        Returns:
-          [B, L, D]
         """
         if self.config.positions == "learned":
             return x_BxLxD + self.learned(positions_BxL)

@@ -17,8 +17,7 @@ from t2t_jax.types import Array
 class EncoderLayer(nn.Module):
     """Self-attention and a feed-forward network.
 
-    Paper:
-      §3.1, "Encoder".
+    Paper: §3.1, "Encoder".
     """
 
     config: TransformerConfig
@@ -33,15 +32,12 @@ class EncoderLayer(nn.Module):
     def __call__(
         self, x_BxSxD: jax.Array, *, mask_Bx1xSxS: jax.Array, rows_B: Array | None
     ) -> jax.Array:
-        """Computes one layer.
+        """Computes one layer: [B, S, D].
 
         Args:
           x_BxSxD: [B, S, D] output of the layer below.
           mask_Bx1xSxS: [B, 1, S, S] True = attends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
-
-        Returns:
-          [B, S, D]
         """
 
         def self_attention(x: jax.Array) -> jax.Array:
@@ -60,8 +56,7 @@ class EncoderLayer(nn.Module):
 class Encoder(nn.Module):
     """Computes the memory from source embeddings.
 
-    Paper:
-      Figure 1, left; §3.1.
+    Paper: Figure 1, left; §3.1.
     """
 
     config: TransformerConfig

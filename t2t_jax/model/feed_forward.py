@@ -33,8 +33,7 @@ class Affine(nn.Module):
 class FeedForward(nn.Module):
     """Computes max(0, x W1 + b1) W2 + b2.
 
-    Paper:
-      §3.3, equation 2.
+    Paper: §3.3, equation 2.
     """
 
     config: TransformerConfig

@@ -44,8 +44,7 @@ class TransformerStepModel:
     Attributes:
       model: static under `jit`.
 
-    Paper:
-      §6.1: what beam search requires of a model.
+    Paper: §6.1: what beam search requires of a model.
     """
 
     model: Transformer

@@ -37,14 +37,11 @@ class Dropout(nn.Module):
     rate: float
 
     def __call__(self, x_Bx: jax.Array, rows_B: Array | None) -> jax.Array:
-        """Applies dropout with the "dropout" key of `apply(…, rngs=…)`.
+        """Applies dropout with the "dropout" key of `apply(…, rngs=…)`: [B, ...].
 
         Args:
           x_Bx: [B, ...] input.
           rows_B: [B] global row numbers; None: no dropout (deterministic).
-
-        Returns:
-          [B, ...]
         """
         if rows_B is None or self.rate == 0:
             return x_Bx
@@ -59,8 +56,7 @@ class AddAndNorm(nn.Module):
       §3.1, "LayerNorm(x + Sublayer(x))"; §5.4, dropout "to the output of each
       sub-layer, before it is added to the sub-layer input and normalized".
 
-    Departs:
-      `norm_position="pre"` normalizes the input of the sub-layer instead.
+    Departs: `norm_position="pre"` normalizes the input of the sub-layer instead.
     """
 
     config: TransformerConfig
@@ -79,15 +75,12 @@ class AddAndNorm(nn.Module):
         *,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Computes LayerNorm(x + Dropout(Sublayer(x))).
+        """Computes LayerNorm(x + Dropout(Sublayer(x))): [B, L, D].
 
         Args:
           x_BxLxD: [B, L, D] input of the sub-layer.
           sublayer: the function between the residual connection's ends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
-
-        Returns:
-          [B, L, D]
         """
         if self.config.norm_position == "pre":
             return x_BxLxD + self.dropout(sublayer(self.norm(x_BxLxD)), rows_B)

@@ -28,8 +28,7 @@ class Transformer(nn.Module):
       head: computes the output from the pre-softmax matrix and the decoder's output;
         by default the logits.
 
-    Paper:
-      Figure 1, §3, and the dropout of §5.4.
+    Paper: Figure 1, §3, and the dropout of §5.4.
 
     Example:
       >>> config = TransformerConfig(

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,11 @@ from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training import compiled_step
 from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout
-from t2t_jax.training.compiled_step import StepCompiler
+from t2t_jax.training.compiled_step import (
+    StepCompiler,
+    bytes_needed,
+    device_memory_limit,
+)
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import Batch
@@ -135,3 +141,30 @@ def test_other_failures_of_the_compiler_are_not_taken_for_it(fitting, monkeypatc
 def test_what_does_not_fit_row_by_row_is_refused_with_what_would_help(fitting):
     with pytest.raises(ConfigError, match=r"one row .*config.mesh.fsdp.*model.remat"):
         fitting.choose_micro_batches(69)
+
+
+def mesh_of(*statistics):
+    devices = [SimpleNamespace(memory_stats=lambda s=s: s) for s in statistics]
+    return SimpleNamespace(local_devices=devices)
+
+
+def test_what_is_needed_at_once_counts_a_donated_argument_once():
+    x = jax.ShapeDtypeStruct((1_000,), jnp.float32)
+
+    def double(x):
+        return 2 * x
+
+    plain = jax.jit(double).lower(x).compile()
+    donated = jax.jit(double, donate_argnums=0).lower(x).compile()
+    assert bytes_needed(plain) >= 8_000
+    assert 4_000 <= bytes_needed(donated) < 8_000
+
+
+def test_the_smallest_device_decides_and_some_of_it_is_kept_free():
+    mesh = mesh_of({"bytes_limit": 2_000}, {"bytes_limit": 1_000})
+    assert 900 <= device_memory_limit(mesh) < 1_000
+
+
+def test_a_device_that_does_not_tell_has_no_limit_that_is_known():
+    assert device_memory_limit(mesh_of(None, {"bytes_limit": 5})) == 0
+    assert device_memory_limit(make_mesh()) == 0  # CPUs

@@ -43,8 +43,7 @@ def token_log_probabilities(
     Raises:
       ValueError: the axes do not agree.
 
-    Paper:
-      §6.1: what beam search compares.
+    Paper: §6.1: what beam search compares.
 
     Example:
       A model with a uniform distribution over 4 words:

@@ -69,8 +69,7 @@ def rnn_training_flops(
     Returns:
       The numbers, by part; divided by the length, those of a pair of tokens.
 
-    Paper:
-      Table 1: O(n d^2) operations a layer, n of them one after the other.
+    Paper: Table 1: O(n d^2) operations a layer, n of them one after the other.
 
     Example:
       >>> flops = rnn_training_flops(RNNConfig(), source_length=28, target_length=28)

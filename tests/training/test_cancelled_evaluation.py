@@ -1,4 +1,4 @@
-"""An evaluation that is given up for a signal, and made up for by the resumed run."""
+"""Evaluations cancelled by a signal, and repeated by the resumed run."""
 
 import pytest
 
