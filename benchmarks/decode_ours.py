@@ -30,7 +30,7 @@ class OwnForced(ForcedOutputs):
         self._module = make_module(work.config, platform=platform)
         self._params = random_params(work.config)
         self._model = make_step_model(self._module, self._params)
-        self._rules = BeamParams(
+        self._search_params = BeamParams(
             beam_size=work.beam_size,
             length_penalty=work.length_penalty,
             min_tokens=work.length,
@@ -44,7 +44,10 @@ class OwnForced(ForcedOutputs):
 
         def lengths(batch: Tokens) -> list[int]:
             result = chunked_search(
-                self._model, batch, max_extra_tokens=0, rules=self._rules
+                self._model,
+                batch,
+                max_extra_tokens=0,
+                search_params=self._search_params,
             )
             self._compiled.add(len(batch))
             return result.lengths_BxW[:, 0].tolist()

@@ -13,15 +13,14 @@ Train one:
     config.steps = 200
     model = t2t_jax.train(config, "runs/mine")
 
-Search with a model of your own, or with a trained one, on arrays:
+Search or sample on arrays, with a trained model or any other `StepModel`:
 
     result = t2t_jax.beam_search(model.step_model, model.encode(lines))
     model.decode(result.tokens_BxWxT[:, 0])
 
-`Transformer` and `TransformerConfig` are the Linen module and its settings. Every error
-that a user can fix is a `UserError`. Axis letters such as B, S and T are explained in
-`t2t_jax.types`. Names are imported when they are first used, so that `import t2t_jax`
-costs nothing.
+`Transformer` and `TransformerConfig` are the Linen module and its configuration. Errors
+that a user can fix are `UserError`s. Axis letters such as B, S and T are explained in
+`t2t_jax.types`. Names are imported on first use, so that `import t2t_jax` is fast.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ LAZY_EXPORTS = {
     "Config": "t2t_jax.config",
     "DecodingConfig": "t2t_jax.decoding.config",
     "Hypothesis": "t2t_jax.decoding.text.translation",
-    "TranslationModel": "t2t_jax.inference.model",
     "PairScore": "t2t_jax.decoding.scoring.scorer",
     "SamplingParams": "t2t_jax.decoding.search.static_params",
     "StepModel": "t2t_jax.types",
     "Transformer": "t2t_jax.model.transformer",
     "TransformerConfig": "t2t_jax.model.config",
     "Translation": "t2t_jax.decoding.text.translation",
+    "TranslationModel": "t2t_jax.inference.model",
     "UserError": "t2t_jax.errors",
     "beam_search": "t2t_jax.decoding.search.beam_search",
     "default_config": "t2t_jax.config_files",

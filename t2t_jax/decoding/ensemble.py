@@ -51,9 +51,6 @@ class EnsembleStepModel:
     ) -> tuple[jax.Array, _Trees]:
         """Computes the next-token distribution.
 
-        Args:
-          tokens_BxW: [B, W] the tokens at `position`.
-
         Returns:
           logits: [B, W, V] float32, logarithms of the mean probabilities.
           cache: of each member, with this position added.

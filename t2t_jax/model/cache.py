@@ -59,7 +59,6 @@ def empty_cache(
     """Allocates the self-attention cache of every beam and layer.
 
     Args:
-      num_beams: W.
       length: capacity in target positions.
 
     Returns:

@@ -49,8 +49,6 @@ class DecoderLayer(nn.Module):
         Args:
           x_BxTxD: [B, T, D] output of the layer below.
           memory: this layer's keys and values of the memory.
-          self_mask_Bx1xTxT: [B, 1, T, T] True = attends.
-          cross_mask_Bx1xTxS: [B, 1, T, S] True = attends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
         """
 
@@ -86,7 +84,6 @@ class DecoderLayer(nn.Module):
         Args:
           x_BxWxD: [B, W, D] output of the layer below.
           memory: this layer's keys and values of the memory.
-          mask_Bx1x1xS: [B, 1, 1, S] True = attends.
           past: this layer's keys and values of earlier positions.
           parents_BxW: [B, W] the beam of `past` that each beam continues; None: its
             own.
@@ -174,7 +171,6 @@ class Decoder(nn.Module):
 
         Args:
           x_BxTxD: [B, T, D] embedded target tokens, bos first.
-          memory: from `project_memory`.
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
           positions_BxT: [B, T] position inside the segment, from 0.
           rows_B: [B] global row numbers for dropout; None: deterministic.

@@ -99,7 +99,6 @@ class Positions(nn.Module):
         """Adds positions to embeddings: [B, L, D].
 
         Args:
-          x_BxLxD: [B, L, D] embeddings.
           positions_BxL: [B, L] position inside the sentence, from 0.
         """
         if self.config.positions == "learned":

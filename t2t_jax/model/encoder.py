@@ -36,7 +36,6 @@ class EncoderLayer(nn.Module):
 
         Args:
           x_BxSxD: [B, S, D] output of the layer below.
-          mask_Bx1xSxS: [B, 1, S, S] True = attends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
         """
 
@@ -82,7 +81,6 @@ class Encoder(nn.Module):
         """Encodes all positions.
 
         Args:
-          x_BxSxD: [B, S, D] embedded source tokens.
           segments_BxS: [B, S] segment numbers from 1; 0 is padding.
           positions_BxS: [B, S] position inside the segment, from 0.
           rows_B: [B] global row numbers for dropout; None: deterministic.

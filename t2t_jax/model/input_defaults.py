@@ -46,7 +46,6 @@ def dropout_rows(
     """Returns the row numbers for dropout; None if deterministic.
 
     Args:
-      tokens_BxL: [B, L] tokens.
       rows_B: [B] global row numbers; None: 0 to B - 1.
     """
     if deterministic:

@@ -82,7 +82,6 @@ class TransformerStepModel:
 
         Args:
           tokens_BxW: [B, W] tokens; bos at position 0.
-          memory: from `encode`.
           position: scalar integer below the cache's length.
 
         Returns:

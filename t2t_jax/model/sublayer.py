@@ -40,7 +40,6 @@ class Dropout(nn.Module):
         """Applies dropout with the "dropout" key of `apply(…, rngs=…)`: [B, ...].
 
         Args:
-          x_Bx: [B, ...] input.
           rows_B: [B] global row numbers; None: no dropout (deterministic).
         """
         if rows_B is None or self.rate == 0:
@@ -78,7 +77,6 @@ class AddAndNorm(nn.Module):
         """Computes LayerNorm(x + Dropout(Sublayer(x))): [B, L, D].
 
         Args:
-          x_BxLxD: [B, L, D] input of the sub-layer.
           sublayer: the function between the residual connection's ends.
           rows_B: [B] global row numbers for dropout; None: deterministic.
         """

@@ -79,7 +79,6 @@ class Callbacks(Protocol):
         """Writes a checkpoint, and replaces one of the same step.
 
         Args:
-          state: after `progress.step` steps.
           kinds: of periodic, best, final, stopped.
         """
 

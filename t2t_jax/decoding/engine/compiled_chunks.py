@@ -74,7 +74,6 @@ def start(
     """Encodes the sources and initializes the decoding state.
 
     Args:
-      source: [devices, B, S] tokens.
       batch_inputs: prefixes and keys, if any.
       max_length: T, capacity of the outputs.
       cache_length: initial capacity of the cache, in positions.
@@ -137,7 +136,6 @@ def advance(
 
     Args:
       state: donated.
-      memory: from `start`.
       until: the position, int32, traced: one program for all positions of a cache.
 
     Returns:

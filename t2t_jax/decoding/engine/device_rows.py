@@ -70,7 +70,6 @@ def shard_rows(rows: Array, mesh: Mesh) -> jax.Array:
     Args:
       rows: [B, ...]; B must be a multiple of the devices. On a CPU the result may share
         its memory: do not write to it afterwards.
-      mesh: from `devices_of`.
 
     Returns:
       [devices, B / devices, ...], each part on its device.
@@ -102,7 +101,6 @@ def per_device(
 
     Args:
       function: `(shared, part) -> result`, on arrays without the device axis.
-      mesh: from `devices_of`.
 
     Returns:
       `(shared, parts) -> results`: `shared` is replicated, and the leaves of `parts`

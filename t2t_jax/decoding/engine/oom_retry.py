@@ -70,7 +70,6 @@ def halve_batches(
 
     Args:
       error: of the first batch.
-      config: for the message.
       devices: number of devices that share the rows of a batch.
 
     Returns:

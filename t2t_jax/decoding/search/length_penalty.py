@@ -92,7 +92,6 @@ def max_output_length(
     """Checks the source and the bounds, and returns T, the capacity of the outputs.
 
     Args:
-      source_BxS: [B, S] source tokens.
       max_extra_tokens: tokens allowed beyond a sentence's own length.
       max_length: bound of the caller; None means S + `max_extra_tokens`.
       prefix_length: P, length of the longest forced prefix.

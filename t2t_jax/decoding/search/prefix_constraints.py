@@ -148,7 +148,6 @@ def validated_max_length(
     """Checks the prefixes, and returns T, the capacity of the outputs.
 
     Args:
-      source_BxS: [B, S] source tokens.
       prefixes_BxP: [B, P] forced prefixes; None for none.
       max_extra_tokens: tokens allowed beyond a sentence's own length.
       max_length: bound of the caller; None means S + `max_extra_tokens`, or P + 1 where

@@ -43,7 +43,6 @@ def to_translations(
 
     Args:
       result: of a search, on the host.
-      source_BxS: [B, S] the source tokens.
       sources: the segments of the first rows; rows beyond are empty.
       rescorer: adds token log-probabilities and attention to every output.
     """
@@ -76,7 +75,6 @@ def to_hypotheses(
 
     Args:
       result: of a search, on the host.
-      source_BxS: [B, S] the source tokens.
       num_sentences: rows that hold a sentence; rows beyond are empty.
       rescorer: adds token log-probabilities and attention to every output.
     """

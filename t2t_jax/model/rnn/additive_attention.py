@@ -59,7 +59,6 @@ class AdditiveAttention(nn.Module):
 
         Args:
           output_BxWxDh: [B, W, Dh] queries.
-          memory: from `project_memory`.
           mask_BxWxS: [B, W, S] True = attends; the W axis may be 1.
 
         Returns:

@@ -57,7 +57,6 @@ class AttentiveLSTM(nn.Module):
 
         Args:
           words_BxTxD: [B, T, D] embedded target tokens, shifted right.
-          memory: from `attention.project_memory`.
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
 
         Returns:
@@ -140,7 +139,6 @@ class RNNDecoder(nn.Module):
 
         Args:
           words_BxTxD: [B, T, D] embedded target tokens, shifted right.
-          memory: from `project_memory`.
           segments_BxT: [B, T] segment numbers from 1; 0 is padding.
           rows_B: [B] global row numbers for dropout; None: deterministic.
 
@@ -162,8 +160,6 @@ class RNNDecoder(nn.Module):
         """Decodes one word of every beam, with one sentence per row of the memory.
 
         Args:
-          words_BxWxD: [B, W, D] the embedded words.
-          memory: from `project_memory`.
           states: [B, W, Dh] before these words.
 
         Returns:

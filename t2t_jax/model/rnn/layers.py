@@ -58,7 +58,6 @@ def scan_rows(
     Args:
       module: owner of the parameters of `read`.
       read: (module, state, inputs at one position) -> (state, outputs).
-      inputs_BxL: arrays [B, L, ...].
       state: the initial one, arrays [B, ...].
       segments_BxL: [B, L] segment numbers from 1; 0 is padding.
       reverse: whether to scan from the end of the rows.
@@ -114,7 +113,6 @@ class LSTM(nn.Module):
         """Processes rows of segments.
 
         Args:
-          x_BxLxX: [B, L, X] input of any width.
           segments_BxL: [B, L] segment numbers from 1; 0 is padding.
 
         Returns:
@@ -156,7 +154,6 @@ class RNNEncoder(nn.Module):
         """Encodes all positions.
 
         Args:
-          x_BxSxD: [B, S, D] embedded source tokens.
           segments_BxS: [B, S] segment numbers from 1; 0 is padding.
           rows_B: [B] global row numbers for dropout; None: deterministic.
 

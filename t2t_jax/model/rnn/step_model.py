@@ -68,9 +68,7 @@ class RNNStepModel:
 
         Args:
           tokens_BxW: [B, W] tokens; bos first.
-          memory: from `encode`.
           cache: the states of every beam.
-          position: unused.
 
         Returns:
           logits: [B, W, V] float32, of the next token.
