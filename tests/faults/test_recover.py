@@ -140,7 +140,7 @@ def test_another_vocabulary_is_never_replaced(copy, capsys, tmp_path):
     shutil.copy(other / "vocab.model", copy)
     before = hashes(copy)
     capsys.readouterr()
-    assert "another vocabulary than the one" in recover(copy, capsys, code=65)
+    assert "is not the vocabulary in the checkpoint" in recover(copy, capsys, code=65)
     assert hashes(copy) == before
 
 
@@ -152,7 +152,7 @@ def test_a_damaged_checkpoint_restores_nothing(copy, capsys, item):
     before = hashes(copy)
     said = recover(copy, capsys, code=65)
     assert "is corrupt" in said
-    assert "holds no undamaged checkpoint" in said
+    assert "holds no valid checkpoint" in said
     assert hashes(copy) == before
 
 
@@ -175,7 +175,7 @@ def test_an_older_checkpoint_takes_the_configuration_that_fits_it(copy, capsys):
     (copy / "overrides.json").unlink()
     rewrite_meta(copy, _older)
     said = recover(copy, capsys, code=65)
-    assert "saved by an older version, without the configuration. Pass --config" in said
+    assert "saved by an older version, without the configuration. Pass the --config" in said
     own = tiny.arguments(copy, steps=1, checkpoint__every_steps=1)[1:]
     own += ["--config.evaluation.every_steps=1"]
     file = f"--config={tiny.ROOT / 'configs' / 'phrasebook.py'}"

@@ -70,7 +70,7 @@ def test_stdout_names_the_files_and_stderr_says_what_was_done(drawn):
         for way in ("heat", "lines")
     }
     assert {path.name for path in named} == {*pictures, "attention.npz", "tokens.json"}
-    assert b"12 pictures" in done.stderr
+    assert b"12 plots" in done.stderr
     for name in pictures:
         assert min(size_of((to / name).read_bytes())) > 150
 

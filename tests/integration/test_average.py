@@ -180,7 +180,7 @@ def test_as_many_checkpoints_as_a_window_holds_make_one_row_without_a_curve_too(
     printed = capsys.readouterr()
     (_, row) = printed.out.splitlines()
     assert row.startswith("11,22,33,44,55\t11\t55\t")
-    assert "5 checkpoints make one window" in printed.err
+    assert "5 checkpoints form one window" in printed.err
     lines = [line for line in printed.err.splitlines() if "matplotlib" in line]
     assert ["pip install -e '.[plots]'" in line for line in lines] == [True]
     assert not (workdir / "averages" / "last=5.png").exists()
@@ -205,7 +205,7 @@ def test_a_window_with_a_gap_is_left_out(with_a_gap, capsys):
     assert [line.split("\t")[0] for line in printed.out.splitlines()[1:]] == [
         "33,44,55"
     ]
-    assert "Left out 11, 33, 44: the gaps are 22, 11 steps" in printed.err
+    assert "Skipped 11, 33, 44: the gaps are 22, 11 steps" in printed.err
 
 
 def test_force_takes_it_in(with_a_gap, capsys):
@@ -239,10 +239,10 @@ def test_files_that_are_not_there_are_both_named(workdir):
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (["--sliding", "--source=a"], r"given both.*only --source is"),
-        (["--sliding", "--reference=a"], r"given both.*only --reference is"),
-        (["--sliding", "--average_steps=22,33"], r"Remove one of the two"),
-        (["--to=x", "--source=a"], r"--source must come with --sliding"),
+        (["--sliding", "--source=a"], r"--source requires the other of"),
+        (["--sliding", "--reference=a"], r"--reference requires the other of"),
+        (["--sliding", "--average_steps=22,33"], r"mutually exclusive"),
+        (["--to=x", "--source=a"], r"--source requires --sliding"),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(workdir, flags, problem):

@@ -94,7 +94,7 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
         (
             (["in.en", "--stream"], ["in.en", "--stream"]),
             64,
-            "--stream answers lines as they come, and 2 processes share lines out",
+            "--stream requires a single process, and there are 2",
         ),
         ((["in.en"], ["no.en"]), 66, "no.en must be a file that can be read"),
         ((["in.en"], ["other.en"]), 65, "other.en must have the same lines on every"),

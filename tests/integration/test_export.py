@@ -184,7 +184,7 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     found = json.loads(done.stdout)
     assert (found["lines"], found["equal"] + found["ties"]) == (20, 20)
     assert 0 < found["largest_difference"] < 1e-4
-    assert b"20 lines will check it" in done.stderr
+    assert b"to be verified on 20 lines" in done.stderr
     assert files_are_whole(place)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ct2"]
     card = (place / "README.md").read_text()

@@ -75,7 +75,7 @@ def run(options: Options) -> int:
             f"step {saved.step:,}. Rerun the training command to resume."
         )
     else:
-        log(f"Nothing to restore in {workdir.path}: no file is missing or damaged.")
+        log(f"Nothing to restore in {workdir.path}: no file is missing or corrupt.")
     return 0
 
 
@@ -96,7 +96,7 @@ def _read(options: Options) -> _Saved:
             log(f"WARNING: {problems[-1]}")
             continue
         return _Saved(step, config, dict(meta.get("fingerprints", {})), files)
-    found = "no undamaged checkpoint" if problems else "no checkpoint"
+    found = "no valid checkpoint" if problems else "no checkpoint"
     raise DataError(
         [
             *problems,
@@ -184,7 +184,7 @@ def _digests(workdir: Workdir, saved: _Saved, problems: ErrorCollector) -> list[
         if held is None and kept is None:
             problems.check(
                 False,
-                f"{workdir.path / name} is missing or damaged, and the checkpoint of "
+                f"{workdir.path / name} is missing or corrupt, and the checkpoint of "
                 f"step {saved.step:,} was saved by an older version, which did not "
                 "keep it. Restore it from a copy.",
             )
@@ -263,4 +263,4 @@ def _set_aside(path: Path) -> None:
         number += 1
         aside = path.with_name(f"corrupt-{number}-{path.name}")
     path.rename(aside)
-    log(f"WARNING: {path} is damaged; renamed to {aside.name}.")
+    log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")

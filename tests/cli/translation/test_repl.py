@@ -1,7 +1,7 @@
 """Who is asked at a prompt, and what commands do; a terminal is tests/integration's.
 
 Seen to fail: without each flag of `is_interactive`; without the end of `run_repl` for
-what was given up, or with it always; without each branch of `_Repl`; with a setting
+what was cancelled, or with it always; without each branch of `_Repl`; with a setting
 that counts before it is warmed up, or is warmed up in the main thread; without each
 limit of `_replace_setting`; where nothing is counted that JAX compiles, or the time of
 that is not taken off; and with the streams left as the locale has them.
