@@ -67,7 +67,7 @@ def check_rates(
         )
 
 
-def check_words(problems: ErrorCollector, config: object, section: str) -> None:
+def check_choices(problems: ErrorCollector, config: object, section: str) -> None:
     """Checks the keys of `CHOICES`."""
     for name, known in CHOICES.items():
         word = getattr(config, name, known[0])
@@ -185,7 +185,7 @@ class TransformerConfig:
         check_sizes(problems, self, "model", names=("max_positions",))
         problems.limit("model.num_layers", self.num_layers, MOST_LAYERS)
         check_rates(problems, self, "model", names=rates)
-        check_words(problems, self, "model")
+        check_choices(problems, self, "model")
         check_tying(problems, self, "model")
         epsilon = self.layer_norm_epsilon
         problems.check(
@@ -248,7 +248,7 @@ class RNNConfig:
         check_sizes(problems, self, "rnn", names=sizes)
         problems.limit("rnn.num_layers", self.num_layers, MOST_LAYERS)
         check_rates(problems, self, "rnn", names=("dropout",))
-        check_words(problems, self, "rnn")
+        check_choices(problems, self, "rnn")
         check_tying(problems, self, "rnn")
         problems.check(
             not is_size(self.d_hidden) or self.d_hidden % 2 == 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_jax.training.reporting.timestamps import duration
+from t2t_jax.training.reporting.timestamps import format_duration
 
 # Measured on two CPU cores (benchmarks): a beam of 4 decodes 0.8 times as many target
 # tokens a second as training reads, and the loss takes a third of a training step.
@@ -84,9 +84,9 @@ def estimate(
         one = EVALUATION_COST * size.dev_tokens / tokens_per_second
         noun = "evaluation" if evaluations == 1 else "evaluations"
         # Outputs of an untrained model run to their length limit.
-        what += f" and {evaluations:,} {noun} of at least {duration(one)}, more as long"
-        what += " as translations reach their length limit"
-    line = f"Estimated time left: {duration(left)} ({what})."
+        what += f" and {evaluations:,} {noun} of at least {format_duration(one)}, more"
+        what += " as long as translations reach their length limit"
+    line = f"Estimated time left: {format_duration(left)} ({what})."
     if not size.on_cpu or left <= _TOO_LONG:
         return line
     return "\n".join([line, *_suggestions(size, step, left)])
@@ -101,7 +101,8 @@ def _suggestions(size: RunSize, step: int, left: float) -> list[str]:
     steps = _round_down(step + _TOO_LONG / left * (size.steps - step))
     lines = [
         "  That is more than 12 hours on a CPU. Shorter, each by itself:",
-        f"  --config.steps={steps} takes about {duration(_TOO_LONG)} (and learns less)",
+        f"  --config.steps={steps} takes about {format_duration(_TOO_LONG)} (and learns "
+        "less)",
     ]
     tokens = _round_down(_TOO_LONG / left * size.tokens_per_batch)
     tokens = max(tokens, _MIN_TOKENS)
@@ -109,7 +110,7 @@ def _suggestions(size: RunSize, step: int, left: float) -> list[str]:
         shorter = left * tokens / size.tokens_per_batch
         lines.append(
             f"  --config.data.tokens_per_batch={tokens} takes about "
-            f"{duration(shorter)} (in a new --workdir)"
+            f"{format_duration(shorter)} (in a new --workdir)"
         )
     lines.append(
         f"  a smaller model than this one of {size.parameters:,} parameters, such as "

@@ -148,7 +148,7 @@ class _Loop:
             with self._not_training("compiling"):
                 self.step.compile_for_batch(batch)
         if profile.starts_at(number):
-            with self._not_training("beginning a profile"):
+            with self._not_training("starting a profile"):
                 profile.start(number)
         with profile.annotate(number):
             state, output = self.step(state, batch)

@@ -10,7 +10,7 @@ import jax
 
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.training.profiling.hlo_categories import categorize_all
-from t2t_jax.training.profiling.trace_summary import summary
+from t2t_jax.training.profiling.trace_summary import summarize_trace
 
 
 class Profiler:
@@ -111,7 +111,7 @@ class Profiler:
                 f"perfetto_trace.json.gz of {file.parent} at https://ui.perfetto.dev, "
                 f"or all of it with xprof --logdir={self._folder}."
             )
-            self._log(summary(file, categorize_all(self._programs())))
+            self._log(summarize_trace(file, categorize_all(self._programs())))
 
     @contextmanager
     def _log_errors(self) -> Iterator[None]:

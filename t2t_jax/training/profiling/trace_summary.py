@@ -95,7 +95,7 @@ def percentages(nanoseconds: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * time / total:.1f} %" for name, time in largest)
 
 
-def summary(file: Path, categories: Mapping[str, OpCategory]) -> str:
+def summarize_trace(file: Path, categories: Mapping[str, OpCategory]) -> str:
     """Describes where the device time went.
 
     Args:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 from t2t_jax.training.progress import Record
-from t2t_jax.training.reporting.timestamps import Timestamps, clock
+from t2t_jax.training.reporting.timestamps import Timestamps, format_clock
 
 _SPARSE_SECONDS = 30.0
 _BAR_SECONDS = 0.2
@@ -122,7 +122,7 @@ class Console:
 
     def _eta(self, step: int) -> str:
         pace = (time.monotonic() - self._began) / max(step - self._first, 1)
-        return clock(pace * (self._total - step))
+        return format_clock(pace * (self._total - step))
 
     def _losses(self, record: Record) -> str:
         """Formats loss and perplexity, labelled as smoothed or not."""

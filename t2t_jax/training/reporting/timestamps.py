@@ -31,7 +31,7 @@ class Timestamps:
           date: whether to include the date.
         """
         now = utc("%Y-%m-%d %H:%M:%SZ" if date else "%H:%M:%SZ")
-        return f"[{now} +{clock(self.elapsed())}]"
+        return f"[{now} +{format_clock(self.elapsed())}]"
 
 
 def utc(form: str) -> str:
@@ -39,11 +39,11 @@ def utc(form: str) -> str:
     return time.strftime(form, time.gmtime())
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Formats a duration as h:mm:ss.
 
     Example:
-      >>> clock(3671)
+      >>> format_clock(3671)
       '1:01:11'
     """
     minutes, second = divmod(round(seconds), 60)
@@ -51,12 +51,12 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minute:02d}:{second:02d}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Formats a duration for humans, with about two digits.
 
     Example:
-      >>> duration(42), duration(340), duration(9_500), duration(300_000)
-      ('42 s', '6 min', '2 h 40 min', '3.5 days')
+      >>> [format_duration(seconds) for seconds in (42, 340, 9_500, 300_000)]
+      ['42 s', '6 min', '2 h 40 min', '3.5 days']
     """
     if seconds < 100:
         return f"{seconds:.0f} s"

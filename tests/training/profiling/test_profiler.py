@@ -62,7 +62,9 @@ def profiler(monkeypatch, tmp_path, run):
     monkeypatch.setattr(jax.profiler, "start_trace", fake.start_trace)
     monkeypatch.setattr(jax.profiler, "stop_trace", fake.stop_trace)
     monkeypatch.setattr(jax.profiler, "StepTraceAnnotation", fake.name)
-    monkeypatch.setattr(profile, "summary", lambda file, found: f"In dots: {found}.")
+    monkeypatch.setattr(
+        profile, "summarize_trace", lambda file, found: f"In dots: {found}."
+    )
     written = tmp_path / "plugins" / "profile" / "now" / "here.xplane.pb"
     written.parent.mkdir(parents=True)
     written.touch()
@@ -99,7 +101,7 @@ def test_the_devices_have_done_all_before_it_and_all_in_it(run, profiler):
 def test_its_own_time_is_none_of_training_and_has_its_limit(run, profiler):
     _, progress = watched(run, steps=6)
     assert progress.minutes == pytest.approx(6 / 60)
-    assert run.pauses[:2] == ["beginning a profile", "writing a profile"]
+    assert run.pauses[:2] == ["starting a profile", "writing a profile"]
 
 
 def test_who_is_to_stop_at_the_last_of_them_saves_first(run, profiler):

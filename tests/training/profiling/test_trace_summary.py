@@ -15,7 +15,7 @@ from t2t_jax.training.profiling.trace_summary import (
     Operation,
     operations,
     self_times,
-    summary,
+    summarize_trace,
 )
 
 ROLES = {
@@ -41,13 +41,13 @@ def done(name, begin, end, module="jit_step"):
 
 @pytest.fixture
 def said_of(monkeypatch):
-    """Makes of planes what `summary` reads of a file."""
+    """Makes of planes what `summarize_trace` reads of a file."""
 
     def read(*planes):
         data = SimpleNamespace(planes=planes)
         reader = SimpleNamespace(from_file=lambda path: data)
         monkeypatch.setattr(jax.profiler, "ProfileData", reader)
-        return summary("a file", ROLES)
+        return summarize_trace("a file", ROLES)
 
     return read
 

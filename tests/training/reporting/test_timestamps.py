@@ -2,7 +2,11 @@ import re
 
 import pytest
 
-from t2t_jax.training.reporting.timestamps import Timestamps, clock, duration
+from t2t_jax.training.reporting.timestamps import (
+    Timestamps,
+    format_clock,
+    format_duration,
+)
 
 
 @pytest.mark.parametrize(
@@ -10,7 +14,7 @@ from t2t_jax.training.reporting.timestamps import Timestamps, clock, duration
     [(0, "0:00:00"), (59.6, "0:01:00"), (3671, "1:01:11"), (360_000, "100:00:00")],
 )
 def test_a_clock_has_hours_minutes_seconds(seconds, text):
-    assert clock(seconds) == text
+    assert format_clock(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ def test_a_clock_has_hours_minutes_seconds(seconds, text):
     ],
 )
 def test_a_duration_is_worded_for_people(seconds, text):
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_a_record_gets_utc_and_the_seconds_since_the_start(monkeypatch):
