@@ -46,7 +46,7 @@ def count_pairs(spec: str, *, key: str, budget: int = _BUDGET) -> PairCount:
       PairCount(spec='phrasebook:dev:500[7:]', pairs=493, note='')
     """
     if not spec:
-        return PairCount(spec, None, f"config.{key} names no corpus.")
+        return PairCount(spec, None, f"config.{key} is empty.")
     try:
         pairs = open_corpus(spec, key=key).num_pairs(budget=budget)
     except (DataError, InputMissingError) as error:

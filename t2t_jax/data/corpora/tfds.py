@@ -178,7 +178,7 @@ def _prepare(
         return directory
     if (directory := _find(home, name)) is None:
         raise InputMissingError(
-            f"{home / name}: TFDS has prepared the set elsewhere. Give its config and "
+            f"{home / name}: TFDS has prepared the set elsewhere. Set its config and "
             f"version in config.{key}."
         )
     return directory

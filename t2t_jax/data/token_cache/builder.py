@@ -17,7 +17,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.base import Corpus, Part, parts_of
 from t2t_jax.data.corpora.pair_counts import estimate_pairs
 from t2t_jax.data.files.progress import ProgressBar
-from t2t_jax.data.token_cache import shards as sharding
+from t2t_jax.data.token_cache import shards as token_shards
 from t2t_jax.data.token_cache.encoder import PairEncoder, max_characters
 from t2t_jax.data.token_cache.filters import (
     DuplicateFilter,
@@ -125,13 +125,13 @@ def build_cache(
     joined = building / "joined"
     shutil.rmtree(joined, ignore_errors=True)
     joined.mkdir()
-    files = sharding.join_shards(shards, joined)
+    files = token_shards.join_shards(shards, joined)
     record = {**meta, "dtype": dtype, **CorpusStats.total(parts).to_dict()}
     record["parts"] = [part.to_dict() for part in parts]
     record["files"] = files
     text = json.dumps(record)  # ASCII: file names need not be UTF-8
     (joined / META_FILE).write_text(text + "\n", encoding="utf-8")
-    sharding.fsync_dir(joined)
+    token_shards.fsync_dir(joined)
     return joined
 
 
@@ -165,7 +165,7 @@ def _build_shards(
 ) -> list[Shard]:
     """Finds the complete shards of a corpus and writes the others."""
     parts = parts_of(corpus)
-    shards = sharding.find_shards(building)
+    shards = token_shards.find_shards(building)
     done = [0] * len(parts)
     for shard in shards:
         done[shard.part] += shard.stats.counts["read"]
@@ -182,8 +182,8 @@ def _build_shards(
         seen = _seen_pairs(shards) if config.drop_duplicates else None
         chunked = groupby(_encoded_chunks(results, seen, progress), key=_shard_of)
         for _, group in chunked:
-            path = sharding.shard_path(building, len(shards))
-            shards.append(sharding.write_shard(path, list(group)))
+            path = token_shards.shard_path(building, len(shards))
+            shards.append(token_shards.write_shard(path, list(group)))
     return shards
 
 
@@ -205,7 +205,10 @@ def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Ch
             for lines, text in zip((chunk.sources, chunk.targets), pair, strict=True):
                 short = len(text) <= most
                 lines.append(text if short else text.strip()[: most + 1])
-            if len(chunk.sources) == CHUNK_PAIRS or line % sharding.SHARD_PAIRS == 0:
+            if (
+                len(chunk.sources) == CHUNK_PAIRS
+                or line % token_shards.SHARD_PAIRS == 0
+            ):
                 yield chunk
                 chunk = Chunk(number, line + 1, [], [])
         if chunk.sources:
@@ -227,7 +230,7 @@ def _encoded_chunks(
 
 
 def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
-    return chunk.part, (chunk.first - 1) // sharding.SHARD_PAIRS
+    return chunk.part, (chunk.first - 1) // token_shards.SHARD_PAIRS
 
 
 def _seen_pairs(shards: Sequence[Shard]) -> DuplicateFilter:

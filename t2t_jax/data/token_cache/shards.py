@@ -75,28 +75,28 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
     Args:
       path: its directory, which is missing or incomplete.
     """
-    beside = path.with_name(f"{path.name}.partial")
-    for left in (beside, path):
+    partial = path.with_name(f"{path.name}.partial")
+    for left in (partial, path):
         shutil.rmtree(left, ignore_errors=True)
-    beside.mkdir()
+    partial.mkdir()
     files: dict[str, list[int]] = {}
     for side in SIDES:
         sides = [getattr(chunk.encoded, side) for chunk in chunks]
         for kind in ("tokens", "lengths", "hashes"):
             arrays = (getattr(one, kind) for one in sides)
-            files[f"{side}.{kind}"] = _write(beside / f"{side}.{kind}", arrays)
+            files[f"{side}.{kind}"] = _write(partial / f"{side}.{kind}", arrays)
     lines = (
         (chunk.first + np.flatnonzero(chunk.encoded.reasons == KEPT)).astype(np.int64)
         for chunk in chunks
     )
-    files[_LINES] = _write(beside / _LINES, lines)
+    files[_LINES] = _write(partial / _LINES, lines)
     words = merge_hashes(chunk.encoded.source_words for chunk in chunks)
-    files[WORDS] = _write(beside / WORDS, [words])
+    files[WORDS] = _write(partial / WORDS, [words])
     stats = CorpusStats.total(chunk.stats for chunk in chunks)
     part = chunks[0].part
     record = {"part": part, "tally": stats.to_dict(), "files": files}
-    (beside / _COUNTS).write_text(json.dumps(record), encoding="utf-8")
-    os.rename(beside, path)
+    (partial / _COUNTS).write_text(json.dumps(record), encoding="utf-8")
+    os.rename(partial, path)
     return Shard(path, part, stats)
 
 

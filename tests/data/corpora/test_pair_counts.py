@@ -75,7 +75,7 @@ def test_a_broken_file_is_no_crash(corpus, tmp_path):
 
 
 def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
-    assert "data.train names no corpus" in count_pairs("", key="data.train").note
+    assert "data.train is empty" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
         count_pairs("txt:a,b", key="data.train")
 
