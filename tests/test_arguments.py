@@ -17,7 +17,7 @@ from t2t_jax.inference.train import train
 
 
 @pytest.mark.parametrize("log", ["train.log", 7, Path("train.log")])
-def test_a_log_that_is_no_stream_is_a_type_error_that_says_what_is_taken(tmp_path, log):
+def test_a_log_that_is_not_a_stream_is_a_type_error(tmp_path, log):
     with pytest.raises(
         TypeError, match=r"takes a log that is None or an open text .*\("
     ):

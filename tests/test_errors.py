@@ -60,7 +60,7 @@ def test_failed_calls_are_collected_and_raised_as_the_first_error():
     assert info.value.unlisted == 6
 
 
-def test_no_problem_is_no_error():
+def test_without_problems_nothing_is_raised():
     problems = ErrorCollector()
     problems.check(True, "all is well")
     problems.raise_if_any()

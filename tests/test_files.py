@@ -18,7 +18,7 @@ from t2t_jax.files import (
 )
 
 
-def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path):
+def test_a_file_is_replaced_and_no_temporary_file_is_left(tmp_path):
     path = tmp_path / "größe.txt"
     atomic_write(path, "eins")
     atomic_write(path, b"zwei")
@@ -40,7 +40,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
-def test_who_cannot_write_a_file_names_it_and_not_the_one_beside_it():
+def test_a_failed_write_names_the_file_and_not_the_temporary_one():
     with pytest.raises(OSError, match=r"'/proc/none'") as raised:
         atomic_write(Path("/proc/none"), "new")
     assert raised.value.filename == "/proc/none"
@@ -87,7 +87,7 @@ def test_a_file_system_without_links_keeps_the_rule(tmp_path, monkeypatch, numbe
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda p: p.symlink_to("no")])
-def test_what_else_has_the_name_is_not_replaced_either(tmp_path, make):
+def test_a_path_of_another_kind_is_not_replaced(tmp_path, make):
     path = tmp_path / "config.json"
     make(path)
     with pytest.raises(DataError, match="it exists with other content"):
@@ -96,7 +96,7 @@ def test_what_else_has_the_name_is_not_replaced_either(tmp_path, make):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_what_never_ends_is_not_waited_for(tmp_path, kind):
+def test_pipes_and_devices_are_not_read(tmp_path, kind):
     path = tmp_path / "a"
     if kind == "pipe":
         os.mkfifo(path)
@@ -106,7 +106,7 @@ def test_what_never_ends_is_not_waited_for(tmp_path, kind):
         read_limited(path, max_bytes=7, advice="Remove it.")
 
 
-def test_the_system_says_itself_what_is_not_there(tmp_path):
+def test_a_missing_file_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_json_object(tmp_path / "none", advice="")
 
@@ -132,7 +132,7 @@ def test_an_object_comes_back_as_it_was_written(tmp_path):
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_json_object_is_damage(tmp_path, content, why):
+def test_an_invalid_json_object_is_damaged(tmp_path, content, why):
     path = tmp_path / "a.json"
     path.write_bytes(content)
     with pytest.raises(DataError, match=rf"a\.json is damaged: .*{re.escape(why)}"):

@@ -35,7 +35,7 @@ from t2t_jax.data.report.leakage import (
     open_held_out,
 )
 from t2t_jax.data.report.page import report_text
-from t2t_jax.data.report.statistics import describe_data, summary
+from t2t_jax.data.report.statistics import describe_data, summary_line
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -282,7 +282,7 @@ def _report(
         leaks=leaks,
     )
     for cache in filter(None, (text.train, text.dev)):
-        log(summary(cache))
+        log(summary_line(cache))
     copies = {**report["train"]["copies"], **leaks}
     for warning in [*leak_warnings(leaks), *copy_warnings(copies)]:
         log(f"{warning} See {workdir.path / REPORT}.")

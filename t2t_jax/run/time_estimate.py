@@ -101,8 +101,8 @@ def _suggestions(size: RunSize, step: int, left: float) -> list[str]:
     steps = _round_down(step + _TOO_LONG / left * (size.steps - step))
     lines = [
         "  That is more than 12 hours on a CPU. Shorter, each by itself:",
-        f"  --config.steps={steps} takes about {format_duration(_TOO_LONG)} (and learns "
-        "less)",
+        f"  --config.steps={steps} takes about {format_duration(_TOO_LONG)} "
+        "(and learns less)",
     ]
     tokens = _round_down(_TOO_LONG / left * size.tokens_per_batch)
     tokens = max(tokens, _MIN_TOKENS)

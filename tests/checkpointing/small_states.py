@@ -1,4 +1,4 @@
-"""Small states to be saved, and how they are described to be read again."""
+"""Small states for tests of checkpoints."""
 
 import jax
 import jax.numpy as jnp

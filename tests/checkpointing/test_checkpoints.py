@@ -1,6 +1,6 @@
-"""Checkpoints as others see them: saved, chosen, read again, kept.
+"""Checkpoints are saved, resolved, restored and kept.
 
-Seen to fail: where what is opened for saving does not `recover` what a crash has left.
+Seen to fail: with a writer that does not call `recover`.
 """
 
 import shutil
@@ -114,7 +114,7 @@ def test_a_damaged_older_one_neither_ends_a_save_nor_decides_what_goes(
     assert checkpoints.steps() == [2, 3, 5, 6]
 
 
-def test_a_probe_for_room_leaves_nothing_and_is_no_other_process_s(
+def test_the_write_check_leaves_nothing_and_has_a_name_per_process(
     checkpoints, monkeypatch
 ):
     seen = []
@@ -142,7 +142,7 @@ def test_retention_is_remembered_by_another_process(tmp_path):
 
 
 @pytest.mark.parametrize(("which", "step"), [("best", 2), ("last", 7), ("3", 3)])
-def test_a_checkpoint_is_chosen_by_name_or_number(chosen, which, step):
+def test_a_checkpoint_is_resolved_by_name_or_number(chosen, which, step):
     assert chosen.resolve_step(which) == step
 
 
@@ -158,7 +158,7 @@ def test_an_unknown_checkpoint_is_refused_with_the_steps_there_are(chosen, which
         chosen.resolve_step(which)
 
 
-def test_a_directory_without_checkpoints_says_so_and_is_not_made(tmp_path):
+def test_a_directory_without_checkpoints_is_an_error_and_not_created(tmp_path):
     empty = Checkpoints(tmp_path / "checkpoints")
     assert empty.steps() == []
     with pytest.raises(DataError, match="holds no checkpoint"):
@@ -178,7 +178,7 @@ def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
     assert not left.exists()
 
 
-def test_a_checkpoint_of_the_same_step_is_replaced_where_that_is_wanted(checkpoints):
+def test_replace_replaces_a_checkpoint_of_the_same_step(checkpoints):
     save(checkpoints, 5, "stopped")
     checkpoints.save(
         5, params=params_of(6), optimizer=None, meta={"kinds": ["best"]}, replace=True
@@ -197,7 +197,7 @@ def test_a_stray_file_in_the_way_of_a_save_is_moved_aside(checkpoints):
     assert (checkpoints.directory / "stray-5").read_text() == "notes"
 
 
-def test_who_opens_to_save_puts_in_order_what_a_crash_has_left_and_a_reader_does_not(
+def test_a_writer_recovers_from_a_crash_and_a_reader_does_not(
     checkpoints,
 ):
     save(checkpoints, 7, "periodic")

@@ -1,7 +1,7 @@
-"""Checksums: what they see, and that they do not depend on where an array lies.
+"""Checksums detect changes and do not depend on the sharding.
 
-Seen to fail: without the place in `_mix` (exchanged elements go unseen), and without
-the comparison of `json_digest` in `verify_checksums`.
+Seen to fail: without the index in `_mix` (exchanged elements are not detected), and
+without the comparison of `json_digest` in `verify_checksums`.
 """
 
 import itertools

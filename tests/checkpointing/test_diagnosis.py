@@ -1,4 +1,4 @@
-"""Whose fault it is; the machine's is never put on a checkpoint.
+"""Corrupt checkpoints are distinguished from system errors.
 
 Seen to fail: without the walk over causes, and without the numbers in TensorStore's
 texts.

@@ -41,8 +41,8 @@ class Folder:
 
 
 def resume(folder):
-    said = []
-    return restore_latest_valid(folder, folder.restore, log=said.append), said
+    logged = []
+    return restore_latest_valid(folder, folder.restore, log=logged.append), logged
 
 
 def test_the_newest_is_used_where_it_is_good():
@@ -53,10 +53,10 @@ def test_the_newest_is_used_where_it_is_good():
 
 def test_the_damaged_ones_above_the_first_good_one_are_set_aside_and_named():
     folder = Folder(3, 5, 10, 15, bad=[3, 10, 15])
-    state, said = resume(folder)
+    state, logged = resume(folder)
     assert state == "state 5"
     assert folder.aside == [15, 10]
-    assert said == [
+    assert logged == [
         "WARNING: Checkpoint run/checkpoints/15 is corrupt: reason 15. "
         "Renamed to corrupt-15.",
         "WARNING: Checkpoint run/checkpoints/10 is corrupt: reason 10. "
@@ -99,9 +99,9 @@ def test_a_run_begins_only_where_none_has_been():
 
 
 def test_a_stray_number_above_the_newest_is_named_and_passed_over():
-    state, said = resume(Folder(5, others=["4", "99", "corrupt-7"]))
+    state, logged = resume(Folder(5, others=["4", "99", "corrupt-7"]))
     assert state == "state 5"
-    assert said[:-1] == ["WARNING: Ignoring run/checkpoints/99: not a checkpoint."]
+    assert logged[:-1] == ["WARNING: Ignoring run/checkpoints/99: not a checkpoint."]
 
 
 class Lagging:
@@ -146,6 +146,6 @@ def test_a_process_waits_until_it_sees_the_step_that_the_first_one_sees():
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("seen", [[], [5], [5, 12, 20]])
-def test_one_that_goes_on_seeing_another_is_refused(seen):
+def test_a_process_that_keeps_seeing_another_step_fails(seen):
     with pytest.raises(InputMissingError, match=r"1 sees .* process 0 sees 12"):
         agreed_latest_step(Lagging(seen), Second())

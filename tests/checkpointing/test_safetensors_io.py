@@ -1,4 +1,4 @@
-"""`model.safetensors`: what was written is what is read, or it is said that it is not.
+"""`model.safetensors` is read as it was written, or an error is raised.
 
 Seen to fail: without the comparison of checksums; without that of names and shapes;
 without the bound on the size; where every exception is let through.
@@ -58,7 +58,7 @@ def test_arrays_are_named_by_their_paths(directory):
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027])
-def test_it_is_for_those_who_may_read_other_files(tmp_path, umask):
+def test_the_file_has_the_mode_of_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         write_safetensors(tmp_path / "model.safetensors", PARAMS)
@@ -113,7 +113,7 @@ def test_what_goes_wrong_without_a_word_is_damage_too(directory, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps(1), b"\xff" * 99])
-def test_what_is_no_such_file_is_damage(directory, content):
+def test_an_invalid_file_is_damaged(directory, content):
     (directory / "model.safetensors").write_bytes(content)
     refused(directory, r"model.safetensors is damaged")
 
@@ -152,14 +152,14 @@ def test_a_file_of_another_program_has_no_checksums_and_is_read(directory):
     assert read["encoder"]["layer_0"]["kernel"][0, 0] == 1
 
 
-@pytest.mark.parametrize("told", ["[1]", '"x"', "7", "{"])
-def test_checksums_that_are_none_are_damage(directory, told):
+@pytest.mark.parametrize("published", ["[1]", '"x"', "7", "{"])
+def test_checksums_that_are_none_are_damage(directory, published):
     arrays = {
         "encoder/layer_0/kernel": PARAMS["encoder"]["layer_0"]["kernel"],
         "embedding/table": PARAMS["embedding"]["table"],
     }
     path = directory / "model.safetensors"
-    numpy_files.save_file(arrays, path, metadata={"checksums": told})
+    numpy_files.save_file(arrays, path, metadata={"checksums": published})
     refused(directory, r"model.safetensors is damaged")
 
 
@@ -167,7 +167,7 @@ def test_checksums_that_are_none_are_damage(directory, told):
     ("origin", "kind"),
     [(None, InputMissingError), ({"step": "7"}, DataError), ({}, DataError)],
 )
-def test_a_model_that_does_not_say_its_step_is_refused(directory, origin, kind):
+def test_a_model_without_a_step_is_refused(directory, origin, kind):
     (directory / "model.json").unlink()
     if origin is not None:
         (directory / "model.json").write_text(json.dumps(origin))

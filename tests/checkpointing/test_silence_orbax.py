@@ -1,7 +1,7 @@
-"""What Orbax leaves is not passed_on, and all else is.
+"""Unraisable errors of Orbax are suppressed, and all others reported.
 
-Seen to fail: without each of the two conditions of the hook, and with a hook that lets
-nothing through; without `silence_orbax`, tests/faults/ sees the pages.
+Seen to fail: without each of the two conditions of the hook, and with a hook that
+suppresses everything; without `silence_orbax`, tests/faults/ sees the pages.
 """
 
 import asyncio
@@ -45,28 +45,28 @@ def coroutine_of(path):
     return names["read"]()
 
 
-def test_a_coroutine_of_orbax_is_not_heard(passed_on):
+def test_a_coroutine_of_orbax_is_suppressed(passed_on):
     left = coroutine_of(Path(ocp.__file__).parent / "diagnosis.py")
     raise_to_hook(ValueError("chunk"), left)
     left.close()
     assert passed_on == []
 
 
-def test_another_coroutine_is_heard(passed_on):
+def test_another_coroutine_is_reported(passed_on):
     left = coroutine_of("/home/someone/diagnosis.py")
     unraisable = raise_to_hook(ValueError("chunk"), left)
     left.close()
     assert passed_on == [unraisable]
 
 
-def test_a_signal_in_a_coroutine_of_orbax_is_heard(passed_on):
+def test_a_signal_in_a_coroutine_of_orbax_is_reported(passed_on):
     left = coroutine_of(Path(ocp.__file__).parent / "diagnosis.py")
     unraisable = raise_to_hook(KeyboardInterrupt("SIGTERM"), left)
     left.close()
     assert passed_on == [unraisable]
 
 
-def test_an_answer_to_a_loop_that_is_closed_is_not_heard(passed_on):
+def test_a_callback_into_a_closed_event_loop_is_suppressed(passed_on):
     loop = asyncio.new_event_loop()
     loop.close()
     try:
@@ -82,11 +82,11 @@ def test_an_answer_to_a_loop_that_is_closed_is_not_heard(passed_on):
     assert passed_on == []
 
 
-def test_another_error_is_heard(passed_on):
+def test_another_error_is_reported(passed_on):
     assert passed_on == [raise_to_hook(RuntimeError("Event loop is closed"))]
 
 
-def test_python_itself_comes_to_the_hook():
+def test_python_calls_the_hook():
     script = (
         "import sys\n"
         "from t2t_jax.checkpointing import diagnosis\n"

@@ -12,7 +12,7 @@ from t2t_jax.errors import DataError
 
 
 def marks(*steps, minutes=None, epochs=None, kinds=("periodic",)):
-    """Places checkpoints; where nothing is said of a unit, they are uneven in it."""
+    """Places checkpoints; where nothing is logged of a unit, they are uneven in it."""
     minutes = minutes or [step**2 for step in steps]
     epochs = epochs or [0] * len(steps)
     places = zip(steps, minutes, epochs, strict=True)

@@ -1,4 +1,4 @@
-"""Which folders are checkpoints, and what becomes of the others.
+"""Which directories are checkpoints, and what happens to the others.
 
 Seen to fail: with `_is_step` always true (an empty folder is a step), and with
 `exists` in its place in `recover` (an empty folder costs the checkpoint).
@@ -59,7 +59,7 @@ def test_quarantine_takes_the_next_free_name(folders):
     assert folders.steps() == []
 
 
-def test_room_is_made_only_where_something_is_in_the_way(folders):
+def test_only_an_existing_entry_is_renamed_before_a_save(folders):
     assert folders.clear_step_dir(7) is None
     make(folders, 7)
     assert folders.clear_step_dir(7) is None
@@ -71,7 +71,7 @@ def test_room_is_made_only_where_something_is_in_the_way(folders):
     assert names(folders) == ["replaced-7", "stray-8", "stray-9"]
 
 
-def test_after_a_crash_what_was_being_replaced_is_there_again(folders):
+def test_after_a_crash_the_replaced_checkpoint_is_restored(folders):
     make(folders, "replaced-7", '{"old": 1}')
     make(folders, "7.orbax-checkpoint-tmp")
     folders.recover()
@@ -79,7 +79,7 @@ def test_after_a_crash_what_was_being_replaced_is_there_again(folders):
     assert text_of(folders, "7") == '{"old": 1}'
 
 
-def test_what_only_bears_the_number_does_not_cost_what_was_being_replaced(folders):
+def test_a_stray_entry_does_not_prevent_the_restore_of_a_replaced_checkpoint(folders):
     make(folders, "replaced-7", '{"old": 1}')
     (folders.directory / "7").mkdir()
     make(folders, "replaced-9", '{"old": 2}')
@@ -90,7 +90,7 @@ def test_what_only_bears_the_number_does_not_cost_what_was_being_replaced(folder
     assert text_of(folders, "9") == '{"old": 2}'
 
 
-def test_after_a_crash_what_had_been_replaced_goes(folders):
+def test_after_a_crash_a_checkpoint_that_was_replaced_is_removed(folders):
     make(folders, "replaced-7", '{"old": 1}')
     make(folders, 7, '{"new": 1}')
     make(folders, "removed-5")
@@ -107,7 +107,7 @@ def test_sweeping_takes_only_what_saves_have_left(folders):
     assert names(folders) == ["5", "corrupt-7", "stray-8"]
 
 
-def test_what_is_half_removed_is_no_checkpoint(folders, monkeypatch):
+def test_a_partly_removed_directory_is_not_a_checkpoint(folders, monkeypatch):
     make(folders, 5)
     monkeypatch.setattr("shutil.rmtree", lambda path, **_: None)  # killed meanwhile
     folders.remove(folders.path(5))

@@ -103,10 +103,10 @@ def test_a_process_that_could_not_read_makes_all_of_them_refuse(checkpoints, one
     params, state = trained(7)
     checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
     checkpoints.wait()
-    told = []
+    published = []
 
     def others_could_not(could):
-        told.append(could)
+        published.append(could)
         return False
 
     shapes = {"params": like(params, one), "optimizer": like(state, one)}
@@ -117,7 +117,7 @@ def test_a_process_that_could_not_read_makes_all_of_them_refuse(checkpoints, one
     shutil.rmtree(checkpoints.directory / "3" / "meta")
     with pytest.raises(CorruptCheckpointError, match="its meta cannot be read"):
         checkpoints.restore_training(3, **shapes, all_succeeded=others_could_not)
-    assert told == [True, False]
+    assert published == [True, False]
 
 
 @pytest.fixture
@@ -130,17 +130,17 @@ def trained_at_5(checkpoints):
     return params, state
 
 
-def test_the_others_hear_what_one_process_finds_in_its_own_copies(
+def test_a_failed_verification_is_reported_to_the_other_processes(
     checkpoints, one, trained_at_5, monkeypatch
 ):
-    told, summed = [], []
+    published, summed = [], []
 
     def sums(tree):
         summed.append(tree)
         return checksums(tree)
 
     def could(this):
-        told.append(this)
+        published.append(this)
         return this
 
     checksums = reading.checksums
@@ -150,7 +150,7 @@ def test_the_others_hear_what_one_process_finds_in_its_own_copies(
         checkpoints.restore_training(
             5, params=params, optimizer=state, all_succeeded=could
         )
-    assert told == [True, False]
+    assert published == [True, False]
     assert len(summed) == 2
 
 
@@ -190,7 +190,7 @@ def test_json_that_is_none_is_damage(checkpoints, text, why):
         checkpoints.meta(7)
 
 
-def test_a_directory_in_the_place_of_json_is_damage(checkpoints):
+def test_a_directory_in_place_of_json_is_corrupt(checkpoints):
     save(checkpoints, 3, "periodic")
     save(checkpoints, 7, "final")
     place = checkpoints.directory / "7" / "meta" / "metadata"
@@ -202,7 +202,7 @@ def test_a_directory_in_the_place_of_json_is_damage(checkpoints):
         checkpoints.meta(7)
 
 
-def test_another_format_is_no_damage_and_is_read_by_nobody_here(checkpoints, one):
+def test_another_format_is_an_error_but_not_corrupt(checkpoints, one):
     save(checkpoints, 5, "final")
     path = checkpoints.directory / "5" / "meta" / "metadata"
     sealed = json.loads(path.read_text()) | {"format": 2}
@@ -252,7 +252,7 @@ def _seconds():
     "name",
     ["_CHECKPOINT_METADATA", "params/_METADATA", "params/manifest.ocdbt", "params/d/*"],
 )
-def test_what_is_no_file_is_not_opened(checkpoints, one, name, other):
+def test_only_regular_files_are_opened(checkpoints, one, name, other):
     save(checkpoints, 5, "final")
     other(next((checkpoints.directory / "5").glob(name)))
     for read in (
@@ -265,7 +265,7 @@ def test_what_is_no_file_is_not_opened(checkpoints, one, name, other):
             read()
 
 
-def test_the_best_is_not_chosen_where_a_score_cannot_be_read(chosen):
+def test_best_fails_if_a_score_cannot_be_read(chosen):
     (chosen.directory / "3" / "meta" / "metadata").write_text("{}")
     with pytest.raises(
         CorruptCheckpointError, match="3 is corrupt: its meta differs from what was"

@@ -25,7 +25,7 @@ def test_of_equal_scores_the_newest_is_the_best():
     assert steps_to_keep({**metas, 9: periodic()}, keep=1) == {7, 9}
 
 
-def test_what_nobody_can_read_is_kept_and_counts_for_nothing_else():
+def test_an_unreadable_checkpoint_is_kept_and_not_counted():
     metas = {2: None, 3: periodic(), 5: periodic(), 7: None}
     assert steps_to_keep(metas, keep=1) == {2, 5, 7}
 

@@ -1,11 +1,11 @@
-"""A coordinator without a network: what is told is kept in a dict."""
+"""A fake of JAX's coordinator without a network."""
 
 import threading
 import time
 
 
 class Coordinator:
-    """Does what JAX's client of its coordinator does, for the threads of a test."""
+    """The client of a coordinator that the threads of a test share."""
 
     def __init__(self):
         self.texts = {}

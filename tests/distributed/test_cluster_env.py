@@ -29,11 +29,11 @@ def find(environ=None, **flags):
     return detect_cluster(environ=environ or {}, **flags)
 
 
-def test_without_a_promise_a_process_is_alone():
+def test_without_settings_there_is_a_single_process():
     assert find() is None
 
 
-def test_three_flags_are_a_place():
+def test_three_flags_define_a_process():
     info = find(coordinator_address="a:1", num_processes=3, process_id=2)
     assert info == ProcessInfo(
         index=2, count=3, source="--num_processes=3", address="a:1"
@@ -53,7 +53,7 @@ def test_process_0_is_not_mistaken_for_no_process():
         {"num_processes": 1, "process_id": 0, "coordinator_address": "a:1"},
     ],
 )
-def test_one_process_is_alone_whatever_else_is_said(flags):
+def test_one_process_is_single_with_any_other_setting(flags):
     assert find(**flags) is None
 
 
@@ -65,7 +65,7 @@ def test_the_index_of_a_kubernetes_job_is_the_process_id():
     assert given.index == 2
 
 
-def test_the_index_of_a_kubernetes_job_alone_promises_nothing():
+def test_the_index_of_a_kubernetes_job_is_not_sufficient():
     assert find({"JOB_COMPLETION_INDEX": "4"}) is None
 
 
@@ -97,14 +97,14 @@ def test_one_process_with_a_higher_number_is_refused():
 
 
 @pytest.mark.parametrize("index", ["3", "x", "-1"])
-def test_a_completion_index_that_is_no_number_of_a_process_is_refused(index):
+def test_a_completion_index_out_of_range_is_refused(index):
     with pytest.raises(UserError, match=f"JOB_COMPLETION_INDEX={index} must"):
         find(
             {"JOB_COMPLETION_INDEX": index}, coordinator_address="a:1", num_processes=3
         )
 
 
-def test_a_task_of_srun_has_a_place():
+def test_a_task_of_srun_is_detected():
     info = find(STEP)
     assert (info.index, info.count, info.detected_by) == (5, 6, "slurm")
     assert info.source == "SLURM_STEP_NUM_TASKS=6"
@@ -117,12 +117,12 @@ def test_flags_win_over_slurm():
 
 
 @pytest.mark.parametrize("name", ["SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID"])
-def test_a_batch_script_is_alone_though_its_job_has_tasks(name):
+def test_a_batch_script_is_a_single_process(name):
     script = {key: value for key, value in STEP.items() if key != name}
     assert find(script) is None
 
 
-def test_a_step_of_one_task_is_alone():
+def test_a_step_of_one_task_is_a_single_process():
     assert find({**STEP, "SLURM_STEP_NUM_TASKS": "1"}) is None
 
 
@@ -192,23 +192,23 @@ def pod(monkeypatch):
     return Pod
 
 
-def test_a_host_of_a_tpu_pod_has_a_place(pod):
+def test_a_host_of_a_tpu_pod_is_detected(pod):
     info = find()
     assert (info.index, info.count, info.detected_by) == (3, 4, "faketpu")
     assert info.source == "this TPU pod of 4 hosts"
 
 
-def test_a_tpu_of_one_host_is_alone(pod):
+def test_a_tpu_of_one_host_is_a_single_process(pod):
     pod.count = 1
     assert find() is None
 
 
-def test_a_machine_without_tpu_is_alone_though_it_could_drive_one(pod):
+def test_a_host_without_tpu_is_a_single_process_even_with_libtpu(pod):
     pod.present = False
     assert find() is None
 
 
-def test_who_asks_for_the_cpu_is_not_asked_of_a_tpu(pod):
+def test_with_the_cpu_platform_no_tpu_is_detected(pod):
     assert find({"JAX_PLATFORMS": "cpu"}) is None
     assert find({"JAX_PLATFORMS": "tpu,cpu"}).count == 4
 
@@ -239,6 +239,6 @@ def test_an_address_has_a_host_and_a_port(address, parts):
         "[]:1",
     ],
 )
-def test_what_is_no_address_is_refused(address):
+def test_an_invalid_address_is_refused(address):
     with pytest.raises(ValueError, match="is not host:port"):
         split_address(address)

@@ -3,35 +3,35 @@ from t2t_jax.distributed.processes import SINGLE_PROCESS
 
 
 class Told:
-    """Processes that keep what is told, and of which this is one."""
+    """One of two processes with a dict as key-value store."""
 
-    def __init__(self, index, told):
-        self.index, self.count, self.told = index, 2, told
+    def __init__(self, index, published):
+        self.index, self.count, self.published = index, 2, published
 
     @property
     def is_first(self):
         return self.index == 0
 
     def publish(self, name, text):
-        self.told[name] = text
+        self.published[name] = text
 
     def receive(self, name):
-        return self.told[name]
+        return self.published[name]
 
 
 def test_the_first_process_decides_for_all():
-    told = {}
-    assert broadcast_from_first(Told(0, told), "time at 100", "yes") == "yes"
-    assert broadcast_from_first(Told(1, told), "time at 100", "no") == "yes"
+    published = {}
+    assert broadcast_from_first(Told(0, published), "time at 100", "yes") == "yes"
+    assert broadcast_from_first(Told(1, published), "time at 100", "no") == "yes"
 
 
 def test_one_process_decides_for_itself():
     assert broadcast_from_first(SINGLE_PROCESS, "time at 100", "no") == "no"
 
 
-def test_the_least_of_all_numbers_is_everybody_s():
-    told = {"memory/1": "3"}
-    assert all_reduce_min(Told(0, told), "memory", 5) == 3
-    assert all_reduce_min(Told(1, told), "memory", 3) == 3
-    assert told == {"memory/0": "5", "memory/1": "3", "memory": "3"}
+def test_all_processes_get_the_smallest_number():
+    published = {"memory/1": "3"}
+    assert all_reduce_min(Told(0, published), "memory", 5) == 3
+    assert all_reduce_min(Told(1, published), "memory", 3) == 3
+    assert published == {"memory/0": "5", "memory/1": "3", "memory": "3"}
     assert all_reduce_min(SINGLE_PROCESS, "memory", 5) == 5

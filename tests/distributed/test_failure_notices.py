@@ -1,6 +1,6 @@
-"""Several processes as threads beside one dictionary, which is their coordinator.
+"""Several processes as threads with one dictionary as coordinator.
 
-`hard_exit` ends a thread here, and notes who ended and how.
+Here `hard_exit` ends a thread and records the exit code.
 """
 
 import sys
@@ -81,18 +81,16 @@ def test_all_end_with_the_code_of_the_one_that_failed(processes, ended, capfd):
     wait_until(lambda: len(ended) == 3)
     failing.join()
     assert ended == [65, 65, 65]
-    said = capfd.readouterr().err
+    stderr = capfd.readouterr().err
     for rank in (0, 2):
-        assert f"[rank {rank}] error: process 1 has failed (exit code 65)" in said
-    assert said.count("A rule.") == 2
-    assert "[rank 1]" not in said
-    assert "Stack" not in said
-    assert "More of it" not in said
+        assert f"[rank {rank}] error: process 1 has failed (exit code 65)" in stderr
+    assert stderr.count("A rule.") == 2
+    assert "[rank 1]" not in stderr
+    assert "Stack" not in stderr
+    assert "More of it" not in stderr
 
 
-def test_the_first_failure_is_told_and_a_later_one_only_ends_its_process(
-    processes, ended, capfd
-):
+def test_only_the_first_failure_is_published(processes, ended, capfd):
     _, all_three = processes(3)
     for rank, code in ((1, 65), (2, 70)):
         all_three[rank]._period = 0.5  # so that both fail before either has ended
@@ -102,9 +100,9 @@ def test_the_first_failure_is_told_and_a_later_one_only_ends_its_process(
         time.sleep(0.01)
     wait_until(lambda: len(ended) == 3)
     assert sorted(ended) == [65, 65, 70]
-    said = capfd.readouterr().err
-    assert "[rank 0] error: process 1 has failed (exit code 65)" in said
-    assert "Of process 2." not in said
+    stderr = capfd.readouterr().err
+    assert "[rank 0] error: process 1 has failed (exit code 65)" in stderr
+    assert "Of process 2." not in stderr
 
 
 def test_where_one_is_stuck_all_show_their_stacks(processes, ended, capfd):
@@ -115,11 +113,11 @@ def test_where_one_is_stuck_all_show_their_stacks(processes, ended, capfd):
     failing.start()
     wait_until(lambda: len(ended) == 2)
     failing.join()
-    said = capfd.readouterr().err
-    assert "test_where_one_is_stuck_all_show_their_stacks" in said
+    stderr = capfd.readouterr().err
+    assert "test_where_one_is_stuck_all_show_their_stacks" in stderr
 
 
-def test_the_one_that_shows_no_life_is_named(processes):
+def test_a_rank_without_heartbeat_is_unresponsive(processes):
     _, (first, second, third) = processes(3)
     wait_until(lambda: len(first._client.values) == 3)
     assert first.unresponsive_ranks() == []
@@ -128,18 +126,18 @@ def test_the_one_that_shows_no_life_is_named(processes):
     assert third.unresponsive_ranks() == [1]
 
 
-def test_who_cannot_reach_the_first_process_says_so_and_ends(processes, ended, capfd):
+def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
     client, (first, second) = processes(2)
     first.close()
     client.is_gone = True
     wait_until(lambda: ended)
     assert ended == [69]
     assert second.unresponsive_ranks() == [0]
-    said = capfd.readouterr().err
-    assert said == "[rank 1] error: process 0 cannot be reached.\n"
+    stderr = capfd.readouterr().err
+    assert stderr == "[rank 1] error: process 0 cannot be reached.\n"
 
 
-def test_a_wish_to_stop_reaches_all(processes):
+def test_a_stop_request_reaches_all_processes(processes):
     _, (first, second) = processes(2)
     assert not first.stop_was_broadcast
     second.broadcast_stop()

@@ -129,7 +129,7 @@ def mesh_of(*shape):
 
 
 @pytest.mark.parametrize("spec", [P(), P("fsdp"), P(("data", "fsdp"), "tensor")])
-def test_parameters_of_a_mesh_come_whole_to_each_of_its_devices(spec):
+def test_parameters_are_gathered_on_each_device_of_the_mesh(spec):
     mesh = mesh_of(2, 1, 3)
     split = {"a": jax.device_put(HOST, NamedSharding(mesh, spec)), "b": {}}
     whole = gather_to_local_devices(split)
@@ -139,7 +139,7 @@ def test_parameters_of_a_mesh_come_whole_to_each_of_its_devices(spec):
         np.testing.assert_array_equal(shard.data, HOST)
 
 
-def test_what_is_whole_already_is_not_copied():
+def test_replicated_parameters_are_not_copied():
     held = jax.device_put(HOST, NamedSharding(mesh_of(2, 2), P()))
 
     def places(array):

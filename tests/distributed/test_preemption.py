@@ -31,6 +31,6 @@ def test_a_handler_from_c_is_called_when_asked_and_python_keeps_its_own(caught):
     assert (len(ours), len(caught)) == (2, 1)
 
 
-def test_a_number_that_is_no_signal_is_refused():
+def test_an_invalid_signal_number_is_refused():
     with pytest.raises(OSError, match="Invalid argument"):
         SignalAction.of(999)

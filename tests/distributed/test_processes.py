@@ -43,25 +43,25 @@ def in_each(count, act):
         return list(pool.map(lambda k: act(process(k, count)), range(count)))
 
 
-def test_one_process_is_the_first_and_bears_no_mark():
+def test_a_single_process_is_the_first_and_has_no_prefix():
     assert SINGLE_PROCESS.is_first
     assert SINGLE_PROCESS.log_prefix == ""
     assert [process(k).is_first for k in (0, 1)] == [True, False]
     assert process(1).log_prefix == "[rank 1] "
 
 
-def test_what_one_tells_another_hears():
+def test_a_published_text_is_received():
     process(0).publish("news", "zwei\nZeilen")
     assert process(1).receive("news") == "zwei\nZeilen"
 
 
-def test_to_hear_is_to_wait():
+def test_receive_waits_for_publish():
     timer = threading.Timer(0.2, process(0).publish, ["news", "at last"])
     timer.start()
     assert process(1).receive("news") == "at last"
 
 
-def test_nobody_waits_longer_than_asked_for():
+def test_receive_has_a_timeout():
     with pytest.raises(UnavailableError, match=r"waited 0.1 s for 'news'"):
         process(1).receive("news", seconds=0.1)
 
@@ -76,25 +76,25 @@ def test_other_failures_of_the_coordinator_are_not_hidden(monkeypatch):
         process(1).receive("news")
 
 
-def test_one_process_tells_nobody_and_agrees_with_itself(coordinator):
+def test_a_single_process_publishes_nothing(coordinator):
     SINGLE_PROCESS.publish("news", "x")
     assert SINGLE_PROCESS.sync_exit_codes("opened", 65) == 65
     assert coordinator.texts == {}
 
 
-def test_all_agree_that_all_is_well():
+def test_without_failures_all_codes_are_zero():
     assert in_each(3, lambda process: process.sync_exit_codes("opened", 0)) == [0, 0, 0]
 
 
-def test_one_failure_is_everybody_s_code():
+def test_the_code_of_one_failure_is_that_of_all():
     codes = [0, 65, 0]
-    told = in_each(
+    published = in_each(
         3, lambda process: process.sync_exit_codes("opened", codes[process.index])
     )
-    assert told == [65, 65, 65]
+    assert published == [65, 65, 65]
 
 
-def test_a_failure_is_known_before_everybody_has_come():
+def test_a_failure_is_known_before_all_processes_have_reported():
     late = process(2, 3)
 
     def act(process):
@@ -104,24 +104,24 @@ def test_a_failure_is_known_before_everybody_has_come():
     assert late.sync_exit_codes("opened", 0) == 66
 
 
-def test_who_has_failed_ends_by_itself_if_the_others_do_not_come(monkeypatch):
+def test_a_failed_process_ends_if_the_others_do_not_report(monkeypatch):
     monkeypatch.setattr(processes, "_VERDICT_SECONDS_AFTER_FAILURE", 0.1)
     with pytest.raises(Ended, match="75"):
         process(1).sync_exit_codes("opened", 75)
 
 
-def test_to_join_nobody_is_to_be_alone():
+def test_without_settings_initialize_returns_a_single_process():
     assert initialize(environ={"JAX_PLATFORMS": "cpu"}) is SINGLE_PROCESS
     assert current_processes() is SINGLE_PROCESS
 
 
-def test_a_mistake_in_the_flags_joins_nobody():
+def test_with_invalid_flags_nothing_is_initialized():
     with pytest.raises(UserError, match="belong together"):
         initialize(num_processes=2, environ={})
     assert current_processes() is SINGLE_PROCESS
 
 
-def test_to_be_alone_needs_no_jax():
+def test_a_single_process_does_not_import_jax():
     program = (
         "import sys\n"
         "from t2t_jax.distributed.processes import initialize\n"
@@ -131,5 +131,5 @@ def test_to_be_alone_needs_no_jax():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_leaving_alone_is_nothing():
+def test_shutdown_of_a_single_process_does_nothing():
     SINGLE_PROCESS.shutdown(0)

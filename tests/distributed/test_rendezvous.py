@@ -40,7 +40,7 @@ def test_a_free_port_will_do(free):
     require_free_port(FIRST, free, environ={})
 
 
-def test_a_port_is_looked_at_where_it_will_be_opened(listener):
+def test_the_port_is_checked_at_the_bind_address(listener):
     port = listener.partition(":")[2]
     elsewhere = {"JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.2:{port}"}
     require_free_port(FIRST, listener, environ=elsewhere)
@@ -58,7 +58,7 @@ def test_a_limit_that_is_none_is_refused(seconds):
         )
 
 
-def test_a_meeting_that_takes_place_leaves_no_trace(free):
+def test_the_deadline_restores_the_wakeup_descriptor(free):
     before = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(before)
     with initialization_deadline(FIRST, free, seconds=60):
@@ -85,16 +85,16 @@ def waiting(info, address, *, seconds, body="time.sleep(60)"):
     )
 
 
-def test_who_waits_in_vain_is_told_and_ends_with_69(free):
+def test_after_the_timeout_a_process_exits_with_69(free):
     process = waiting(FIRST, free, seconds=0.5)
-    _, said = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 69
-    assert said.startswith("[rank 0] error: --num_processes=3 requires 3 processes. ")
+    assert stderr.startswith("[rank 0] error: --num_processes=3 requires 3 processes. ")
     assert (
         f"has waited 0.5 s at {free}:\nnot all of processes 1 to 2 have connected"
-        in said
+        in stderr
     )
-    assert said.count("\n") == 3
+    assert stderr.count("\n") == 3
 
 
 def test_the_other_of_two_is_named():
@@ -111,14 +111,12 @@ def test_the_other_of_two_is_named():
         ("LISTENER", "another process is missing"),
     ],
 )
-def test_who_waits_for_the_first_process_is_told_what_is_there(
-    listener, address, reason
-):
+def test_the_message_describes_what_listens_at_the_address(listener, address, reason):
     address = address.replace("LISTENER", listener)
     process = waiting(SECOND, address, seconds=0.1)
-    _, said = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 69
-    assert reason in said
+    assert reason in stderr
 
 
 def test_a_signal_ends_the_wait_even_in_foreign_code(free):
@@ -129,6 +127,6 @@ def test_a_signal_ends_the_wait_even_in_foreign_code(free):
     process.stdout.readline()
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 75
-    assert said == ("[rank 0] error: Stopped by SIGTERM. Rerun the same command.\n")
+    assert stderr == ("[rank 0] error: Stopped by SIGTERM. Rerun the same command.\n")

@@ -1,4 +1,4 @@
-"""Signals that a thread is told of, and what it says.
+"""Signals are handled in a thread, which writes to stderr.
 
 Seen to fail: with an `os.write` in `write_stderr` that may raise, both.
 """
@@ -37,13 +37,13 @@ def full():
 
 
 @pytest.mark.parametrize("kind", [gone, full])
-def test_what_nobody_can_hear_is_said_without_harm(unheard, kind):
+def test_write_stderr_ignores_a_closed_or_full_stream(unheard, kind):
     unheard(kind())
     write_stderr("Is anybody there?")
 
 
 @pytest.mark.parametrize("kind", [gone, full])
-def test_every_signal_is_seen_where_nobody_hears_of_it(unheard, kind):
+def test_every_signal_is_seen_with_a_closed_or_full_stream(unheard, kind):
     seen, second = [], threading.Event()
 
     def on_stop(name):

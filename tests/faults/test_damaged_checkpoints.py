@@ -178,7 +178,7 @@ def test_a_checkpoint_of_another_version_ends_the_run_and_stays(workdir, sound):
     path.write_text(json.dumps(meta | {"digest": json_digest(meta)}))
     before = content(workdir / "checkpoints")
     said = go_on(workdir, sound, code=65)
-    assert "must have format 1 to be read here, and has 2: a newer version" in said
+    assert "must have format 1 to be read here, and has 2: another version" in said
     assert content(workdir / "checkpoints") == before
 
 
@@ -196,8 +196,8 @@ def test_a_run_of_which_only_an_empty_folder_is_left_does_not_begin_again(
     shutil.rmtree(checkpoints)
     (checkpoints / "12").mkdir(parents=True)
     said = go_on(workdir, sound, code=65)
-    assert "must hold no checkpoint for a run to begin" in said
-    assert "and holds 12." in said
+    assert "Cannot start a run" in said
+    assert "but holds 12." in said
     assert list(checkpoints.iterdir()) == [checkpoints / "12"]
 
 

@@ -178,7 +178,7 @@ def test_windows_slide_over_the_periodic_checkpoints(workdir):
     assert [bool(window.faults) for window in windows] == [False, True]
 
 
-def test_what_is_written_loads_again_and_says_what_it_was_made_of(workdir, tmp_path):
+def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
     corpus = {"spec": "phrasebook:train:200", "fingerprint": "f"}
     data = {"train": {**corpus, "counts": {"kept": 199}}}
     (workdir.path / "data.json").write_text(json.dumps(data))
@@ -217,9 +217,7 @@ def test_a_mean_has_the_words_of_its_run(workdir, tmp_path):
 
 
 @pytest.mark.parametrize(("last", "forced"), [(2, False), (3, True)])
-def test_a_model_says_whether_force_has_overruled_a_fault(
-    workdir, tmp_path, last, forced
-):
+def test_an_average_records_whether_it_was_forced(workdir, tmp_path, last, forced):
     average_checkpoints(workdir, to=tmp_path / "model", last=last, force=True)
     written = json.loads((tmp_path / "model" / "model.json").read_text())
     assert written["forced"] == forced
@@ -235,12 +233,12 @@ def test_a_model_cannot_be_averaged_again(workdir, tmp_path):
     assert not (tmp_path / "second").exists()
 
 
-def test_what_is_no_run_is_named(tmp_path):
+def test_a_directory_that_is_not_a_run_is_reported(tmp_path):
     with pytest.raises(InputMissingError, match="not a run or a model"):
         load_average(Workdir(tmp_path))
 
 
-def test_an_average_is_written_to_a_new_place_only(workdir, tmp_path):
+def test_an_average_is_written_to_a_new_directory_only(workdir, tmp_path):
     (tmp_path / "notes").write_text("mine")
     inside = workdir.checkpoints / "60"
     for place in (tmp_path, tmp_path / "notes", inside):

@@ -66,14 +66,14 @@ def test_a_model_knows_its_run_its_text_and_its_scores(run):
     }
 
 
-def test_what_is_not_known_is_not_said(run):
+def test_unknown_provenance_is_left_out(run):
     for name in ("metrics.jsonl", "data.json"):
         (run / name).unlink()
     origin = provenance.provenance_of(Workdir(run), 7)
     assert origin.keys() == {"step", "kinds", "bleu", "run"}
 
 
-def test_of_a_model_what_it_says_itself_is_all(run):
+def test_the_provenance_of_a_model_is_that_of_its_model_json(run):
     (run / "model.json").write_text("{}")
     assert provenance.provenance_of(Workdir(run), 7).keys() == {"step", "kinds", "bleu"}
 

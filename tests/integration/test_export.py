@@ -191,7 +191,7 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     assert f"{found['equal']} of 20" in card
     assert "On the development text" in card  # which step 12 was scored on
     snippet(place)
-    with pytest.raises(DataError, match=r"CTranslate2's: name the run"):
+    with pytest.raises(DataError, match=r"a CTranslate2 model. Pass the run"):
         Workdir(place).read_config()
 
 

@@ -114,7 +114,10 @@ def test_models_together_translate_and_do_not_score(workdir):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beem_size": 3}, "beem_size is not a search setting.* Did you mean beam_size"),
+        (
+            {"beem_size": 3},
+            "beem_size is not a search setting.* Did you mean beam_size",
+        ),
         ({"beam_size": 151}, "beam_size=151 must be at most the 150 subwords"),
         ({"beam_size": 0}, "^beam_size=0 must be .* Change beam_size"),
         ({"n_best": 9}, "^n_best=9 must be at most beam_size=2"),
@@ -148,7 +151,9 @@ def test_models_of_other_vocabularies_do_not_go_together(workdir, tmp_path):
     settings = ["--config.vocabulary.size=110", "--config.model.d_ff=12"]
     done = tiny.run(*tiny.arguments(tmp_path / "third", steps=2), *settings)
     assert done.returncode == 0, done.stderr.decode()
-    with pytest.raises(DataError, match="must have the vocabularies of the model"):
+    with pytest.raises(
+        DataError, match="must have the vocabularies of the first model"
+    ):
         t2t_jax.load(workdir, ensemble=[tmp_path / "third"])
 
 

@@ -74,7 +74,7 @@ def callbacks(tmp_path, fake):
     )
 
 
-def test_an_evaluation_is_said_written_and_sampled(callbacks, fake, tmp_path):
+def test_an_evaluation_is_logged_written_and_sampled(callbacks, fake, tmp_path):
     record = callbacks.evaluate(STATE, 7)
     assert record["bleu"] == 17.0
     samples = f"Haus of {Config().evaluation.num_samples}"
@@ -83,7 +83,7 @@ def test_an_evaluation_is_said_written_and_sampled(callbacks, fake, tmp_path):
     assert (tmp_path / "samples" / "7.txt").read_text() == f"{samples}\n"
 
 
-def test_of_an_evaluation_that_is_given_up_nothing_is_left(callbacks, fake, tmp_path):
+def test_a_cancelled_evaluation_writes_nothing(callbacks, fake, tmp_path):
     fake.is_cancelled = True
     assert callbacks.evaluate(STATE, 7) is None
     assert fake.calls == ["Evaluating step 7 …"]
@@ -133,7 +133,7 @@ def test_slow_steps_are_estimated_after_a_minute(callbacks, fake, monkeypatch):
     assert line.startswith("Estimated time left: 13 h 50 min (997 steps of 50 s).")
 
 
-def test_a_checkpoint_bears_the_score_of_its_own_step_only(callbacks, fake):
+def test_a_checkpoint_has_the_score_of_its_own_step_only(callbacks, fake):
     callbacks.evaluate(STATE, 7)
     fake.calls.clear()
     callbacks.save(STATE, RunProgress(7), ("best",))
@@ -148,7 +148,7 @@ def test_the_last_checkpoint_of_a_process_is_waited_for(callbacks, fake, kind):
     assert fake.calls[2].startswith("Saved step 8 in ")
 
 
-def test_a_record_tells_the_rate_of_the_last_update(callbacks, fake):
+def test_a_record_has_the_learning_rate_of_the_last_update(callbacks, fake):
     callbacks.log({"step": 100, "skipped": 0})
     callbacks.log({"step": 103, "skipped": 3})
     rates = [record["learning_rate"] for record in fake.calls]

@@ -1,7 +1,7 @@
-"""What a step has read is found again.
+"""The batch of a step is reconstructed.
 
-Seen to fail: with the place after the batch for that of the batch, with a record after
-the step taken for one before it, and with the sides of a pair exchanged.
+Seen to fail: with the position after the batch, with a record after the step taken for
+one before it, and with the sides of a pair exchanged.
 """
 
 from itertools import islice
@@ -73,7 +73,7 @@ def test_each_step_s_batch_is_the_one_that_training_gets(text, steps):
         assert (found.position, as_text(found)) == (place, pairs)
 
 
-def test_what_the_records_say_spares_the_way_and_changes_nothing(text, steps):
+def test_records_shorten_the_planning_and_change_nothing(text, steps):
     records = [{"step": 9, "kind": "final", "epoch": 7}]  # names no batch
     records += [
         {"step": step, "kind": "train", **place._asdict()}
@@ -89,12 +89,12 @@ def test_what_the_records_say_spares_the_way_and_changes_nothing(text, steps):
 
 
 @pytest.mark.parametrize("value", [None, "3", 1.5, True])
-def test_a_record_without_whole_numbers_is_passed_over(text, steps, value):
+def test_a_record_without_integers_is_ignored(text, steps, value):
     record = {"step": 24, "kind": "train", "epoch": 0, "batch": value}
     assert read_batch(text, 25, records=[record]).position == steps[24][0]
 
 
-def test_a_pair_stands_at_the_line_that_is_told(text):
+def test_a_pair_is_at_the_reported_line(text):
     seen = {}
     for step in range(1, STEPS):
         for pair in read_batch(text, step).pairs:

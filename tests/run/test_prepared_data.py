@@ -17,20 +17,20 @@ from tests.integration import tiny
 def _prepare(workdir: Path, **changed):
     options = parse_argv(tiny.arguments(workdir, **changed))
     options.workdir.create()
-    said: list[str] = []
-    text = prepare_data(options.config, workdir=options.workdir, log=said.append)
-    return text, said
+    logged: list[str] = []
+    text = prepare_data(options.config, workdir=options.workdir, log=logged.append)
+    return text, logged
 
 
-def test_text_is_ready_and_told_of(tmp_path):
-    text, said = _prepare(tmp_path / "run")
+def test_text_is_prepared_and_logged(tmp_path):
+    text, logged = _prepare(tmp_path / "run")
     assert text.vocabularies.target.size == tiny.TINY["vocabulary.size"]
     assert text.train.num_pairs + text.train.counts["too_long"] == 300
     assert len(text.dev_lines) == 11
-    assert any("300 pairs read" in line for line in said)
-    told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    assert any("300 pairs read" in line for line in logged)
+    published = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
     expected = {"vocabulary", "train", "dev", "leaks", "vocabulary_lesson"}
-    assert set(told) == expected
+    assert set(published) == expected
     page = (tmp_path / "run" / "data_report.txt").read_text(encoding="utf-8")
     assert "300 pairs read" in page
 
@@ -103,7 +103,7 @@ def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "logged"),
     [
         ({"vocabulary__size": 140}, "config.vocabulary.size=150"),
         ({"vocabulary__character_coverage": 0.999}, "vocabulary.character_coverage"),
@@ -113,13 +113,13 @@ def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own
     ids=str,
 )
 def test_a_vocabulary_of_other_text_or_settings_is_refused(
-    tmp_path, monkeypatch, changed, said
+    tmp_path, monkeypatch, changed, logged
 ):
     run = tmp_path / "run"
     _prepare(run)
     before = _contents(run)
     _without_learning(monkeypatch)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=logged):
         _prepare(run, **changed)
     assert _contents(run) == before
 
@@ -169,7 +169,7 @@ def test_a_vocabulary_file_that_has_changed_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "logged"),
     [
         ({"data__dev": ""}, "data.dev"),
         ({"data__cache_dir": "/proc/none"}, "Set config.data.cache_dir"),
@@ -178,17 +178,15 @@ def test_a_vocabulary_file_that_has_changed_is_refused(tmp_path):
     ids=str,
 )
 def test_what_cannot_do_is_refused_before_a_vocabulary_is_learnt(
-    tmp_path, monkeypatch, changed, said
+    tmp_path, monkeypatch, changed, logged
 ):
     _without_learning(monkeypatch)
     with pytest.raises(UserError) as caught:
         _prepare(tmp_path / "run", **changed)
-    assert said in str(caught.value)
+    assert logged in str(caught.value)
 
 
-def test_broken_development_text_is_told_with_broken_training_text(
-    tmp_path, monkeypatch
-):
+def test_errors_of_both_corpora_are_reported_together(tmp_path, monkeypatch):
     _without_learning(monkeypatch)
     specs = {}
     for name in ("train", "dev"):
@@ -217,27 +215,27 @@ def test_what_one_process_has_prepared_another_opens(tmp_path):
     prepared, _ = _prepare(run)
     options = parse_argv(tiny.arguments(run))
     before = {path: path.stat().st_mtime_ns for path in run.iterdir()}
-    said: list[str] = []
+    logged: list[str] = []
     opened = open_prepared_data(
-        options.config, workdir=options.workdir, log=said.append
+        options.config, workdir=options.workdir, log=logged.append
     )
     assert opened.fingerprints == prepared.fingerprints
     assert opened.batch_shapes == prepared.batch_shapes
     assert opened.dev_lines == prepared.dev_lines
     assert {path: path.stat().st_mtime_ns for path in run.iterdir()} == before
-    assert said == []
+    assert logged == []
 
 
 def test_on_another_host_the_cache_is_made_again(tmp_path):
     run = tmp_path / "run"
     prepared, _ = _prepare(run)
     options = parse_argv(tiny.arguments(run, data__cache_dir=str(tmp_path / "there")))
-    said: list[str] = []
+    logged: list[str] = []
     opened = open_prepared_data(
-        options.config, workdir=options.workdir, log=said.append
+        options.config, workdir=options.workdir, log=logged.append
     )
     assert opened.fingerprints == prepared.fingerprints
-    assert any("Preparing phrasebook:train:300" in line for line in said)
+    assert any("Preparing phrasebook:train:300" in line for line in logged)
 
 
 def test_no_text_is_opened_that_is_not_there(tmp_path):
@@ -249,7 +247,7 @@ def test_no_text_is_opened_that_is_not_there(tmp_path):
 
 
 def test_filters_are_for_the_training_text_alone(tmp_path):
-    text, said = _prepare(
+    text, logged = _prepare(
         tmp_path / "run",
         data__train="phrasebook:dev:30++phrasebook:dev:30",
         data__dev="phrasebook:dev:30++phrasebook:dev:30",
@@ -258,34 +256,35 @@ def test_filters_are_for_the_training_text_alone(tmp_path):
     )
     assert text.dev.counts["duplicates"] == 0
     assert text.dev.num_pairs == 2 * text.train.num_pairs
-    assert any(f"{text.train.counts['duplicates']:,} again" in line for line in said)
+    duplicates = f"{text.train.counts['duplicates']:,} repeated"
+    assert any(duplicates in line for line in logged)
 
 
 def test_development_text_in_the_training_text_is_a_warning(tmp_path):
     run = tmp_path / "run"
-    _, said = _prepare(run, data__dev="phrasebook:train:300[7:30]")
-    (warning,) = [line for line in said if line.startswith("warning:")]
+    _, logged = _prepare(run, data__dev="phrasebook:train:300[7:30]")
+    (warning,) = [line for line in logged if line.startswith("warning:")]
     assert "of the 23 pairs of phrasebook:train:300[7:30]" in warning
-    told = json.loads((run / "data.json").read_text(encoding="utf-8"))
-    (found,) = told["leaks"].values()
+    published = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    (found,) = published["leaks"].values()
     assert found["both"] > 15
     assert len(found["examples"]) == 3
 
 
-def test_held_out_text_is_looked_for_and_changes_nothing_else(tmp_path):
+def test_held_out_text_is_searched_for_and_changes_nothing_else(tmp_path):
     plain, _ = _prepare(tmp_path / "plain")
     test_sets = "phrasebook:train:300[7:30]++phrasebook:test:11"
-    text, said = _prepare(tmp_path / "run", data__held_out=test_sets)
+    text, logged = _prepare(tmp_path / "run", data__held_out=test_sets)
     assert text.fingerprints == plain.fingerprints
-    (warning,) = [line for line in said if line.startswith("warning:")]
+    (warning,) = [line for line in logged if line.startswith("warning:")]
     assert "phrasebook:train:300[7:30]" in warning
-    told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
-    dev, *others = told["leaks"]
-    assert dev == told["dev"]["spec"]
+    published = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    dev, *others = published["leaks"]
+    assert dev == published["dev"]["spec"]
     assert others == test_sets.split("++")
 
 
-def test_a_test_set_that_is_not_there_is_told_with_everything_else(tmp_path):
+def test_a_missing_test_set_is_reported_with_the_other_errors(tmp_path):
     with pytest.raises(UserError) as caught:
         _prepare(tmp_path / "run", data__held_out="text:no.en,no.de", data__dev="cvs:y")
     assert any("no.en: no such file" in problem for problem in caught.value.problems)
@@ -297,20 +296,20 @@ def test_without_evaluation_no_development_text_is_needed_or_read(tmp_path):
     plain, _ = _prepare(tmp_path / "plain")
     for number, dev in enumerate(("", "text:not.there,not.there.either")):
         run = tmp_path / f"run-{number}"
-        text, said = _prepare(run, **off, data__dev=dev)
+        text, logged = _prepare(run, **off, data__dev=dev)
         assert text.dev is None
         assert list(text.dev_batches(row_multiple=1, share=BatchShard())) == []
         # The development text is compared only where it is read.
         assert {**plain.fingerprints, **text.fingerprints} == plain.fingerprints
         assert "dev" not in text.fingerprints
-        told = json.loads((run / "data.json").read_text(encoding="utf-8"))
-        assert "dev" not in told
+        published = json.loads((run / "data.json").read_text(encoding="utf-8"))
+        assert "dev" not in published
         page = (run / "data_report.txt").read_text(encoding="utf-8")
         assert "Development: not read, since evaluation is off" in page
-        assert not any("dev" in line for line in said)
+        assert not any("dev" in line for line in logged)
 
 
-def test_evaluation_without_development_text_says_how_to_get_or_do_without(tmp_path):
+def test_evaluation_without_development_text_is_an_error_with_advice(tmp_path):
     with pytest.raises(ConfigError) as caught:
         _prepare(tmp_path / "run", data__dev="")
     (problem,) = caught.value.problems
@@ -334,7 +333,7 @@ def test_development_pairs_are_held_out_of_the_training_text(tmp_path):
     # They stay held out where nobody evaluates: the run may be evaluated later.
     off, _ = _prepare(tmp_path / "off", **held, evaluation__every_steps=0)
     assert off.fingerprints["train"] == text.fingerprints["train"]
-    # Files that are not there are told once, as those of the training text.
+    # Files that are not there are published once, as those of the training text.
     with pytest.raises(UserError) as caught:
         _prepare(tmp_path / "none", **held, data__train="text:no.en,no.de")
     assert len(caught.value.problems) == 2
@@ -361,13 +360,13 @@ def test_a_vocabulary_of_another_size_names_file_and_both_numbers(tmp_path):
         _prepare(tmp_path / "other", vocabulary__file=file, vocabulary__size=160)
 
 
-def test_what_is_wrong_with_both_corpora_comes_together(tmp_path):
+def test_all_errors_of_both_corpora_are_reported_at_once(tmp_path):
     with pytest.raises(ConfigError) as info:
         _prepare(tmp_path / "run", data__train="cvs:x", data__dev="cvs:y")
     assert len(info.value.problems) == 2
 
 
-def test_files_are_looked_for_before_a_set_is_downloaded(tmp_path, monkeypatch):
+def test_files_are_checked_before_a_data_set_is_downloaded(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
     asked = []
     monkeypatch.setattr(

@@ -28,9 +28,9 @@ def test_differences_are_by_key():
 
 def test_a_refused_change_names_key_old_and_new_value():
     new = dataclasses.replace(Config(), seed=11)
-    (said,) = forbidden_changes(Config(), new)
+    (logged,) = forbidden_changes(Config(), new)
     for part in ("seed was 0", "is 11 now", "config.seed", "new workdir"):
-        assert part in said
+        assert part in logged
 
 
 def test_what_does_not_change_the_experiment_may_change():
@@ -80,13 +80,13 @@ def test_every_key_has_a_reason_why_it_may_change_or_not():
 
 def test_an_update_may_not_begin_to_be_left_out_under_a_run():
     before, after = Config(), Config(training=TrainingConfig(skip_gradient_norm=7.0))
-    (said,) = forbidden_changes(before, after)
-    assert "which updates are made" in said
+    (logged,) = forbidden_changes(before, after)
+    assert "which updates are made" in logged
     lax = TrainingConfig(max_bad_steps=3, step_timeout=7.0, on_nonfinite="stop")
     assert forbidden_changes(before, Config(training=lax)) == []
 
 
-def test_a_run_goes_on_with_its_own_text_only():
+def test_a_run_is_resumed_with_its_own_text_only():
     before = {"train": "ab", "weights of train": "1, 2"}
     check_fingerprints(before, {**before, "dev": "cd"})
     with pytest.raises(DataError, match=r"other content of: train\."):
@@ -95,7 +95,7 @@ def test_a_run_goes_on_with_its_own_text_only():
         check_fingerprints(before, {**before, "weights of train": "1, 1"})
 
 
-def test_changed_text_is_told_with_the_old_and_the_new_name():
+def test_changed_text_is_reported_with_the_old_and_the_new_spec():
     old = Config(data=DataConfig(train="tsv:a", dev="tsv:b"))
     new = Config(data=DataConfig(train="tsv:c", dev="tsv:b"))
     before = {"train": "ab", "weights of train": "1, 2", "dev": "cd"}

@@ -35,10 +35,10 @@ def config_of(row, tmp_path):
 def test_the_row_that_fits_is_named_where_the_size_is_far_off(
     row, pairs, advised, tmp_path
 ):
-    told = size_advice(config_of(row, tmp_path), pairs)
-    assert (f"--config=own_text:{advised} suits" in told) == bool(advised)
-    assert told.startswith(f"{pairs:,} pairs are" if advised else "")
-    assert bool(told) == bool(advised)
+    published = size_advice(config_of(row, tmp_path), pairs)
+    assert (f"--config=own_text:{advised} suits" in published) == bool(advised)
+    assert published.startswith(f"{pairs:,} pairs are" if advised else "")
+    assert bool(published) == bool(advised)
 
 
 def test_a_model_belongs_to_the_row_that_it_is_nearest_to(tmp_path):

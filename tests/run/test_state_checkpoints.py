@@ -1,8 +1,8 @@
-"""States between devices and disk, and what several processes do alike.
+"""The training state is saved and restored by one process or several.
 
-Seen to fail: with the first process alone looking for room, and without the failure
-noted where another process has none (exit 0, and nothing saved); without
-`_report_failure` (a full disk ends the run), and where `wait` does not raise it.
+Seen to fail: if only process 0 checks that it can write, and without the failure set if
+another process cannot (exit 0, and nothing saved); without `_log_failure` (a full disk
+ends the run), and if `wait` does not raise it.
 """
 
 import jax
@@ -22,24 +22,24 @@ from t2t_jax.training.state import TrainState
 
 
 class OneOfTwo:
-    """One of two processes; the other one says `theirs`, or what this one says."""
+    """One of two processes; the other one publishes `theirs`, or the same text."""
 
     count = 2
 
     def __init__(self, index, theirs=""):
-        self.index, self.told, self.theirs = index, {}, theirs
+        self.index, self.published, self.theirs = index, {}, theirs
 
     @property
     def is_first(self):
         return self.index == 0
 
     def publish(self, name, text):
-        assert name not in self.told, "a name is used once"
-        self.told[name] = text
+        assert name not in self.published, "a name is used once"
+        self.published[name] = text
 
     def receive(self, name):
-        mine = self.told.get(name, self.told.get(f"{name}/{self.index}"))
-        return self.theirs or mine or next(reversed(self.told.values()))
+        mine = self.published.get(name, self.published.get(f"{name}/{self.index}"))
+        return self.theirs or mine or next(reversed(self.published.values()))
 
 
 def state():
@@ -47,14 +47,14 @@ def state():
     return TrainState(jnp.int32(0), params, jax.tree.map(jnp.ones_like, params))
 
 
-def snapshots(path, processes, said):
+def snapshots(path, processes, logged):
     return RunCheckpointer(
         Config(),
         workdir=Workdir(path),
         init=state,
         mesh=make_mesh(jax.devices()[:1]),
         fingerprints={},
-        log=said.append,
+        log=logged.append,
         processes=processes,
     )
 
@@ -65,8 +65,8 @@ def save(opened, step):
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_what_is_saved_comes_back_and_every_question_has_its_own_name(tmp_path, index):
-    processes, said = OneOfTwo(index), []
-    opened = snapshots(tmp_path, processes, said)
+    processes, logged = OneOfTwo(index), []
+    opened = snapshots(tmp_path, processes, logged)
     for step in (5, 7):
         save(opened, step)
     opened.wait()
@@ -74,7 +74,7 @@ def test_what_is_saved_comes_back_and_every_question_has_its_own_name(tmp_path, 
         restored, progress = opened.restore(step)
         assert (int(restored.step), progress.step) == (step, step)
         np.testing.assert_array_equal(restored.params["bias"], [0, 1, 2])
-    assert said == []
+    assert logged == []
 
 
 @pytest.mark.parametrize("older", [False, True])
@@ -89,26 +89,26 @@ def test_without_an_evaluation_no_best_bleu_is_saved(tmp_path, monkeypatch, olde
     assert opened.restore(5)[1].best_bleu == -1.0
 
 
-def test_each_process_looks_for_room_and_tells_the_others(tmp_path):
+def test_each_process_checks_that_it_can_write_and_shares_the_result(tmp_path):
     (tmp_path / "checkpoints").write_text("in the way")
-    processes, said = OneOfTwo(1), []
-    opened = snapshots(tmp_path, processes, said)
+    processes, logged = OneOfTwo(1), []
+    opened = snapshots(tmp_path, processes, logged)
     save(opened, 5)
-    assert list(processes.told.values()) == ["0"]
-    assert len(said) == 1
+    assert list(processes.published.values()) == ["0"]
+    assert len(logged) == 1
     with pytest.raises(StorageError, match="Step 5 could not be saved"):
         opened.wait()
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_where_another_process_has_no_room_nothing_is_saved_and_that_is_told(
+def test_if_another_process_cannot_write_nothing_is_saved_and_that_is_logged(
     tmp_path, index
 ):
-    said = []
-    opened = snapshots(tmp_path, OneOfTwo(index, theirs="0"), said)
+    logged = []
+    opened = snapshots(tmp_path, OneOfTwo(index, theirs="0"), logged)
     save(opened, 5)
     assert list((tmp_path / "checkpoints").iterdir()) == []
-    assert said[0].startswith("WARNING: Step 5 could not be saved in ")
+    assert logged[0].startswith("WARNING: Step 5 could not be saved in ")
     with pytest.raises(StorageError, match="another process cannot write there"):
         opened.wait()
 

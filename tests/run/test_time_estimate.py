@@ -29,24 +29,24 @@ def test_the_last_step_is_evaluated_too_and_none_where_evaluation_is_off():
     assert [size.evaluations_after(n) for n in (0, 1_000, 2_400)] == [3, 2, 1]
     off = RunSize(**{**SIZE, "evaluate_every": 0})
     assert off.evaluations_after(0) == 0
-    told = estimate(off, 20, step_seconds=0.5, tokens_per_second=9.0)
-    assert "evaluation" not in told
+    published = estimate(off, 20, step_seconds=0.5, tokens_per_second=9.0)
+    assert "evaluation" not in published
 
 
 def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():
     size = RunSize(**{**SIZE, "evaluate_every": 0})
     pace = {"step_seconds": 10.0, "tokens_per_second": 700.0}
-    told = estimate(size, 0, **pace)
-    assert told.splitlines()[0] == (
+    published = estimate(size, 0, **pace)
+    assert published.splitlines()[0] == (
         "Estimated time left: 2.3 days (20,000 steps of 10 s)."
     )
-    assert "--config.steps=4300 takes about 12 h" in told
-    assert "--config.data.tokens_per_batch=1700 takes about 11 h" in told
-    assert "7,000,000 parameters, such as --config=own_text:small" in told
+    assert "--config.steps=4300 takes about 12 h" in published
+    assert "--config.data.tokens_per_batch=1700 takes about 11 h" in published
+    assert "7,000,000 parameters, such as --config=own_text:small" in published
     # Of a resumed run, the 12 hours are those from here on.
     resumed = estimate(size, 10_000, **pace)
     assert "--config.steps=14000 takes about 12 h" in resumed
-    for line in told.splitlines()[1:]:
+    for line in published.splitlines()[1:]:
         assert line.startswith("  ")
 
 
@@ -55,11 +55,11 @@ def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():
 )
 def test_an_accelerator_or_a_short_run_gets_no_advice(changed, step_seconds):
     size = RunSize(**{**SIZE, **changed})
-    told = estimate(size, 0, step_seconds=step_seconds, tokens_per_second=4e3)
-    assert "\n" not in told
+    published = estimate(size, 0, step_seconds=step_seconds, tokens_per_second=4e3)
+    assert "\n" not in published
 
 
 def test_a_batch_is_not_advised_to_be_smaller_than_is_of_use():
     size = RunSize(**{**SIZE, "evaluate_every": 0, "steps": 10_000_000})
-    told = estimate(size, 0, step_seconds=10.0, tokens_per_second=700.0)
-    assert "tokens_per_batch=1024 takes about" in told
+    published = estimate(size, 0, step_seconds=10.0, tokens_per_second=700.0)
+    assert "tokens_per_batch=1024 takes about" in published

@@ -64,7 +64,7 @@ def test_json_is_readable_utf8_and_leaves_no_other_file(workdir):
     assert text.endswith("\n")
 
 
-def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(workdir):
+def test_a_failed_write_leaves_the_old_file(workdir):
     workdir.write_json("data.json", {"a": 1})
     with pytest.raises(TypeError, match="not JSON serializable"):
         workdir.write_json("data.json", {"a": object()})
@@ -97,7 +97,7 @@ def test_a_damaged_configuration_is_named_as_such(workdir, text):
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        message = rf"^{path} must be a directory .*: {tmp_path / 'file'} is a file\."
+        message = rf"^Cannot create {path}: {tmp_path / 'file'} is a file\."
         with pytest.raises(OutputError, match=message):
             Workdir(path).create()
     with pytest.raises(InputMissingError, match="it is a file and not a directory"):
@@ -121,7 +121,7 @@ def test_all_that_is_in_the_way_of_what_a_run_makes_is_named_at_once(workdir):
         workdir.create()
     folder, *files = sorted(caught.value.problems)
     assert "checkpoints must be a directory" in folder
-    assert [Path(said.split()[0]).name for said in files] == [
+    assert [Path(logged.split()[0]).name for logged in files] == [
         "lock",
         "metrics.jsonl",
         "vocab.model",
@@ -137,7 +137,7 @@ def test_what_a_run_has_made_is_not_in_its_way(workdir):
         workdir.create()
 
 
-def test_who_holds_the_lock_is_written_into_it(workdir):
+def test_the_lock_file_names_its_owner(workdir):
     assert workdir.owner() == ""
     with workdir.locked() as first:
         assert workdir.owner() == first
@@ -196,7 +196,7 @@ def test_a_refused_start_leaves_nothing_that_it_has_made(tmp_path):
     assert sorted(path.name for path in refused.path.iterdir()) == ["data.json", "lock"]
 
 
-def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out(workdir, monkeypatch):
+def test_a_lock_file_that_was_removed_locks_nothing(workdir, monkeypatch):
     flock = fcntl.flock
 
     def lose_the_race(lock, operation):

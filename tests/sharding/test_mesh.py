@@ -33,7 +33,7 @@ def test_without_devices_all_are_taken():
     assert make_mesh().devices.ravel().tolist() == jax.devices()
 
 
-def test_the_axes_are_auto_so_that_modules_need_not_say_how_they_are_sharded():
+def test_the_axes_are_auto():
     assert make_mesh().axis_types == (AxisType.Auto,) * 3
 
 

@@ -55,7 +55,7 @@ def params_of(values):
     return jax.eval_shape(module.init, jax.random.key(0), token, token)["params"]
 
 
-def test_on_a_mesh_of_data_alone_everything_is_on_every_device():
+def test_on_a_data_mesh_all_parameters_are_replicated():
     assert set(specs_of(PARAMS, mesh_of(data=7), rules=RULES).values()) == {P()}
     assert set(specs_of(PARAMS, mesh_of(fsdp=2), rules=REPLICATED).values()) == {P()}
 
@@ -101,7 +101,7 @@ def test_over_data_splits_the_first_axis_that_divides_further():
     }
 
 
-def test_sharding_the_optimizer_leaves_the_parameters_whole():
+def test_sharding_the_optimizer_does_not_shard_the_parameters():
     params = {"embedding": {"table": jnp.zeros((8, 3))}}
     state = TrainState(jnp.zeros((), jnp.int32), params, {"mu": params})
     places = state_shardings(state, mesh_of(data=4), shard_optimizer=True)
@@ -109,7 +109,7 @@ def test_sharding_the_optimizer_leaves_the_parameters_whole():
     assert places.optimizer["mu"]["embedding"]["table"].spec == P("data")
 
 
-def test_shapes_alone_are_enough():
+def test_shapes_are_sufficient():
     shapes, mesh = jax.eval_shape(lambda: PARAMS), mesh_of(fsdp=2)
     assert specs_of(shapes, mesh, rules=RULES) == specs_of(PARAMS, mesh, rules=RULES)
 
@@ -121,7 +121,7 @@ def test_the_first_rule_that_matches_the_end_of_a_path_decides():
     assert specs_of(tree, mesh, rules=rules) == {"a/b": P(), "b/a": P("tensor")}
 
 
-def test_an_alternation_in_a_rule_is_matched_at_the_end_as_a_whole():
+def test_an_alternation_in_a_rule_is_matched_at_the_end():
     tree = {"query": {"bias": jnp.zeros(6)}, "key": {"query": jnp.zeros(6)}}
     rules = (("query|key", ("heads",)), (".*", ()))
     assert specs_of(tree, mesh_of(tensor=3), rules=rules) == {
@@ -144,7 +144,7 @@ def test_an_axis_that_does_not_divide_is_refused_by_both_keys():
         shardings_for(PARAMS, mesh_of(tensor=4), rules=RULES)
 
 
-def test_a_vocabulary_that_does_not_divide_stays_whole():
+def test_an_indivisible_vocabulary_is_not_split():
     found = specs_of(PARAMS, mesh_of(tensor=5), rules=(*RULES[:1], (".*", ())))
     assert found["embedding/table"] == P()
 
@@ -201,7 +201,7 @@ def test_no_rule_is_without_a_parameter():
     ] == []
 
 
-def test_a_batch_is_split_by_rows_and_a_replica_is_whole():
+def test_a_batch_is_split_by_rows_and_a_replica_is_not():
     mesh = mesh_of(data=3, fsdp=2)
     rows = jax.device_put(jnp.arange(12.0)[:, None], batch_sharding(mesh))
     assert [s.data.ravel().tolist() for s in rows.addressable_shards] == [
