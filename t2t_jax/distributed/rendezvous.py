@@ -207,7 +207,7 @@ def _initialization_seconds(environ: Mapping[str, str]) -> int:
     value = environ.get(TIMEOUT) or str(_INITIALIZATION_SECONDS)
     if not (value.isascii() and value.isdecimal() and int(value) > 0):
         raise UserError(
-            f"{TIMEOUT}={value} must be an integer number of seconds from 1. Change it, "
-            f"or unset it for {_INITIALIZATION_SECONDS}."
+            f"{TIMEOUT}={value} must be a positive integer, in seconds. Change it, or "
+            f"unset it for {_INITIALIZATION_SECONDS}."
         )
     return int(value)

@@ -116,7 +116,7 @@ def test_models_together_translate_and_do_not_score(workdir):
     [
         (
             {"beem_size": 3},
-            "beem_size is not a search setting.* Did you mean beam_size",
+            "beem_size is not a search .* Did you mean beam_size",
         ),
         ({"beam_size": 151}, "beam_size=151 must be at most the 150 subwords"),
         ({"beam_size": 0}, "^beam_size=0 must be .* Change beam_size"),
@@ -152,7 +152,7 @@ def test_models_of_other_vocabularies_do_not_go_together(workdir, tmp_path):
     done = tiny.run(*tiny.arguments(tmp_path / "third", steps=2), *settings)
     assert done.returncode == 0, done.stderr.decode()
     with pytest.raises(
-        DataError, match="must have the vocabularies of the first model"
+        DataError, match="must have the vocabularies of the first"
     ):
         t2t_jax.load(workdir, ensemble=[tmp_path / "third"])
 
