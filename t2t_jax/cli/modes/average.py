@@ -42,7 +42,7 @@ class _Text(NamedTuple):
     references: tuple[str, ...]
 
 
-class _Scored(NamedTuple):
+class _WindowScore(NamedTuple):
     """A window with the BLEU of its average and of its newest checkpoint."""
 
     window: Selection
@@ -133,7 +133,7 @@ def _slide(options: Options) -> tuple[int, ...]:
     windows = _windows(averager, options)
     folder = Workdir(options.workdir.path / "averages")
     folder.create()
-    rows: list[_Scored] = []
+    rows: list[_WindowScore] = []
     print(*_HEADER, sep="\t", flush=True)
     for row in _scores(averager, windows, text=text, options=options):
         print(*row.columns(), sep="\t", flush=True)
@@ -188,7 +188,7 @@ def _scores(
     *,
     text: _Text,
     options: Options,
-) -> Iterator[_Scored]:
+) -> Iterator[_WindowScore]:
     """Scores each window."""
     from t2t_jax.evaluation.bleu import corpus_scores
 
@@ -207,14 +207,14 @@ def _scores(
             f"{window.steps[-1]} …"
         )
         mean, newest = score(window.steps), score(window.steps[-1:])
-        yield _Scored(window, mean["bleu"], newest["bleu"], mean["bleu_signature"])
+        yield _WindowScore(window, mean["bleu"], newest["bleu"], mean["bleu_signature"])
 
 
 def _write(
     folder: Workdir,
-    rows: Sequence[_Scored],
+    rows: Sequence[_WindowScore],
     *,
-    best: _Scored,
+    best: _WindowScore,
     text: _Text,
     options: Options,
 ) -> None:

@@ -170,7 +170,7 @@ class _Files(NamedTuple):
     settings: dict[str, Any]
 
 
-class _Translated(NamedTuple):
+class _TranslatedCorpus(NamedTuple):
     """The translations to score, the model that made them, and the time taken."""
 
     model: TranslationModel
@@ -189,7 +189,7 @@ def run(options: Options) -> int:
         package is missing.
     """
     redirect_native_stdout(options.processes)
-    evaluate = _by_protocol if options.protocol else _as_configured
+    evaluate = _evaluate_by_protocol if options.protocol else _evaluate_as_configured
     try:
         with ExitStack() as files:
             evaluate(options, files)
@@ -198,7 +198,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _as_configured(options: Options, files: ExitStack) -> None:
+def _evaluate_as_configured(options: Options, files: ExitStack) -> None:
     """Evaluates one checkpoint with the run's configuration."""
 
     def open_all() -> _Files:
@@ -208,7 +208,7 @@ def _as_configured(options: Options, files: ExitStack) -> None:
 
     opened = run_stage(options.processes, "opened", open_all)
     corpus = opened.corpus
-    found = _translate(
+    translated = _translate(
         options,
         opened,
         lambda: load_one(
@@ -220,23 +220,23 @@ def _as_configured(options: Options, files: ExitStack) -> None:
         from t2t_jax.evaluation.bleu import corpus_scores
         from t2t_jax.evaluation.significance import paired_test
 
-        _write(opened.out, found.hypotheses, files)
+        _write(opened.out, translated.hypotheses, files)
         result = {
-            **corpus_scores(found.hypotheses, corpus.references),
+            **corpus_scores(translated.hypotheses, corpus.references),
             "sentences": len(corpus.references),
-            "seconds": found.seconds,
-            "checkpoint_step": found.model.step,
+            "seconds": translated.seconds,
+            "checkpoint_step": translated.model.step,
         }
         if corpus.baseline is not None:
             result["paired_test"] = paired_test(
-                found.hypotheses, corpus.references, baseline=corpus.baseline
+                translated.hypotheses, corpus.references, baseline=corpus.baseline
             )
         return result
 
     _print(options, score, show=_show_headlines)
 
 
-def _by_protocol(options: Options, files: ExitStack) -> None:
+def _evaluate_by_protocol(options: Options, files: ExitStack) -> None:
     """Evaluates the average of the last checkpoints as the paper does (§6.1)."""
     from t2t_jax.evaluation import paper_bleu, protocol
 
@@ -253,12 +253,12 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
     opened, tokenize = run_stage(options.processes, "opened", open_all)
     corpus = opened.corpus
     used = protocol.protocol_decoding(options.config.decoding)
-    found = _translate(options, opened, lambda: _load_average(options, used))
+    translated = _translate(options, opened, lambda: _load_average(options, used))
 
     def score() -> dict[str, Any]:
-        _write(opened.out, found.hypotheses, files)
+        _write(opened.out, translated.hypotheses, files)
         scores = protocol.protocol_scores(
-            found.hypotheses,
+            translated.hypotheses,
             corpus.references,
             tokenize=tokenize,
             baseline=corpus.baseline,
@@ -268,11 +268,11 @@ def _by_protocol(options: Options, files: ExitStack) -> None:
             **scores,
             "target_language": options.target_language,
             "sentences": len(corpus.references),
-            "seconds": found.seconds,
-            **_model_facts(found.model),
+            "seconds": translated.seconds,
+            **_model_facts(translated.model),
             "decoding": dataclasses.asdict(used),
             "overruled": _overridden(options, used),
-            "files": file_records(options, corpus, found.hypotheses),
+            "files": file_records(options, corpus, translated.hypotheses),
             "versions": protocol.versions(),
         }
 
@@ -313,7 +313,7 @@ def _load_average(options: Options, decoding: DecodingConfig) -> TranslationMode
 
 def _translate(
     options: Options, opened: _Files, load: Callable[[], TranslationModel]
-) -> _Translated:
+) -> _TranslatedCorpus:
     """Translates the sources on all devices of all processes."""
     processes, sources = options.processes, opened.corpus.sources
 
@@ -328,7 +328,7 @@ def _translate(
         TRANSLATING, len(sources), is_enabled=processes.is_first
     ) as progress:
         hypotheses = translate_shared(processes, model, sources, seen=progress.advance)
-    return _Translated(model, hypotheses, time.perf_counter() - began)
+    return _TranslatedCorpus(model, hypotheses, time.perf_counter() - began)
 
 
 def _write(out: BinaryIO | None, hypotheses: list[str], files: ExitStack) -> None:

@@ -55,12 +55,12 @@ def run(options: Options) -> int:
     count = len(text.sources)
     lines = f"{count:,} line{'s' * (count != 1)}"
     log(f"Exporting step {model.step:,}, to be verified on {lines} …")
-    found = export(
+    comparison = export(
         model, to, spec=spec, workdir=options.workdir, config=config, text=text
     )
-    result = {**dataclasses.asdict(found), "max_bleu_loss": spec.tolerance.bleu}
+    result = {**dataclasses.asdict(comparison), "max_bleu_loss": spec.tolerance.bleu}
     print(json.dumps(result), flush=True)
-    log(_summary(found))
+    log(_summary(comparison))
     log(f"Wrote {to}. See its README.md for usage.")
     return 0
 
@@ -115,13 +115,13 @@ def _pairs(options: Options) -> tuple[str, Sequence[tuple[str, str]]]:
         raise type(error)([*error.problems, hint]) from error
 
 
-def _summary(found: Comparison) -> str:
+def _summary(comparison: Comparison) -> str:
     """Formats the result of the verification for stderr."""
     return (
-        f"{found.equal:,} of {found.lines:,} greedy outputs are the same ({found.ties} "
-        f"of the others are ties), {found.beam_equal:,} of a beam of "
-        f"{found.beam_size}. Largest difference of a token's log-probability: "
-        f"{found.largest_difference:.2g}. BLEU: {found.bleu:.2f} and "
-        f"{found.exported_bleu:.2f}, with the beam {found.beam_bleu:.2f} and "
-        f"{found.exported_beam_bleu:.2f}."
+        f"{comparison.equal:,} of {comparison.lines:,} greedy outputs are the same "
+        f"({comparison.ties} of the others are ties), {comparison.beam_equal:,} of a "
+        f"beam of {comparison.beam_size}. Largest difference of a token's "
+        f"log-probability: {comparison.largest_difference:.2g}. BLEU: "
+        f"{comparison.bleu:.2f} and {comparison.exported_bleu:.2f}, with the beam "
+        f"{comparison.beam_bleu:.2f} and {comparison.exported_beam_bleu:.2f}."
     )

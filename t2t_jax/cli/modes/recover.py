@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from t2t_jax.checkpointing.checkpoints import Checkpoints
 
 
-class _Saved(NamedTuple):
+class _CheckpointMeta(NamedTuple):
     """The metadata that a checkpoint keeps of its run.
 
     Attributes:
@@ -79,7 +79,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _read(options: Options) -> _Saved:
+def _read(options: Options) -> _CheckpointMeta:
     """Reads the newest checkpoint whose metadata is valid."""
     from t2t_jax.checkpointing.checkpoints import Checkpoints
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
@@ -95,7 +95,7 @@ def _read(options: Options) -> _Saved:
             problems.append(f"Checkpoint {error.path} is corrupt: {error.reason}.")
             log(f"WARNING: {problems[-1]}")
             continue
-        return _Saved(step, config, dict(meta.get("fingerprints", {})), files)
+        return _CheckpointMeta(step, config, dict(meta.get("fingerprints", {})), files)
     found = "no valid checkpoint" if problems else "no checkpoint"
     raise DataError(
         [
@@ -141,7 +141,7 @@ def _config_of(
     return options.config
 
 
-def _require_consistent(workdir: Workdir, saved: _Saved) -> None:
+def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
     """Checks, before writing, that existing files match the checkpoint.
 
     Raises:
@@ -175,7 +175,9 @@ def _require_consistent(workdir: Workdir, saved: _Saved) -> None:
     problems.raise_if_any(DataError)
 
 
-def _digests(workdir: Workdir, saved: _Saved, problems: ErrorCollector) -> list[str]:
+def _digests(
+    workdir: Workdir, saved: _CheckpointMeta, problems: ErrorCollector
+) -> list[str]:
     """Computes the fingerprints of the vocabularies after the recovery."""
     digests = []
     for name in reversed(_names(saved.config)):  # the source's first
@@ -210,7 +212,7 @@ def _vocabulary(path: Path) -> Vocabulary | None:
     return None
 
 
-def _write(workdir: Workdir, saved: _Saved) -> list[str]:
+def _write(workdir: Workdir, saved: _CheckpointMeta) -> list[str]:
     """Writes missing or corrupt files, in the order of a first start."""
     written = []
     for name in _names(saved.config):

@@ -19,7 +19,7 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
 
 
-class _Ready(NamedTuple):
+class _PreparedRun(NamedTuple):
     """The prepared text (None if the run is complete), and the console."""
 
     text: PreparedData | None
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         return _train(options, ready.text, ready.console)
 
 
-def _prepare(options: Options, held: ExitStack) -> _Ready:
+def _prepare(options: Options, held: ExitStack) -> _PreparedRun:
     """Prepares the workdir and its text, and publishes the handshake."""
     config, workdir, processes = options.config, options.workdir, options.processes
     console = make_console(config)
@@ -76,10 +76,10 @@ def _prepare(options: Options, held: ExitStack) -> _Ready:
     RunHandshake.of_run(config, owner=opened.owner, fingerprints=fingerprints).publish(
         processes
     )
-    return _Ready(opened.text, console)
+    return _PreparedRun(opened.text, console)
 
 
-def _open(options: Options, held: ExitStack) -> _Ready:
+def _open(options: Options, held: ExitStack) -> _PreparedRun:
     """Waits for the handshake of process 0, and opens the text that it has prepared."""
     config, workdir, index = options.config, options.workdir, options.processes.index
     handshake = RunHandshake.receive(options.processes)
@@ -88,10 +88,10 @@ def _open(options: Options, held: ExitStack) -> _Ready:
     log = held.enter_context(open_log(workdir.log_path(index)))
     console = make_console(config, stream=log)
     if handshake.complete:
-        return _Ready(None, console)
+        return _PreparedRun(None, console)
     text = open_prepared_data(config, workdir=workdir, log=console.log)
     handshake.require_same_text(text.fingerprints, index=index)
-    return _Ready(text, console)
+    return _PreparedRun(text, console)
 
 
 def _train(options: Options, text: PreparedData, console: Console) -> int:

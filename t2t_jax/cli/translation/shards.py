@@ -51,7 +51,7 @@ def is_complete(output: Path, made_of: Mapping[str, Any]) -> bool:
         return False
 
 
-def require_recorded(output: Path, made_of: Mapping[str, Any]) -> None:
+def check_record(output: Path, made_of: Mapping[str, Any]) -> None:
     """Checks that a complete output, if any, is what this job would write.
 
     Args:
@@ -203,7 +203,7 @@ class OutputShards:
         """
         if not self.directory.exists():
             if resume:
-                require_recorded(self._output, made_of)
+                check_record(self._output, made_of)
             return
         if not resume:
             raise OutputError(
