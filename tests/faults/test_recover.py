@@ -175,7 +175,7 @@ def test_an_older_checkpoint_takes_the_configuration_that_fits_it(copy, capsys):
     (copy / "overrides.json").unlink()
     rewrite_meta(copy, _older)
     said = recover(copy, capsys, code=65)
-    assert "saved by an older version, without the configuration. Pass the --config" in said
+    assert "saved by an older version, without the configuration. Pass the" in said
     own = tiny.arguments(copy, steps=1, checkpoint__every_steps=1)[1:]
     own += ["--config.evaluation.every_steps=1"]
     file = f"--config={tiny.ROOT / 'configs' / 'phrasebook.py'}"

@@ -143,7 +143,9 @@ def test_a_file_that_may_not_be_read_is_told(
             raise PermissionError(13, "Permission denied", str(path))
         return read(path, **_)
 
-    read = __import__("t2t_jax.run.workdir", fromlist=["read_json_object"]).read_json_object
+    read = __import__(
+        "t2t_jax.run.workdir", fromlist=["read_json_object"]
+    ).read_json_object
     monkeypatch.setattr("t2t_jax.run.workdir.read_json_object", denied)
     argv = ["--mode=prepare", f"--workdir={workdir}"]
     errors = refused(capsys, argv, (66,))

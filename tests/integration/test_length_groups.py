@@ -46,7 +46,7 @@ class StopAfter:
         self._left -= 1
         return self._left == 0
 
-    def is_wanted(self):
+    def stop_requested(self):
         return False
 
 

@@ -151,9 +151,7 @@ def test_models_of_other_vocabularies_do_not_go_together(workdir, tmp_path):
     settings = ["--config.vocabulary.size=110", "--config.model.d_ff=12"]
     done = tiny.run(*tiny.arguments(tmp_path / "third", steps=2), *settings)
     assert done.returncode == 0, done.stderr.decode()
-    with pytest.raises(
-        DataError, match="must have the vocabularies of the first"
-    ):
+    with pytest.raises(DataError, match="must have the vocabularies of the first"):
         t2t_jax.load(workdir, ensemble=[tmp_path / "third"])
 
 

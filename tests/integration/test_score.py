@@ -142,7 +142,10 @@ def test_a_source_that_was_cut_is_marked_and_warned_of(trained):
     )
     rows = table(done)
     assert [row["source_cut"] for row in rows] == [False] * 399 + [True]
-    assert b"WARNING: Truncated 1 of 400 sources that were longer than 8 subwords" in done.stderr
+    assert (
+        b"WARNING: Truncated 1 of 400 sources that were longer than 8 subwords"
+        in done.stderr
+    )
     assert b"Sources cut: 1." in done.stderr
 
 

@@ -46,5 +46,5 @@ def test_both_take_the_same_arguments_and_have_a_step_model(config, step_model):
 
 
 def test_a_module_of_another_kind_is_refused_by_name():
-    with pytest.raises(TypeError, match="Transformer and RNN, and Dense came"):
+    with pytest.raises(TypeError, match="a Transformer or an RNN, not Dense"):
         make_step_model(nn.Dense(3), {})

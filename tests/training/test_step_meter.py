@@ -1,8 +1,8 @@
-"""What the loop makes of steps without an update.
+"""The metrics of skipped updates.
 
-Seen to fail: without the branch of `StepMeter._take`, or what it resets after it;
+Seen to fail: without the branch of `StepMeter._collect`, or what it resets after it;
 without `gradient_norm` or either count in `StepMeter.store_in`; with `drain` left out
-of `Turn._save` or of `Turn._evaluate`; with `StepMeter.add` waiting for nothing; and
+of the loop's `_save` or `_not_training`; with `StepMeter.add` waiting for nothing; and
 with a record made of an empty window.
 """
 

@@ -2,8 +2,8 @@
 
 Seen to fail: where a run of marks is looked at from each of its marks (the line of full
 stops takes minutes), with `groups(longest)` for `groups(most)` (uneven parts), without
-the last loop of split_line (parts that do not fit), without `_between` (an accent
-alone), and where a mark needs no white space behind it (3.14).
+the last loop of split_line (parts that do not fit), without `_skip_combining_marks`
+(an accent by itself), and where a mark needs no white space behind it (3.14).
 """
 
 import re
