@@ -20,12 +20,12 @@ flight deadlock as soon as they communicate.
 
 
 def fetch_pipelined(
-    begun: Iterable[Tree], at_once: int = MAX_IN_FLIGHT
+    dispatched: Iterable[Tree], at_once: int = MAX_IN_FLIGHT
 ) -> Iterator[Tree]:
     """Fetches results from the devices to the host, in order, a few behind dispatch.
 
     Args:
-      begun: pytrees of arrays; taking the next one dispatches its computation.
+      dispatched: pytrees of arrays; taking the next one dispatches its computation.
       at_once: the most computations in flight.
 
     Yields:
@@ -37,7 +37,7 @@ def fetch_pipelined(
       [0, 1, 4, 9]
     """
     waiting: deque[Tree] = deque()
-    for one in begun:
+    for one in dispatched:
         waiting.append(one)
         if len(waiting) >= at_once:
             yield jax.device_get(waiting.popleft())

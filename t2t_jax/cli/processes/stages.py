@@ -111,14 +111,14 @@ def shared_settings(options: Options) -> dict[str, Any]:
     for name in (*_FILES, *_OPTIONAL_FILES):
         try:
             content = read_limited(
-                path / name, max_bytes=MAX_JSON_BYTES, advice="Change that."
+                path / name, max_bytes=MAX_JSON_BYTES, advice="Fix the file."
             )
             digest.update(content)
         except FileNotFoundError:
             digest.update(b"\0" if name in _FILES else b"")
         except OSError as error:
             raise DataError(
-                f"{path / name} cannot be read: {error.strerror}. Change that."
+                f"{path / name} cannot be read: {error.strerror}. Fix permissions."
             ) from error
     settings: dict[str, Any] = {f"--{name}": getattr(options, name) for name in _FLAGS}
     for key, value in flatten(to_dict(options.config)):
