@@ -116,7 +116,7 @@ class OwnLoop:
             place, batch = next(self._batches)
             self._state, output = self._steps(self._state, batch)
             self._made += 1
-            self._meter.add(output, step=self._made, place=place)
+            self._meter.add(output, step=self._made, position=place)
             tokens += int(np.count_nonzero(batch.target_segments))
         self._meter.drain()
         return time.perf_counter() - began, tokens

@@ -191,7 +191,8 @@ def test_a_file_is_no_place_for_a_stream(place, tmp_path):
     flags = ("--mode=translate", f"--workdir={place / 'run'}", "--stream")
     done = tiny.run(*flags, f"--output={out}", stdin=SENTENCE)
     assert done.returncode == 73
-    assert done.stderr.startswith(f"error: --output={out} would be a file".encode())
+    error = f"error: --output={out}: --stream cannot write to a file"
+    assert done.stderr.startswith(error.encode())
     assert os.listdir(tmp_path) == []
 
 

@@ -107,7 +107,7 @@ def test_changed_text_is_refused_by_the_name_of_its_corpus(run, side, tmp_path):
     before = _files(run[0])
     other = [*PAIRS[:5], ("another sentence .", "ein anderer Satz .")]
     done = _again(run, **{f"data__{side}": _text(tmp_path, side, other)})
-    _refused(done, 65, f"began with other content of: {side}.", "new workdir")
+    _refused(done, 65, f"began with other content of: {side}.", "Restore it")
     assert _files(run[0]) == before
 
 
@@ -157,9 +157,9 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
 @pytest.mark.parametrize(
     ("in_the_way", "code", "said"),
     [
-        ("file", 73, "Cannot create --to="),
-        ("below a file", 73, "Cannot create --to="),
-        ("below /proc", 73, "Cannot create --to="),
+        ("file", 73, "Cannot create "),
+        ("below a file", 73, "Cannot create "),
+        ("below /proc", 73, "Cannot create "),
         ("read-only", 73, "must be writable"),
         ("lock", 65, "lock must be a file"),
     ],

@@ -131,8 +131,8 @@ def test_a_given_target_one_layer_and_one_head(workdir, tmp_path):
     [
         (["--text= "], "--text=' ' has no subwords"),
         (["--text=a", "--target= "], "--target=' ' has no subwords"),
-        ([f"--text={'a b ' * 40}"], "at most 64 are read"),
-        (["--text=a", f"--target={'a b ' * 40}"], "at most 69 are read"),
+        ([f"--text={'a b ' * 40}"], "at most 64"),
+        (["--text=a", f"--target={'a b ' * 40}"], "at most 69"),
     ],
 )
 def test_text_that_cannot_be_read_is_an_error(workdir, tmp_path, argv, message):
