@@ -15,7 +15,7 @@ core, median of rounds. `real_token_fraction`: real tokens among all the slots o
 epoch, and `sharded_real_token_fraction` the same where each batch has empty rows added
 until `--row_shards` devices share it evenly. `peak_memory_mb`: of all processes
 together, from the text to the last batch. Figures of packed rows of three lengths are
-under `row_halvings=2`, those of a row for each pair under `length_groups`.
+under `packed_row_lengths=3`, those of a row for each pair under `length_buckets`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ ROUND_SECONDS = 1.0
 
 KINDS: dict[str, dict[str, Any]] = {
     "packed": {},
-    "row_halvings=2": {"row_halvings": 2},
-    "length_groups": {"layout": "length_groups"},
+    "packed_row_lengths=3": {"packed_row_lengths": 3},
+    "length_buckets": {"layout": "length_buckets"},
 }
 """The ways to make batches that are measured, and the settings of each."""
 

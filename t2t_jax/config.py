@@ -173,6 +173,9 @@ _DERIVED = {
     "rnn.source_vocab_size": "vocabulary.source_size",
 }
 
+_RENAMED = {"data.row_halvings": "data.packed_row_lengths"}
+"""Keys of version 0.1.0; halvings are one less than lengths."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -313,6 +316,36 @@ def parse(values: Mapping[str, Any]) -> Config:
     return built
 
 
+def parse_saved(values: Mapping[str, Any]) -> Config:
+    """Parses a configuration that a run has saved, with this version or version 0.1.0.
+
+    Raises:
+      ConfigError: as `parse` does.
+    """
+    data = values.get("data")
+    if isinstance(data, Mapping):
+        flat = (current_key(f"data.{name}", value) for name, value in data.items())
+        renamed = {key.removeprefix("data."): value for key, value in flat}
+        values = {**values, "data": renamed}
+    return parse(values)
+
+
+def current_key(key: str, value: Any) -> tuple[str, Any]:
+    """Returns the name and the value that a saved key, `section.name`, has today.
+
+    Example:
+      >>> current_key("data.row_halvings", 2)
+      ('data.packed_row_lengths', 3)
+      >>> current_key("data.layout", "length_groups")
+      ('data.layout', 'length_buckets')
+    """
+    if key in _RENAMED and type(value) is int:
+        return _RENAMED[key], value + 1
+    if (key, value) == ("data.layout", "length_groups"):
+        return key, "length_buckets"
+    return key, value
+
+
 def _parse_section(
     name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
 ) -> None:
@@ -386,6 +419,8 @@ def key_suggestions(name: str) -> tuple[list[str], str]:
     """
     if name in _DERIVED:
         return [], _DERIVED[name]
+    if name in _RENAMED:
+        return [_RENAMED[name]], ""
     # Names shared by both architectures suggest the Transformer's.
     usual = [key for key in keys() if not key.startswith("rnn.")]
     near = similar(name, keys() if name.startswith("rnn.") else usual)

@@ -11,7 +11,7 @@ _MAX_TOKENS = 100_000_000  # per batch: more fits no device
 _MAX_ROW_LENGTH = 1_000_000
 _MAX_SUBWORDS = 1_000_000
 
-LAYOUTS = ("packed", "length_groups")
+LAYOUTS = ("packed", "length_buckets")
 """Values of `data.layout`."""
 
 
@@ -36,12 +36,12 @@ class DataConfig:
       tokens_per_batch (tokens): Size of a global batch on each side, padding included.
         An upper bound, at most 100,000,000; shared by all devices.
       row_length (tokens): Length of a packed row on each side.
-      row_halvings (halvings): How often `row_length` is halved for additional, shorter
-        rows, in batches of their own: 2 packs rows of 256, 128 and 64. Each length is
+      packed_row_lengths (lengths): How many lengths packed rows have, each half of the
+        one before and in batches of its own: 3 packs rows of 256, 128 and 64. Each is
         one more shape to compile, and attention spans fewer tokens of other pairs. For
         text whose pairs are mostly far shorter than `row_length`.
       layout: How pairs form batches. "packed" puts several pairs into each row, with
-        one shape per row length; "length_groups" gives each pair a row and batches
+        one shape per row length; "length_buckets" gives each pair a row and batches
         rows of similar length, in at most 10 shapes.
       max_length (tokens): Longest sentence kept, end of sentence included. A pair with
         a longer side is dropped and counted.
@@ -61,7 +61,7 @@ class DataConfig:
     held_out: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
-    row_halvings: int = 0
+    packed_row_lengths: int = 1
     layout: str = "packed"
     max_length: int = 256
     max_length_ratio: float = 0.0
@@ -120,24 +120,25 @@ class DataConfig:
         problems.limit("data.row_length", self.row_length, _MAX_ROW_LENGTH)
 
     def _check_rows(self, problems: ErrorCollector) -> None:
-        length, halvings = self.row_length, self.row_halvings
+        length, count = self.row_length, self.packed_row_lengths
         problems.check(
             length >= 2,
             f"data.row_length={length} must be at least 2. "
             "Change config.data.row_length.",
         )
         problems.check(
-            halvings == 0 or self.layout == "packed",
-            f"data.row_halvings={halvings} requires data.layout='packed', not "
-            f"{self.layout!r}. Set config.data.row_halvings=0.",
+            count == 1 or self.layout == "packed",
+            f"data.packed_row_lengths={count} requires data.layout='packed', not "
+            f"{self.layout!r}. Set config.data.packed_row_lengths=1.",
         )
         twos = (length & -length).bit_length() - 1
-        most = max(0, twos - (length >> twos < 2)) if length > 0 else 0
+        most = 1 + max(0, twos - (length >> twos < 2)) if length > 0 else 1
         problems.check(
-            0 <= halvings <= most,
-            f"data.row_halvings={halvings} must be at least 0 and, for data.row_length="
-            f"{length}, at most {most}: half a row must be an integer of at least 2 "
-            "slots. Change config.data.row_halvings.",
+            1 <= count <= most,
+            f"data.packed_row_lengths={count} must be at least 1 and, for "
+            f"data.row_length={length}, at most {most}: each length is half of the one "
+            "before, an integer of at least 2 slots. Change "
+            "config.data.packed_row_lengths.",
         )
 
     @property
@@ -145,10 +146,11 @@ class DataConfig:
         """Slots of packed rows on each side, ascending.
 
         Example:
-          >>> DataConfig(row_halvings=2).row_lengths
+          >>> DataConfig(packed_row_lengths=3).row_lengths
           (64, 128, 256)
         """
-        return tuple(self.row_length >> k for k in range(self.row_halvings, -1, -1))
+        halvings = range(self.packed_row_lengths - 1, -1, -1)
+        return tuple(self.row_length >> k for k in halvings)
 
 
 @dataclass(frozen=True, kw_only=True)

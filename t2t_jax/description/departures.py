@@ -249,7 +249,7 @@ _PACKED = Departure(
     "packed rows",
     "pairs batched by approximate length (§5.1)",
     "several pairs share a row, kept apart by segments and positions; "
-    "data.layout=length_groups batches by length",
+    "data.layout=length_buckets batches by length",
     "",
 )
 

@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from t2t_jax.checkpointing.recovery import restore_latest_valid
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
-from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.config import Config, parse_saved, to_dict
 from t2t_jax.distributed.consensus import all_reduce_min
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import ConfigError, StorageError
@@ -107,7 +107,7 @@ class RunCheckpointer:
         )
         configs = None
         with suppress(ConfigError, KeyError):  # The config of another version.
-            configs = (parse(meta["config"]), self._config)
+            configs = (parse_saved(meta["config"]), self._config)
         check_fingerprints(meta["fingerprints"], self._fingerprints, configs=configs)
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])

@@ -26,7 +26,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TextIO
 
-from t2t_jax.config import Config, keys, parse, to_dict
+from t2t_jax.config import Config, current_key, keys, parse_saved, to_dict
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import (
@@ -342,7 +342,7 @@ class Workdir:
         if (self.path / "model.bin").is_file():
             advice = "This is a CTranslate2 model. Pass the run that it was made from."
         try:
-            return parse(self._read("config.json", advice=advice) or {})
+            return parse_saved(self._read("config.json", advice=advice) or {})
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
             raise DataError(f"{path} is damaged: {problem}\n{advice}") from error
@@ -353,7 +353,8 @@ class Workdir:
         Raises:
           DataError: the file is damaged.
         """
-        overrides = self._read("overrides.json", advice="Remove it.") or {}
+        saved = self._read("overrides.json", advice="Remove it.") or {}
+        overrides = dict(current_key(key, value) for key, value in saved.items())
         known = set(keys())
         return {key: value for key, value in overrides.items() if key in known}
 

@@ -11,16 +11,16 @@ def test_the_defaults_are_the_papers_budget_in_rows_of_256():
 
 
 @pytest.mark.parametrize(
-    ("row_length", "most"), [(256, 7), (24, 3), (20, 2), (6, 1), (4, 1), (7, 0), (2, 0)]
+    ("row_length", "most"), [(256, 8), (24, 4), (20, 3), (6, 2), (4, 2), (7, 1), (2, 1)]
 )
 def test_rows_are_halved_as_long_as_two_slots_are_left(row_length, most):
     keys = {"row_length": row_length, "max_length": 2}
-    lengths = DataConfig(**keys, row_halvings=most).row_lengths
-    assert lengths == tuple(row_length // 2**k for k in range(most, -1, -1))
-    for halvings in (most + 1, -1):
-        told = rf"row_halvings={halvings} must be .*={row_length}, at most {most}:"
-        with pytest.raises(ConfigError, match=told):
-            DataConfig(**keys, row_halvings=halvings)
+    lengths = DataConfig(**keys, packed_row_lengths=most).row_lengths
+    assert lengths == tuple(row_length // 2**k for k in range(most - 1, -1, -1))
+    for count in (most + 1, 0):
+        error = rf"packed_row_lengths={count} must be .*={row_length}, at most {most}:"
+        with pytest.raises(ConfigError, match=error):
+            DataConfig(**keys, packed_row_lengths=count)
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_rows_are_halved_as_long_as_two_slots_are_left(row_length, most):
         ({"row_length": 1, "max_length": 1}, r"Change config\.data\.row_length\."),
         ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
         (
-            {"layout": "length_groups", "row_halvings": 1},
-            r"row_halvings=1 requires data.layout.*config\.data\.row_halvings=0\.",
+            {"layout": "length_buckets", "packed_row_lengths": 2},
+            r"packed_row_lengths=2 requires data.layout.*config\.data\.packed_row",
         ),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_batch_within_a_fifth_of_25000_is_the_paper_s(tokens):
 
 
 def test_pairs_of_like_length_are_not_a_departure():
-    config = dataclasses.replace(Config(), data=DataConfig(layout="length_groups"))
+    config = dataclasses.replace(Config(), data=DataConfig(layout="length_buckets"))
     assert [departure.name for departure in departures(config)] == ALWAYS[1:]
 
 

@@ -202,19 +202,19 @@ def test_without_any_count_there_is_no_data(uncompiled):
     assert told["data_notes"] == ["names no corpus."]
 
 
-def test_length_groups_are_described_by_the_longest():
-    data = dataclasses.replace(DATA, layout="length_groups")
+def test_length_buckets_are_described_by_the_longest():
+    data = dataclasses.replace(DATA, layout="length_buckets")
     config = dataclasses.replace(CONFIG, data=data)
     told = describe(config, mesh=make_mesh(jax.devices()[:1]))["batch"]
     rows = data.tokens_per_batch // data.max_length
     assert (told["rows"], told["row_length"]) == (rows, data.max_length)
-    assert told["layout"] == "length_groups"
+    assert told["layout"] == "length_buckets"
     assert told["shorter_rows"] == []
 
 
 def test_shorter_rows_are_described_beside_the_longest():
     keys = {"tokens_per_batch": 96, "row_length": 32, "max_length": 16}
-    data = dataclasses.replace(DATA, **keys, row_halvings=2)
+    data = dataclasses.replace(DATA, **keys, packed_row_lengths=3)
     config = dataclasses.replace(CONFIG, data=data)
     told = describe(config, mesh=make_mesh(jax.devices()[:4]))["batch"]
     assert (told["rows"], told["row_length"]) == (4, 32)

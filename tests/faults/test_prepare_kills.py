@@ -19,7 +19,7 @@ PAIRS = 100_000
 PROGRAM = """
 import sys
 from t2t_jax import main
-from t2t_jax.data.token_cache.token_cache import shards
+from t2t_jax.data.token_cache import shards
 
 if __name__ == "__main__":
     shards.SHARD_PAIRS = 4_000

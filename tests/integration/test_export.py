@@ -209,7 +209,7 @@ def test_small_numbers_are_written_and_measured(workdir, tmp_path, capsys):
     flags = ["--quantization=int8", "--max_bleu_loss=2.5"]
     place = exported(workdir, "ctranslate2", tmp_path / "set", *flags)
     assert json.loads(capsys.readouterr().out)["max_bleu_loss"] == 2.5
-    assert "that was accepted | 2.5 |" in (place / "README.md").read_text()
+    assert "accepted loss of BLEU | 2.5 |" in (place / "README.md").read_text()
 
 
 def test_own_lines_check_it_and_those_that_are_too_long_are_counted(

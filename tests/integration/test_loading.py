@@ -123,7 +123,7 @@ def test_models_together_translate_and_do_not_score(workdir):
         ({"n_best": 9}, "^n_best=9 must be at most beam_size=2"),
         ({"temperature": 0, "sample": True}, "^temperature=0 .* set beam_size=1"),
         ({"temperature": 0.5}, "^temperature requires sample=True. Pass that too"),
-        ({"attention": True, "attention_layer": 7}, "attention_layer=7 must name one"),
+        ({"attention": True, "attention_layer": 7}, "attention_layer=7 must be one of"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(workdir, settings, message):

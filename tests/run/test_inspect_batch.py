@@ -35,7 +35,7 @@ def prepared(folder, **changed):
     return prepare_data(options.config, workdir=options.workdir, log=lambda line: None)
 
 
-@pytest.fixture(scope="module", params=["packed", "length_groups"])
+@pytest.fixture(scope="module", params=["packed", "length_buckets"])
 def text(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     return prepared(folder, data__layout=request.param)

@@ -42,7 +42,7 @@ def test_empty_rows_are_named_with_the_number_that_fills_them():
     ]
 
 
-def test_of_length_groups_the_largest_counts_and_no_number_is_advised():
+def test_of_length_buckets_the_largest_counts_and_no_number_is_advised():
     text = layout_of((26, 5), (13, 10)).text()
     assert "= at most 160 tokens a side" in text
     assert "6 of 32 rows x 5 slots are empty" in text

@@ -182,7 +182,7 @@ def _flops(info: _Info) -> Section:
 def _batch(info: _Info) -> Section:
     batch, rate = info["batch"], info["learning_rate"]
     shape = f"{batch['rows']:,} rows of {batch['row_length']:,}"
-    if batch["layout"] == "length_groups":
+    if batch["layout"] == "length_buckets":
         shape += ", the longest group; the others follow from the text"
     if batch["empty_rows"]:
         shape += f", {batch['empty_rows']:,} of them empty to shard them evenly"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.config import Config, parse
+from t2t_jax.config import Config, parse_saved
 from t2t_jax.data.vocabulary.pair import FILES, joint_fingerprint
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import (
@@ -117,7 +117,7 @@ def _config_of(
     path = checkpoints.directory / str(step)
     if "config" in meta:
         try:
-            config = parse(meta["config"])
+            config = parse_saved(meta["config"])
         except ConfigError as error:
             raise DataError(
                 f"The configuration in {path} is of another version of t2t_jax: "

@@ -1,7 +1,7 @@
 """Plans epochs: which pairs are in which row of which batch.
 
 Paper: §5.1, batches of about 25,000 source and 25,000 target tokens.
-Departs: rows are packed with several pairs, unless `data.layout` is "length_groups";
+Departs: rows are packed with several pairs, unless `data.layout` is "length_buckets";
   see `packing` and `length_buckets`.
 
 The plan is a pure function of the lengths, the seed and the epoch. To resume in

@@ -97,7 +97,7 @@ def test_every_example_is_a_valid_command_line(mode, line, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("topic", "said"),
     [
-        ("data", "--config.data.layout=packed  (one of packed, length_groups)"),
+        ("data", "--config.data.layout=packed  (one of packed, length_buckets)"),
         ("optimizer.warmup_steps", "(integer: optimizer steps)"),
         ("config.optimizer.warmup_steps", "(integer: optimizer steps)"),
         ("peak_learning_rate", "--config.optimizer.peak_learning_rate=0.0"),

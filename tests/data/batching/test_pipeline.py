@@ -21,12 +21,12 @@ from t2t_jax.errors import DataError
 from t2t_jax.types import BatchShard, DataPosition
 
 CONFIG = DataConfig(tokens_per_batch=7 * 61, row_length=61, max_length=61)
-GROUPS = dataclasses.replace(CONFIG, layout="length_groups")
+GROUPS = dataclasses.replace(CONFIG, layout="length_buckets")
 HALVED = DataConfig(
-    tokens_per_batch=7 * 64, row_length=64, max_length=61, row_halvings=1
+    tokens_per_batch=7 * 64, row_length=64, max_length=61, packed_row_lengths=2
 )
 CONFIGS = pytest.mark.parametrize(
-    "config", [CONFIG, HALVED, GROUPS], ids=["packed", "halved", "length_groups"]
+    "config", [CONFIG, HALVED, GROUPS], ids=["packed", "halved", "length_buckets"]
 )
 
 

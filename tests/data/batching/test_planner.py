@@ -34,8 +34,8 @@ def config_of(*, rows=3, row_length=13, **keys):
 CONFIG = config_of()
 KINDS = (
     {"layout": "packed"},
-    {"row_length": 16, "row_halvings": 2},
-    {"layout": "length_groups"},
+    {"row_length": 16, "packed_row_lengths": 3},
+    {"layout": "length_buckets"},
 )
 EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
 
@@ -84,7 +84,7 @@ def check_batches(batches, lengths, *, config):
     assert all(count <= 1 for count in unfilled.values())
     if len(shapes) == 1:
         assert all(batch.num_rows == batch.shape[0] for batch in batches[:-1])
-    if config.layout == "length_groups":
+    if config.layout == "length_buckets":
         assert set(unfilled) == shapes
         assert all(batch.num_rows == len(batch.pairs) for batch in batches)
     seen = np.concatenate([batch.pairs for batch in batches]) if batches else []
@@ -173,7 +173,7 @@ def test_pairs_come_from_everywhere_and_batches_are_not_sorted_by_length(
     ("mean", "spread", "keys", "real"),
     [
         (28, 0.6, {"rows": 96, "row_length": 256}, 0.98),
-        (28, 0.6, {"rows": 96, "row_length": 256, "row_halvings": 2}, 0.95),
+        (28, 0.6, {"rows": 96, "row_length": 256, "packed_row_lengths": 3}, 0.95),
         # Few pairs a row, as in Multi30k: 0.90 where layers of pairs are dealt to rows.
         (17, 0.3, {"rows": 384, "row_length": 64}, 0.94),
     ],
@@ -191,9 +191,9 @@ def test_rows_are_nearly_all_real(full_windows, mean, spread, keys, real):
 # Sides that differ cost 7 % of the slots, and ten groups the rest: less where lengths
 # are more alike.
 @pytest.mark.parametrize(("spread", "real"), [(0.5, 0.82), (0.6, 0.80)])
-def test_ten_length_groups_are_80_to_83_percent_real(spread, real):
+def test_ten_length_buckets_are_80_to_83_percent_real(spread, real):
     lengths = wmt_like(300_000, spread=spread)
-    config = config_of(rows=96, row_length=256, layout="length_groups")
+    config = config_of(rows=96, row_length=256, layout="length_buckets")
     batches = list(plan(lengths, config=config))
     assert len({batch.shape for batch in batches}) == 10
     slots = 2 * sum(math.prod(batch.shape) for batch in batches)
@@ -203,8 +203,8 @@ def test_ten_length_groups_are_80_to_83_percent_real(spread, real):
 def test_shapes_without_lengths_are_those_of_the_longest_rows():
     keys = {"tokens_per_batch": 61, "row_length": 17, "max_length": 13}
     assert batch_shapes(DataConfig(**keys)) == [(3, 17)]
-    assert batch_shapes(DataConfig(**keys, layout="length_groups")) == [(4, 13)]
-    keys |= {"row_length": 16, "row_halvings": 2}
+    assert batch_shapes(DataConfig(**keys, layout="length_buckets")) == [(4, 13)]
+    keys |= {"row_length": 16, "packed_row_lengths": 3}
     assert batch_shapes(DataConfig(**keys)) == [(15, 4), (7, 8), (3, 16)]
 
 

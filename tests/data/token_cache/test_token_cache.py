@@ -76,7 +76,7 @@ def test_another_text_or_filter_is_another_cache(build, corpus):
 
 def test_how_it_is_encoded_and_batched_is_not_part_of_a_cache(build, builds):
     build()
-    build(workers=3, tokens_per_batch=512, row_length=64, layout="length_groups")
+    build(workers=3, tokens_per_batch=512, row_length=64, layout="length_buckets")
     assert len(builds) == 1
 
 

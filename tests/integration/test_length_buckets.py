@@ -22,7 +22,7 @@ from t2t_jax.types import BatchShard
 from tests.integration import tiny
 
 CHANGED = {
-    "data__layout": "length_groups",
+    "data__layout": "length_buckets",
     "data__tokens_per_batch": 1_024,
     "steps": 8,
     "evaluation__every_steps": 100_000,  # the last step alone
@@ -140,7 +140,7 @@ def test_stopped_in_mid_epoch_and_resumed_equals_uninterrupted(whole, tmp_path):
 def test_so_it_does_in_rows_of_two_lengths(tmp_path):
     halved = {
         "data__layout": "packed",
-        "data__row_halvings": 1,
+        "data__packed_row_lengths": 2,
         "data__tokens_per_batch": 512,
         "vocabulary__size": 400,
     }
@@ -170,7 +170,7 @@ def test_eight_devices_agree_with_one(whole, tmp_path):
 
 
 def test_the_layout_of_a_run_cannot_change():
-    grouped = parse({"data": {"layout": "length_groups"}})
+    grouped = parse({"data": {"layout": "length_buckets"}})
     refused = forbidden_changes(Config(), grouped)
     assert len(refused) == 1
     assert refused[0].startswith("data.layout was 'packed' when this run began")
