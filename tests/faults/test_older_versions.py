@@ -1,7 +1,7 @@
 """Directories of version 0.1.0 load and resume; its keys are answered with new ones.
 
-Seen to fail: with `parse` instead of `parse_saved` in `Workdir.read_config`, in
-`state_checkpoints.py`; without `_RENAMED` in `key_suggestions`.
+Seen to fail: with `parse` instead of `parse_saved` in `Workdir.read_config`; without
+`_RENAMED` in `key_suggestions`.
 """
 
 import tarfile

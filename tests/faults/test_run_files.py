@@ -89,10 +89,13 @@ def _written(name, content):
         (_without("config.json"), ["no config.json", "checkpoints", "--mode=recover"]),
         (_written("config.json", ""), ["config.json is damaged", "--mode=recover"]),
         (_written("config.json", "{}}"), ["config.json is damaged"]),
-        (_only("checkpoints"), ["no config.json", "left: checkpoints."]),
+        (_only("checkpoints"), ["no config.json", "files of a run: checkpoints."]),
         (_only("metrics.jsonl"), ["metrics.jsonl", "Restore it from a copy"]),
-        (_only("samples"), ["left: samples."]),
-        (_only("fingerprints.json", "vocab.model"), ["left: fingerprints.json"]),
+        (_only("samples"), ["files of a run: samples."]),
+        (
+            _only("fingerprints.json", "vocab.model"),
+            ["files of a run: fingerprints.json"],
+        ),
         (_only("vocab.model"), ["vocab.model there may be that of a run"]),
     ],
     ids=lambda value: "" if callable(value) else value[-1][:30],
@@ -384,7 +387,7 @@ def test_a_disk_of_checkpoints_that_is_not_mounted_is_missed(copy, capsys):
     (copy / "checkpoints").symlink_to(copy.parent / "not mounted")
     (copy / "config.json").unlink()
     before = hashes(copy)
-    refused(capsys, started(copy), 65, "left: checkpoints, fingerprints.json")
+    refused(capsys, started(copy), 65, "files of a run: checkpoints, fingerprints.json")
     assert hashes(copy) == before
 
 
