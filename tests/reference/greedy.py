@@ -13,7 +13,7 @@ from t2t_jax.decoding.search.length_penalty import (
     max_output_length,
     per_sentence_limits,
 )
-from t2t_jax.decoding.search.top_k import top_k
+from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
 
 

@@ -30,7 +30,7 @@ from t2t_jax.decoding.search.prefix_constraints import (
     validated_max_length,
 )
 from t2t_jax.decoding.search.static_params import BeamParams
-from t2t_jax.decoding.search.top_k import top_k
+from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
 
 

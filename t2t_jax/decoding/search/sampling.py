@@ -18,7 +18,7 @@ from t2t_jax.decoding.search.prefix_constraints import (
     validated_max_length,
 )
 from t2t_jax.decoding.search.static_params import SamplingParams
-from t2t_jax.decoding.search.top_k import top_k, top_k_filter, top_p_filter
+from t2t_jax.decoding.search.top_k_top_p import top_k, top_k_filter, top_p_filter
 from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_jax.decoding.search.top_k import top_k, top_k_filter, top_p_filter
+from t2t_jax.decoding.search.top_k_top_p import top_k, top_k_filter, top_p_filter
 
 BLOCK = 40
 
