@@ -29,8 +29,8 @@ class DataConfig:
         `tsv:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
       dev: Development corpus, scored during training; named like `train`. Read only if
         evaluation is on.
-      dev_pairs (pairs): If `dev` is empty, the first pairs of `train` become the
-        development corpus and are left out of training; 0 for none.
+      dev_pairs (pairs): If `dev` is empty, this many pairs at the beginning of `train`
+        become the development corpus and are left out of training; 0 for none.
       held_out: Test sets, named like corpora. The training text is searched for their
         sentences and for those of `dev`; they have no other use. Empty for none.
       tokens_per_batch (tokens): Size of a global batch on each side, padding included.

@@ -172,7 +172,7 @@ def longest_shape(config: Config) -> tuple[int, int]:
     """Returns (rows, slots of a row) of the batches with the longest rows.
 
     Batches of shorter rows have more rows and about as many slots, so the costs of the
-    longest are an upper bound. The length groups depend on the corpus.
+    longest are an upper bound. The length buckets depend on the corpus.
 
     Example:
       >>> longest_shape(Config())

@@ -81,8 +81,7 @@ class Positions(nn.Module):
 
     Departs:
       The paper does not give the scale or initialization of learned positions: here
-        they
-      are those of tokens, with one table for each stack.
+      they are those of tokens, with one table for each stack.
     """
 
     config: TransformerConfig

@@ -166,7 +166,7 @@ def batch_shapes(
 
     Returns:
       (rows, slots of a row on each side) of each shape, short rows first. For length
-      groups without `lengths`, only the shape for the longest allowed pairs.
+      buckets without `lengths`, only the shape for the longest allowed pairs.
 
     Example:
       >>> config = DataConfig(tokens_per_batch=24, row_length=8, max_length=8)

@@ -15,8 +15,7 @@ ambiguous, one translation is always chosen:
 - The simple past is a perfect ("bought", hat gekauft); that of be, have, like, want,
   know and the modal verbs is a preterite (war, hatte, mochte, wollte, kannte, konnte).
 - "There is" without a place, or of a building in a town, is es gibt; something at a
-place
-  takes sein after the place ("Im Garten ist ein Hund").
+  place takes sein after the place ("Im Garten ist ein Hund").
 - "A", "any" and nouns without an article are negated by kein, all else by nicht.
 - Who "is a teacher" is Lehrer without an article, or Lehrerin if it is a woman; "I" and
   "you" are men.

@@ -40,10 +40,10 @@ def describe_data(
     Returns:
       Of each vocabulary: size and fingerprint. Of each corpus and each of several
       parts: spec, fingerprint, counts, examples by reason with their locations, and for
-        both
-      sides tokens, mean length, a histogram of lengths (eos included in all of them),
-      and the share of unknown tokens. Of training: a lower bound of batches per epoch,
-      the number of distinct source words, and the copies of each part. And the leaks.
+      both sides tokens, mean length, a histogram of lengths (eos included in all of
+      them), and the share of unknown tokens. Of training: a lower bound of batches per
+      epoch, the number of distinct source words, and the copies of each part. And the
+      leaks.
     """
     sides = vocabularies._asdict()
     report: dict[str, Any] = {

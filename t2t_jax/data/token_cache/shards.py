@@ -1,7 +1,7 @@
 """Shards of an unfinished token cache.
 
 A shard holds consecutive encoded pairs of one corpus. It is renamed atomically into
-path, so after a kill all finished shards are valid and need not be encoded again.
+place, so after a kill all finished shards are valid and need not be encoded again.
 """
 
 from __future__ import annotations

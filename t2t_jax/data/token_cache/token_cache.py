@@ -1,4 +1,4 @@
-"""Encoded corpora on disk: memory-memory_map token ids and offsets.
+"""Encoded corpora on disk: memory-mapped token ids and offsets.
 
 A cache is a directory named by a hash of its inputs. It is built in `NAME.building` and
 renamed atomically, so readers find a complete cache or none. Concurrent builders of the

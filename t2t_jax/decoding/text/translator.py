@@ -63,7 +63,7 @@ class Translator:
     its score.
 
     A line that is longer than `config.max_source_length` is split at the end of a
-    sentence or a clause, and its parts are translate_batch and joined.
+    sentence or a clause, and its parts are translated and joined.
 
     Where several devices hold the model, the rows of a batch are split over them.
 
@@ -140,8 +140,7 @@ class Translator:
 
         Returns:
           An iterator over (number of the line from 0, its translation), every line
-          once, as soon as it is translate_batch: first the blank ones, then the
-            longest.
+          once, as soon as it is translated: first the blank ones, then the longest.
 
         Raises:
           ConfigError: a single line does not fit the memory of a device.
