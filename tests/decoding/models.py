@@ -145,7 +145,7 @@ def exhaustive_search(model, source, *, vocabulary: int, limit: int, alpha: floa
 
 
 def slow_beam_search(model, source, *, beams: int, limit: int, alpha: float):
-    """The search_params of the search on Python lists: ((tokens), score, finished)."""
+    """The rules of the search on Python lists: ((tokens), score, finished)."""
     living, finished = [((), 0.0)], []
     for n in range(1, limit + 1):
         gains = next_log_probabilities(model, source, [prefix for prefix, _ in living])

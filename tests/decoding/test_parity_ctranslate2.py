@@ -1,6 +1,6 @@
 """With the same weights CTranslate2 finds what we find; needs the extra `export`.
 
-Its search_params, read in `src/decoding.cc` (4.8), and what is made of them here:
+Its rules, read in `src/decoding.cc` (4.8), and what is made of them here:
 
 - A length penalty divides by n^alpha, n without the eos: alpha is 0.
 - The first W of the best 2W continuations may end; where one does, the next of the

@@ -1,6 +1,6 @@
 """Small files that are directories, pipes or devices: one line, at once, 65 or 66.
 
-Seen to fail: without `require_file` in files.py and in records.py, without
+Seen to fail: without `require_file` in files.py and in metrics_writer.py, without
 `config_files.is_file`, and with the lock opened as any file is.
 """
 
