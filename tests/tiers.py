@@ -27,6 +27,7 @@ TIERS = {
     "tests/decoding/": DEFAULT,
     "tests/decoding/test_beam_search_equalities.py": FULL,
     "tests/decoding/engine/test_device_rows.py": FULL,
+    "tests/decoding/engine/test_oom_retry.py": FULL,
     "tests/decoding/scoring/test_teacher_forcing.py": FULL,
     "tests/decoding/text/test_rescoring.py": FULL,
     "tests/decoding/search/test_beam_search.py": QUICK,
@@ -39,6 +40,8 @@ TIERS = {
     "tests/description/test_costs.py": DEFAULT,
     "tests/description/test_summary.py": FULL,
     "tests/exporting/test_ctranslate2.py": DEFAULT,
+    "tests/functional/test_chunked_loss.py": DEFAULT,
+    "tests/functional/test_dropout.py": DEFAULT,
     "tests/exporting/test_exporter.py": FULL,
     "tests/inference/": DEFAULT,
     "tests/model/": DEFAULT,
@@ -63,6 +66,7 @@ TIERS = {
     # Second ways to the same result, and learning again.
     "tests/decoding/test_parity_ctranslate2.py": FULL,
     "tests/decoding/test_transformer_search.py": FULL,
+    "tests/model/rnn/test_rnn.py": FULL,
     "tests/model/test_architectures.py": FULL,
     "tests/model/test_fused_attention.py": FULL,
     "tests/model/test_platform.py": FULL,
@@ -80,10 +84,10 @@ TIERS = {
     "tests/integration/test_resume.py::test_a_change_under_a_run": DEFAULT,
     "tests/integration/test_smoke.py": QUICK,
     "tests/faults/": FULL,
-    # One of each row of the table of faults in docs/reliability.md.
+    # One of each kind of fault, but for those that take a minute: kills, lost processes
+    # and full disks, whose parts are tested in tests/run and tests/checkpointing.
     "tests/faults/test_configuration.py::test_a_broken_config_file": DEFAULT,
     "tests/faults/test_damaged_checkpoints.py::test_two_damaged_ones": DEFAULT,
-    "tests/faults/test_full_disk.py::test_a_save_fails_and_a_later_one": DEFAULT,
     "tests/faults/test_nonfinite.py::test_one_bad_step": DEFAULT,
     "tests/faults/test_prepare_kills.py::test_two_at_once": DEFAULT,
     "tests/faults/test_recover.py": DEFAULT,

@@ -24,7 +24,7 @@ def test_each_prefix_names_tests_that_exist():
     ("test", "tier"),
     [
         ("tests/cli/test_required_workdir.py::test_a", QUICK),
-        ("tests/model/rnn/test_rnn.py::test_a[1]", DEFAULT),
+        ("tests/model/rnn/test_layers.py::test_a[1]", DEFAULT),
         ("tests/faults/test_kills.py::test_a", FULL),
         ("tests/faults/test_signals.py::test_each_of_the_signals_x[2]", DEFAULT),
         ("t2t_jax/model/sublayer.py::t2t_jax.model.sublayer", DEFAULT),
