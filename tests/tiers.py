@@ -85,7 +85,7 @@ TIERS = {
     "tests/integration/test_smoke.py": QUICK,
     "tests/faults/": FULL,
     # One of each kind of fault, but for those that take a minute: kills, lost processes
-    # and full disks, whose parts are tested in tests/run and tests/checkpointing.
+    # and full disks, whose parts tests/run, checkpointing and distributed test.
     "tests/faults/test_configuration.py::test_a_broken_config_file": DEFAULT,
     "tests/faults/test_damaged_checkpoints.py::test_two_damaged_ones": DEFAULT,
     "tests/faults/test_nonfinite.py::test_one_bad_step": DEFAULT,
