@@ -36,7 +36,7 @@ def require_safetensors() -> None:
     """Raises a UserError if the package safetensors is not installed."""
     if find_spec("safetensors") is None:
         raise UserError(
-            f"{SAFETENSORS} needs the package safetensors, which is not installed. "
+            f"{SAFETENSORS} requires the package safetensors, which is not installed. "
             "Run: pip install -e '.[export]'"
         )
 

@@ -71,13 +71,6 @@ def describe(
     by_part = step_flops(config, rows=rows)
     flops = sum(by_part.values())
     parameters = count_parameters(config.network)
-    in_time = estimate(
-        flops,
-        steps=config.steps,
-        devices=mesh.size,
-        peak_tflops=peak_tflops or 1,
-        mfu=mfu,
-    )
     return {
         **_paper_comparison(config),
         "parameters": {**parameters._asdict(), "total": parameters.total},
@@ -100,36 +93,9 @@ def describe(
         "data": data if _is_any_known(data) else None,
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
-        **_paper_values(config),
-        "estimate": {**in_time, "compute_dtype": _compute_dtype(config, mesh)}
-        if peak_tflops
-        else None,
-    }
-
-
-def estimate(
-    flops_per_step: float, *, steps: int, devices: int, peak_tflops: float, mfu: float
-) -> dict[str, float]:
-    """Estimates the duration of a training.
-
-    Args:
-      flops_per_step: on all devices.
-      peak_tflops: of one device, in 10^12 operations per second.
-      mfu: share of the peak that training reaches ("model FLOPs utilisation").
-
-    Returns:
-      Hours and the inputs. Evaluation and checkpoints are not included.
-
-    Example:
-      >>> estimate(36e14, steps=10, devices=2, peak_tflops=10, mfu=0.5)["hours"]
-      1.0
-    """
-    seconds = steps * flops_per_step / (devices * peak_tflops * 1e12 * mfu)
-    return {
-        "hours": seconds / 3600,
-        "devices": devices,
-        "peak_tflops": peak_tflops,
-        "mfu": mfu,
+        "paper_costs": _paper_costs(config),
+        "paper_results": _paper_results(config),
+        "estimate": _estimate(config, flops, mesh=mesh, peak=peak_tflops, mfu=mfu),
     }
 
 
@@ -222,13 +188,6 @@ def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
     }
 
 
-def _paper_values(config: Config) -> dict[str, Any]:
-    return {
-        "paper_costs": _paper_costs(config),
-        "paper_results": _paper_results(config),
-    }
-
-
 def _paper_costs(config: Config) -> dict[str, float] | None:
     """Returns the paper's costs if the configuration is the paper's."""
     departs = any(departure.key for departure in departures(config))
@@ -258,3 +217,43 @@ def _epochs(
     subwords: float = data["train"]["pairs"] * max(lengths.values())
     slots: float = config.steps * math.prod(longest_shape(config))
     return slots / subwords
+
+
+def _estimate(
+    config: Config, flops_per_step: float, *, mesh: Mesh, peak: float, mfu: float
+) -> dict[str, Any] | None:
+    """Estimates the duration of the training; None if the peak is unknown."""
+    if not peak:
+        return None
+    hours = estimate_hours(
+        flops_per_step,
+        steps=config.steps,
+        devices=mesh.size,
+        peak_tflops=peak,
+        mfu=mfu,
+    )
+    return {
+        "hours": hours,
+        "devices": mesh.size,
+        "peak_tflops": peak,
+        "mfu": mfu,
+        "compute_dtype": _compute_dtype(config, mesh),
+    }
+
+
+def estimate_hours(
+    flops_per_step: float, *, steps: int, devices: int, peak_tflops: float, mfu: float
+) -> float:
+    """Estimates the hours of a training, without evaluation and checkpoints.
+
+    Args:
+      flops_per_step: on all devices.
+      peak_tflops: of one device, in 10^12 operations per second.
+      mfu: share of the peak that training reaches ("model FLOPs utilisation").
+
+    Example:
+      >>> estimate_hours(36e14, steps=10, devices=2, peak_tflops=10, mfu=0.5)
+      1.0
+    """
+    seconds = steps * flops_per_step / (devices * peak_tflops * 1e12 * mfu)
+    return seconds / 3600

@@ -14,7 +14,6 @@ from t2t_jax.arguments import as_directory
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.errors import InputMissingError, UserError
-from t2t_jax.inference.load import load
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.start import make_console, open_run, require_trainable
@@ -99,6 +98,8 @@ def train(
         )
         if opened.text is not None:
             _train(settings, directory, opened.text, console=console, devices=devices)
+    from t2t_jax.inference.load import load
+
     return load(directory.path, devices=devices)
 
 

@@ -161,8 +161,12 @@ def test_a_room_is_imported_without_what_it_must_not_know(room, absent):
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_the_package_itself_costs_nothing_to_import():
-    program = "import sys, t2t_jax; print(t2t_jax.__version__, 'jax' in sys.modules)"
+@pytest.mark.parametrize("name", ["__version__", "train"])
+def test_the_package_is_imported_without_jax(name):
+    program = (
+        f"import sys, t2t_jax; t2t_jax.{name}; "
+        "print(t2t_jax.__version__, 'jax' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

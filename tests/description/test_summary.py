@@ -7,7 +7,7 @@ import pytest
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig
-from t2t_jax.description.summary import describe, estimate
+from t2t_jax.description.summary import describe, estimate_hours
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import count_parameters, training_flops
 from t2t_jax.sharding.mesh import make_mesh
@@ -137,13 +137,18 @@ def test_what_is_known_of_the_text_is_reported_with_what_is_not(description):
 
 def test_hours_are_an_estimate_by_the_formula(description):
     hours = 11 * description["flops_per_step"] / (3 * 2e12 * 0.5) / 3600
-    assert description["estimate"]["hours"] == pytest.approx(hours)
+    assert description["estimate"] == {
+        "hours": pytest.approx(hours),
+        "devices": 3,
+        "peak_tflops": 2.0,
+        "mfu": 0.5,
+        "compute_dtype": "float32",
+    }
 
 
 def test_hours_by_hand():
     # 9e15 FLOP a step at 2 x 100e12 x 0.25 a second: 180 s each, 20 an hour.
-    found = estimate(9e15, steps=40, devices=2, peak_tflops=100.0, mfu=0.25)
-    assert found == {"hours": 2.0, "devices": 2, "peak_tflops": 100.0, "mfu": 0.25}
+    assert 2.0 == estimate_hours(9e15, steps=40, devices=2, peak_tflops=100.0, mfu=0.25)
 
 
 @pytest.fixture
