@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
-from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.translation.formats import summary
 from t2t_jax.data.files.line_counts import Count, estimate_lines
-from t2t_jax.data.files.progress import ProgressBar, ProgressLabels
+from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, print_line
 from t2t_jax.errors import UserError
 
 _PATIENCE = 2.0  # seconds
@@ -48,20 +46,15 @@ class TranslationProgress:
         done: int = 0,
         is_stream: bool = False,
     ):
-        self._total, self._is_enabled, self._done = total, is_enabled, done
-        self._is_stream = is_stream
-        self._progress = ProgressBar(
-            log if is_enabled else None,
-            work=TRANSLATING,
-            patience=_PATIENCE,
-        )
+        self._total, self._done, self._is_stream = total, done, is_stream
         self._statuses: Counter[str] = Counter()
-        self._began = 0.0
+        self._began = time.monotonic()
+        number, is_exact = total or (None, True)
+        self._progress = start_progress(
+            TRANSLATING, number, is_enabled=is_enabled, is_exact=is_exact, done=done
+        )
 
     def __enter__(self) -> TranslationProgress:
-        number, is_exact = self._total or (None, True)
-        self._progress.start(total=number, is_exact=is_exact, done=self._done)
-        self._began = time.monotonic()
         return self
 
     def advance(self, number: int) -> None:
@@ -88,35 +81,39 @@ class TranslationProgress:
             last = " (further lines are counted)" * (found == _MAX_WARNINGS)
             self._progress.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.__exit__(kind, error, trace)
-        if error is None and self._is_enabled:
-            if self._is_stream and not self._statuses.keys() & WARNINGS.keys():
-                return
-            seconds = None if self._is_stream else time.monotonic() - self._began
-            lines = "line was" if self._done == 1 else "lines were"
-            before = f" {self._done:,} {lines} translated before." if self._done else ""
-            if self._total and 0 < self._done == self._total.number:
-                log(f"All{before}")
-            else:
-                log(summary(self._statuses, seconds=seconds) + before)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._progress.close()
+        if kind is not None:
+            return
+        if self._is_stream and not self._statuses.keys() & WARNINGS.keys():
+            return
+        seconds = None if self._is_stream else time.monotonic() - self._began
+        lines = "line was" if self._done == 1 else "lines were"
+        before = f" {self._done:,} {lines} translated before." if self._done else ""
+        if self._total and 0 < self._done == self._total.number:
+            self._progress.log(f"All{before}")
+        else:
+            self._progress.log(summary(self._statuses, seconds=seconds) + before)
 
 
 def start_progress(
-    work: ProgressLabels, total: int, *, is_enabled: bool = True
+    work: ProgressLabels,
+    total: int | None,
+    *,
+    is_enabled: bool = True,
+    is_exact: bool = True,
+    done: int = 0,
 ) -> ProgressBar:
     """Starts a progress bar, which appears after two seconds; a context manager.
 
     Args:
       is_enabled: whether to print; true for one process only.
+      is_exact: whether the total was counted, not estimated.
+      done: units done before, excluded from the rate.
     """
-    progress = ProgressBar(log if is_enabled else None, work=work, patience=_PATIENCE)
-    return progress.start(total=total)
+    log = print_line if is_enabled else None
+    progress = ProgressBar(log, work=work, patience=_PATIENCE)
+    return progress.start(total=total, is_exact=is_exact, done=done)
 
 
 def total_lines(name: str) -> Count | None:

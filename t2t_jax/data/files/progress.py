@@ -1,4 +1,4 @@
-"""Progress of long text processing: a bar on a terminal, lines elsewhere."""
+"""Progress of long work: a bar on a terminal, lines at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, NamedTuple, TextIO, TypeAlias
 
 Log: TypeAlias = Callable[[str], None]
@@ -16,17 +15,40 @@ Log: TypeAlias = Callable[[str], None]
 _ETA_SHARE = 10
 _ETA_UNITS = 10_000
 
+# The live bars, by their terminals.
+_bars: dict[TextIO, Any] = {}
+
+
+def print_line(text: str, stream: TextIO | None = None) -> None:
+    """Prints a line at once, above the bar if the stream shows one.
+
+    A line that cannot be written is dropped.
+
+    Args:
+      stream: None for stderr.
+    """
+    stream = stream or sys.stderr
+    bar = _bars.get(getattr(stream, "rich_proxied_file", stream))
+    if bar is not None:
+        # The terminal wraps: a command wrapped by rich cannot be copied.
+        bar.console.print(
+            text, markup=False, highlight=False, emoji=False, soft_wrap=True
+        )
+        return
+    with contextlib.suppress(OSError):  # the reader is gone, or the disk is full
+        print(text, file=stream, flush=True)
+
 
 class ProgressLabels(NamedTuple):
     """Labels of a progress bar.
 
     Attributes:
-      done: a participle, such as "encoded".
-      units: what is counted, such as "pairs".
+      done: such as "encoded" or "step".
+      units: what is counted, such as "pairs"; "" to leave it out.
     """
 
     done: str
-    units: str
+    units: str = ""
 
 
 ENCODING = ProgressLabels("encoded", "pairs")
@@ -34,14 +56,12 @@ ENCODING = ProgressLabels("encoded", "pairs")
 
 
 class ProgressBar:
-    """Shows units done, their rate and the time left.
-
-    A bar on a terminal, an occasional line elsewhere. Use in a `with` statement while
-    units are counted.
+    """Shows units done, their rate and the time left; a context manager.
 
     Args:
-      log: writes a line to stderr; None disables all output.
+      log: writes a line to `stream`; None disables all output.
       every_seconds: between two lines if `stream` is not a terminal.
+      stream: None for stderr.
       patience: seconds before the bar appears, for work that may be short.
     """
 
@@ -68,8 +88,13 @@ class ProgressBar:
         """Whether anything is logged."""
         return self._log is not None
 
+    @property
+    def has_bar(self) -> bool:
+        """Whether the bar is shown."""
+        return self._bar is not None
+
     def log(self, text: str) -> None:
-        """Writes a line; not while a bar is shown."""
+        """Writes a line."""
         if self._log is not None:
             self._log(text)
 
@@ -87,7 +112,7 @@ class ProgressBar:
 
         def beat() -> None:
             while not ended.wait(self._every_seconds):
-                self.log(f"{what}: {_clock(time.monotonic() - began)} so far …")
+                self.log(f"{what}: {format_clock(time.monotonic() - began)} so far …")
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
@@ -117,118 +142,110 @@ class ProgressBar:
         waited = time.monotonic() - self._began
         if self._log is None or not self._stream.isatty() or waited < self._patience:
             return
-        title = self._work.done if self._is_exact else f"{self._work.done}, of about"
-        self._bar = _bar(title, self._total, self._done, self._stream)
+        widest = self._head(max(self._done, self._total or 0))
+        self._bar = _bars[self._stream] = _rich_bar(len(widest), self._stream)
+        self._bar.add_task("", share="", text="", eta="")
+        self.show()
+        self._bar.start()
+        # Nothing could show it again where the process has to end at once.
+        self._bar.console.show_cursor()
 
     def advance(self, number: int) -> None:
         """Adds finished units."""
         self._done += number
         if self._bar is None:
             self._open_bar()
-        if self._bar is not None:
-            rate = f"{self._rate():,.0f} {self._work.units}/s"
-            self._bar.update(self._bar.task_ids[0], completed=self._done, rate=rate)
-        elif time.monotonic() - self._shown >= self._every_seconds:
-            self._shown = time.monotonic()
-            self.log(
-                progress_line(
-                    self._done,
-                    self._total,
-                    rate=self._rate(),
-                    is_exact=self._is_exact,
-                    work=self._work,
-                    show_eta=self._can_estimate(),
-                )
-            )
-
-    def _can_estimate(self) -> bool:
-        done = self._done - self._first
+        now, new = time.monotonic(), self._done - self._first
+        if self._bar is None and now - self._shown < self._every_seconds:
+            return
+        self._shown = now
+        rate = new / max(now - self._began, 1e-3)
         share = ((self._total or 0) - self._first) // _ETA_SHARE
-        return done >= min(share, _ETA_UNITS)
+        is_early = new < min(share, _ETA_UNITS)
+        self.show(f"{rate:,.0f} {self._work.units}/s", show_eta=not is_early)
 
-    def _rate(self) -> float:
-        seconds = max(time.monotonic() - self._began, 1e-3)
-        return (self._done - self._first) / seconds
+    def show(
+        self, text: str = "", *, done: int | None = None, show_eta: bool = True
+    ) -> None:
+        """Updates the bar, or logs a line where there is none.
+
+        Args:
+          text: follows the numbers.
+          done: units done, those before included; None if unchanged.
+          show_eta: whether the rate is reliable enough for an ETA.
+        """
+        self._done = self._done if done is None else done
+        total, share, eta = self._total, "", ""
+        if total is not None:
+            total = total if self._is_exact else max(total, self._done)
+            share = f"{100 * self._done / max(total, 1):.0f} %"
+            new = self._done - self._first
+            if show_eta and new > 0:
+                left = (time.monotonic() - self._began) / new * (total - self._done)
+                eta = f"ETA {format_clock(max(left, 0))}"
+        head = self._head(self._done)
+        if self._bar is None:
+            head += f" ({share})" * bool(share)
+            self.log("  ".join(filter(None, (head, text, eta))))
+            return
+        fields = {"description": head, "share": share, "text": text, "eta": eta}
+        task = self._bar.task_ids[0]
+        self._bar.update(task, total=total, completed=self._done, **fields)
+
+    def _head(self, done: int) -> str:
+        """Returns what is done, such as 'encoded 640/about 1,000 pairs'."""
+        numbers, most = f"{done:,}", done
+        if self._total is not None:
+            most = self._total if self._is_exact else max(self._total, done)
+            numbers += f"/{'' if self._is_exact else 'about '}{most:,}"
+        units = self._work.units
+        units = units.removesuffix("s") if most == 1 else units
+        return f"{self._work.done} {numbers} {units}".rstrip()
+
+    def close(self) -> None:
+        """Leaves the bar as it is, and ends its updates."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+            del _bars[self._stream]
 
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-def progress_line(
-    done: int,
-    total: int | None,
-    *,
-    rate: float,
-    is_exact: bool = True,
-    work: ProgressLabels = ENCODING,
-    show_eta: bool = True,
-) -> str:
-    """Formats the state of progress.
-
-    Args:
-      total: units in all; None if unknown.
-      is_exact: whether the total was counted, not estimated.
-      show_eta: whether the rate is reliable enough for an ETA.
+def format_clock(seconds: float) -> str:
+    """Formats a duration as h:mm:ss.
 
     Example:
-      >>> progress_line(150_000, 600_000, rate=20_000)
-      'encoded 150,000/600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
-      >>> progress_line(150_000, None, rate=20_000)
-      'encoded 150,000 pairs  20,000 pairs/s'
-      >>> progress_line(150_000, 600_000, rate=20_000, is_exact=False)
-      'encoded 150,000/about 600,000 pairs (25 %)  20,000 pairs/s  ETA 0:00:22'
-      >>> progress_line(150, 600_000, rate=20, show_eta=False)
-      'encoded 150/600,000 pairs (0 %)  20 pairs/s'
-      >>> progress_line(1, None, rate=20)
-      'encoded 1 pair  20 pairs/s'
+      >>> format_clock(3671)
+      '1:01:11'
     """
-    pace = f"{rate:,.0f} {work.units}/s"
-    if total is None:
-        return f"{work.done} {done:,} {_units(work, done)}  {pace}"
-    if not is_exact:
-        total = max(total, done)
-    left = _clock(max(total - done, 0) / max(rate, 1e-3))
-    end = f"  ETA {left}" if show_eta else ""
-    about = "" if is_exact else "about "
-    return (
-        f"{work.done} {done:,}/{about}{total:,} {_units(work, total)} "
-        f"({100 * done / max(total, 1):.0f} %)  {pace}{end}"
-    )
-
-
-def _units(work: ProgressLabels, number: int) -> str:
-    return work.units.removesuffix("s") if number == 1 else work.units
-
-
-def _clock(seconds: float) -> str:
-    minutes, second = divmod(int(seconds), 60)
+    minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02d}:{second:02d}"
 
 
-def _bar(title: str, total: int | None, done: int, stream: TextIO) -> Any:
-    from rich import progress as rich_progress
+def _rich_bar(head_width: int, stream: TextIO) -> Any:
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
 
-    bar = rich_progress.Progress(
-        rich_progress.TextColumn("{task.description}"),
-        rich_progress.MofNCompleteColumn(),
-        rich_progress.BarColumn(bar_width=20),
-        rich_progress.TextColumn("{task.fields[rate]}"),
-        rich_progress.TextColumn("ETA"),
-        rich_progress.TimeRemainingColumn(),
+    def column(name: str, **options: Any) -> TextColumn:
+        table_column = Column(no_wrap=True, **options)
+        return TextColumn(name, table_column=table_column, markup=False)
+
+    # A narrow terminal truncates the text, not the numbers or the time left.
+    return Progress(
+        column("{task.description}", min_width=head_width),
+        BarColumn(bar_width=10),
+        column("{task.fields[share]}", min_width=5),
+        column("{task.fields[text]}", overflow="ellipsis", ratio=1),
+        column("{task.fields[eta]}", min_width=11),
         console=Console(file=stream),
+        expand=True,
+        # Otherwise rich would print results to stderr.
+        redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     )
-    bar.add_task(title, total=total, completed=done, rate="")
-    bar.start()
-    return bar

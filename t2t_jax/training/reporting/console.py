@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
-from typing import Any, TextIO
+from typing import TextIO
 
+from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, print_line
 from t2t_jax.training.progress import Record
-from t2t_jax.training.reporting.timestamps import Timestamps, format_clock
+from t2t_jax.training.reporting.timestamps import Timestamps
 
 _SPARSE_SECONDS = 30.0
 _BAR_SECONDS = 0.2
@@ -27,7 +27,6 @@ class Console:
 
     Attributes:
       every_seconds: between two updates; 1 on a terminal.
-      timestamps: those of the lines.
     """
 
     def __init__(
@@ -42,30 +41,20 @@ class Console:
         self._smoothed = smoothed
         self.timestamps = Timestamps()
         self._advanced, self._text = 0.0, ""
-        self._total, self._first = total, 0
+        self._total = total
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
-        self._began = time.monotonic()
-        self._bar: Any = None
+        self._steps = ProgressBar(
+            self.log, stream=self._stream, work=ProgressLabels("step")
+        )
 
     def start(self, step: int) -> None:
         """Starts showing progress, from `step` on."""
-        self._first, self._began = step, time.monotonic()
-        if self._stream.isatty():
-            self._bar = _bar(self._total, step, self._stream)
+        self._steps.start(total=self._total, done=step)
 
     def show(self, record: Record) -> None:
         """Shows a training record."""
-        step = record["step"]
-        text = self._metrics(record)
-        if self._bar is not None:
-            self._text = text
-            self._bar.update(self._bar.task_ids[0], completed=step, text=text)
-            return
-        share = 100 * step / self._total
-        self.log(
-            f"step {step:,}/{self._total:,} ({share:.0f} %)  {text}  "
-            f"ETA {self._eta(step)}"
-        )
+        self._text = self._metrics(record)
+        self._steps.show(self._text, done=record["step"])
 
     def advance(self, text: str) -> None:
         """Shows the progress of an activity between two steps.
@@ -73,13 +62,14 @@ class Console:
         On a terminal in the bar; elsewhere a line every 30 seconds, or
         every `every_seconds` if that is more.
         """
+        sparse = max(_SPARSE_SECONDS, self.every_seconds)
         now = time.monotonic()
-        if self._bar is not None:
-            if now - self._advanced >= _BAR_SECONDS:
-                self._advanced = now
-                self._bar.update(self._bar.task_ids[0], text=text)
-        elif now - self._advanced >= max(_SPARSE_SECONDS, self.every_seconds):
-            self._advanced = now
+        if now - self._advanced < (_BAR_SECONDS if self._steps.has_bar else sparse):
+            return
+        self._advanced = now
+        if self._steps.has_bar:
+            self._steps.show(text)
+        else:
             self.log(text)
 
     def begin(self, text: str) -> None:
@@ -91,22 +81,13 @@ class Console:
         """Logs a line, above the bar if there is one."""
         blank, text = "\n" * (len(text) - len(text.lstrip("\n"))), text.lstrip("\n")
         date = not self._stream.isatty()
-        text = f"{blank}{self.timestamps.prefix(date=date)} {text}"
-        if self._bar is not None:
-            # The terminal wraps: a command wrapped by rich cannot be copied.
-            self._bar.console.print(
-                text, markup=False, highlight=False, emoji=False, soft_wrap=True
-            )
-            return
-        # The reader is gone, or the disk is full; metrics.jsonl has it all.
-        with suppress(OSError):
-            print(text, file=self._stream, flush=True)
+        print_line(f"{blank}{self.timestamps.prefix(date=date)} {text}", self._stream)
 
     def log_evaluation(self, record: Record, samples: str) -> None:
         """Logs the metrics of an `eval` record, and sample translations."""
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
-        if self._bar is not None:  # replaces the progress of the evaluation
-            self._bar.update(self._bar.task_ids[0], text=self._text)
+        if self._steps.has_bar:  # replaces the progress of the evaluation
+            self._steps.show(self._text)
         why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
         self.log(
             f"step {record['step']:,}: development {self._losses(record)}  {bleu}  "
@@ -117,12 +98,7 @@ class Console:
 
     def close(self) -> None:
         """Stops the progress bar."""
-        if self._bar is not None:
-            self._bar.stop()
-
-    def _eta(self, step: int) -> str:
-        pace = (time.monotonic() - self._began) / max(step - self._first, 1)
-        return format_clock(pace * (self._total - step))
+        self._steps.close()
 
     def _losses(self, record: Record) -> str:
         """Formats loss and perplexity, labelled as smoothed or not."""
@@ -140,26 +116,3 @@ class Console:
             f"{record['target_tokens_per_second']:,.0f} target tokens/s  "
             f"padding {100 * record['padding_fraction']:.1f} %"
         )
-
-
-def _bar(total: int, start: int, stream: TextIO) -> Any:
-    from rich.console import Console as RichConsole
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Column
-
-    # A narrow terminal truncates the metrics, not the step or the time left.
-    metrics = Column(no_wrap=True, overflow="ellipsis", ratio=1)
-    steps = Column(no_wrap=True, min_width=len(f"step {total:,}/{total:,}"))
-    bar = Progress(
-        TextColumn("step {task.completed:,.0f}/{task.total:,.0f}", table_column=steps),
-        BarColumn(bar_width=10),
-        TextColumn("{task.percentage:.0f} %", table_column=Column(min_width=5)),
-        TextColumn("{task.fields[text]}", table_column=metrics),
-        TextColumn("ETA"),
-        TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
-        console=RichConsole(file=stream),
-        expand=True,
-    )
-    bar.add_task("", total=total, completed=start, text="")
-    bar.start()
-    return bar

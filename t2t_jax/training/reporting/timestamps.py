@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from t2t_jax.data.files.progress import format_clock
+
 
 class Timestamps:
     """The clock of a command, started at construction."""
@@ -37,18 +39,6 @@ class Timestamps:
 def utc(form: str) -> str:
     """Formats the current time in UTC; `form` is that of `time.strftime`."""
     return time.strftime(form, time.gmtime())
-
-
-def format_clock(seconds: float) -> str:
-    """Formats a duration as h:mm:ss.
-
-    Example:
-      >>> format_clock(3671)
-      '1:01:11'
-    """
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02d}:{second:02d}"
 
 
 def format_duration(seconds: float) -> str:

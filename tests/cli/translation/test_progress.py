@@ -62,8 +62,7 @@ def test_on_a_terminal_there_is_a_bar_after_a_while(clock, monkeypatch):
         clock[0] += 2
         report.advance(100)
         report._progress._bar.refresh()
-    assert "translated" in screen.getvalue()
-    assert "200/1000" in screen.getvalue()
+    assert "translated 200/1,000 lines" in screen.getvalue()
 
 
 def test_another_process_and_one_that_fails_say_nothing(clock, capsys):

@@ -1,9 +1,11 @@
 import io
+import re
+import sys
 import time
 
 import pytest
 
-from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, progress_line
+from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, print_line
 
 
 class Terminal(io.StringIO):
@@ -51,8 +53,62 @@ def test_on_a_terminal_there_is_a_bar_and_no_line():
         progress.advance(250)
         progress._bar.refresh()
     assert said == []
-    assert "250/1000" in screen.getvalue()
+    assert "encoded 250/1,000 pairs" in screen.getvalue()
     assert "pairs/s" in screen.getvalue()
+
+
+def test_lines_printed_while_a_bar_is_shown_stand_above_it(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    command = "python -m [bold]" + 20 * "long " + ":smile:"
+    with ProgressBar(print_line).start(total=10) as progress:
+        progress.advance(3)
+        print_line(command)
+        print_line("to the terminal itself", screen)
+        print("of a library", file=sys.stderr)
+        progress.advance(1)
+        progress._bar.refresh()
+    print_line("afterwards")
+    # Each is written over the bar, which is drawn again below it.
+    *above, bar, after, end = screen.getvalue().split("\n")
+    shown = ["  " + re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", line) for line in above]
+    for line in (command, "to the terminal itself", "of a library"):
+        assert any(text.endswith((f"  {line}", f"\r{line}")) for text in shown)
+    assert "encoded 4/10 pairs" in bar
+    assert (after, end) == ("\x1b[?25hafterwards", "")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_results_are_never_printed_to_stderr(monkeypatch, is_terminal):
+    out, screen = (Terminal() if is_terminal else io.StringIO()), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    with ProgressBar(print_line, stream=screen).start(total=10):
+        print("a result")
+    # On one terminal they stand above the bar.
+    assert ("a result" in screen.getvalue()) == is_terminal
+    assert ("a result" in out.getvalue()) != is_terminal
+
+
+def test_a_process_that_ends_at_once_leaves_the_cursor_visible():
+    screen = Terminal()
+    with ProgressBar(print_line, stream=screen).start(total=10):
+        hidden, shown = (screen.getvalue().rfind(f"\x1b[?25{c}") for c in "lh")
+        assert shown > hidden
+
+
+def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Terminal()
+    work = ProgressLabels("step")
+    with ProgressBar(print_line, stream=screen, work=work) as progress:
+        progress.start(total=100_000)
+        clock[0] += 10
+        progress.show("loss 2.5  perplexity 7.25  and so on", done=50_000)
+    last = screen.getvalue().splitlines()[-2]
+    assert "step 50,000/100,000" in last
+    assert "50 %  loss" in last
+    assert "… ETA 0:00:10" in last
 
 
 def test_without_a_log_nothing_is_written(clock):
@@ -66,13 +122,36 @@ def test_without_a_log_nothing_is_written(clock):
     assert screen.getvalue() == ""
 
 
-def test_of_an_unknown_number_there_is_no_eta():
-    assert "ETA" not in progress_line(7, None, rate=3.0)
-    assert "ETA 1:02:03" in progress_line(0, 3723, rate=1.0)
-    lines = ProgressLabels("translated", "lines")
-    assert progress_line(1, None, rate=3, work=lines).startswith("translated 1 line  ")
-    assert "1/1 line (100 %)" in progress_line(1, 1, rate=3, work=lines)
-    assert "ETA 0:00:00" in progress_line(12, 10, rate=0.0)  # more than was counted
+def test_of_an_unknown_number_there_is_no_eta(clock):
+    assert lines_of(clock, None, 1, 6) == [
+        "encoded 1 pair  1 pairs/s",
+        "encoded 7 pairs  4 pairs/s",
+    ]
+
+
+def test_one_unit_and_more_than_were_counted(clock):
+    line, more = lines_of(clock, 1, 1, 2)
+    assert line == "encoded 1/1 pair (100 %)  1 pairs/s  ETA 0:00:00"
+    assert more.endswith("ETA 0:00:00")
+
+
+def test_before_the_first_unit_there_is_no_eta(clock):
+    said = []
+    progress = ProgressBar(said.append, stream=io.StringIO()).start(total=9, done=2)
+    clock[0] += 5
+    progress.show("loading")
+    assert said == ["encoded 2/9 pairs (22 %)  loading"]
+
+
+def lines_of(clock, total, *numbers):
+    """The lines of a bar that is advanced by each of the numbers, a second apart."""
+    said = []
+    with ProgressBar(said.append, every_seconds=0, stream=io.StringIO()) as progress:
+        progress.start(total=total)
+        for number in numbers:
+            clock[0] += 1
+            progress.advance(number)
+    return said
 
 
 def test_an_estimated_number_is_marked_and_never_exceeded(clock):
@@ -89,7 +168,7 @@ def test_an_estimated_number_is_marked_and_never_exceeded(clock):
     screen = Terminal()
     with ProgressBar(said.append, stream=screen).start(total=9, is_exact=False) as bar:
         bar._bar.refresh()
-    assert "of about" in screen.getvalue()
+    assert "encoded 0/about 9 pairs" in screen.getvalue()
 
 
 def test_work_without_a_known_end_is_logged_at_intervals():
