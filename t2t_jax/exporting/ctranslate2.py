@@ -145,7 +145,7 @@ def require_ctranslate2() -> None:
     """
     if find_spec("ctranslate2") is None:
         raise UserError(
-            "--to=ctranslate2 needs CTranslate2, which is not installed. "
+            "--format=ctranslate2 needs CTranslate2, which is not installed. "
             "Run: pip install -e '.[export]'"
         )
 
@@ -158,9 +158,9 @@ def require_transformer(config: Config) -> None:
     """
     if config.architecture != "transformer":
         raise UserError(
-            "--to=ctranslate2 requires a Transformer, but --workdir holds architecture="
-            f"{config.architecture!r}, which CTranslate2 does not support. Use "
-            "--to=model_dir or --to=safetensors."
+            "--format=ctranslate2 requires a Transformer, but --workdir holds "
+            f"architecture={config.architecture!r}, which CTranslate2 does not "
+            "support. Use --format=model_dir or --format=safetensors."
         )
 
 

@@ -49,20 +49,20 @@ class ExportSpec(NamedTuple):
     """Format and quantization of an export.
 
     Attributes:
-      form: one of `formats.FORMS`.
+      format: one of `formats.EXPORT_FORMATS`.
       quantization: of a CTranslate2 model; other formats keep float32.
       max_bleu_loss: accepted loss of BLEU of a CTranslate2 model; None for the default
         of the quantization.
     """
 
-    form: str
+    format: str
     quantization: str = "float32"
     max_bleu_loss: float | None = None
 
     @property
     def tolerance(self) -> Tolerance:
         """Accepted differences between export and model."""
-        if self.form != "ctranslate2":
+        if self.format != "ctranslate2":
             return verification.EXACT
         usual = _TOLERANCES[self.quantization]
         if self.max_bleu_loss is None:
@@ -75,9 +75,9 @@ class ExportSpec(NamedTuple):
         Raises:
           UserError: a package is not installed, or cannot represent the model.
         """
-        if self.form == "safetensors":
+        if self.format == "safetensors":
             require_safetensors()
-        if self.form == "ctranslate2":
+        if self.format == "ctranslate2":
             require_transformer(config)
             require_ctranslate2()
 
@@ -129,7 +129,7 @@ def export(
     origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))
     with (
-        atomic_directory(to, flag="output") as partial,
+        atomic_directory(to) as partial,
         jax.default_matmul_precision("highest"),
     ):
         _write(partial, model, spec=spec, config=config, origin=origin)
@@ -143,7 +143,7 @@ def export(
         card = model_card.model_card(
             model_card.ModelCardFacts(
                 name=to.resolve().name,
-                form=spec.form,
+                format=spec.format,
                 config=config,
                 origin=origin,
                 comparison=found,
@@ -167,7 +167,7 @@ def _float32_module(config: Config) -> nn.Module:
 
 
 def _positions(spec: ExportSpec, config: Config) -> int:
-    return exported_positions(config) if spec.form == "ctranslate2" else 0
+    return exported_positions(config) if spec.format == "ctranslate2" else 0
 
 
 def _write(
@@ -178,7 +178,7 @@ def _write(
     config: Config,
     origin: dict[str, object],
 ) -> None:
-    if spec.form == "ctranslate2":
+    if spec.format == "ctranslate2":
         write_ctranslate2(
             to,
             model.params,
@@ -194,7 +194,7 @@ def _write(
         config=config,
         origin=origin,
         known_words=model.known_words,
-        as_safetensors=spec.form == "safetensors",
+        as_safetensors=spec.format == "safetensors",
     )
 
 
@@ -202,7 +202,7 @@ def _load_backend(
     directory: Path, model: TranslationModel, *, spec: ExportSpec, config: Config
 ) -> Backend:
     """Loads the written export."""
-    if spec.form == "ctranslate2":
+    if spec.format == "ctranslate2":
         return CTranslate2Backend(
             directory,
             vocabularies=model.vocabularies.load(directory, config=config.vocabulary),

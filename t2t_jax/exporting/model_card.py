@@ -67,7 +67,7 @@ class ModelCardFacts:
     """The content of a model card.
 
     Attributes:
-      form: model_dir, safetensors or ctranslate2.
+      format: model_dir, safetensors or ctranslate2.
       origin: from `provenance.provenance_of`.
       positions: of the CTranslate2 model; 0 for other formats.
       suppressed: pieces that are never generated, pad and bos.
@@ -76,7 +76,7 @@ class ModelCardFacts:
     """
 
     name: str
-    form: str
+    format: str
     config: Config
     origin: Mapping[str, Any]
     comparison: Comparison
@@ -117,7 +117,7 @@ def _opening(facts: ModelCardFacts) -> str:
 def _use(facts: ModelCardFacts) -> str:
     # A JSON string is also a Python string.
     sentence = json.dumps(facts.origin["examples"][0], ensure_ascii=False)
-    if facts.form == "ctranslate2":
+    if facts.format == "ctranslate2":
         own_source = facts.config.vocabulary.source_size
         return _USE_CTRANSLATE2.format(
             name=facts.name,
@@ -129,7 +129,7 @@ def _use(facts: ModelCardFacts) -> str:
                 [[piece] for piece in facts.suppressed], ensure_ascii=False
             ),
         )
-    extra = ", with the extra `export`" if facts.form == "safetensors" else ""
+    extra = ", with the extra `export`" if facts.format == "safetensors" else ""
     return _USE_HERE.format(name=facts.name, extra=extra, sentence=sentence)
 
 
@@ -193,7 +193,7 @@ def _scores(origin: Mapping[str, Any]) -> str:
 
 def _verification(facts: ModelCardFacts) -> str:
     found = facts.comparison
-    other = "CTranslate2" if facts.form == "ctranslate2" else "this directory"
+    other = "CTranslate2" if facts.format == "ctranslate2" else "this directory"
     rows = [
         ("greedy outputs with equal tokens", f"{found.equal} of {found.lines}"),
         (f"of the others, ties within {TIE:g}", found.ties),

@@ -217,7 +217,7 @@ def average_checkpoints(
     }
     if examples := example_sentences(workdir):
         origin["examples"] = list(examples)
-    with atomic_directory(to, flag="to") as directory:
+    with atomic_directory(to) as directory:
         save_model_dir(
             directory,
             model.params,

@@ -75,7 +75,7 @@ def save_model_dir(
 
 
 @contextmanager
-def atomic_directory(to: Path, *, flag: str) -> Iterator[Path]:
+def atomic_directory(to: Path) -> Iterator[Path]:
     """Creates a temporary directory, and renames it to `to` when it is complete.
 
     Args:
@@ -90,27 +90,27 @@ def atomic_directory(to: Path, *, flag: str) -> Iterator[Path]:
     target = to.resolve()
     # The host, since several machines may write into one directory.
     temporary = target.with_name(f".{target.name}.{socket.gethostname()}.{os.getpid()}")
-    with _as_output_error(to, flag):
+    with _as_output_error(to):
         temporary.mkdir(parents=True)
     try:
         yield temporary
-        with _as_output_error(to, flag):
+        with _as_output_error(to):
             os.rename(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
-def _as_output_error(to: Path, flag: str) -> Iterator[None]:
+def _as_output_error(to: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OutputError(
-            f"Cannot create --{flag}={to}: {error.strerror}. Choose another directory."
+            f"Cannot create --to={to}: {error.strerror}. Choose another directory."
         ) from error
 
 
-def check_new_dir(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
+def check_new_dir(workdir: Workdir, to: Path) -> None:
     """Checks that a model directory can be created, before its model is computed.
 
     Args:
@@ -122,11 +122,11 @@ def check_new_dir(workdir: Workdir, to: Path, *, flag: str = "to") -> None:
     """
     if problem := _conflict(workdir, to):
         raise OutputError(
-            f"--{flag}={to} cannot be written: it {problem}. Choose a new or empty "
+            f"--to={to} cannot be written: it {problem}. Choose a new or empty "
             "directory."
         )
-    require_outside_runs(to, flag=flag)
-    with _as_output_error(to, flag):
+    require_outside_runs(to, flag="to")
+    with _as_output_error(to):
         parent = next(path for path in (to, *to.resolve().parents) if path.exists())
         # Permissions are not sufficient: nothing can be created in /proc.
         with TemporaryDirectory(prefix=".", dir=parent):

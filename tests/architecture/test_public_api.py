@@ -28,7 +28,7 @@ METHODS = [
 # What only the command line calls, so that its errors may name flags.
 OF_THE_COMMAND_LINE = (
     *("cli/", "main.py", "inference/average.py", "checkpointing/averaging.py"),
-    *("checkpointing/averaging.py", "exporting/", "evaluation/paper_bleu.py"),
+    *("inference/model_dir.py", "exporting/", "evaluation/paper_bleu.py"),
     *(
         "distributed/cluster_env.py",
         "distributed/rendezvous.py",

@@ -21,7 +21,7 @@ REQUIRED = {
     "evaluate": ["--source=a", "--reference=b"],
     "score": ["--source=a", "--reference=b"],
     "average": ["--to=x"],
-    "export": ["--to=model_dir", "--output=x"],
+    "export": ["--format=model_dir", "--to=x"],
     "attention": ["--to=x", "--text=a"],
     "show_batch": ["--step=1"],
 }

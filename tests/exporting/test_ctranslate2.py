@@ -133,7 +133,7 @@ def test_positions_are_as_many_as_an_output_may_need():
 
 
 def test_the_recurrent_baseline_is_refused():
-    with pytest.raises(UserError, match=r"architecture='rnn'.*--to=model_dir"):
+    with pytest.raises(UserError, match=r"architecture='rnn'.*--format=model_dir"):
         require_transformer(Config(architecture="rnn"))
 
 

@@ -126,7 +126,7 @@ def test_a_bit_that_changes_on_its_way_is_caught(model, tmp_path, monkeypatch, f
 
 def refused(model, form, tmp_path, message):
     """An export that is not the model is none: nothing of it is left."""
-    flags = [f"--to={form}", f"--output={tmp_path / 'made' / 'x'}", "--check_lines=20"]
+    flags = [f"--format={form}", f"--to={tmp_path / 'made' / 'x'}", "--check_lines=20"]
     with pytest.raises(DataError, match=message):
         export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
     assert list((tmp_path / "made").iterdir()) == []

@@ -27,7 +27,7 @@ COMPARISON = Comparison(
 )
 FACTS = ModelCardFacts(
     name="mine",
-    form="model_dir",
+    format="model_dir",
     config=Config(
         steps=5000,
         data=DataConfig(train="text:a.en,a.fr"),
@@ -57,7 +57,7 @@ def test_the_accepted_loss_of_bleu_is_recorded():
 
 @pytest.mark.parametrize("form", ["model_dir", "safetensors", "ctranslate2"])
 def test_the_example_is_of_the_models_own_text(form):
-    text = card(form=form)
+    text = card(format=form)
     assert '["Say \\"yes\\"."]' in text or 'encode("Say \\"yes\\"."' in text
     assert "dog" not in text
 
@@ -117,13 +117,13 @@ def test_a_mean_names_its_steps_and_text_its_pairs():
     ],
 )
 def test_each_form_reports_how_it_is_used(form, words):
-    text = card(form=form, positions=2048)
+    text = card(format=form, positions=2048)
     assert words in text
     assert ("has 2,048 positions" in text) == (form == "ctranslate2")
 
 
 def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
-    text = card(form="ctranslate2", positions=2048)
+    text = card(format="ctranslate2", positions=2048)
     for words in (
         "max_input_length=0,",
         "max_decoding_length=min(len(pieces) + 50, 2048),",
@@ -136,7 +136,7 @@ def test_a_source_with_its_own_subwords_names_their_file():
     vocabulary = VocabularyConfig(size=8000, source_size=500)
     model = TransformerConfig(vocab_size=8000, source_vocab_size=500, tying="decoder")
     config = dataclasses.replace(FACTS.config, vocabulary=vocabulary, model=model)
-    text = card(form="ctranslate2", config=config)
+    text = card(format="ctranslate2", config=config)
     assert 'SentencePieceProcessor("mine/vocab_source.model")' in text
     assert "8,000 (source: 500)" in text
 

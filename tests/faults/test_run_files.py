@@ -300,7 +300,7 @@ def test_an_output_may_lie_beside_the_files_of_a_run(copy):
     ("mode", "flag"),
     [
         ("average", ["--last=1", "--to="]),
-        ("export", ["--to=model_dir", "--output="]),
+        ("export", ["--format=model_dir", "--to="]),
         ("attention", ["--text=a", "--to="]),
     ],
     ids=["average", "export", "attention"],
@@ -321,7 +321,7 @@ def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypa
     monkeypatch.setattr(model_dir.os, "getpid", lambda: next(processes))
 
     def make(content, during):
-        with model_dir.atomic_directory(to, flag="to") as beside:
+        with model_dir.atomic_directory(to) as beside:
             (beside / "config.json").write_text(content)
             during()
 

@@ -29,7 +29,7 @@ MODES = {
     "evaluate": TEXT,
     "score": TEXT,
     "average": ["--to=mean", "--last=1"],
-    "export": ["--to=model_dir", "--output=out"],
+    "export": ["--format=model_dir", "--to=out"],
     "describe": ["--devices=1"],
     "attention": ["--text=a", "--to=pictures"],
     "show_batch": ["--step=1"],

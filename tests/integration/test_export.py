@@ -49,13 +49,13 @@ def workdir(tmp_path_factory):
     return place / "run"
 
 
-def run(workdir, to, *flags):
+def run(workdir, *flags):
     """Runs the mode in this process."""
-    return export.run(parse_argv(["--mode=export", f"--workdir={workdir}", to, *flags]))
+    return export.run(parse_argv(["--mode=export", f"--workdir={workdir}", *flags]))
 
 
-def exported(workdir, to, place, *flags):
-    assert run(workdir, f"--to={to}", f"--output={place}", FEW, *flags) == 0
+def exported(workdir, form, place, *flags):
+    assert run(workdir, f"--format={form}", f"--to={place}", FEW, *flags) == 0
     return place
 
 
@@ -177,7 +177,7 @@ def test_a_model_directory_made_of_it_is_the_same_again(one_file, tmp_path):
 def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     pytest.importorskip("ctranslate2")
     place = tmp_path / "ct2"
-    flags = ["--to=ctranslate2", f"--output={place}", FEW]
+    flags = ["--format=ctranslate2", f"--to={place}", FEW]
     # As many devices as here, for whose programs are kept.
     done = tiny.run("--mode=export", f"--workdir={workdir}", *flags, devices=8)
     assert done.returncode == 0, done.stderr.decode()

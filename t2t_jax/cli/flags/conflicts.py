@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from t2t_jax.cli.flags import values as flag_rules
+from t2t_jax.cli.flags.arguments import printable
 from t2t_jax.cli.flags.modes import MODES, READS_RUN
 from t2t_jax.cli.flags.options import FLAGS, FORMATS, flag_help
 from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
@@ -58,14 +61,19 @@ def flag_errors(values: flags.FlagValues, *, has_config: bool) -> list[str]:
     if mode not in MODES:
         near = did_you_mean(mode, list(MODES))
         return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
-    found = _of_other_modes(values)
+    renamed = _former_export_flags(values)
+    answered = ("format", "output", "to") if renamed else ()
+    found = [*renamed, *_of_other_modes(values, except_for=answered)]
     # With --config the default is runs/NAME of that configuration, as in training.
     if mode in READS_RUN and not values["workdir"].present and not has_config:
         found.append(f"--mode={mode} requires --workdir, the run to use.{_runs_hint()}")
     for name, flag in FLAGS.items():
-        is_optional = flag.unless and values[flag.unless].value
+        is_optional = name in answered or (flag.unless and values[flag.unless].value)
         if mode in flag.needed and not values[name].value and not is_optional:
-            found.append(f"--mode={mode} requires --{name}. {flag_help(name, mode)}")
+            words = f" One of {', '.join(FORMATS[mode])}." if name == "format" else ""
+            found.append(
+                f"--mode={mode} requires --{name}. {flag_help(name, mode)}{words}"
+            )
         try:
             flag_value(name, values)
         except ValueError as error:
@@ -100,11 +108,29 @@ def unused_flags(values: flags.FlagValues, config: Config) -> list[str]:
     ]
 
 
-def _of_other_modes(values: flags.FlagValues) -> list[str]:
+def _former_export_flags(values: flags.FlagValues) -> list[str]:
+    """Answers `--to=FORMAT --output=DIR`, the export of version 0.1.0."""
+    named = values.to if values.to in FORMATS["export"] else ""
+    has_output = values["output"].present
+    if values.mode != "export" or not (has_output or (named and not values.format)):
+        return []
+    wanted = f"--format={values.format or named or 'FORMAT'}"
+    to = printable(values.output if has_output else "DIR")
+    return [
+        "--mode=export takes the format as --format and the directory as --to, "
+        f"instead of --to and --output. Pass {wanted} {shlex.quote(f'--to={to}')}."
+    ]
+
+
+def _of_other_modes(
+    values: flags.FlagValues, *, except_for: Collection[str]
+) -> list[str]:
     """Lists the flags that the mode does not take; those of the same modes at once."""
     wrong: dict[tuple[str, ...], list[str]] = {}
     for name, flag in FLAGS.items():
-        if values.mode not in flag.modes and values[name].present:
+        if name in except_for or values.mode in flag.modes:
+            continue
+        if values[name].present:
             wrong.setdefault(flag.modes, []).append(f"--{name}")
     return [
         f"{alternatives(names, word='and')} {'is' if len(names) == 1 else 'are'} only "

@@ -13,7 +13,7 @@ MODES = {
     "evaluate": "scores translations of --source against --reference",
     "score": "prints the log-probability of each pair of --source and --reference",
     "average": "averages several checkpoints into the model directory --to",
-    "export": "exports the model for other software, in the format --to, to --output",
+    "export": "exports the model for other software, as --format, into directory --to",
     "recover": "restores config.json and vocab.model of a run from a checkpoint",
     "describe": "shows a configuration, its size and its costs, without training",
     "attention": "plots the attention weights for a --text into the directory --to",
@@ -50,9 +50,9 @@ EXAMPLES = {
         "average --workdir=runs/mine --sliding --last=3",
     ),
     "export": (
-        "export --workdir=runs/mine --to=model_dir --output=mine",
-        "export --workdir=runs/mine --to=ctranslate2 --quantization=int8 "
-        "--output=mine-ct2",
+        "export --workdir=runs/mine --format=model_dir --to=mine",
+        "export --workdir=runs/mine --format=ctranslate2 --quantization=int8 "
+        "--to=mine-ct2",
     ),
     "recover": (
         "recover --workdir=runs/mine",

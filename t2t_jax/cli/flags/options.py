@@ -10,7 +10,7 @@ from t2t_jax.cli.flags.translation import TRANSLATION_FLAGS
 from t2t_jax.cli.flags.values import PROTOCOLS, Flag
 from t2t_jax.config import Config
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
-from t2t_jax.exporting.formats import FORMS, QUANTIZATIONS
+from t2t_jax.exporting.formats import EXPORT_FORMATS, QUANTIZATIONS
 from t2t_jax.run.workdir import Workdir
 
 _PAIRS = ("evaluate", "score")
@@ -18,6 +18,7 @@ _TEXT = (*_PAIRS, "average", "export")
 
 FORMATS = {
     "describe": ("text", "json"),
+    "export": EXPORT_FORMATS,
     "score": ("tsv", "jsonl"),
     "translate": ("text", "tsv", "jsonl"),
 }
@@ -63,12 +64,18 @@ FLAGS = {
     ),
     "output": Flag(
         "-",
-        ("translate", "score", "export"),
+        ("translate", "score"),
         "File for the results; - is stdout.",
         rule="path",
         metavar="FILE",
     ),
-    "format": Flag("", tuple(FORMATS), "Format of the results.", metavar="FORMAT"),
+    "format": Flag(
+        "",
+        tuple(FORMATS),
+        "Format of the results.",
+        needed=("export",),
+        metavar="FORMAT",
+    ),
     **TRANSLATION_FLAGS,
     "protocol": Flag(
         "",
@@ -111,15 +118,15 @@ FLAGS = {
     "quantization": Flag(
         "",
         ("export",),
-        "Number format of --to=ctranslate2; float32 if not given.",
+        "Number format of --format=ctranslate2; float32 if not given.",
         metavar="TYPE",
         choices=QUANTIZATIONS,
     ),
     "max_bleu_loss": Flag(
         "",
         ("export",),
-        "Largest accepted loss of BLEU by --to=ctranslate2; 1 if not given, 0.5 for "
-        "float16.",
+        "Largest accepted loss of BLEU by --format=ctranslate2; 1 if not given, 0.5 "
+        "for float16.",
         rule="loss",
     ),
     "check_lines": Flag(
@@ -242,8 +249,8 @@ IN_MODE = {
     "configuration if not given.",
     ("describe", "workdir"): "Directory of a run to describe; the configuration alone "
     "if there is none.",
-    ("export", "output"): "Directory to create for the exported model.",
-    ("export", "to"): f"Format of the exported model: {', '.join(FORMS)}.",
+    ("export", "to"): "Directory to create for the exported model.",
+    ("export", "format"): "Format of the exported model.",
     ("export", "source"): "Source sentences for the comparison with the exported "
     "model, instead of data.dev.",
     ("export", "reference"): "Their reference translations.",
@@ -258,14 +265,6 @@ IN_MODE = {
     "average; checkpoint.keep if not given.",
 }
 """(mode, flag) -> a help text that replaces `Flag.help` in this mode."""
-
-
-_METAVARS = {("export", "to"): "FORM", ("export", "output"): "DIR"}
-
-
-def metavar(flag: str, mode: str) -> str:
-    """Returns the placeholder of a flag's value in the help of a mode."""
-    return _METAVARS.get((mode, flag), FLAGS[flag].metavar)
 
 
 def flag_help(flag: str, mode: str) -> str:
@@ -291,7 +290,6 @@ class Options:
       quantization: "" is float32.
       max_bleu_loss: None is the default of the format.
       last: number of checkpoints to average; 0 means `checkpoint.keep`.
-      to: a directory; the format of an export.
       devices: 0 means those of this machine.
       peak_tflops: of one device, in TFLOP/s; 0 if not given.
       mfu: fraction of the peak, in (0, 1].

@@ -12,7 +12,7 @@ from t2t_jax.cli.flags.aliases import suggest_flag
 from t2t_jax.cli.flags.arguments import CommandLine
 from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.flags.modes import EXAMPLES, MODES, READS_RUN
-from t2t_jax.cli.flags.options import FLAGS, FORMATS, flag_help, metavar
+from t2t_jax.cli.flags.options import FLAGS, FORMATS, flag_help
 from t2t_jax.cli.flags.values import Flag
 from t2t_jax.config import alternatives, defaults, sections
 from t2t_jax.config_files import shipped_directory, shipped_names
@@ -171,7 +171,7 @@ def _sections_line() -> str:
 
 def _about_mode(mode: str) -> str:
     needs = [name for name, flag in FLAGS.items() if _is_required(name, flag, mode)]
-    usage = " ".join(f"--{name}={metavar(name, mode)}" for name in needs)
+    usage = " ".join(f"--{name}={FLAGS[name].metavar}" for name in needs)
     text = [
         _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
         "",
@@ -211,7 +211,7 @@ def _keys_note(mode: str) -> str:
 def _is_required(name: str, flag: Flag, mode: str) -> bool:
     if name == "workdir":
         return mode in READS_RUN
-    return mode in flag.needed or (mode, name) == ("export", "output")
+    return mode in flag.needed
 
 
 def _flag_entry(name: str, flag: Flag, mode: str) -> list[str]:
@@ -230,7 +230,7 @@ def _flag_entry(name: str, flag: Flag, mode: str) -> list[str]:
         notes.append(f"default {default}")
     if flag.key:
         notes.append(f"short for config.{flag.key}")
-    shown = f"--{name}" if is_switch else f"--{name}={metavar(name, mode)}"
+    shown = f"--{name}" if is_switch else f"--{name}={flag.metavar}"
     return _entry(shown, notes, flag_help(name, mode))
 
 

@@ -15,14 +15,14 @@ from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import ErrorCollector, UserError
-from t2t_jax.exporting.formats import FORMS, QUANTIZATIONS
+from t2t_jax.exporting.formats import QUANTIZATIONS
 
 if TYPE_CHECKING:
     from t2t_jax.exporting.verification import Comparison
 
 
 def run(options: Options) -> int:
-    """Exports a checkpoint of the workdir to `options.output`, and verifies it.
+    """Exports a checkpoint of the workdir to `options.to`, and verifies it.
 
     Prints the result of the verification as one JSON object on stdout.
 
@@ -37,10 +37,10 @@ def run(options: Options) -> int:
     from t2t_jax.exporting.verification import choose_lines
     from t2t_jax.inference.model_dir import check_new_dir
 
-    config, to = options.config, Path(options.output)
-    check_new_dir(options.workdir, to, flag="output")
+    config, to = options.config, Path(options.to)
+    check_new_dir(options.workdir, to)
     quantization = options.quantization or "float32"
-    spec = ExportSpec(options.to, quantization, options.max_bleu_loss)
+    spec = ExportSpec(options.format, quantization, options.max_bleu_loss)
     spec.check_supported(config)
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
@@ -68,29 +68,20 @@ def run(options: Options) -> int:
 def _check_options(options: Options) -> None:
     """Raises all errors of the options at once."""
     problems = ErrorCollector()
-    problems.check(
-        options.to in FORMS,
-        f"--to={options.to} must be one of {', '.join(FORMS)} with --mode=export; "
-        "--output names the directory.",
-    )
-    problems.check(
-        options.output != "-",
-        "--mode=export requires --output. Pass the directory to create.",
-    )
     given = options.quantization
     problems.check(
         given in ("", *QUANTIZATIONS),
         f"--quantization={given} must be one of {', '.join(QUANTIZATIONS)}.",
     )
     problems.check(
-        not given or options.to == "ctranslate2",
-        f"--quantization={given} requires --to=ctranslate2: other formats keep "
-        "float32. Remove it, or change --to.",
+        not given or options.format == "ctranslate2",
+        f"--quantization={given} requires --format=ctranslate2: other formats "
+        "keep float32. Remove it, or change --format.",
     )
     problems.check(
-        options.max_bleu_loss is None or options.to == "ctranslate2",
-        f"--max_bleu_loss={options.max_bleu_loss} requires --to=ctranslate2: other "
-        "formats must be exact. Remove it, or change --to.",
+        options.max_bleu_loss is None or options.format == "ctranslate2",
+        f"--max_bleu_loss={options.max_bleu_loss} requires --format=ctranslate2: "
+        "other formats must be exact. Remove it, or change --format.",
     )
     problems.raise_if_any(UserError)
 

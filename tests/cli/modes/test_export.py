@@ -32,32 +32,32 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--to=onnx", "--output=x"], r"--to=onnx must be one of model_dir, safe"),
-        (["--to=model_dir"], r"requires --output"),
-        (["--output=x"], r"requires --to"),
+        (["--format=onnx", "--to=x"], r"--format=onnx must be one of model_dir, safe"),
+        (["--format=model_dir"], r"requires --to"),
+        (["--to=x"], r"requires --format"),
         (
-            ["--to=model_dir", "--output=x", "--quantization=int8"],
-            r"requires --to=ctra",
+            ["--format=model_dir", "--to=x", "--quantization=int8"],
+            r"requires --format=ctra",
         ),
         (
-            ["--to=ctranslate2", "--output=x", "--quantization=int4"],
+            ["--format=ctranslate2", "--to=x", "--quantization=int4"],
             r"int4 must be one",
         ),
-        (["--to=model_dir", "--output=x", "--source=a"], r"requires --reference"),
-        (["--to=model_dir", "--output=x", "--reference=a"], r"requires --source"),
+        (["--format=model_dir", "--to=x", "--source=a"], r"requires --reference"),
+        (["--format=model_dir", "--to=x", "--reference=a"], r"requires --source"),
         (
-            ["--to=safetensors", "--output=x", "--max_bleu_loss=2"],
-            r"--max_bleu_loss=2\.0 requires --to=ctranslate2",
+            ["--format=safetensors", "--to=x", "--max_bleu_loss=2"],
+            r"--max_bleu_loss=2\.0 requires --format=ctranslate2",
         ),
         (
-            ["--to=ctranslate2", "--output=x", "--max_bleu_loss=-1"],
+            ["--format=ctranslate2", "--to=x", "--max_bleu_loss=-1"],
             r"--max_bleu_loss=-1 must be a number from 0",
         ),
         (
-            ["--to=ctranslate2", "--output=x", "--max_bleu_loss=nan"],
+            ["--format=ctranslate2", "--to=x", "--max_bleu_loss=nan"],
             r"--max_bleu_loss=nan must be a number from 0",
         ),
-        (["--to=model_dir", "--output=x", "--check_lines=0"], r"an integer from 1"),
+        (["--format=model_dir", "--to=x", "--check_lines=0"], r"an integer from 1"),
     ],
 )
 def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
@@ -65,10 +65,40 @@ def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
         run(tmp_path, *flags)
 
 
+@pytest.mark.parametrize(
+    ("flags", "instead"),
+    [
+        (["--to=ctranslate2", "--output=mine"], "--format=ctranslate2 --to=mine"),
+        (["--to=safetensors", "--output=a b"], "--format=safetensors '--to=a b'"),
+        (["--format=model_dir", "--output=x"], "--format=model_dir --to=x"),
+        (["--to=ctranslate2"], "--format=ctranslate2 --to=DIR"),
+        (["--output=x"], "--format=FORMAT --to=x"),
+    ],
+)
+def test_the_flags_of_version_0_1_0_are_answered_with_todays(tmp_path, flags, instead):
+    with pytest.raises(UserError) as raised:
+        run(tmp_path, *flags)
+    (problem,) = raised.value.problems
+    assert problem.endswith(f" Pass {instead}.")
+    assert raised.value.exit_code == 64
+
+
+def test_a_directory_may_have_the_name_of_a_format(tmp_path):
+    run = f"--workdir={tmp_path}"
+    flags = ["--mode=export", run, "--format=safetensors", "--to=model_dir"]
+    assert parse_argv(flags).to == "model_dir"
+
+
+def test_other_errors_stand_beside_the_answer(tmp_path):
+    with pytest.raises(UserError) as raised:
+        run(tmp_path, "--to=ctranslate2", "--output=x", "--check_lines=0", "--step=1")
+    assert len(raised.value.problems) == 3
+
+
 def test_what_is_there_already_is_not_written_over(tmp_path):
     (tmp_path / "mine").touch()
     with pytest.raises(OutputError, match=r"it exists and is not empty\. Choose a new"):
-        run(tmp_path, "--to=model_dir", f"--output={tmp_path}")
+        run(tmp_path, "--format=model_dir", f"--to={tmp_path}")
 
 
 @pytest.mark.parametrize(
@@ -81,16 +111,16 @@ def test_what_is_there_already_is_not_written_over(tmp_path):
 )
 def test_what_is_no_place_for_a_model_is_none_for_an_export(tmp_path, place, why):
     (tmp_path / "a file").touch()
-    with pytest.raises(OutputError, match=rf"--output=.*{place} cannot .*: it {why}"):
-        run(tmp_path, "--to=model_dir", f"--output={tmp_path / place}")
+    with pytest.raises(OutputError, match=rf"--to=.*{place} cannot .*: it {why}"):
+        run(tmp_path, "--format=model_dir", f"--to={tmp_path / place}")
     assert not list((tmp_path / "run").rglob("x"))
 
 
 @pytest.mark.parametrize("place", ["/proc/zz", "a file/x", "a file/x/y"])
 def test_where_nothing_can_be_made_is_said_before_a_model_is_loaded(tmp_path, place):
     (tmp_path / "a file").touch()
-    flags = ("--to=model_dir", f"--output={tmp_path / place}")
-    with pytest.raises(OutputError, match=r"Cannot create --output=.*: "):
+    flags = ("--format=model_dir", f"--to={tmp_path / place}")
+    with pytest.raises(OutputError, match=r"Cannot create --to=.*: "):
         run(tmp_path, *flags)
 
 
@@ -102,7 +132,7 @@ def test_that_it_was_tried_leaves_nothing_behind(tmp_path, place):
 
 
 def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
-    flags = ("--to=ctranslate2", f"--output={tmp_path / 'x'}")
+    flags = ("--format=ctranslate2", f"--to={tmp_path / 'x'}")
     with pytest.raises(UserError, match=r"architecture='rnn', which CTranslate2"):
         run(tmp_path, *flags, architecture="rnn")
 
@@ -113,7 +143,7 @@ def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
 )
 def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kind):
     with pytest.raises(kind, match="other files with --source and --reference"):
-        run(tmp_path, "--to=model_dir", f"--output={tmp_path / 'x'}", dev=dev)
+        run(tmp_path, "--format=model_dir", f"--to={tmp_path / 'x'}", dev=dev)
 
 
 def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():
@@ -121,7 +151,7 @@ def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():
         FACTS.config, decoding=DecodingConfig(max_extra_tokens=7)
     )
     assert "len(pieces) + 7, 2048)" in card(
-        form="ctranslate2", positions=2048, config=config
+        format="ctranslate2", positions=2048, config=config
     )
 
 
