@@ -2,8 +2,8 @@
 
 Parses the flags and runs a module of `cli/modes`. User errors end in messages and an
 exit code; only internal errors show a traceback. Distributed processes are initialized
-before the mode runs. A mode that returns has synchronized its exit code with the other
-processes; one that raises aborts all of them.
+before the mode runs. A mode that returns has done so on every process, with one exit
+code; one that raises ends all of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         code = _run(argv)
-        # The processes have synchronized this code.
+        # The same code on every process.
         current_processes().shutdown(code)
     except (Exception, KeyboardInterrupt) as raised:
         error = _signal_behind(raised)
@@ -79,6 +79,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    from t2t_jax.cli.console.text_io import flush_before_exit
     from t2t_jax.cli.flags import parser
     from t2t_jax.cli.flags.modes import DISTRIBUTED_MODES
     from t2t_jax.cli.flags.usage import requested_help
@@ -99,6 +100,7 @@ def _run(argv: Sequence[str]) -> int:
             coordinator_address=options.coordinator_address,
             num_processes=options.num_processes,
             process_id=options.process_id,
+            before_exit=flush_before_exit,
         )
         disable_cache_on_multiprocess_cpu(processes.count)
         options = dataclasses.replace(options, processes=processes)

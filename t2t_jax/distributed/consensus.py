@@ -48,3 +48,14 @@ def all_reduce_min(processes: Processes, name: str, number: int) -> int:
         ]
         number = min(numbers)
     return int(broadcast_from_first(processes, name, str(number)))
+
+
+def barrier(processes: Processes, name: str) -> None:
+    """Returns when every process has called it.
+
+    Collective: call on every process.
+
+    Args:
+      name: of the call; unique within the run.
+    """
+    all_reduce_min(processes, name, 0)

@@ -11,6 +11,7 @@ import faulthandler
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from t2t_jax.distributed.rendezvous import hard_exit
@@ -45,13 +46,22 @@ class FailureMonitor:
     Args:
       client: of JAX's coordinator.
       count: of processes; the more there are, the longer is the polling period.
+      before_exit: called, in another thread than the main one, before this process
+        ends for the failure of another.
 
     Attributes:
       stop_was_broadcast: whether some process has requested a stop.
     """
 
-    def __init__(self, client: Any, *, rank: int, count: int):
-        self._client, self._rank = client, rank
+    def __init__(
+        self,
+        client: Any,
+        *,
+        rank: int,
+        count: int,
+        before_exit: Callable[[], None] = lambda: None,
+    ):
+        self._client, self._rank, self._before_exit = client, rank, before_exit
         self._period = 1.0 + count / 64
         self._closed = threading.Event()
         self._ending = threading.Lock()
@@ -142,6 +152,7 @@ class FailureMonitor:
             return
         self._ending.acquire()
         write_stderr(f"[rank {self._rank}] error: {reason}")
+        self._before_exit()
         if self._rank == 0:
             self._exit_after_others(code)
         hard_exit(code)

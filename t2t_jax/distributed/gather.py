@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 
 import jax
 import numpy as np
+import numpy.typing as npt
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
@@ -45,18 +46,52 @@ def allgather_strings(
         return [list(lines)]
     from jax.experimental import multihost_utils
 
+    text = _encode(lines)
+    sizes = multihost_utils.process_allgather(np.asarray(text.size, np.int32))
+    texts = multihost_utils.process_allgather(_pad(text, int(sizes.max())))
+    return [_decode(row[:size]) for row, size in zip(texts, sizes, strict=True)]
+
+
+def broadcast_strings(
+    lines: Sequence[str], processes: Processes = SINGLE_PROCESS
+) -> list[str]:
+    """Returns the strings of process 0 on every process, over their devices.
+
+    Collective: call on every process.
+
+    Args:
+      lines: used on process 0 only; any number of any strings.
+
+    Example:
+      >>> broadcast_strings(["ein Hund", ""])
+      ['ein Hund', '']
+    """
+    if processes.count == 1:
+        return list(lines)
+    from jax.experimental import multihost_utils
+
+    text = _encode(lines if processes.is_first else ())
+    size = int(multihost_utils.broadcast_one_to_all(np.asarray(text.size, np.int32)))
+    padded = _pad(text[:size], size)
+    return _decode(multihost_utils.broadcast_one_to_all(padded)[:size])
+
+
+def _encode(lines: Sequence[str]) -> npt.NDArray[np.uint8]:
     # Any Python string, lone surrogates included.
     encoded = json.dumps(list(lines), ensure_ascii=False).encode(*_CODEC)
-    text = np.frombuffer(encoded, np.uint8)
-    sizes = multihost_utils.process_allgather(np.asarray(text.size, np.int32))
-    # A power of two, since each shape compiles another program.
-    padded = np.zeros(1 << (int(sizes.max()) - 1).bit_length(), np.uint8)
+    return np.frombuffer(encoded, np.uint8)
+
+
+def _decode(text: npt.NDArray[np.uint8]) -> list[str]:
+    lines: list[str] = json.loads(np.asarray(text).tobytes().decode(*_CODEC))
+    return lines
+
+
+def _pad(text: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
+    """Pads to the next power of two, since each shape compiles another program."""
+    padded = np.zeros(1 << (size - 1).bit_length(), np.uint8)
     padded[: text.size] = text
-    texts = multihost_utils.process_allgather(padded)
-    return [
-        json.loads(row[:size].tobytes().decode(*_CODEC))
-        for row, size in zip(texts, sizes, strict=True)
-    ]
+    return padded
 
 
 def map_lines_across_processes(

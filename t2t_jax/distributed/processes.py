@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -186,6 +186,7 @@ def initialize(
     coordinator_address: str = "",
     num_processes: int = 0,
     process_id: int | None = None,
+    before_exit: Callable[[], None] = lambda: None,
     environ: Mapping[str, str] = os.environ,
 ) -> Processes:
     """Connects to the other processes if flags or environment configure any.
@@ -197,6 +198,8 @@ def initialize(
       coordinator_address: host:port of process 0; "" if not given.
       num_processes: 0 if not given.
       process_id: rank of this process; None if not given.
+      before_exit: called, in another thread than the main one, before this process
+        ends for the failure of another.
 
     Raises:
       UserError: flags or environment are incomplete or contradictory.
@@ -216,7 +219,9 @@ def initialize(
     address = initialize_jax_distributed(info, environ=environ)
     import jax
 
-    _monitor = FailureMonitor(_client(), rank=info.index, count=info.count)
+    _monitor = FailureMonitor(
+        _client(), rank=info.index, count=info.count, before_exit=before_exit
+    )
     _monitor.start()
     print(
         f"{_current.log_prefix}process {info.index} of {info.count}, "

@@ -18,6 +18,7 @@ import threading
 import pytest
 
 from t2t_jax.cli.modes import translate
+from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.cli.translation import shards as output_shards
 from t2t_jax.cli.translation.shards import (
@@ -309,7 +310,7 @@ def test_of_several_processes_one_begins_and_one_joins(place, monkeypatch):
 
     monkeypatch.setattr(OutputShards, "create", begun)
     monkeypatch.setattr(OutputShards, "merge", joined)
-    monkeypatch.setattr(translate, "redirect_native_stdout", lambda processes: None)
+    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
     parts = [Loud(), Loud()]
     monkeypatch.setattr(
         sharded_job,

@@ -1,7 +1,10 @@
-"""Processes that are the threads of a test, and meet without a network."""
+"""Processes that are the threads of a test, without a network or devices."""
 
+import itertools
+import json
 import threading
 
+from t2t_jax.distributed import gather
 from t2t_jax.distributed.processes import Processes
 
 TOLD = {}
@@ -22,10 +25,25 @@ class Threads(Processes):
             assert CHANGED.wait_for(lambda: name in TOLD, timeout=20)
             return TOLD[name]
 
-    def sync_exit_codes(self, name, code):
-        self.publish(f"{name}/{self.index}", str(code))
-        codes = [int(self.receive(f"{name}/{index}")) for index in range(self.count)]
-        return next(filter(None, codes), 0)
+
+def without_devices(monkeypatch):
+    """Broadcasts and gathers strings through the dict."""
+    numbers = {}
+
+    def number_of(processes):
+        return next(numbers.setdefault(processes.index, itertools.count()))
+
+    def allgather(lines, processes):
+        number = number_of(processes)
+        processes.publish(f"{number}/{processes.index}", json.dumps(lines))
+        ranks = range(processes.count)
+        return [json.loads(processes.receive(f"{number}/{rank}")) for rank in ranks]
+
+    def broadcast(lines, processes):
+        return allgather(list(lines), processes)[0]
+
+    monkeypatch.setattr(gather, "allgather_strings", allgather)
+    monkeypatch.setattr(gather, "broadcast_strings", broadcast)
 
 
 def on_all(act, count=3):

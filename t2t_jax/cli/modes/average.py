@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.cli.processes.stages import translate_shared
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
-from t2t_jax.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.files import atomic_write
 from t2t_jax.run.workdir import Workdir
@@ -195,9 +193,10 @@ def _scores(
     def score(steps: Sequence[int]) -> dict[str, Any]:
         model = averager.model(steps, decoding=options.config.decoding)
         with start_progress(TRANSLATING, len(text.sources)) as progress:
-            hypotheses = translate_shared(
-                SINGLE_PROCESS, model, text.sources, seen=progress.advance
-            )
+            hypotheses = [""] * len(text.sources)
+            for number, found in model.translator().iter_translations(text.sources):
+                hypotheses[number] = found.text
+                progress.advance(1)
         return corpus_scores(hypotheses, text.references, metrics=("bleu",))
 
     for number, window in enumerate(windows, start=1):

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -14,17 +14,11 @@ from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_for_last
-from t2t_jax.cli.processes.stages import (
-    RemoteFailure,
-    check_same_input,
-    check_same_settings,
-    redirect_native_stdout,
-    refuse_stdin,
-    run_stage,
-    shared_settings,
-    translate_shared,
-)
+from t2t_jax.cli.processes.start import start_processes
+from t2t_jax.cli.translation.distributed_job import distributed, serve
+from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
+from t2t_jax.cli.translation.windows import LineWindow
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.report.leakage import MANY_COPIES
 from t2t_jax.errors import DataError, ErrorCollector, UserError
@@ -58,8 +52,6 @@ def read_corpus(options: Options) -> Corpus:
         for name in ("source", "reference", "baseline")
         if getattr(options, name)
     }
-    for name, path in names.items():
-        refuse_stdin(options.processes, name, path)
     errors = ErrorCollector()
     lines = {name: errors.try_call(_lines, path) for name, path in names.items()}
     errors.raise_if_any()
@@ -76,10 +68,9 @@ def read_corpus(options: Options) -> Corpus:
             f"{counts['reference']:,}.",
         )
     problems.raise_if_any(DataError)
-    if options.processes.is_first:
-        for name in ("source", "baseline"):
-            if name in lines:
-                warn_of_copies(names, lines, name)
+    for name in ("source", "baseline"):
+        if name in lines:
+            warn_of_copies(names, lines, name)
     return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
 
 
@@ -113,13 +104,13 @@ def open_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:
       files: closes the file.
 
     Returns:
-      None if no file is given, or if process 0 writes it.
+      None if no file is given.
 
     Raises:
       UserError: the file cannot be written.
     """
     path = options.hypotheses
-    if not path or not options.processes.is_first:
+    if not path:
         return None
     if path == "-":
         raise UserError(
@@ -156,20 +147,6 @@ def _lines(path: str) -> list[str]:
     return list(read_lines(path))
 
 
-class _Files(NamedTuple):
-    """Input and output, opened before a model is loaded.
-
-    Attributes:
-      corpus: the lines of the input.
-      out: the output for the translations, or None.
-      settings: must be equal on all processes.
-    """
-
-    corpus: Corpus
-    out: BinaryIO | None
-    settings: dict[str, Any]
-
-
 class _TranslatedCorpus(NamedTuple):
     """The translations to score, the model that made them, and the time taken."""
 
@@ -181,102 +158,116 @@ class _TranslatedCorpus(NamedTuple):
 def run(options: Options) -> int:
     """Prints the scores as one JSON object on stdout, and BLEU and chrF on stderr.
 
-    With a protocol, also prints a table on stderr. Several processes translate shards
-    of the lines, and process 0 scores all.
+    With a protocol, also prints a table on stderr. Of several processes, process 0
+    reads, scores and writes, and the others translate shares.
 
     Raises:
       UserError: files or workdir are invalid (before JAX is imported), or an optional
         package is missing.
     """
-    redirect_native_stdout(options.processes)
-    evaluate = _evaluate_by_protocol if options.protocol else _evaluate_as_configured
-    try:
-        with ExitStack() as files:
-            evaluate(options, files)
-    except RemoteFailure as ended:
-        return ended.code
+    start_processes(options)
+    options.workdir.require()
+    if not options.processes.is_first:
+        return serve(_load(options), options.processes)
+    if options.protocol:
+        result = _evaluate_by_protocol(options)
+        _show(result)
+    else:
+        result = _evaluate_as_configured(options)
+    _show_headlines(result)
+    print(json.dumps(result))
     return 0
 
 
-def _evaluate_as_configured(options: Options, files: ExitStack) -> None:
+def _evaluate_as_configured(options: Options) -> dict[str, Any]:
     """Evaluates one checkpoint with the run's configuration."""
+    corpus = read_corpus(options)
+    translated = _translate(options, corpus)
 
-    def open_all() -> _Files:
-        options.workdir.require()
-        corpus = read_corpus(options)
-        return _Files(corpus, open_hypotheses(options, files), shared_settings(options))
+    from t2t_jax.evaluation.bleu import corpus_scores
+    from t2t_jax.evaluation.significance import paired_test
 
-    opened = run_stage(options.processes, "opened", open_all)
-    corpus = opened.corpus
-    translated = _translate(
-        options,
-        opened,
-        lambda: load_one(
-            options, checkpoint=options.checkpoint, decoding=options.config.decoding
-        ),
-    )
-
-    def score() -> dict[str, Any]:
-        from t2t_jax.evaluation.bleu import corpus_scores
-        from t2t_jax.evaluation.significance import paired_test
-
-        _write(opened.out, translated.hypotheses, files)
-        result = {
-            **corpus_scores(translated.hypotheses, corpus.references),
-            "sentences": len(corpus.references),
-            "seconds": translated.seconds,
-            "checkpoint_step": translated.model.step,
-        }
-        if corpus.baseline is not None:
-            result["paired_test"] = paired_test(
-                translated.hypotheses, corpus.references, baseline=corpus.baseline
-            )
-        return result
-
-    _print(options, score, show=_show_headlines)
+    result = {
+        **corpus_scores(translated.hypotheses, corpus.references),
+        "sentences": len(corpus.references),
+        "seconds": translated.seconds,
+        "checkpoint_step": translated.model.step,
+    }
+    if corpus.baseline is not None:
+        result["paired_test"] = paired_test(
+            translated.hypotheses, corpus.references, baseline=corpus.baseline
+        )
+    return result
 
 
-def _evaluate_by_protocol(options: Options, files: ExitStack) -> None:
+def _evaluate_by_protocol(options: Options) -> dict[str, Any]:
     """Evaluates the average of the last checkpoints as the paper does (§6.1)."""
     from t2t_jax.evaluation import paper_bleu, protocol
 
-    def open_all() -> tuple[_Files, Callable[[str], str]]:
-        options.workdir.require()
-        require_run_for_last(options)
-        errors = ErrorCollector()
-        tokenize = errors.try_call(paper_bleu.moses_tokenizer, options.target_language)
-        corpus = errors.try_call(read_corpus, options)
-        errors.raise_if_any()
-        out = open_hypotheses(options, files)
-        return _Files(corpus, out, shared_settings(options)), tokenize
-
-    opened, tokenize = run_stage(options.processes, "opened", open_all)
-    corpus = opened.corpus
+    require_run_for_last(options)
+    errors = ErrorCollector()
+    tokenize = errors.try_call(paper_bleu.moses_tokenizer, options.target_language)
+    corpus = errors.try_call(read_corpus, options)
+    errors.raise_if_any()
+    translated = _translate(options, corpus)
+    scores = protocol.protocol_scores(
+        translated.hypotheses,
+        corpus.references,
+        tokenize=tokenize,
+        baseline=corpus.baseline,
+    )
     used = protocol.protocol_decoding(options.config.decoding)
-    translated = _translate(options, opened, lambda: _load_average(options, used))
+    return {
+        "protocol": options.protocol,
+        **scores,
+        "target_language": options.target_language,
+        "sentences": len(corpus.references),
+        "seconds": translated.seconds,
+        **_model_facts(translated.model),
+        "decoding": dataclasses.asdict(used),
+        "overruled": _overridden(options, used),
+        "files": file_records(options, corpus, translated.hypotheses),
+        "versions": protocol.versions(),
+    }
 
-    def score() -> dict[str, Any]:
-        _write(opened.out, translated.hypotheses, files)
-        scores = protocol.protocol_scores(
-            translated.hypotheses,
-            corpus.references,
-            tokenize=tokenize,
-            baseline=corpus.baseline,
-        )
-        return {
-            "protocol": options.protocol,
-            **scores,
-            "target_language": options.target_language,
-            "sentences": len(corpus.references),
-            "seconds": translated.seconds,
-            **_model_facts(translated.model),
-            "decoding": dataclasses.asdict(used),
-            "overruled": _overridden(options, used),
-            "files": file_records(options, corpus, translated.hypotheses),
-            "versions": protocol.versions(),
-        }
 
-    _print(options, score, show=_show)
+def _translate(options: Options, corpus: Corpus) -> _TranslatedCorpus:
+    """Translates the sources, and writes the hypotheses if a file is given."""
+    num_lines = len(corpus.sources)
+    with ExitStack() as files:
+        out = open_hypotheses(options, files)
+        job = _load(options)
+        began = time.perf_counter()
+        with (
+            distributed(job, options.processes) as translate_window,
+            start_progress(TRANSLATING, num_lines) as progress,
+        ):
+            window = LineWindow(0, corpus.sources, None)
+            output = translate_window(window, seen=progress.advance)
+        seconds = time.perf_counter() - began
+        hypotheses = [line.partition(" ")[2] for line in output]  # without the status
+        if out is not None:
+            write_lines(out, hypotheses)
+    return _TranslatedCorpus(job.model, hypotheses, seconds)
+
+
+def _load(options: Options) -> TranslationJob:
+    """Loads a checkpoint, or with a protocol an average of the last, in memory.
+
+    Collective: call on every process.
+    """
+    checkpoint, decoding = options.checkpoint, options.config.decoding
+    if options.protocol:
+        from t2t_jax.evaluation.protocol import protocol_decoding
+
+        checkpoint, decoding = "last", protocol_decoding(decoding)
+    if options.protocol and not options.workdir.is_model:
+        model = load_mean(options, decoding=decoding)
+    else:
+        model = load_one(options, checkpoint=checkpoint, decoding=decoding)
+    return TranslationJob(
+        model, model.translator(), lambda number, translation: translation.text
+    )
 
 
 def _overridden(options: Options, used: DecodingConfig) -> dict[str, Any]:
@@ -304,57 +295,6 @@ def _model_facts(model: TranslationModel) -> dict[str, Any]:
     }
 
 
-def _load_average(options: Options, decoding: DecodingConfig) -> TranslationModel:
-    """Averages a run's checkpoints in memory; loads a model as it is."""
-    if options.workdir.is_model:
-        return load_one(options, checkpoint="last", decoding=decoding)
-    return load_mean(options, decoding=decoding)
-
-
-def _translate(
-    options: Options, opened: _Files, load: Callable[[], TranslationModel]
-) -> _TranslatedCorpus:
-    """Translates the sources on all devices of all processes."""
-    processes, sources = options.processes, opened.corpus.sources
-
-    def compare() -> None:
-        check_same_settings(processes, opened.settings)
-        check_same_input(processes, f"--source={options.source}", sources)
-
-    run_stage(processes, "compared", compare)
-    model = load()
-    began = time.perf_counter()
-    with start_progress(
-        TRANSLATING, len(sources), is_enabled=processes.is_first
-    ) as progress:
-        hypotheses = translate_shared(processes, model, sources, seen=progress.advance)
-    return _TranslatedCorpus(model, hypotheses, time.perf_counter() - began)
-
-
-def _write(out: BinaryIO | None, hypotheses: list[str], files: ExitStack) -> None:
-    """Writes the translations to their file, if one is given."""
-    if out is not None:
-        with files:  # Closed before scoring, which may fail.
-            write_lines(out, hypotheses)
-
-
-def _print(
-    options: Options,
-    score: Callable[[], dict[str, Any]],
-    *,
-    show: Callable[[dict[str, Any]], None],
-) -> None:
-    """Scores and prints on process 0; the others wait for its exit code."""
-
-    def print_first() -> None:
-        if options.processes.is_first:
-            result = score()
-            show(result)
-            print(json.dumps(result))
-
-    run_stage(options.processes, "scored", print_first)
-
-
 def _show_headlines(result: dict[str, Any]) -> None:
     """Prints the headline scores on stderr."""
     from t2t_jax.evaluation.protocol_table import score_lines
@@ -368,7 +308,6 @@ def _show(result: dict[str, Any]) -> None:
 
     if not sys.stderr.isatty():
         print(format_rows(rows(result)), file=sys.stderr)
-        _show_headlines(result)
         return
     from rich.console import Console
     from rich.table import Table
@@ -379,4 +318,3 @@ def _show(result: dict[str, Any]) -> None:
         # Text, because a file name may contain rich markup.
         table.add_row(*map(Text, row))
     Console(file=sys.stderr).print(table)
-    _show_headlines(result)

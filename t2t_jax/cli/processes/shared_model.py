@@ -6,16 +6,14 @@ checkpoints. Process 0 resolves the steps and broadcasts them.
 
 from __future__ import annotations
 
-import functools
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.cli.processes.stages import run_stage
 from t2t_jax.distributed.consensus import broadcast_from_first
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import InputMissingError, UserError
@@ -54,35 +52,25 @@ def load_one(
       decoding: None means as the run was configured.
 
     Raises:
-      RemoteFailure: a process failed. A single process raises the errors of
-        `inference.load.load`.
+      UserError: as `inference.load.load`; or this process does not see the checkpoint.
     """
-    from t2t_jax.inference.load import load
+    from t2t_jax.inference.load import load, resolve_checkpoint
 
-    processes, workdir = options.processes, options.workdir
-    requested = [(workdir, checkpoint)]
-    requested += [(Workdir(Path(name)), "best") for name in options.ensemble]
-    resolved = []
-    for number, (one, which) in enumerate(requested):
-        (step,) = choose_steps(
-            processes,
-            one,
-            functools.partial(_resolve_one, one, which),
+    def resolve(number: int, directory: Path, which: str) -> tuple[Path, int]:
+        (step,) = shared_steps(
+            options.processes,
+            Workdir(directory),
+            lambda: [resolve_checkpoint(directory, checkpoint=which)],
             name=f"model {number}",
         )
-        resolved.append((one.path, step))
-    (path, step), *others = resolved
-    return run_stage(
-        processes,
-        "loaded",
-        lambda: load(path, checkpoint=step, decoding=decoding, ensemble=others),
-    )
+        return directory, step
 
-
-def _resolve_one(workdir: Workdir, checkpoint: str) -> list[int]:
-    from t2t_jax.inference.load import resolve_checkpoint
-
-    return [resolve_checkpoint(workdir.path, checkpoint=checkpoint)]
+    path, step = resolve(0, options.workdir.path, checkpoint)
+    others = [
+        resolve(number, Path(directory), "best")
+        for number, directory in enumerate(options.ensemble, start=1)
+    ]
+    return load(path, checkpoint=step, decoding=decoding, ensemble=others)
 
 
 def load_mean(options: Options, *, decoding: DecodingConfig | None) -> TranslationModel:
@@ -93,26 +81,23 @@ def load_mean(options: Options, *, decoding: DecodingConfig | None) -> Translati
       decoding: None means as the run was configured.
 
     Raises:
-      RemoteFailure: a process failed. A single process raises the errors of
-        `inference.average.load_average`.
+      UserError: as `inference.average.load_average`; or this process does not see the
+        checkpoints.
     """
     from t2t_jax.inference.average import CheckpointAverager, load_average
 
-    processes, workdir, force = options.processes, options.workdir, options.force
-
-    def choose() -> Sequence[int]:
-        averager = CheckpointAverager(workdir)
-        return averager.select(last=options.last, force=force).steps
-
-    steps = choose_steps(processes, workdir, choose)
-    return run_stage(
-        processes,
-        "loaded",
-        lambda: load_average(workdir, steps=steps, force=force, decoding=decoding),
+    workdir, force = options.workdir, options.force
+    steps = shared_steps(
+        options.processes,
+        workdir,
+        lambda: (
+            CheckpointAverager(workdir).select(last=options.last, force=force).steps
+        ),
     )
+    return load_average(workdir, steps=steps, force=force, decoding=decoding)
 
 
-def choose_steps(
+def shared_steps(
     processes: Processes,
     workdir: Workdir,
     choose: Callable[[], Iterable[int]],
@@ -120,58 +105,28 @@ def choose_steps(
     name: str = "the model",
     seconds: float = SHARED_FS_TIMEOUT,
 ) -> tuple[int, ...]:
-    """Broadcasts the checkpoints that process 0 chooses, and waits until all see them.
+    """Returns the checkpoints that process 0 chooses, once this process sees them.
 
     Collective: call on every process.
 
     Args:
       choose: called on process 0.
-      name: of the stages; unique in a run.
-      seconds: timeout until the file system of a process shows the checkpoints.
-
-    Returns:
-      The steps, the same on every process.
-
-    Raises:
-      RemoteFailure: process 0 could not choose, or another process does not see the
-        checkpoints. A single process raises the original error.
-    """
-    # In a stage of its own, so that no process waits for a failed broadcast.
-    chosen = run_stage(
-        processes,
-        f"{name} chosen",
-        lambda: list(choose()) if processes.is_first else [],
-    )
-    message = broadcast_from_first(
-        processes, f"the checkpoints of {name}", json.dumps(chosen)
-    )
-    steps: tuple[int, ...] = tuple(json.loads(message))
-    # Before any process loads: loading is collective.
-    run_stage(
-        processes,
-        f"{name} seen",
-        lambda: require_visible(workdir, steps, processes=processes, seconds=seconds),
-    )
-    return steps
-
-
-def require_visible(
-    workdir: Workdir, steps: Sequence[int], *, processes: Processes, seconds: float
-) -> None:
-    """Checks that this process sees the checkpoints that process 0 has chosen.
-
-    Args:
-      seconds: timeout.
+      name: of the model; unique in a run.
+      seconds: timeout until the file system of this process shows the checkpoints.
 
     Raises:
       InputMissingError: they do not appear.
     """
+    if processes.is_first:
+        steps = tuple(choose())
+        broadcast_from_first(processes, f"steps of {name}", json.dumps(steps))
+        return steps
+    steps = tuple(json.loads(broadcast_from_first(processes, f"steps of {name}", "")))
     deadline = time.monotonic() + seconds
-    while not processes.is_first:
-        # Checkpoints are renamed into place: an existing directory is complete.
-        missing = [s for s in steps if not (workdir.checkpoints / str(s)).is_dir()]
-        if not missing or is_safetensors_dir(workdir.path):
-            return
+    # Checkpoints are renamed into place: an existing directory is complete.
+    while missing := [s for s in steps if not (workdir.checkpoints / str(s)).is_dir()]:
+        if is_safetensors_dir(workdir.path):
+            break
         if time.monotonic() >= deadline:
             raise InputMissingError(
                 f"Process 0 uses step {missing[0]}, but process {processes.index} does "
@@ -179,3 +134,4 @@ def require_visible(
                 "on a file system that all processes share. Choose another."
             )
         time.sleep(0.2)
+    return steps

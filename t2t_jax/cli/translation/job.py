@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from t2t_jax.cli.console.text_io import text_lines
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.cli.processes.shared_model import load_one
-from t2t_jax.cli.processes.stages import map_shared, refuse_stdin
 from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
 from t2t_jax.data.files.line_counts import count_lines
 from t2t_jax.decoding.engine.batching import max_batch_rows
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.workdir import Workdir
 
@@ -35,11 +33,13 @@ class TranslationJob:
       model: the loaded model, or the first of an ensemble.
       translator: configured by the command line.
       render: formats a translation.
+      has_full_batches: whether every batch has its full number of rows.
     """
 
     model: TranslationModel
     translator: Translator
     render: Render
+    has_full_batches: bool = False
 
     def with_full_batches(self) -> TranslationJob:
         """Returns a job that pads every batch to its full number of rows.
@@ -48,49 +48,26 @@ class TranslationJob:
         twice.
         """
         translator = self.translator.with_row_growth(_ALL_ROWS)
-        return dataclasses.replace(self, translator=translator)
+        return dataclasses.replace(self, translator=translator, has_full_batches=True)
 
     def translate_window(
-        self,
-        window: LineWindow,
-        *,
-        processes: Processes = SINGLE_PROCESS,
-        seen: Callable[[int], None] = lambda number: None,
+        self, window: LineWindow, *, seen: Callable[[int], None] = lambda number: None
     ) -> list[str]:
-        """Translates a window of lines, sharded over the processes.
-
-        Collective: call on every process, with the same window.
+        """Translates a window of lines.
 
         Args:
-          seen: called with the number of lines translated since the last call; progress
-            of other processes is estimated.
+          seen: called with the number of lines translated since the last call.
 
         Returns:
           For each line its status, a space, and the formatted output.
-
-        Raises:
-          RemoteFailure: a process failed.
         """
-        known = 0
-
-        def translate(share: list[str], start: int) -> list[str]:
-            nonlocal known
-            first, end = window.first + start, start + len(share)
-            forced = None if window.prefixes is None else window.prefixes[start:end]
-            output = [""] * len(share)
-            translations = self.translator.iter_translations(
-                share, first=first, prefixes=forced
-            )
-            for number, translation in translations:
-                rendered = self.render(first + number, translation)
-                output[number] = f"{translation.status} {rendered}"
-                known += processes.count  # estimate: the others are about as far
-                seen(processes.count)
-            return output
-
-        name = f"translated from {window.first}"
-        output = map_shared(processes, translate, window.lines, name=name)
-        seen(len(window.lines) - known)
+        output = [""] * len(window.lines)
+        for number, translation in self.translator.iter_translations(
+            window.lines, first=window.first, prefixes=window.prefixes
+        ):
+            rendered = self.render(window.first + number, translation)
+            output[number] = f"{translation.status} {rendered}"
+            seen(1)
         return output
 
 
@@ -122,8 +99,6 @@ def validate_options(options: Options) -> None:
             "--prefixes=- and --input=- are the same standard input. Pass a file for "
             "one of them."
         )
-    for flag in ("input", "prefixes"):
-        refuse_stdin(options.processes, flag, getattr(options, flag))
 
 
 def first_window_size(options: Options) -> int:
@@ -153,8 +128,7 @@ def load_job(options: Options) -> TranslationJob:
     """Loads the models of a job. Collective: call on every process.
 
     Raises:
-      RemoteFailure: a process failed. A single process raises the errors of
-        `inference.load.load`.
+      UserError: as `inference.load.load`.
     """
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding

@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 
 from t2t_jax.cli.console.text_io import resolve_output
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.cli.processes.stages import (
-    check_same_input,
-    check_same_settings,
-    run_stage,
-    shared_settings,
-)
+from t2t_jax.cli.processes.start import settings_of
 from t2t_jax.cli.translation.job import (
     TranslationJob,
     load_job,
@@ -26,6 +21,7 @@ from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.shards import OutputShards
 from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
 from t2t_jax.data.files.line_counts import Count
+from t2t_jax.distributed.consensus import barrier
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT
@@ -40,14 +36,12 @@ class _ShardedFiles(NamedTuple):
       text: the source lines.
       prefixes: forced prefixes of the translations, or None.
       shards: the output.
-      settings: must be equal on all processes.
       made_of: what the shards depend on, without the model.
     """
 
     text: LineIndex
     prefixes: LineIndex | None
     shards: OutputShards
-    settings: dict[str, Any]
     made_of: dict[str, Any]
 
     def windows(self, shard: int) -> Iterator[LineWindow]:
@@ -61,31 +55,31 @@ class _ShardedFiles(NamedTuple):
 
 
 def translate_shards(options: Options) -> None:
-    """Translates `options.input`, each process a shard at a time.
+    """Translates `options.input`, a shard at a time.
+
+    Several processes, on a file system that they share, each translate shards.
 
     Raises:
-      RemoteFailure: a process failed. A single process raises the original error.
-      UserError: options or files are invalid.
+      UserError: options or files are invalid, or on another process than process 0 the
+        input differs.
     """
     processes = options.processes
-    opened = run_stage(processes, "opened", lambda: _open_files(options))
-    settings, shards = opened.settings, opened.shards
-    run_stage(processes, "compared", lambda: check_same_settings(processes, settings))
-    read = [side.sha256 for side in (opened.text, opened.prefixes) if side]
-    name = f"--input={options.input}"
-    run_stage(
-        processes, "input compared", lambda: check_same_input(processes, name, read)
-    )
+    opened = _open_files(options)
     job = load_job(options)
     made_of = {**opened.made_of, **_model_facts(job)}
-
-    def begin() -> None:
+    if processes.is_first:
+        opened.shards.create(made_of, resume=options.resume)
+    barrier(processes, "shards are created")
+    _wait_until_visible(opened.shards, made_of)
+    with _progress(opened, processes) as progress:
+        for shard, is_mine in _claim_shards(opened.shards, processes):
+            if is_mine:
+                _translate_shard(opened, shard, job, progress)
+            else:  # Another process has translated it.
+                progress.advance(len(opened.shards.range_of(shard)))
+        barrier(processes, "shards are translated")
         if processes.is_first:
-            shards.create(made_of, resume=options.resume)
-
-    run_stage(processes, "shards begun", begin)
-    run_stage(processes, "shards seen", lambda: _wait_until_visible(shards, made_of))
-    _translate_and_merge(opened, job, processes=processes)
+            opened.shards.merge()
 
 
 def _open_files(options: Options) -> _ShardedFiles:
@@ -110,7 +104,7 @@ def _open_files(options: Options) -> _ShardedFiles:
     if options.prefixes:
         prefixes = LineIndex(options.prefixes, flag="prefixes", strict=strict)
         check_line_counts(prefixes.count, lines=text.count)
-    settings = shared_settings(options)
+    settings = settings_of(options)
     # A job started with or without --resume is the same.
     made_of = {name: settings[name] for name in settings if name != "--resume"}
     made_of["the content of --input"] = text.sha256[:12]
@@ -118,7 +112,7 @@ def _open_files(options: Options) -> _ShardedFiles:
     shards = OutputShards(output, count=options.shards, lines=text.count)
     if options.processes.is_first:
         shards.check_resumable(made_of, resume=options.resume)
-    return _ShardedFiles(text, prefixes, shards, settings, made_of)
+    return _ShardedFiles(text, prefixes, shards, made_of)
 
 
 def _require_file(flag: str, name: str) -> None:
@@ -156,37 +150,27 @@ def _wait_until_visible(shards: OutputShards, made_of: Mapping[str, Any]) -> Non
     shards.check_resumable(made_of, resume=True)
 
 
-def _translate_and_merge(
-    opened: _ShardedFiles, job: TranslationJob, *, processes: Processes
-) -> None:
+def _progress(opened: _ShardedFiles, processes: Processes) -> TranslationProgress:
     shards, count = opened.shards, opened.text.count
     left = sum(len(shards.range_of(shard)) for shard in shards.pending())
-    with TranslationProgress(
+    return TranslationProgress(
         Count(count, True), is_enabled=processes.is_first, done=count - left
-    ) as progress:
+    )
 
-        def translate(shard: int) -> None:
-            output = (
-                job.translate_window(window, seen=progress.advance)
-                for window in opened.windows(shard)
-            )
-            first = shards.range_of(shard).start
-            lines = progress.count_statuses(chain.from_iterable(output), first=first)
-            shards.write(shard, lines)
 
-        def translate_all() -> None:
-            for shard, is_mine in _claim_shards(shards, processes):
-                if is_mine:
-                    translate(shard)
-                else:  # Another process has translated it.
-                    progress.advance(len(shards.range_of(shard)))
-
-        def merge() -> None:
-            if processes.is_first:
-                shards.merge()
-
-        run_stage(processes, "shards translated", translate_all)
-        run_stage(processes, "shards joined", merge)
+def _translate_shard(
+    opened: _ShardedFiles,
+    shard: int,
+    job: TranslationJob,
+    progress: TranslationProgress,
+) -> None:
+    output = (
+        job.translate_window(window, seen=progress.advance)
+        for window in opened.windows(shard)
+    )
+    first = opened.shards.range_of(shard).start
+    lines = progress.count_statuses(chain.from_iterable(output), first=first)
+    opened.shards.write(shard, lines)
 
 
 def _claim_shards(

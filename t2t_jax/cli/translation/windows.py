@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from t2t_jax.cli.processes.stages import check_same_input, run_stage
-from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import DataError
 
 # Lines are batched by length within a window. This many make some hundred batches, so
@@ -78,33 +75,6 @@ def check_line_counts(prefixes: int, *, lines: int) -> None:
             f"{prefixes:,} instead of {lines:,}. Pass one line for each; an empty line "
             "forces no prefix."
         )
-
-
-def shared_windows(
-    processes: Processes, local: Iterator[LineWindow], *, flag: str
-) -> Iterator[LineWindow]:
-    """Yields the windows of a file, and checks that all processes read the same.
-
-    Collective: every process takes each window, and the end.
-
-    Args:
-      local: the windows as this process reads them.
-      flag: for the message, as `--input=news.en`.
-
-    Raises:
-      RemoteFailure: a process failed, or read other lines. A single process raises
-        the original error.
-    """
-    first = 0
-    while True:
-        window = run_stage(processes, f"read from {first}", partial(next, local, None))
-        lines = [] if window is None else [*window.lines, *(window.prefixes or ())]
-        compare = partial(check_same_input, processes, flag, lines, first=first)
-        run_stage(processes, f"compared from {first}", compare)
-        if window is None:
-            return
-        yield window
-        first += len(window.lines)
 
 
 def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -9,6 +9,7 @@ import pytest
 
 from t2t_jax.cli.modes import evaluate, score
 from t2t_jax.cli.modes.evaluate import Corpus
+from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.config import Config
 from t2t_jax.distributed.processes import SINGLE_PROCESS
 from t2t_jax.inference import load as loading
@@ -141,10 +142,13 @@ class _Slow:
     def iter_scores(self, sources, targets):
         return self.iter_translations(sources)
 
-    def iter_translations(self, lines, *rest, first=0):
+    def iter_translations(self, lines, *rest, first=0, prefixes=None):
         for number, line in enumerate(lines):
             self._clock[0] += 6.0
-            yield number, SimpleNamespace(text=line.upper(), source_cut=False)
+            yield (
+                number,
+                SimpleNamespace(text=line.upper(), status="ok", source_cut=False),
+            )
 
 
 @pytest.fixture
@@ -154,11 +158,12 @@ def slow(monkeypatch):
     return _Slow(clock)
 
 
-def test_a_long_evaluation_shows_how_far_it_is(slow, capsys):
+def test_a_long_evaluation_shows_how_far_it_is(slow, capsys, monkeypatch):
     corpus = Corpus(["a", "b", "c"], ["A", "B", "C"], None)
-    options = SimpleNamespace(processes=SINGLE_PROCESS, source="en")
-    opened = evaluate._Files(corpus, None, {})
-    found = evaluate._translate(options, opened, lambda: slow)
+    options = SimpleNamespace(processes=SINGLE_PROCESS, hypotheses="")
+    job = TranslationJob(slow, slow, lambda number, translation: translation.text)
+    monkeypatch.setattr(evaluate, "_load", lambda options: job)
+    found = evaluate._translate(options, corpus)
     assert found.hypotheses == ["A", "B", "C"]
     said = capsys.readouterr()
     assert said.out == ""

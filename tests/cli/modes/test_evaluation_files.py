@@ -7,7 +7,6 @@ import pytest
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import score
 from t2t_jax.cli.modes.evaluate import read_corpus
-from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import DataError
 
 LINES = [f"line {number}" for number in range(10)]
@@ -50,9 +49,6 @@ def test_a_baseline_that_is_the_reference_is_warned_of_once(read, capsys):
     other = [f"Zeile {n}" for n in range(10)]
     read("evaluate", source=LINES, reference=other, baseline=other)
     assert "10 of the 10 lines of --baseline=baseline (100%)" in capsys.readouterr().err
-    second = Processes(index=1, count=2)
-    read("evaluate", source=LINES, reference=LINES, processes=second)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("mode", ["evaluate", "score"])

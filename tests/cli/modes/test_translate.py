@@ -15,11 +15,11 @@ import pytest
 
 from t2t_jax.cli.console import error_report
 from t2t_jax.cli.modes import translate
+from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import windows
 from t2t_jax.decoding.text import translator
-from t2t_jax.distributed import gather as gathering
 from t2t_jax.errors import ConfigError, DataError
-from tests.cli.threads import on_all
+from tests.cli.threads import on_all, without_devices
 from tests.cli.translations import SPOKEN, TEXT, Loud, lines_of, loader, options_of
 from tests.decoding import words
 
@@ -166,29 +166,79 @@ def test_a_stream_warms_up_until_a_line_waits(place, speak, capsys):
     assert capsys.readouterr().out == "0:A\n"
 
 
-def test_several_processes_share_each_window(place, monkeypatch):
-    barrier, laid, parts = threading.Barrier(2, timeout=20), {}, [Loud(), Loud()]
+@pytest.fixture
+def shared(place, monkeypatch):
+    """Runs the mode on two processes, each with a model of its own."""
+    without_devices(monkeypatch)
+    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
 
-    def gather(texts, processes):
-        laid[processes.index] = texts
-        barrier.wait()
-        both = [laid[0], laid[1]]
-        barrier.wait()
-        return both
+    def run(*argv, parts):
+        monkeypatch.setattr(
+            translate, "load_job", lambda o: loader(parts[o.processes.index])(o)
+        )
+        # Parsed once: absl loads a configuration file into one module of the process.
+        chosen = options_of("--output=out", *argv)
 
-    monkeypatch.setattr(gathering, "allgather_strings", gather)
-    monkeypatch.setattr(translate, "redirect_native_stdout", lambda processes: None)
+        def job(processes):
+            return translate.run(dataclasses.replace(chosen, processes=processes))
 
-    monkeypatch.setattr(
-        translate, "load_job", lambda o: loader(parts[o.processes.index])(o)
-    )
+        return on_all(job, count=2)
 
-    # Parsed once: absl loads a configuration file into one module of the process.
-    chosen = options_of("--output=out")
+    return run
 
-    def job(processes):
-        return translate.run(dataclasses.replace(chosen, processes=processes))
 
-    assert on_all(job, count=2) == [0, 0]
+def test_several_processes_share_each_window(shared, capsys):
+    parts = [Loud(), Loud()]
+    assert shared(parts=parts) == [0, 0]
     assert lines_of("out") == SPOKEN
     assert sum(len(share) for loud in parts for _, share in loud.calls) == len(TEXT)
+    assert all(len(loud.calls) > 1 for loud in parts)
+    assert "Translated 7 lines in" in capsys.readouterr().err
+
+
+def test_several_processes_share_prefixes(shared, place):
+    (place / "begin").write_text("".join(f"{line}>\n" for line in TEXT))
+    assert shared("--prefixes=begin", parts=[Loud(), Loud()]) == [0, 0]
+    expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
+    assert lines_of("out") == expected
+
+
+def test_only_the_first_of_several_processes_reads_the_input(shared, place, capsys):
+    """The others get its lines, so standard input will do."""
+    read = []
+
+    class Reader(Loud):
+        def iter_translations(self, lines, *, first=0, prefixes=None):
+            read.extend(lines)
+            yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+
+    os.mkfifo(place / "pipe")
+
+    def write():
+        (place / "pipe").write_bytes("\n".join(TEXT).encode())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert shared("--input=pipe", parts=[Reader(), Reader()]) == [0, 0]
+    writer.join()
+    assert sorted(read) == sorted(TEXT)
+    assert lines_of("out") == SPOKEN
+
+
+def test_windows_are_padded_alike_on_all_processes(shared, place, monkeypatch):
+    monkeypatch.setattr(windows, "_MAX_LINES", 10_000)
+    (place / "in").write_text("".join(f"{n}\n" for n in range(2_000)))
+
+    class Padded(Loud):
+        def __init__(self):
+            super().__init__()
+            self.row_growths = []
+
+        def with_row_growth(self, row_growth):
+            self.row_growths.append(row_growth)
+            return self
+
+    parts = [Padded(), Padded()]
+    assert shared(parts=parts) == [0, 0]
+    assert [loud.row_growths for loud in parts] == [[1 << 30], [1 << 30]]
+    assert lines_of("out") == [f"{n}:{n}" for n in range(2_000)]

@@ -1,11 +1,9 @@
 import threading
-import time
 
 import pytest
 
-from t2t_jax.cli.processes.shared_model import choose_steps, require_visible
-from t2t_jax.cli.processes.stages import RemoteFailure
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.cli.processes.shared_model import shared_steps
+from t2t_jax.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
@@ -37,57 +35,42 @@ def test_the_first_process_chooses_for_all_and_is_the_only_one_to_look(run):
         asked.append(index)
         return (5, 7)
 
-    found = on_all(lambda ps: choose_steps(ps, run, lambda: choose(ps.index)))
+    found = on_all(lambda ps: shared_steps(ps, run, lambda: choose(ps.index)))
     assert found == [(5, 7)] * 3
     assert asked == [0]
 
 
 def test_one_process_chooses_for_itself(run):
-    assert choose_steps(SINGLE_PROCESS, run, lambda: [9]) == (9,)
+    assert shared_steps(SINGLE_PROCESS, run, lambda: [9]) == (9,)
 
 
-def test_where_the_first_cannot_choose_nobody_waits_for_it(run, capsys):
+def test_a_failure_to_choose_is_raised(run):
     def fail():
-        raise DataError("there is no checkpoint")
+        raise DataError("checkpoints is empty")
 
-    began = time.monotonic()
-    found = on_all(lambda ps: choose_steps(ps, run, fail))
-    assert [type(error) for error in found] == [RemoteFailure] * 3
-    assert [error.code for error in found] == [65] * 3
-    assert capsys.readouterr().err == "error: there is no checkpoint\n"
-    assert time.monotonic() - began < 10
+    with pytest.raises(DataError, match="checkpoints is empty"):
+        shared_steps(SINGLE_PROCESS, run, fail)
 
 
-def test_one_process_that_cannot_choose_says_so(run):
-    def fail():
-        raise DataError("there is no checkpoint")
-
-    with pytest.raises(DataError, match="there is no checkpoint"):
-        choose_steps(SINGLE_PROCESS, run, fail)
-
-
-def test_a_process_that_does_not_see_the_checkpoint_ends_all(run, capsys):
+def test_a_process_that_does_not_see_the_checkpoint_names_it(run):
     seen = [run, hidden(run, 7), run]
     found = on_all(
-        lambda ps: choose_steps(ps, seen[ps.index], lambda: [5, 7], seconds=0)
+        lambda ps: shared_steps(ps, seen[ps.index], lambda: [5, 7], seconds=0)
     )
-    assert [error.code for error in found] == [66] * 3
-    told = capsys.readouterr().err
-    assert told.startswith("error: Process 0 uses step 7, but process 1 does not see")
-    assert "--workdir must be on a file system that all processes share" in told
+    assert [found[0], found[2]] == [(5, 7), (5, 7)]
+    assert isinstance(found[1], InputMissingError)
+    message = str(found[1])
+    assert message.startswith("Process 0 uses step 7, but process 1 does not see")
+    assert "--workdir must be on a file system that all processes share" in message
 
 
 def test_a_checkpoint_that_appears_late_is_waited_for(run):
     late = hidden(run, 7)
+    seen = [run, late]
     timer = threading.Timer(0.3, (late.checkpoints / "7").mkdir)
     timer.start()
-    second = Processes(index=1, count=2)
-    require_visible(late, [5, 7], processes=second, seconds=20)
-    assert (late.checkpoints / "7").is_dir()
+    found = on_all(
+        lambda ps: shared_steps(ps, seen[ps.index], lambda: [5, 7], seconds=20), count=2
+    )
+    assert found == [(5, 7)] * 2
     timer.join()
-
-
-def test_one_that_does_not_appear_is_named(run):
-    second = Processes(index=1, count=2)
-    with pytest.raises(InputMissingError, match=r"step 9, but process 1 .*run/check"):
-        require_visible(run, [5, 9], processes=second, seconds=0.1)

@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_jax.cli.processes.stages import RemoteFailure
 from t2t_jax.cli.translation import windows as windows_module
-from t2t_jax.cli.translation.windows import shared_windows, windows
+from t2t_jax.cli.translation.windows import windows
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import max_batch_rows, source_batches
 from t2t_jax.errors import DataError
-from tests.cli.threads import on_all
 
 
 @pytest.fixture(autouse=True)
@@ -81,45 +79,3 @@ def test_there_must_be_a_prefix_for_each_line(lines, prefixes):
         DataError, match="--prefixes must have as many lines as --input"
     ):
         list(windows(["a"] * lines, ["b"] * prefixes))
-
-
-def test_processes_that_read_the_same_go_on_side_by_side():
-    lines = ["a", "b", "c", "d"]
-    (first, second) = on_all(
-        lambda ps: list(shared_windows(ps, windows(lines), flag="--input=x")), count=2
-    )
-    assert first == second == list(windows(lines))
-
-
-@pytest.mark.parametrize("other", ["abcx", "abc", "abcde"])
-def test_what_differs_in_a_later_window_ends_both(other, capsys):
-    seen = [[], []]
-
-    def read(processes):
-        lines = ["abcd", other][processes.index]
-        name = f"--input={processes.index}.en"
-        for window in shared_windows(processes, windows(lines), flag=name):
-            seen[processes.index].append(window.lines)
-
-    found = on_all(read, count=2)
-    assert [type(error) for error in found] == [RemoteFailure] * 2
-    assert [error.code for error in found] == [65] * 2
-    # What they had alike was handed out.
-    assert seen[0] == seen[1]
-    assert seen[0][0] == ["a", "b", "c"]
-    said = capsys.readouterr().err
-    assert "must have the same lines on every process, but from line 4" in said
-
-
-def test_a_process_that_cannot_read_on_ends_both(capsys):
-    def torn():
-        yield from "abc"
-        raise DataError("--input=x.gz is broken gzip")
-
-    def read(processes):
-        lines = torn() if processes.index else iter("abcdef")
-        return list(shared_windows(processes, windows(lines), flag="--input=x.gz"))
-
-    found = on_all(read, count=2)
-    assert [getattr(error, "code", error) for error in found] == [65] * 2
-    assert capsys.readouterr().err == "error: --input=x.gz is broken gzip\n"

@@ -1,0 +1,103 @@
+"""Starts a mode on several processes: the same command line and model on each.
+
+A process that fails ends all others by its failure notice, which `main` publishes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from typing import Any
+
+from t2t_jax.cli.console.stderr import configure_stdout
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.config import flatten, to_dict
+from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
+from t2t_jax.distributed.consensus import broadcast_from_first
+from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.files import MAX_JSON_BYTES, read_limited
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
+
+_FLAGS = (
+    *("mode", "checkpoint", "protocol", "last", "force"),
+    *("format", "token_scores", "alignments", "shards", "resume", "ensemble"),
+)
+_FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
+# The statuses of lines depend on it; absent from runs of older versions.
+_OPTIONAL_FILES = (KNOWN_WORDS,)
+
+
+def start_processes(options: Options) -> None:
+    """Checks that every process has the settings of process 0, and reserves stdout.
+
+    Collective: call on every process, once, and first. Does nothing for a single
+    process.
+
+    Raises:
+      ConfigError: settings differ; the message lists them.
+      DataError: a file of the workdir cannot be read.
+    """
+    processes = options.processes
+    if processes.count == 1:
+        return
+    _redirect_native_stdout()
+    settings = {name: json.dumps(value) for name, value in settings_of(options).items()}
+    first = json.loads(
+        broadcast_from_first(processes, "the settings", json.dumps(settings))
+    )
+    different = [
+        f"{name} is {settings.get(name)} and not {first.get(name)}"
+        for name in {**first, **settings}
+        if settings.get(name) != first.get(name)
+    ]
+    if different:
+        raise ConfigError(
+            f"Process {processes.index} has other settings than process 0: "
+            f"{', '.join(different)}. Use the same command line for all processes, and "
+            "a shared --workdir."
+        )
+
+
+def _redirect_native_stdout() -> None:
+    """Reserves stdout for results.
+
+    Gloo and NCCL log their connections to file descriptor 1, which becomes a copy of
+    stderr; `sys.stdout` gets another descriptor.
+    """
+    sys.stdout.flush()
+    sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    configure_stdout()
+    os.dup2(2, 1)
+
+
+def settings_of(options: Options) -> dict[str, Any]:
+    """Collects the settings that must be equal on all processes.
+
+    Returns:
+      JSON values by name: flags, the decoding and experiment configuration, and a
+      digest of the files of the workdir that never change during a run.
+
+    Raises:
+      DataError: a file of the workdir cannot be read.
+    """
+    path, digest = options.workdir.path, hashlib.sha256()
+    for name in (*_FILES, *_OPTIONAL_FILES):
+        try:
+            content = read_limited(
+                path / name, max_bytes=MAX_JSON_BYTES, advice="Fix the file."
+            )
+            digest.update(content)
+        except FileNotFoundError:
+            digest.update(b"\0" if name in _FILES else b"")
+        except OSError as error:
+            raise DataError(
+                f"{path / name} cannot be read: {error.strerror}. Fix permissions."
+            ) from error
+    settings: dict[str, Any] = {f"--{name}": getattr(options, name) for name in _FLAGS}
+    for key, value in flatten(to_dict(options.config)):
+        section = key.partition(".")[0]
+        if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
+            settings[f"config.{key}"] = value
+    return {**settings, "the content of --workdir": digest.hexdigest()[:12]}
