@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.open import train_and_dev
-from t2t_jax.data.corpora.pair_counts import count_pairs
+from t2t_jax.data.corpora.open import count_pairs, train_and_dev
 from t2t_jax.errors import DataError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import sys
 from collections.abc import Iterator
@@ -16,9 +15,7 @@ from t2t_jax.errors import DataError, InputMissingError
 
 _BLOCK = 1 << 22
 _FAST_BYTES = 500_000_000  # under a second to read; two if compressed
-_PROBES = 64
-_PROBE_BYTES = 1 << 18
-_GZIP_PROBE_BYTES = 1 << 26
+_PROBE_BYTES = 1 << 27
 
 
 class Count(NamedTuple):
@@ -26,6 +23,14 @@ class Count(NamedTuple):
 
     number: int
     is_exact: bool
+
+
+class _OverBudgetError(DataError):
+    """A file is too large to be counted; holds an estimate of its lines."""
+
+    def __init__(self, path: Path, budget: int, estimate: int):
+        super().__init__(f"{path} holds over {budget:,} bytes and is not counted.")
+        self.estimate = estimate
 
 
 def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
@@ -40,36 +45,10 @@ def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
     """
 
     def count(path: Path) -> int:
-        return _count_lines(path, budget)
+        with _read_errors(path):
+            return _count_lines(path, budget)
 
     return cached_fact(path, "lines", count)
-
-
-def _count_lines(path: Path, budget: int) -> int:
-    lines, read, last = 0, path.stat().st_size, b"\n"
-    if read <= budget:
-        read = 0
-        with _read_errors(path), open_bytes(path) as file:
-            while read <= budget and (block := file.read(_BLOCK)):
-                read += len(block)
-                lines += block.count(b"\n")
-                last = block[-1:]
-    if read > budget:
-        raise DataError(f"{path} holds over {budget:,} bytes and is not counted.")
-    return lines + (last != b"\n")  # The last line may lack its LF.
-
-
-@contextlib.contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    """Turns read errors into user errors that name the file."""
-    try:
-        yield
-    except GZIP_ERRORS as error:
-        raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
-    except OSError as error:
-        raise InputMissingError(
-            f"{path}: cannot be read ({error.strerror})."
-        ) from error
 
 
 def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
@@ -84,29 +63,35 @@ def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
     """
     try:
         return Count(count_lines(path, budget=budget), True)
-    except DataError:
-        estimate = _estimate_gzip if path.suffix == ".gz" else _estimate_plain
-        with _read_errors(path):
-            return Count(estimate(path), False)
+    except _OverBudgetError as error:
+        return Count(error.estimate, False)
 
 
-def _estimate_plain(path: Path) -> int:
-    """Estimates the lines from evenly spaced blocks of the file."""
-    size, lines, read = path.stat().st_size, 0, 0
-    with path.open("rb") as file:
-        for probe in range(_PROBES):
-            middle = size * (2 * probe + 1) // (2 * _PROBES)
-            file.seek(max(middle - _PROBE_BYTES // 2, 0))
-            block = file.read(_PROBE_BYTES)
-            lines, read = lines + block.count(b"\n"), read + len(block)
-    return round(lines * size / max(read, 1))
+def _count_lines(path: Path, budget: int) -> int:
+    """Counts lines; beyond the budget they are estimated from the file's beginning."""
+    lines, read, last = 0, 0, b"\n"
+    size = path.stat().st_size
+    most = budget if size <= budget else min(budget, _PROBE_BYTES)
+    with open_bytes(path) as file:
+        while read <= most and (block := file.read(_BLOCK)):
+            read += len(block)
+            lines += block.count(b"\n")
+            last = block[-1:]
+        if read > most:
+            # Of a .gz file too this is the position on disk, in compressed bytes.
+            share = os.lseek(file.fileno(), 0, os.SEEK_CUR) / size
+            raise _OverBudgetError(path, budget, round(lines / share))
+    return lines + (last != b"\n")  # The last line may lack its LF.
 
 
-def _estimate_gzip(path: Path) -> int:
-    """Estimates the lines from the beginning and the compressed share it takes."""
-    lines = read = 0
-    with path.open("rb") as compressed, gzip.open(compressed) as file:
-        while read < _GZIP_PROBE_BYTES and (block := file.read(_BLOCK)):
-            lines, read = lines + block.count(b"\n"), read + len(block)
-        share = compressed.tell() / os.fstat(compressed.fileno()).st_size
-    return round(lines / share)
+@contextlib.contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    """Turns read errors into user errors that name the file."""
+    try:
+        yield
+    except GZIP_ERRORS as error:
+        raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
+    except OSError as error:
+        raise InputMissingError(
+            f"{path}: cannot be read ({error.strerror})."
+        ) from error
