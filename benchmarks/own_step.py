@@ -16,14 +16,13 @@ from t2t_jax.data.batching.pipeline import train_stream
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.model.architectures import make_module
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_step import StepCompiler
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.progress import RunProgress
-from t2t_jax.training.state import init_state
-from t2t_jax.training.step import skip_bad_updates, train_step
+from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.step import make_train_step
 from t2t_jax.training.step_meter import StepMeter
 
 
@@ -37,9 +36,8 @@ class OwnStep:
             devices=jax.devices()[:1],
             mesh="data",
             batch=(work.rows, work.length),
-            split=MicroBatching.of(work.training, work.training.micro_batches),
+            training=work.training,
             full=True,
-            label_smoothing=work.training.label_smoothing,
         )
         self._compile_seconds = time.perf_counter() - began
         self._trainee.begin()
@@ -76,17 +74,18 @@ class OwnLoop:
         optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)
         init = partial(init_state, module, optimizer, jax.random.key(0))
         layout = BatchLayout(planned=batch_shapes(work.text.data, lengths), mesh=mesh)
+        shapes = jax.eval_shape(init)
+        step = make_train_step(
+            work.training,
+            module=module,
+            optimizer=optimizer,
+            mesh=mesh,
+            shardings=state_shardings(shapes, mesh),
+        )
         self._steps = StepCompiler(
-            partial(
-                skip_bad_updates(train_step),
-                module=module,
-                optimizer=optimizer,
-                label_smoothing=work.training.label_smoothing,
-            ),
-            jax.eval_shape(init),
+            lambda _: step,
+            shapes,
             layout=layout,
-            split=MicroBatching.of(work.training, work.training.micro_batches),
-            shard_optimizer=False,
             key=jax.random.key(1),
             log=lambda _: None,
             about="",

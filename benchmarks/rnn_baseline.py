@@ -36,8 +36,8 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.sharding.mesh import make_mesh, round_up_rows
 from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import init_state
-from t2t_jax.training.step import compile_step, skip_bad_updates, train_step
+from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.step import lower_step, make_train_step
 
 MODELS = ("transformer", "rnn")
 
@@ -61,18 +61,16 @@ class Trainee:
         self.state = jax.jit(init)(self.key)
         self.parameters = sum(x.size for x in jax.tree.leaves(self.state.params))
         began = time.perf_counter()
-        self.compiled = compile_step(
-            partial(
-                skip_bad_updates(train_step),
-                module=module,
-                optimizer=optimizer,
-                label_smoothing=config.training.label_smoothing,
-                mesh=mesh,
-            ),
-            jax.eval_shape(init, self.key),
-            batch_shape=(rows, length),
+        shapes = jax.eval_shape(init, self.key)
+        step = make_train_step(
+            config.training,
+            module=module,
+            optimizer=optimizer,
             mesh=mesh,
+            shardings=state_shardings(shapes, mesh),
         )
+        lowered = lower_step(step, shapes, batch_shape=(rows, length))
+        self.compiled = lowered.compile()
         self.compile_seconds = time.perf_counter() - began
         vocab_size = config.vocabulary.size
         self.batch = make_global_batch(made_up_batch(rows, length, vocab_size), mesh)

@@ -17,13 +17,13 @@ from t2t_jax.model.counting import training_flops
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import make_global_batch
-from t2t_jax.training.accumulation import NO_MICRO_BATCHING, MicroBatching
-from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import compile_step, skip_bad_updates, train_step
+from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Batch
 
+DEFAULT = TrainingConfig()
 SIZES = {
     "small": TransformerConfig(
         vocab_size=1_000,
@@ -49,7 +49,7 @@ class Trainee:
       devices: real, simulated, or of a topology that is not there.
       mesh: which axis they lie on; `optimizer` is data, with the moments split.
       batch: (rows, slots of a row).
-      split: how the step takes the batch apart.
+      training: of the step: label smoothing, micro-batches.
       full: whether every slot holds a token; else there are rows of all lengths.
       label_smoothing: of the loss.
 
@@ -66,9 +66,8 @@ class Trainee:
         devices: Sequence[jax.Device],
         mesh: str,
         batch: tuple[int, int],
-        split: MicroBatching = NO_MICRO_BATCHING,
+        training: TrainingConfig = DEFAULT,
         full: bool = False,
-        label_smoothing: float = 0.1,
     ):
         self.config, self.devices, self.batch_shape = config, len(devices), batch
         self._full = full
@@ -82,20 +81,14 @@ class Trainee:
         self._shapes = jax.eval_shape(self._init)
         sharded = mesh == "optimizer"
         self._places = state_shardings(self._shapes, self.mesh, shard_optimizer=sharded)
-        self.compiled = compile_step(
-            partial(
-                skip_bad_updates(train_step),
-                module=module,
-                optimizer=optimizer,
-                label_smoothing=label_smoothing,
-                mesh=self.mesh,
-                split=split,
-            ),
-            self._shapes,
-            batch_shape=batch,
+        step = make_train_step(
+            training,
+            module=module,
+            optimizer=optimizer,
             mesh=self.mesh,
-            shard_optimizer=sharded,
+            shardings=self._places,
         )
+        self.compiled = lower_step(step, self._shapes, batch_shape=batch).compile()
 
     def begin(self) -> None:
         """Draws the state, on the devices."""

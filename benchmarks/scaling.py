@@ -31,7 +31,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     from hlo_communication import collective_bytes
     from scaled_step import SIZES, Trainee
 
-    from t2t_jax.training.accumulation import MicroBatching
+    from t2t_jax.training.config import TrainingConfig
 
     devices = _devices(options.topology)
     trainees = [
@@ -40,7 +40,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             devices=devices[:count],
             mesh=options.mesh,
             batch=(options.rows, options.row_length),
-            split=MicroBatching(options.micro_batches, options.gradient_dtype),
+            training=TrainingConfig(
+                micro_batches=options.micro_batches,
+                gradient_dtype=options.gradient_dtype,
+            ),
         )
         # A topology that is not there is compiled for as a whole.
         for count in ([len(devices)] if options.topology else options.devices)

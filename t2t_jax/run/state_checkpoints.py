@@ -40,6 +40,7 @@ class RunCheckpointer:
 
     Attributes:
       shapes: the state as `jax.ShapeDtypeStruct`s.
+      shardings: the `NamedSharding` of each array of the state.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RunCheckpointer:
         self._failure: StorageError | None = None
         self._reductions = 0
         self.shapes: TrainState = jax.eval_shape(init)
-        self._shardings = state_shardings(
+        self.shardings = state_shardings(
             self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
         )
         self._checkpoints = CheckpointWriter(
@@ -82,7 +83,7 @@ class RunCheckpointer:
 
     def init(self) -> tuple[TrainState, RunProgress]:
         """Initializes the state of a new run, sharded on the mesh."""
-        return jax.jit(self._init, out_shardings=self._shardings)(), RunProgress()
+        return jax.jit(self._init, out_shardings=self.shardings)(), RunProgress()
 
     def restore(self, step: int) -> tuple[TrainState, RunProgress]:
         """Restores a checkpoint, which may have been saved from other devices.
@@ -97,7 +98,7 @@ class RunCheckpointer:
                 x.shape, x.dtype, sharding=sharding
             ),
             self.shapes,
-            self._shardings,
+            self.shardings,
         )
         params, optimizer, meta = self._checkpoints.restore_training(
             step,
@@ -114,7 +115,7 @@ class RunCheckpointer:
         saved["window"] = tuple(saved["window"])
         saved["pending"] = tuple(saved["pending"])
         # An argument, not a constant: one program serves all steps.
-        number = jax.jit(lambda number: number, out_shardings=self._shardings.step)(
+        number = jax.jit(lambda number: number, out_shardings=self.shardings.step)(
             np.int32(step)
         )
         return TrainState(number, params, optimizer), RunProgress(**saved)

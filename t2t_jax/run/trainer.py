@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 
@@ -23,7 +25,6 @@ from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training import loop
-from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_step import StepCompiler, device_memory_limit
 from t2t_jax.training.health.stop_signals import (
@@ -38,7 +39,7 @@ from t2t_jax.training.progress import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import skip_bad_updates, train_step
+from t2t_jax.training.step import make_train_step
 from t2t_jax.types import Batch
 
 
@@ -267,23 +268,24 @@ class Trainer:
         # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
         seconds = 2 * config.network.num_layers
         micro_batches = config.training.micro_batches
-        steps = StepCompiler(
-            partial(
-                skip_bad_updates(
-                    train_step, skip_gradient_norm=config.training.skip_gradient_norm
-                ),
+
+        def make_step(micro_batches: int) -> Any:
+            return make_train_step(
+                replace(config.training, micro_batches=micro_batches),
                 module=self._module,
                 optimizer=self._optimizer,
-                label_smoothing=config.training.label_smoothing,
-            ),
+                mesh=self._mesh,
+                shardings=self._checkpointer.shardings,
+            )
+
+        steps = StepCompiler(
+            make_step,
             self._checkpointer.shapes,
             layout=BatchLayout(
                 planned=self._text.batch_shapes,
                 mesh=self._mesh,
                 micro_batches=micro_batches or 1,
             ),
-            split=MicroBatching.of(config.training, micro_batches or 1),
-            shard_optimizer=config.mesh.shard_optimizer,
             key=self._dropout_key,
             log=self._console.log,
             about=f"about {seconds} s on a CPU",

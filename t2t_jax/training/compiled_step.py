@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,10 +14,9 @@ from t2t_jax.distributed.processes import current_processes
 from t2t_jax.errors import ConfigError
 from t2t_jax.sharding.mesh import row_shards
 from t2t_jax.sharding.rules import make_global_batch, replicated
-from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout, pluralize
 from t2t_jax.training.state import TrainState
-from t2t_jax.training.step import Step, StepOutput, compile_step
+from t2t_jax.training.step import StepOutput, lower_step
 from t2t_jax.types import Batch
 
 _GIGABYTE = 1e9
@@ -53,7 +51,7 @@ class StepCompiler:
     """Runs a step on host batches; implements `loop.Step`.
 
     Args:
-      step: `train_step` with everything but state, batch, key and split bound.
+      make_step: makes the jitted step with a number of micro-batches.
       state: shapes of the state.
       log: writes a line to the console.
       about: the expected compile time, in words.
@@ -64,26 +62,21 @@ class StepCompiler:
 
     def __init__(
         self,
-        step: Step,
+        make_step: Callable[[int], Any],
         state: TrainState,
         *,
         layout: BatchLayout,
-        split: MicroBatching,
-        shard_optimizer: bool,
         key: jax.Array,
         log: Callable[[str], None],
         about: str,
     ):
-        self._step, self._state, self.layout = step, state, layout
-        self._split, self._shard_optimizer = split, shard_optimizer
+        self._make_step, self._state, self.layout = make_step, state, layout
+        self._step = make_step(layout.micro_batches)
+        self._shards = layout.share.count
         self._key = jax.jit(lambda: key, out_shardings=replicated(layout.mesh))()
         self._log, self._about = log, about
         self._compiled: dict[tuple[int, int], Any] = {}
         self._times = 0
-
-    @property
-    def _mesh(self) -> Mesh:
-        return self.layout.mesh
 
     def __call__(
         self, state: TrainState, batch: Batch
@@ -91,7 +84,7 @@ class StepCompiler:
         """Runs a step on a batch for which it is compiled; donates the state."""
         compiled = self._compiled[self._shape_of(batch)]
         made: tuple[TrainState, StepOutput] = compiled(
-            state, make_global_batch(batch, self._mesh), self._key
+            state, make_global_batch(batch, self.layout.mesh), self._key
         )
         return made
 
@@ -113,13 +106,8 @@ class StepCompiler:
         of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * several
         self._log(f"Compiling the training step{of_shape}, {self._about} …")
         began = time.perf_counter()
-        self._compiled[shape] = compile_step(
-            partial(self._step, mesh=self._mesh, split=self._split),
-            self._state,
-            batch_shape=shape,
-            mesh=self._mesh,
-            shard_optimizer=self._shard_optimizer,
-        )
+        lowered = lower_step(self._step, self._state, batch_shape=shape)
+        self._compiled[shape] = lowered.compile()
         self._log(f"Compiled in {time.perf_counter() - began:.0f} s.")
         # Collectives time out, in Gloo after 30 s, so all processes start together.
         self._times += 1
@@ -134,11 +122,11 @@ class StepCompiler:
         Raises:
           ConfigError: it does not fit even with one row at a time.
         """
-        rows_of_a_device = self.layout.shapes[-1][0] // row_shards(self._mesh)
+        rows_of_a_device = self.layout.shapes[-1][0] // row_shards(self.layout.mesh)
         micro_batches = 1
         while True:
             self._compiled.clear()  # for another number of micro-batches
-            self._split = self._split._replace(micro_batches=micro_batches)
+            self._step = self._make_step(micro_batches)
             self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
             excess = self._excess(memory)
             if not excess:
@@ -173,4 +161,4 @@ class StepCompiler:
     def _shape_of(self, batch: Batch) -> tuple[int, int]:
         """Returns the shape of the global batch of this process's rows."""
         rows, length = batch.source.shape
-        return rows * self.layout.share.count, length
+        return rows * self._shards, length

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
 from flax import linen as nn
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.runtime.fault_injection import maybe_inject_nan
 from t2t_jax.sharding.rules import batch_sharding, replicated
-from t2t_jax.training.accumulation import (
-    NO_MICRO_BATCHING,
-    MicroBatching,
-    accumulate_gradients,
-)
+from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.metrics import Sums
-from t2t_jax.training.state import TrainState, state_shardings
-from t2t_jax.types import Batch, Params
+from t2t_jax.training.state import TrainState
+from t2t_jax.types import Array, Batch, Params, PyTree
+
+Aux = TypeVar("Aux")
 
 
 class StepOutput(NamedTuple):
@@ -48,11 +47,10 @@ def train_step(
     batch: Batch,
     key: jax.Array,
     *,
+    config: TrainingConfig,
     module: nn.Module,
     optimizer: optax.GradientTransformation,
-    label_smoothing: float,
     mesh: Mesh,
-    split: MicroBatching = NO_MICRO_BATCHING,
 ) -> tuple[TrainState, StepOutput]:
     """Computes one update of the parameters.
 
@@ -61,8 +59,6 @@ def train_step(
 
     Args:
       key: the run's dropout key; that of the step is folded from it and `state.step`.
-      label_smoothing: probability mass spread over the vocabulary.
-      split: the micro-batches; they change only the order of sums.
 
     Paper: §5.3, §5.4.
     """
@@ -73,15 +69,20 @@ def train_step(
             module,
             params,
             rows,
-            label_smoothing=label_smoothing,
+            label_smoothing=config.label_smoothing,
             dropout_key=dropout_key,
-            loss_chunks=split.loss_chunks,
+            loss_chunks=config.loss_chunks,
         )
         loss = maybe_inject_nan(jnp.asarray(sums.loss), state.step)
         return loss, sums._replace(loss=loss)
 
     gradient, sums = accumulate_gradients(
-        loss_and_sums, state.params, batch, mesh=mesh, split=split
+        loss_and_sums,
+        state.params,
+        batch,
+        mesh=mesh,
+        micro_batches=config.micro_batches or 1,
+        gradient_dtype=config.gradient_dtype,
     )
     # A batch of nothing but padding must not divide by zero.
     count = jnp.maximum(jnp.asarray(sums.target_tokens), 1)
@@ -108,9 +109,9 @@ def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
     """
 
     def guarded_step(
-        state: TrainState, batch: Batch, key: jax.Array, **bound: Any
+        state: TrainState, batch: Batch, key: jax.Array
     ) -> tuple[TrainState, StepOutput]:
-        after, output = step(state, batch, key, **bound)
+        after, output = step(state, batch, key)
         norm = output.gradient_norm
         good = jnp.isfinite(output.sums.loss) & jnp.isfinite(norm)
         good &= jnp.asarray(output.sums.target_tokens) > 0
@@ -125,53 +126,121 @@ def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
     return guarded_step
 
 
-def compile_step(
-    step: Step,
-    state: TrainState,
+def make_train_step(
+    config: TrainingConfig,
     *,
-    batch_shape: tuple[int, int],
+    module: nn.Module,
+    optimizer: optax.GradientTransformation,
     mesh: Mesh,
-    shard_optimizer: bool = False,
-) -> Step:
-    """Compiles `step(state, batch, key)` ahead of time for all devices of the mesh.
+    shardings: TrainState,
+) -> Any:
+    """Makes the training step of a run for all devices of a mesh.
 
     Args:
-      step: `train_step`, guarded or not, with all but state, batch and key bound.
-      state: shapes of the state.
-      batch_shape: (B, L) of the global batch, the same on both sides.
+      shardings: of the state, from `state_shardings`.
 
     Returns:
-      The compiled function; its state argument is donated.
+      The jitted `Step`, which donates its state and skips bad updates.
     """
-    return lower_step(
-        step,
-        state,
-        batch_shape=batch_shape,
-        mesh=mesh,
-        shard_optimizer=shard_optimizer,
-    ).compile()
+    step = partial(
+        train_step, config=config, module=module, optimizer=optimizer, mesh=mesh
+    )
+    return jax.jit(
+        skip_bad_updates(step, skip_gradient_norm=config.skip_gradient_norm),
+        in_shardings=(shardings, batch_sharding(mesh), replicated(mesh)),
+        out_shardings=(shardings, replicated(mesh)),
+        donate_argnums=0,
+    )
 
 
 def lower_step(
-    step: Step,
-    state: TrainState,
-    *,
-    batch_shape: tuple[int, int],
-    mesh: Mesh,
-    shard_optimizer: bool = False,
+    step: Any, state: TrainState, *, batch_shape: tuple[int, int]
 ) -> jax.stages.Lowered:
-    """Lowers `step` for the compiler, for cost analysis without allocating anything.
+    """Lowers a step from `make_train_step` for the compiler, without allocating.
 
-    The arguments are those of `compile_step`.
+    Args:
+      state: shapes of the state.
+      batch_shape: (B, L) of the global batch, the same on both sides.
     """
-    shardings = state_shardings(state, mesh, shard_optimizer=shard_optimizer)
-    replicated_sharding = replicated(mesh)
-    jitted = jax.jit(
-        step,
-        in_shardings=(shardings, batch_sharding(mesh), replicated_sharding),
-        out_shardings=(shardings, replicated_sharding),
-        donate_argnums=0,
-    )
     shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
-    batch: Any = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
-    return jitted.lower(state, batch, jax.eval_shape(jax.random.key, 0))
+    batch = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
+    lowered: jax.stages.Lowered = step.lower(
+        state, batch, jax.eval_shape(jax.random.key, 0)
+    )
+    return lowered
+
+
+def accumulate_gradients(
+    sums: Callable[[Params, Batch], tuple[jax.Array, Aux]],
+    params: Params,
+    batch: Batch,
+    *,
+    mesh: Mesh,
+    micro_batches: int = 1,
+    gradient_dtype: str = "float32",
+) -> tuple[Params, Aux]:
+    """Differentiates a sum over the rows of a batch. Call it under `jax.jit`.
+
+    A batch too large for the devices is processed in micro-batches, one after the
+    other. Each shard of the axis `data` accumulates its own gradients, which are
+    reduced once, at the end: many micro-batches cost no more communication than one.
+
+    Args:
+      sums: (params, rows) -> (the sum to differentiate, other sums); sums over rows, so
+        that those of a batch are the sum of those of its parts.
+      batch: B rows, divisible by the row shards of `mesh` times the micro-batches.
+      gradient_dtype: of the gradients in the reduction over the axis `data`:
+        "float32" or "bfloat16". Over the other axes they are always float32.
+
+    Returns:
+      The gradient with respect to `params`, and the other sums.
+    """
+    gradient = jax.grad(sums, has_aux=True)
+    if mesh.shape["data"] == micro_batches == 1:
+        function: tuple[Params, Aux] = gradient(params, batch)
+        return function
+    # By default the compiler would reduce a gradient for each use of a parameter (three
+    # of the embedding), and for each micro-batch.
+    shard_gradients = jax.vmap(gradient, in_axes=(None, 0), spmd_axis_name="data")
+    parts = jax.tree.map(
+        lambda x: _parts(x, mesh=mesh, micro_batches=micro_batches), batch
+    )
+    gradients, others = _accumulate(shard_gradients, params, parts)
+    # With one shard there is no reduction, and no rounding.
+    exchange = jnp.dtype(gradient_dtype if mesh.shape["data"] > 1 else "float32")
+    added = jax.tree.map(lambda g: _sum_shards(g, exchange), gradients)
+    return added, jax.tree.map(lambda x: x.sum(axis=0), others)
+
+
+def _parts(x_Bx: Array, *, mesh: Mesh, micro_batches: int) -> jax.Array:
+    """Reshapes rows to [micro-batch, shard of data, rows], without moving any."""
+    data, fsdp = mesh.shape["data"], mesh.shape["fsdp"]
+    rest = x_Bx.shape[1:]
+    x = jnp.asarray(x_Bx).reshape(data, fsdp, micro_batches, -1, *rest)
+    x = jnp.moveaxis(x, 2, 0).reshape(micro_batches, data, -1, *rest)
+    sharding = NamedSharding(mesh, PartitionSpec(None, "data", "fsdp"))
+    parts: jax.Array = jax.lax.with_sharding_constraint(x, sharding)
+    return parts
+
+
+def _accumulate(
+    function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
+) -> PyTree:
+    """Sums the results of each micro-batch, the first axis of `parts`."""
+    if len(parts.rows) == 1:
+        return function(params, jax.tree.map(lambda x: x[0], parts))
+
+    def run_part(part: Batch) -> tuple[PyTree, None]:
+        # Otherwise XLA gathers all sharded parameters at once, before the loop.
+        inside, part = jax.lax.optimization_barrier((params, part))
+        return function(inside, part), None
+
+    return scan_sum(run_part, parts)[0]
+
+
+def _sum_shards(gradients: jax.Array, exchange: Any) -> jax.Array:
+    """Sums over the first axis; `jnp.sum` would reduce bfloat16 as float32."""
+    zero = jnp.zeros((), exchange)
+    rounded = gradients.astype(exchange)
+    total: jax.Array = jax.lax.reduce(rounded, zero, jax.lax.add, (0,))
+    return jnp.asarray(total, gradients.dtype)

@@ -10,7 +10,7 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import train_step
@@ -67,7 +67,7 @@ def losses(compute_dtype):
             train_step,
             module=module,
             optimizer=optimizer,
-            label_smoothing=0.1,
+            config=TrainingConfig(),
             mesh=make_mesh(jax.devices()[:1]),
         )
     )

@@ -6,7 +6,7 @@ import numpy as np
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.metrics import summarise
 from t2t_jax.training.optimizer import make_optimizer
@@ -39,7 +39,7 @@ def test_a_reversal_is_learned_to_99_percent():
             train_step,
             module=MODULE,
             optimizer=optimizer,
-            label_smoothing=0.1,
+            config=TrainingConfig(),
             mesh=make_mesh(jax.devices()[:1]),
         )
     )

@@ -8,12 +8,12 @@ import numpy as np
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import make_global_batch, shardings_for
-from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.sharding.rules import make_global_batch
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import init_state
-from t2t_jax.training.step import lower_step, train_step
+from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Batch
 
 V, LENGTH = 13, 11
@@ -66,7 +66,6 @@ class Trainer:
         dropout=0.3,
         peak=0.01,
         d_model=8,
-        step=train_step,
     ):
         config = TransformerConfig(
             vocab_size=V,
@@ -86,22 +85,17 @@ class Trainer:
         self.mesh = make_mesh(jax.devices()[:devices])
         init = partial(init_state, self.module, optimizer)
         shapes = jax.eval_shape(init, KEY)
-        places = shardings_for(shapes, self.mesh)
+        places = state_shardings(shapes, self.mesh)
         self.state = jax.jit(init, out_shardings=places)(KEY)
         self.sums = jax.jit(partial(forward_loss, self.module, label_smoothing=0.1))
-        lowered = lower_step(
-            partial(
-                step,
-                module=self.module,
-                optimizer=optimizer,
-                label_smoothing=0.1,
-                mesh=self.mesh,
-            ),
-            shapes,
-            batch_shape=(rows, LENGTH),
+        step = make_train_step(
+            TrainingConfig(),
+            module=self.module,
+            optimizer=optimizer,
             mesh=self.mesh,
+            shardings=places,
         )
-        self.compiled = lowered.compile()
+        self.compiled = lower_step(step, shapes, batch_shape=(rows, LENGTH)).compile()
 
     def step(self, batch):
         batch = make_global_batch(batch, self.mesh)

@@ -13,13 +13,9 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import make_global_batch
-from t2t_jax.training.accumulation import (
-    NO_MICRO_BATCHING,
-    MicroBatching,
-    accumulate_gradients,
-)
+from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import lower_step, train_step
+from t2t_jax.training.step import accumulate_gradients, lower_step, make_train_step
 from tests.training.copy_task import (
     KEY,
     LENGTH,
@@ -51,7 +47,7 @@ class Step:
         self,
         *,
         devices=8,
-        split=NO_MICRO_BATCHING,
+        training=None,
         shard_optimizer=False,
         config=CONFIG,
         **mesh,
@@ -62,20 +58,14 @@ class Step:
         shapes = jax.eval_shape(init, KEY)
         places = state_shardings(shapes, self.mesh, shard_optimizer=shard_optimizer)
         self.init = jax.jit(init, out_shardings=places)
-        lowered = lower_step(
-            partial(
-                train_step,
-                module=module,
-                optimizer=optimizer,
-                label_smoothing=0.1,
-                mesh=self.mesh,
-                split=split,
-            ),
-            shapes,
-            batch_shape=(ROWS, LENGTH),
+        step = make_train_step(
+            training or TrainingConfig(),
+            module=module,
+            optimizer=optimizer,
             mesh=self.mesh,
-            shard_optimizer=shard_optimizer,
+            shardings=places,
         )
+        lowered = lower_step(step, shapes, batch_shape=(ROWS, LENGTH))
         self.compiled = lowered.compile()
 
     @property
@@ -114,19 +104,20 @@ def expected():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"devices": 1, "split": MicroBatching(micro_batches=4)},
-        {"devices": 1, "split": MicroBatching(loss_chunks=3)},
+        {"devices": 1, "training": TrainingConfig(micro_batches=4)},
+        {"devices": 1, "training": TrainingConfig(loss_chunks=3)},
         {},
-        {"split": MicroBatching(micro_batches=2)},
+        {"training": TrainingConfig(micro_batches=2)},
         {"shard_optimizer": True},
         pytest.param(
-            {"fsdp": 2, "split": MicroBatching(micro_batches=2)}, marks=pytest.mark.soak
+            {"fsdp": 2, "training": TrainingConfig(micro_batches=2)},
+            marks=pytest.mark.soak,
         ),
         {"fsdp": 2, "tensor": 2},
         {
             "fsdp": 2,
             "tensor": 2,
-            "split": MicroBatching(micro_batches=4, loss_chunks=2),
+            "training": TrainingConfig(micro_batches=4, loss_chunks=2),
         },
         pytest.param({"data": 1, "fsdp": 4, "tensor": 2}, marks=pytest.mark.soak),
     ],
@@ -151,15 +142,17 @@ def test_one_gradient_from_one_state_however_it_is_split(expected, changed):
 def test_micro_batches_are_exchanged_once_and_the_embedding_once():
     shapes = jax.eval_shape(Step(devices=1).init, KEY).params
     parameters = sum(x.size for x in jax.tree.leaves(shapes))
-    for split in (NO_MICRO_BATCHING, MicroBatching(micro_batches=2)):
-        exchanged = Step(split=split).exchanged()
+    for micro_batches in (1, 2):
+        exchanged = Step(
+            training=TrainingConfig(micro_batches=micro_batches)
+        ).exchanged()
         # Beside the gradients there are a few scalars.
         assert 4 * parameters <= exchanged["all-reduce"] <= 4 * parameters + 64
         assert set(exchanged) == {"all-reduce"}
 
 
 def test_micro_batches_save_memory():
-    parts = Step(devices=1, split=MicroBatching(micro_batches=4)).memory
+    parts = Step(devices=1, training=TrainingConfig(micro_batches=4)).memory
     assert parts.temp_size_in_bytes < 0.6 * Step(devices=1).memory.temp_size_in_bytes
 
 
@@ -194,7 +187,7 @@ def test_moments_are_split_while_parameters_are_not():
 
 def test_gradients_are_rounded_where_they_are_exchanged_in_bfloat16(expected):
     _, moments = expected
-    _, rounded = Step(split=MicroBatching(gradient_dtype="bfloat16")).first()
+    _, rounded = Step(training=TrainingConfig(gradient_dtype="bfloat16")).first()
     pairs = zip(jax.tree.leaves(moments), jax.tree.leaves(rounded), strict=True)
     differences = [
         np.linalg.norm(a - b) / np.linalg.norm(a)
@@ -219,7 +212,7 @@ def test_the_sums_are_those_of_all_parts():
                 accumulate_gradients,
                 sums,
                 mesh=mesh,
-                split=MicroBatching(micro_batches=micro_batches),
+                micro_batches=micro_batches,
             )
         )(jnp.float32(3.0), rows)
         assert gradient == other == batch().source.sum()

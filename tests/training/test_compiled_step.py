@@ -7,8 +7,8 @@ import pytest
 
 from t2t_jax.errors import ConfigError
 from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training import compiled_step
-from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_step import (
     StepCompiler,
@@ -33,19 +33,20 @@ def said():
 @pytest.fixture
 def make(said):
     """Makes steps that add up a batch and a key, on 2 devices."""
+    mesh = make_mesh(jax.devices()[:2])
 
-    def step(state, batch, key, *, mesh, split):
+    def step(state, batch, key):
         total = batch.source.sum() + jax.random.key_data(key).sum().astype(jnp.int32)
         return state._replace(step=state.step + 1), StepOutput(total, total)
 
     def made(*, name_shapes):
         planned = [(6, 5), (2, 13)] if name_shapes else [(6, 5)]
+        shardings = (replicated(mesh), batch_sharding(mesh), replicated(mesh))
+        jitted = jax.jit(step, in_shardings=shardings)
         return StepCompiler(
-            step,
+            lambda micro_batches: jitted,
             jax.eval_shape(start),
-            layout=BatchLayout(planned=planned, mesh=make_mesh(jax.devices()[:2])),
-            split=MicroBatching(),
-            shard_optimizer=False,
+            layout=BatchLayout(planned=planned, mesh=mesh),
             key=jax.random.key(3),
             log=said.append,
             about="a while",
@@ -117,14 +118,14 @@ def test_the_fewest_micro_batches_that_fit_are_found(fitting, said, memory, want
 
 def test_what_a_compiler_refuses_for_its_size_does_not_fit(fitting, monkeypatch):
     refused = [RuntimeError, jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 9G of 8G")]
-    compile_step = compiled_step.compile_step
+    lower_step = compiled_step.lower_step
 
     def compile_or_refuse(*arguments, **keys):
         if len(refused) > 1:
             raise refused.pop()
-        return compile_step(*arguments, **keys)
+        return lower_step(*arguments, **keys)
 
-    monkeypatch.setattr(compiled_step, "compile_step", compile_or_refuse)
+    monkeypatch.setattr(compiled_step, "lower_step", compile_or_refuse)
     fitting.choose_micro_batches(210)
     assert fitting.layout.micro_batches == 2
 
@@ -133,7 +134,7 @@ def test_other_failures_of_the_compiler_are_not_taken_for_it(fitting, monkeypatc
     def fail(*arguments, **keys):
         raise jax.errors.JaxRuntimeError("INTERNAL: no")
 
-    monkeypatch.setattr(compiled_step, "compile_step", fail)
+    monkeypatch.setattr(compiled_step, "lower_step", fail)
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
         fitting.choose_micro_batches(210)
 

@@ -15,7 +15,6 @@ from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training.accumulation import MicroBatching
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import compile_evaluation, forward_loss
 from t2t_jax.training.state import init_state
@@ -73,9 +72,8 @@ def test_steps_and_evaluations_are_in_chunks_where_they_are_asked_to_be(what, ch
             train_step,
             module=module,
             optimizer=optimizer,
-            label_smoothing=0.1,
+            config=TrainingConfig(loss_chunks=chunks),
             mesh=mesh,
-            split=MicroBatching(loss_chunks=chunks),
         )
         jaxpr = jax.make_jaxpr(step)(state, BATCH, KEY)
     else:
@@ -84,8 +82,3 @@ def test_steps_and_evaluations_are_in_chunks_where_they_are_asked_to_be(what, ch
         )
         jaxpr = jax.make_jaxpr(evaluate)(state.params, BATCH)
     assert ((*BATCH.target_outputs.shape, V) in shapes(jaxpr)) == (chunks == 1)
-
-
-def test_the_configuration_says_how_a_batch_is_taken_apart():
-    config = TrainingConfig(loss_chunks=4, gradient_dtype="bfloat16", micro_batches=0)
-    assert MicroBatching.of(config, 2) == MicroBatching(2, "bfloat16", 4)

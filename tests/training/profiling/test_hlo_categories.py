@@ -12,15 +12,15 @@ import pytest
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.profiling.hlo_categories import (
     OpCategory,
     categorize_all,
     categorize_ops,
 )
-from t2t_jax.training.state import init_state
-from t2t_jax.training.step import compile_step, skip_bad_updates, train_step
+from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.step import lower_step, make_train_step
 
 DRAWN = """\
 HloModule jit_step, is_scheduled=true
@@ -110,19 +110,17 @@ def of_a_step():
     )
     optimizer = make_optimizer(OptimizerConfig(), d_model=config.d_model)
     module = make_module(config)
-    step = compile_step(
-        partial(
-            skip_bad_updates(train_step),
-            module=module,
-            optimizer=optimizer,
-            label_smoothing=0.1,
-            mesh=make_mesh(jax.devices()[:1]),
-        ),
-        jax.eval_shape(partial(init_state, module, optimizer), jax.random.key(0)),
-        batch_shape=(3, 7),
-        mesh=make_mesh(jax.devices()[:1]),
+    mesh = make_mesh(jax.devices()[:1])
+    shapes = jax.eval_shape(partial(init_state, module, optimizer), jax.random.key(0))
+    step = make_train_step(
+        TrainingConfig(),
+        module=module,
+        optimizer=optimizer,
+        mesh=mesh,
+        shardings=state_shardings(shapes, mesh),
     )
-    return list(categorize_ops(step.as_text()).values())
+    compiled = lower_step(step, shapes, batch_shape=(3, 7)).compile()
+    return list(categorize_ops(compiled.as_text()).values())
 
 
 def test_a_training_step_has_every_part_but_another_model_s(of_a_step):
