@@ -1,15 +1,16 @@
-"""Prints a human-readable report: titled sections with aligned columns and notes."""
+"""Prints human-readable tables: aligned columns, alone or in titled sections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 _NARROWEST, _WIDEST = 80, 100
+_UNFOLDED = 1_000_000
 
 
 class Section(NamedTuple):
@@ -17,7 +18,6 @@ class Section(NamedTuple):
 
     Attributes:
       rows: cells; as many per row as in `header`, if there is one.
-      header: column titles; may be empty.
       right: indices of right-aligned columns.
       notes: lines below the table.
     """
@@ -31,29 +31,41 @@ class Section(NamedTuple):
 
 def show(sections: Iterable[Section], *, file: TextIO) -> None:
     """Writes a report, 80 to 100 columns wide; styled only on a terminal."""
-    terminal = Console(file=file)
-    width = min(max(terminal.width, _NARROWEST), _WIDEST)
+    width = min(max(Console(file=file).width, _NARROWEST), _WIDEST)
+    _print((part for one in sections for part in _parts(one)), file=file, width=width)
+
+
+def show_rows(rows: Sequence[Sequence[str]], *, file: TextIO) -> None:
+    """Writes rows as columns, folded on a terminal and nowhere else."""
+    if rows:
+        width = None if file.isatty() else _UNFOLDED
+        _print([_table(Section("", rows), gap=2)], file=file, width=width)
+
+
+def _print(parts: Iterable[RenderableType], *, file: TextIO, width: int | None) -> None:
     console = Console(file=file, width=width, highlight=False)
     with console.capture() as capture:
-        for section in sections:
-            _show(section, console)
+        for part in parts:
+            console.print(part)
     # rich pads the last column with spaces.
     file.write("\n".join(line.rstrip() for line in capture.get().split("\n")))
 
 
-def _show(section: Section, console: Console) -> None:
-    console.print(Text(section.title, "bold"))
-    console.print(Text("─" * len(section.title), "dim"))
+def _parts(section: Section) -> Iterator[RenderableType]:
+    yield Text(section.title, "bold")
+    yield Text("─" * len(section.title), "dim")
     if section.rows:
-        console.print(_table(section))
-    for note in section.notes:
-        console.print(Text(note))
-    console.print()
+        yield _table(section, gap=3)
+    yield from map(Text, section.notes)
+    yield ""
 
 
-def _table(section: Section) -> Table:
+def _table(section: Section, *, gap: int) -> Table:
     table = Table(
-        box=None, show_header=bool(section.header), pad_edge=False, padding=(0, 3, 0, 0)
+        box=None,
+        show_header=bool(section.header),
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
     )
     for i, name in enumerate(section.header or [""] * len(section.rows[0])):
         right = i in section.right

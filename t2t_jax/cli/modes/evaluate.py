@@ -169,12 +169,11 @@ def run(options: Options) -> int:
     options.workdir.require()
     if not options.processes.is_first:
         return serve(_load(options), options.processes)
-    if options.protocol:
-        result = _evaluate_by_protocol(options)
-        _show(result)
-    else:
-        result = _evaluate_as_configured(options)
-    _show_headlines(result)
+    evaluate = _evaluate_by_protocol if options.protocol else _evaluate_as_configured
+    result = evaluate(options)
+    from t2t_jax.cli.console.protocol_report import show_scores
+
+    show_scores(result, file=sys.stderr)
     print(json.dumps(result))
     return 0
 
@@ -293,28 +292,3 @@ def _model_facts(model: TranslationModel) -> dict[str, Any]:
             for side, vocabulary in model.vocabularies._asdict().items()
         },
     }
-
-
-def _show_headlines(result: dict[str, Any]) -> None:
-    """Prints the headline scores on stderr."""
-    from t2t_jax.evaluation.protocol_table import score_lines
-
-    print(*score_lines(result), sep="\n", file=sys.stderr)
-
-
-def _show(result: dict[str, Any]) -> None:
-    """Prints the table on stderr, with folded columns on a terminal."""
-    from t2t_jax.evaluation.protocol_table import format_rows, rows
-
-    if not sys.stderr.isatty():
-        print(format_rows(rows(result)), file=sys.stderr)
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False)
-    for row in rows(result):
-        # Text, because a file name may contain rich markup.
-        table.add_row(*map(Text, row))
-    Console(file=sys.stderr).print(table)

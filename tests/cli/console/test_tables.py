@@ -1,6 +1,6 @@
 import io
 
-from t2t_jax.cli.console.tables import Section, show
+from t2t_jax.cli.console.tables import Section, show, show_rows
 
 
 def shown(*sections):
@@ -36,3 +36,11 @@ def test_a_file_gets_no_colours_and_at_most_100_columns(monkeypatch):
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
     assert text.count("b") == 70
+
+
+def test_rows_alone_have_no_title_and_are_not_folded_in_a_file():
+    file = io.StringIO()
+    show_rows([("a", "b", ""), ("long name", "v" * 300, "[red]note")], file=file)
+    assert file.getvalue() == f"a          b\nlong name  {'v' * 300}  [red]note\n"
+    show_rows([], file=file)
+    assert file.getvalue().count("\n") == 2

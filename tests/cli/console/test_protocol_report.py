@@ -1,6 +1,7 @@
 import copy
+import io
 
-from t2t_jax.evaluation.protocol_table import Row, format_rows, rows
+from t2t_jax.cli.console.protocol_report import protocol_rows, show_scores
 
 RESULT = {
     "protocol": "vaswani2017",
@@ -45,9 +46,15 @@ RESULT = {
 }
 
 
+def shown(result, file=None):
+    file = file or io.StringIO()
+    show_scores(result, file=file)
+    return file.getvalue()
+
+
 def test_the_table_is_as_drawn():
     assert (
-        format_rows(rows(RESULT))
+        shown(RESULT)
         == """\
 BLEU             27.30        95 %: 25.75 to 28.25  tok:13a
 chrF             55.56        95 %: 55.00 to 56.00  nc:6
@@ -62,37 +69,59 @@ vocabulary       shared       sha256 aaaaaaaaaaaa…
 search           beam 4       alpha 0.6, output up to source + 50, 12.3 s
   beam_size      4            the protocol overrides 9
 source           3,003 lines  a.en  sha256 cccccccccccc…
-hypotheses       3,003 lines  (not kept)  sha256 dddddddddddd…"""
+hypotheses       3,003 lines  (not kept)  sha256 dddddddddddd…
+BLEU = 27.3 (tok:13a)
+chrF = 55.6 (nc:6)
+"""
     )
 
 
 def test_without_a_baseline_there_are_no_rows_of_it():
     result = copy.deepcopy(RESULT)
     del result["paired_test"]
-    assert not any("baseline" in row.name for row in rows(result))
-    assert len(rows(result)) == len(rows(RESULT)) - 3
+    assert not any("baseline" in row[0] for row in protocol_rows(result))
+    assert len(protocol_rows(result)) == len(protocol_rows(RESULT)) - 3
 
 
 def test_two_vocabularies_have_two_rows():
     result = copy.deepcopy(RESULT)
     result["vocabulary_sha256"]["target"] = "b" * 64
-    found = [row for row in rows(result) if "vocabulary" in row.name]
+    found = [row for row in protocol_rows(result) if "vocabulary" in row[0]]
     assert found == [
         ("source vocabulary", "", "sha256 aaaaaaaaaaaa…"),
         ("target vocabulary", "", "sha256 bbbbbbbbbbbb…"),
     ]
 
 
-def test_no_line_ends_in_spaces():
-    assert format_rows([Row("a", "b", ""), Row("long name", "value", "note")]) == (
-        "a          b\nlong name  value  note"
-    )
+def test_without_a_protocol_only_the_paired_test_precedes_the_scores():
+    result = copy.deepcopy(RESULT)
+    del result["protocol"]
+    text = shown(result)
+    assert text.splitlines()[2:] == [
+        "baseline's TER   61.00  better: neither",
+        "BLEU = 27.3 (tok:13a)",
+        "chrF = 55.6 (nc:6)",
+    ]
+    del result["paired_test"]
+    assert shown(result) == "BLEU = 27.3 (tok:13a)\nchrF = 55.6 (nc:6)\n"
+
+
+def test_only_a_terminal_folds_a_long_path(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    result = copy.deepcopy(RESULT)
+    result["files"]["source"]["path"] = path = "/corpus" * 40
+    assert path in shown(result)
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    text = shown(result, terminal)
+    assert max(map(len, text.splitlines())) <= 60
+    assert text.count("corpus") > 20
 
 
 def test_a_forced_average_and_one_of_the_paper_s_number_are_distinguished():
     result = copy.deepcopy(RESULT)
     result["averaged_steps"] = [1, 2, 3, 4, 5]
-    assert not [row for row in rows(result) if row.name == "  averaged"]
+    assert not [row for row in protocol_rows(result) if row[0] == "  averaged"]
     result["averaged_spacing"]["forced"] = True
-    (row,) = (row for row in rows(result) if row.name == "  averaged")
-    assert "forced" in row.note
+    (row,) = (row for row in protocol_rows(result) if row[0] == "  averaged")
+    assert "forced" in row[2]

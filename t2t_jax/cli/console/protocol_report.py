@@ -1,0 +1,109 @@
+"""Prints the scores of `--mode=evaluate` as a table, rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO, TypeAlias
+
+from t2t_jax.cli.console.tables import show_rows
+
+_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
+_HASH_DIGITS = 12
+_PAPER_AVERAGES = (5, 20)
+
+
+Row: TypeAlias = tuple[str, str, str]
+"""Name, rounded value and note."""
+
+
+def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
+    """Writes the scores of `--mode=evaluate`: a table, then BLEU and chrF.
+
+    Args:
+      result: as the mode prints it; without a protocol the table is a paired test.
+    """
+    show_rows(
+        protocol_rows(result) if "protocol" in result else [*_comparison(result)],
+        file=file,
+    )
+    for key in ("bleu", "chrf"):
+        signature = result[f"{key}_signature"]
+        print(f"{_NAMES[key]} = {result[key]:.1f} ({signature})", file=file)
+
+
+def protocol_rows(result: Mapping[str, Any]) -> list[Row]:
+    """Formats the result of the paper's protocol as rows, scores first."""
+    return [
+        *_scores(result),
+        *_comparison(result),
+        *_model(result),
+        *_search(result),
+        *_files(result),
+    ]
+
+
+def _scores(result: Mapping[str, Any]) -> Iterator[Row]:
+    intervals = result["intervals"]
+    for key, name in _NAMES.items():
+        mean, half = intervals[key]["mean"], intervals[key]["half_width"]
+        note = f"{100 * intervals['level']:g} %: {mean - half:.2f} to {mean + half:.2f}"
+        yield (name, f"{result[key]:.2f}", f"{note}  {result[f'{key}_signature']}")
+    paper = result["paper_bleu"]
+    note = f"{paper['label']}  {paper['signature']}"
+    yield ("BLEU of tokens", f"{paper['score']:.2f}", note)
+
+
+def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:
+    if "paired_test" not in result:
+        return
+    test = result["paired_test"]
+    for key, name in _NAMES.items():
+        if key not in test:
+            continue
+        found = test[key]
+        better = {"system": "this model", "baseline": "the baseline"}.get(
+            found["better"], "neither"
+        )
+        p_value = found["p_value"]
+        suffix = "" if p_value is None else f", p = {p_value:.4f} ({test['test']})"
+        note = f"better: {better}{suffix}"
+        yield (f"baseline's {name}", f"{found['baseline']:.2f}", note)
+
+
+def _model(result: Mapping[str, Any]) -> Iterator[Row]:
+    steps = ", ".join(f"{step:,}" for step in result["averaged_steps"])
+    note = f"mean of {steps}  sha256 {_short(result['params_sha256'])}"
+    yield ("model", f"step {result['checkpoint_step']:,}", note)
+    count = len(result["averaged_steps"])
+    if result["averaged_spacing"].get("forced"):
+        yield ("  averaged", f"{count}", "forced: not evenly spaced and periodic")
+    if count not in _PAPER_AVERAGES:
+        yield ("  averaged", f"{count}", "the paper averages 5, of big models 20")
+    hashes = result["vocabulary_sha256"]
+    shared = len(set(hashes.values())) == 1
+    for side, digest in [("", hashes["target"])] if shared else hashes.items():
+        note = f"sha256 {_short(digest)}"
+        yield (f"{side} vocabulary".strip(), "shared" if shared else "", note)
+
+
+def _search(result: Mapping[str, Any]) -> Iterator[Row]:
+    used = result["decoding"]
+    note = (
+        f"alpha {used['length_penalty']:g}, output up to source + "
+        f"{used['max_extra_tokens']}, {result['seconds']:.1f} s"
+    )
+    yield ("search", f"beam {used['beam_size']}", note)
+    for name, values in result["overruled"].items():
+        note = f"the protocol overrides {values['asked']}"
+        yield (f"  {name}", str(values["used"]), note)
+
+
+def _files(result: Mapping[str, Any]) -> Iterator[Row]:
+    for name, file in result["files"].items():
+        path = file["path"] or "(not kept)"
+        note = f"{path}  sha256 {_short(file['sha256'])}"
+        yield (name, f"{file['lines']:,} lines", note)
+
+
+def _short(digest: str) -> str:
+    return f"{digest[:_HASH_DIGITS]}…"
