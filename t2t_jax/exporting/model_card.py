@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 from t2t_jax.config import Config
@@ -13,47 +14,6 @@ from t2t_jax.exporting.verification import TIE, Comparison
 from t2t_jax.inference.provenance import SHA256SUMS, languages_of
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
-
-_USE_HERE = """\
-With t2t_jax, installed from its sources{extra}:
-
-```python
-import t2t_jax
-model = t2t_jax.load("{name}")
-print(model.translate([{sentence}])[0])
-```
-
-or `python -m t2t_jax.main --mode=translate --workdir={name} < in.txt > out.txt`.
-"""
-
-_USE_CTRANSLATE2 = """\
-With CTranslate2 and SentencePiece (`pip install ctranslate2 sentencepiece`), in the
-directory above this one:
-
-```python
-import ctranslate2, sentencepiece
-source = sentencepiece.SentencePieceProcessor("{name}/{source}.model")
-target = sentencepiece.SentencePieceProcessor("{name}/vocab.model")
-translator = ctranslate2.Translator("{name}", device="cpu")
-pieces = source.encode({sentence}, out_type=str)
-found = translator.translate_batch(
-    [pieces],
-    beam_size=4,
-    length_penalty=0.6,
-    max_input_length=0,
-    max_decoding_length=min(len(pieces) + {max_extra_tokens}, {positions}),
-    suppress_sequences={suppressed},
-)
-print(target.decode(found[0].hypotheses[0]))
-```
-
-The last three arguments make the search that of t2t_jax: without them CTranslate2
-truncates sources at 1,024 subwords and outputs at 256, and may generate pad or bos. It
-divides log-probabilities by n^alpha, the paper by ((5 + n) / 6)^alpha.
-
-The model has {positions:,} positions: sources and outputs may not have more subwords,
-eos included.
-"""
 
 _DEVELOPMENT = (
     ("bleu", "BLEU", "bleu_signature"),
@@ -90,47 +50,46 @@ class ModelCardFacts:
 
 
 def model_card(facts: ModelCardFacts) -> str:
-    """Returns the model card as Markdown."""
-    sections = [
-        f"# {facts.name}\n\n{_opening(facts)}\n",
-        f"## Use\n\n{_use(facts)}",
-        f"## Model\n\n{_table(_model(facts))}",
-        f"## Training\n\n{_table(_training(facts))}",
-        f"## Scores\n\n{_scores(facts.origin)}",
-        f"## Checked\n\n{_verification(facts)}",
-        f"## Files\n\n`sha256sum --check {SHA256SUMS}` verifies them.\n",
-    ]
-    return "\n".join(sections)
-
-
-def _opening(facts: ModelCardFacts) -> str:
-    languages = languages_of(facts.config.data.train)
-    between = f" from {languages[0]} to {languages[1]}" if languages else ""
-    is_paper = facts.config.architecture == "transformer"
-    kind = "a Transformer" if is_paper else "an LSTM with attention"
-    return (
-        f"A translation model{between}: {kind}, trained with t2t_jax, step "
-        f"{facts.origin['step']:,}."
+    """Fills `model_card.md` with the facts."""
+    config, checked = facts.config, facts.comparison
+    languages = languages_of(config.data.train)
+    is_paper = config.architecture == "transformer"
+    card = _template("model_card").format(
+        facts=facts,
+        checked=checked,
+        languages=f" from {languages[0]} to {languages[1]}" if languages else "",
+        kind="a Transformer" if is_paper else "an LSTM with attention",
+        use=_use(facts),
+        model=_table(_model(facts)),
+        training=_table(_training(facts)),
+        scores=_scores(facts.origin),
+        other="CTranslate2" if facts.format == "ctranslate2" else "this directory",
+        tie=TIE,
+        signature=_escape(checked.bleu_signature),
+        sha256sums=SHA256SUMS,
     )
+    return f"{card}\n"
+
+
+def _template(name: str) -> str:
+    file = resources.files("t2t_jax.exporting") / f"{name}.md"
+    return file.read_text("utf-8").rstrip()
 
 
 def _use(facts: ModelCardFacts) -> str:
     # A JSON string is also a Python string.
     sentence = json.dumps(facts.origin["examples"][0], ensure_ascii=False)
-    if facts.format == "ctranslate2":
-        own_source = facts.config.vocabulary.source_size
-        return _USE_CTRANSLATE2.format(
-            name=facts.name,
-            source="vocab_source" if own_source else "vocab",
-            sentence=sentence,
-            positions=facts.positions,
-            max_extra_tokens=facts.config.decoding.max_extra_tokens,
-            suppressed=json.dumps(
-                [[piece] for piece in facts.suppressed], ensure_ascii=False
-            ),
-        )
-    extra = ", with the extra `export`" if facts.format == "safetensors" else ""
-    return _USE_HERE.format(name=facts.name, extra=extra, sentence=sentence)
+    suppressed = [[piece] for piece in facts.suppressed]
+    has_own_source = facts.config.vocabulary.source_size
+    use = "use_ctranslate2" if facts.format == "ctranslate2" else "use_t2t_jax"
+    return _template(use).format(
+        facts=facts,
+        sentence=sentence,
+        suppressed=json.dumps(suppressed, ensure_ascii=False),
+        max_extra_tokens=facts.config.decoding.max_extra_tokens,
+        source="vocab_source" if has_own_source else "vocab",
+        extra=", with the extra `export`" if facts.format == "safetensors" else "",
+    )
 
 
 def _model(facts: ModelCardFacts) -> Iterable[tuple[str, object]]:
@@ -175,7 +134,7 @@ def _training(facts: ModelCardFacts) -> Iterable[tuple[str, object]]:
 def _scores(origin: Mapping[str, Any]) -> str:
     scores = origin.get("development")
     if not scores:
-        return "These parameters were not evaluated during training.\n"
+        return "These parameters were not evaluated during training."
     rows = [
         (title, f"{value:.2f} `{scores.get(signature, '')}`".replace(" ``", ""))
         for name, title, signature in _DEVELOPMENT
@@ -191,40 +150,10 @@ def _scores(origin: Mapping[str, Any]) -> str:
     )
 
 
-def _verification(facts: ModelCardFacts) -> str:
-    found = facts.comparison
-    other = "CTranslate2" if facts.format == "ctranslate2" else "this directory"
-    rows = [
-        ("greedy outputs with equal tokens", f"{found.equal} of {found.lines}"),
-        (f"of the others, ties within {TIE:g}", found.ties),
-        (
-            f"outputs with beam {found.beam_size} that are equal",
-            f"{found.beam_equal} of {found.lines}",
-        ),
-        (
-            "largest difference of a token's log-probability",
-            f"{found.largest_difference:.2g}",
-        ),
-        ("mean difference", f"{found.mean_difference:.2g}"),
-        ("BLEU, greedy: before, after", _before_after(found.bleu, found.exported_bleu)),
-        (
-            "BLEU, beam: before, after",
-            _before_after(found.beam_bleu, found.exported_beam_bleu),
-        ),
-        ("accepted loss of BLEU", f"{facts.max_bleu_loss:g}"),
-        ("signature", f"`{found.bleu_signature}`"),
-    ]
-    return (
-        f"{found.lines:,} lines of `{found.text}` were translated with the trained "
-        f"model in float32 and with {other}, at alpha 0:\n\n{_table(rows)}"
-    )
-
-
-def _before_after(before: float, after: float) -> str:
-    return f"{before:.2f}, {after:.2f}"
-
-
 def _table(rows: Iterable[tuple[str, object]]) -> str:
-    cells = ((name, str(value).replace("|", "\\|")) for name, value in rows)
-    lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in cells)]
-    return "\n".join(lines) + "\n"
+    lines = (f"| {name} | {_escape(str(value))} |" for name, value in rows)
+    return "\n".join(["| | |", "|---|---|", *lines])
+
+
+def _escape(cell: str) -> str:
+    return cell.replace("|", "\\|")
