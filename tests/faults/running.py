@@ -98,9 +98,25 @@ def running(workdir: Path, **how: object) -> Iterator[Process]:
         process.communicate()
 
 
-def finish(workdir: Path, *, code: int = 0, seconds: float = 120, **how: object) -> str:
+def finish(
+    workdir: Path,
+    *,
+    code: int = 0,
+    seconds: float = 120,
+    fault: str = "",
+    devices: int = 1,
+    processes: int = 1,
+    flags: tuple[str, ...] = (),
+    **changed: object,
+) -> str:
     """Runs as `start` does to the end, which must be `code`; returns its stderr."""
-    found, said = end(start(workdir, **how), seconds)
+    if processes > 1:
+        how = {"fault": fault, "devices": devices, "processes": processes}
+        found, said = end(start(workdir, flags=flags, **how, **changed), seconds)
+    else:
+        argv = [*tiny.arguments(workdir, **changed), *flags]
+        done = tiny.run(*argv, fault=fault, devices=devices, timeout=seconds)
+        found, said = done.returncode, done.stderr.decode()
     assert found == code, said
     return said
 

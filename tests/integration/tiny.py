@@ -1,11 +1,14 @@
 """The smallest experiment that goes through the whole program."""
 
+import functools
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from t2t_jax.runtime import fault_injection
 from tests.compiling import xla_flags
+from tests.integration.fork_server import ForkServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,15 +50,32 @@ def environment(devices: int = 1) -> dict[str, str]:
     return {**os.environ, **flags}
 
 
+@functools.cache
+def _server() -> ForkServer:
+    return ForkServer(environment())
+
+
 def run(
-    *argv: str, stdin: bytes = b"", devices: int = 1, timeout: float = 240
+    *argv: str,
+    stdin: bytes = b"",
+    devices: int = 1,
+    timeout: float = 240,
+    fault: str = "",
+    fresh: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs the real command line."""
+    """Runs the real command line.
+
+    Args:
+      fresh: in an interpreter of its own, which imports for itself.
+    """
+    environ = {**environment(devices), fault_injection.VARIABLE: fault}
+    if not fresh and (server := _server()).serves(environ):
+        return server.run(argv, environ=environ, stdin=stdin, seconds=timeout)
     return subprocess.run(
         [sys.executable, "-m", "t2t_jax.main", *argv],
         input=stdin,
         capture_output=True,
-        env=environment(devices),
+        env=environ,
         cwd=ROOT,
         timeout=timeout,
         check=False,
