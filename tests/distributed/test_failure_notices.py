@@ -90,6 +90,22 @@ def test_all_end_with_the_code_of_the_one_that_failed(processes, ended, capfd):
     assert "More of it" not in stderr
 
 
+def test_what_is_to_be_done_before_the_exit_is_done_by_those_that_did_not_fail(ended):
+    client, done = Coordinator(), []
+    processes = [
+        FailureMonitor(client, rank=k, count=2, before_exit=lambda k=k: done.append(k))
+        for k in range(2)
+    ]
+    for process in processes:
+        process._period = 0.02
+        process.start()
+    failing = threading.Thread(target=processes[1].abort_all, args=(65, "A rule."))
+    failing.start()
+    wait_until(lambda: len(ended) == 2)
+    failing.join()
+    assert done == [0]
+
+
 def test_only_the_first_failure_is_published(processes, ended, capfd):
     _, all_three = processes(3)
     for rank, code in ((1, 65), (2, 70)):
