@@ -52,16 +52,15 @@ def read_stdin_or_file(name: str) -> list[str]:
 def text_lines(
     name: str, *, flag: str = "input", strict: bool = False
 ) -> Iterator[str]:
-    """Opens a file, and returns an iterator over its lines.
+    """Opens a plain or .gz file, a pipe, or stdin for `-`; iterates over its lines.
 
     Args:
-      name: of a plain or .gz file or a pipe, or `-` for stdin.
       flag: the flag to name in errors.
       strict: whether a line that is not UTF-8 is an error.
 
     Returns:
-      An iterator over decoded lines as of `read_stdin_or_file`; it raises the same
-      errors when it reaches them, and DataError with `strict`.
+      Decoded lines as of `read_stdin_or_file`; the iterator raises the same errors
+      when it reaches them, and DataError with `strict`.
 
     Raises:
       InputMissingError: the file does not exist or cannot be opened.
@@ -108,7 +107,6 @@ def open_output(
     To be opened before the work begins, so that an invalid path fails early.
 
     Args:
-      name: of the file, or `-`.
       flag: the flag to name in errors.
       inputs: input files, which must not be overwritten.
       streamed: whether output must be readable while it is written, which only pipes

@@ -134,15 +134,15 @@ def run_repl(options: Options) -> int:
     """
     _read_and_write_utf8()
     require_models(options)
-    _say("Loading …")
+    _log("Loading …")
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding
     )
     repl = _Repl(model)
     repl.warm_up()
     if examples := example_sentences(options.workdir):
-        _say(f"Examples: {'  '.join(examples)}")
-    _say(":help lists the commands.")
+        _log(f"Examples: {'  '.join(examples)}")
+    _log(":help lists the commands.")
     with ExitStack() as context:
         context.enter_context(readline_history())
         context.enter_context(raise_on_signals())
@@ -172,19 +172,19 @@ class _Repl:
                 self._process_until_quit()
                 return
             except EOFError:
-                _say("")
+                _log("")
                 return
             except UserError as error:
                 for problem in error.problems:
-                    _say(f"error: {problem}")
+                    _log(f"error: {problem}")
             except KeyboardInterrupt as signalled:
                 if signalled.args != ("SIGINT",):
                     raise
                 if self._was_interrupted and not current_input():
-                    _say("")
+                    _log("")
                     return
                 self._was_interrupted = True
-                _say("\n(press Ctrl-C again or Ctrl-D to quit)")
+                _log("\n(press Ctrl-C again or Ctrl-D to quit)")
 
     def _process_until_quit(self) -> None:
         while (line := input(_PROMPT)).strip() not in _QUIT_COMMANDS:
@@ -197,17 +197,16 @@ class _Repl:
             self._set(command, " ".join(values))
         elif command.startswith(":") and not command.startswith("::"):
             if command != ":help":
-                _say(f"error: {line.strip()!r} is not a command.")
-            _say(_HELP)
+                _log(f"error: {line.strip()!r} is not a command.")
+            _log(_HELP)
         elif command:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
             _show(*self._in_background(lambda: self._translate_timed(text, number)))
 
     def _in_background(self, act: Callable[[], _Done]) -> _Done:
-        """Runs a function so that Ctrl-C can cancel the wait for it."""
         if self.background.is_busy:
-            _say("(finishing the cancelled translation …)")
+            _log("(finishing the cancelled translation …)")
         return self.background.run(act)
 
     def _set(self, command: str, value: str) -> None:
@@ -225,7 +224,7 @@ class _Repl:
         self._in_background(lambda: _warm_up(translator))
         # Only now: a cancelled or failed change has no effect.
         self._model, self._translator = model, translator
-        _say(
+        _log(
             f"n_best {decoding.n_best}, beam_size {decoding.beam_size}, length_penalty "
             f"{decoding.length_penalty:g}"
         )
@@ -253,7 +252,7 @@ class _CompilationCount:
 
 
 def _warm_up(translator: Translator) -> None:
-    _say("Warming up …")
+    _log("Warming up …")
     translator.translate(["a"])
 
 
@@ -277,12 +276,12 @@ def _show(found: Translation, seconds: float) -> None:
         if len(hypotheses) > 1:
             print(f"{rank:>3}  {one.score:8.3f}  {one.text}")
     word = STATUS_WORDS.get(found.status, "")
-    _say(
+    _log(
         f"  score {found.score:.3f}, {found.num_tokens} tokens, "
         f"{1_000 * seconds:.0f} ms{f', {word}' if word else ''}"
     )
     if found.unseen_words is not None and found.unseen_words > UNFAMILIAR:
-        _say(
+        _log(
             f"  warning: {found.unseen_words:.0%} of these words did not occur in the "
             "training text: expect a poor translation."
         )
@@ -305,6 +304,6 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     sys.stdout.flush()  # stdout and stderr share the terminal
     log(text)

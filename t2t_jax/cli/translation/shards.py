@@ -27,11 +27,7 @@ _ADVICE = "Move it away to start over."
 
 
 def write_completion_record(output: Path, made_of: Mapping[str, Any]) -> None:
-    """Records that a file is complete.
-
-    Args:
-      made_of: JSON values by name: what the file depends on.
-    """
+    """Records that a file is complete, and what it depends on."""
     record = {"made_of": dict(made_of), "sha256": _hash_of(output)}
     atomic_write(_record_path(output), json.dumps(record, indent=1))
 
@@ -53,9 +49,6 @@ def is_complete(output: Path, made_of: Mapping[str, Any]) -> bool:
 
 def check_record(output: Path, made_of: Mapping[str, Any]) -> None:
     """Checks that a complete output, if any, is what this job would write.
-
-    Args:
-      made_of: as for `write_completion_record`; may be partial.
 
     Raises:
       ConfigError: the output was made with other settings or from other text.
@@ -84,11 +77,7 @@ def check_record(output: Path, made_of: Mapping[str, Any]) -> None:
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Lists the settings that have changed, at most five.
-
-    Args:
-      was: JSON values by name, as recorded.
-      now: those of this job; other names are not compared.
+    """Lists the settings of this job that are recorded otherwise, at most five.
 
     Example:
       >>> differences({"--shards": 2, "--format": ""}, {"--shards": 3})
@@ -116,14 +105,9 @@ def _hash_of(output: Path) -> str:
 
 
 class OutputShards:
-    """The shards of one output file.
+    """The shards of one output file of `lines` lines.
 
-    Args:
-      count: number of shards.
-      lines: number of lines of the output.
-
-    Attributes:
-      directory: of the shards.
+    What the shards depend on, `made_of`, is a mapping of names to JSON values.
     """
 
     def __init__(self, output: Path, *, count: int, lines: int):
@@ -146,10 +130,7 @@ class OutputShards:
     def create(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
         """Creates the directory, or checks that an existing one can be resumed.
 
-        Args:
-          made_of: JSON values by name: what the shards depend on.
-          resume: whether to continue an earlier job; nothing is created if it is
-            complete.
+        With `resume`, nothing is created if the output is complete.
 
         Raises:
           OutputError: the directory cannot be created, or exists and `resume` is
@@ -192,8 +173,7 @@ class OutputShards:
     def check_resumable(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
         """Checks that existing shards, if any, belong to this job.
 
-        Args:
-          made_of: as for `create`; may be partial.
+        `made_of` may be partial.
 
         Raises:
           OutputError: there are shards and `resume` is false; or the complete output

@@ -34,11 +34,6 @@ class LineStream(Iterator[list[str]]):
 def stream_lines(name: str, *, most: int, strict: bool = False) -> LineStream:
     """Reads lines in a thread, at most `most` lines ahead, and groups them.
 
-    Args:
-      name: of a plain or .gz file or a pipe, or `-` for stdin.
-      most: the largest number of lines in a group.
-      strict: whether a line that is not UTF-8 is an error.
-
     Returns:
       An iterator over groups of 1 to `most` lines, decoded as by `read_stdin_or_file`.
       It blocks only while no line is available; read errors are raised after the lines

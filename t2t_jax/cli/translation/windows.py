@@ -16,11 +16,9 @@ _GROWTH = 4
 
 
 class LineWindow(NamedTuple):
-    """Consecutive lines of a file.
+    """Consecutive lines, and the offset of the first in the file.
 
     Attributes:
-      first: offset of the first line in the file.
-      lines: at least one.
       prefixes: forced prefixes of the translations, as many as lines; or None.
     """
 
@@ -39,8 +37,7 @@ def windows(
     """Splits lines into windows, deterministically.
 
     Args:
-      lines: of a file, or of a part of it.
-      prefixes: as many; None means no prefixes.
+      prefixes: as many as lines; None means no prefixes.
       first: offset of `lines` in the file.
       smallest: lines of the first window, so that output starts early; each window has
         four times as many as the previous, up to 10,000.

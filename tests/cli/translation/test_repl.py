@@ -221,14 +221,14 @@ def slow(monkeypatch):
 def test_what_is_given_up_is_not_heard_of_again(
     converse, monkeypatch, capsys, slow, given_up, answer
 ):
-    say = repl._say
+    say = repl._log
 
     def hear(text):
         say(text)
         if "cancelled" in text:
             slow.set()
 
-    monkeypatch.setattr(repl, "_say", hear)
+    monkeypatch.setattr(repl, "_log", hear)
     assert converse(given_up, "a", ":alpha 0.5", EOFError())[0] == 0
     said = capsys.readouterr()
     assert said.out == answer
