@@ -1,5 +1,8 @@
 """Detects the processes of a run from flags, SLURM or a TPU pod, in this order.
 
+Coordinators and TPU pods are detected by JAX. Not so the tasks of SLURM: JAX takes a
+batch script for one of them, ignores missing variables, and gives each task one GPU.
+
 Only on the virtual machine of a Cloud TPU is the network used, for its metadata server.
 """
 
