@@ -1,8 +1,8 @@
 """Connects the processes of a run, with a deadline and error messages.
 
 After its own timeout JAX ends the process from C++, without an exception; if the
-coordinator's port is in use it crashes. Both cases are handled here first, so the address
-is detected (by JAX) before `jax.distributed.initialize`.
+coordinator's port is in use it crashes. Both cases are handled here first, so the
+address is detected (by JAX) before `jax.distributed.initialize`.
 """
 
 from __future__ import annotations

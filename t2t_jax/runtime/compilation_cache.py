@@ -4,9 +4,9 @@ JAX reads its environment variables when it is imported, so they are set before 
 compiled program is code: write access to the directory is code execution here.
 
 JAX's own eviction (`jax_compilation_cache_max_size`) is not used: one entry without its
-time stamp, which a kill, a full disk or a run without the limit leaves, makes every later
-write fail. It also needs the package `filelock`, and never enters the directories of
-other machines and versions.
+time stamp, which a kill, a full disk or a run without the limit leaves, makes every
+later write fail. It also needs the package `filelock`, and never enters the directories
+of other machines and versions.
 """
 
 from __future__ import annotations

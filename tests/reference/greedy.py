@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from t2t_jax.decoding.search.length_penalty import (
     DEFAULT_IDS,
     SpecialIds,
-    max_output_length,
     per_sentence_limits,
 )
+from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
 
@@ -86,7 +86,9 @@ def greedy_search(
       [7, 5, 2, 0, 0]
     """
     source_BxS = jnp.asarray(source_BxS)
-    max_length = max_output_length(source_BxS, max_extra_tokens, max_length=max_length)
+    max_length = validated_max_length(
+        source_BxS, None, max_extra_tokens, max_length=max_length, ids=ids
+    )
     memory = model.encode(source_BxS)
     limits_B = per_sentence_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids

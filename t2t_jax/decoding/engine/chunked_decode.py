@@ -7,15 +7,20 @@ sentences of a batch are left, decoding continues in a smaller batch.
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.decoding.engine import compiled_chunks
-from t2t_jax.decoding.engine.device_rows import devices_of, shard_rows
+from t2t_jax.decoding.engine.device_rows import devices_of, per_device, shard_rows
+from t2t_jax.decoding.search import beam_search, sampling
 from t2t_jax.decoding.search.beam_search import BeamResult
+from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.static_params import SamplingParams, SearchParams
 from t2t_jax.errors import UserError
@@ -29,6 +34,8 @@ _CHECK_EVERY = 8
 # save.
 _SHRINK_FACTOR = 2
 _MIN_ROWS = 16
+
+_State: TypeAlias = Any
 
 
 def chunked_search(
@@ -78,7 +85,7 @@ def chunked_search(
             )
         batch_inputs["keys_BxK"] = keys_BxK
     mesh, ends = devices_of(model), chunk_ends(max_length)
-    memory, state = compiled_chunks.start(
+    memory, state = start(
         model,
         shard_rows(source_BxS, mesh),
         batch_inputs={
@@ -90,41 +97,37 @@ def chunked_search(
         cache_length=ends[0],
         search_params=search_params,
     )
-    return _Batch(model, memory, state, mesh=mesh, search_params=search_params).finish(
-        ends
-    )
+    rows_DxB = np.tile(np.arange(rows // mesh.size), (mesh.size, 1))
+    return _Batch(model, memory, state, rows_DxB, mesh, search_params).finish(ends)
 
 
+@dataclasses.dataclass
 class _Batch:
     """The rows of a batch that are still decoded, on all devices.
 
     All arrays start with an axis for the devices; each device keeps as many rows as the
     one with the most active sentences.
+
+    Attributes:
+      rows_DxB: the row of the original batch.
+      results: the outputs of the original batch so far, on the host.
     """
 
-    def __init__(
-        self,
-        model: StepModel,
-        memory: PyTree,
-        state: PyTree,
-        *,
-        mesh: Mesh,
-        search_params: SearchParams,
-    ):
-        self._model, self._memory, self._state = model, memory, state
-        self._mesh, self._search_params = mesh, search_params
-        self._results: BeamResult | None = None
-        # The row of the original batch, [devices, rows].
-        rows = state.limits_B.shape[1]
-        self._rows = np.tile(np.arange(rows), (mesh.size, 1))
+    model: StepModel
+    memory: PyTree
+    state: _State
+    rows_DxB: np.ndarray[Any, np.dtype[np.int_]]
+    mesh: Mesh
+    search_params: SearchParams
+    results: BeamResult | None = None
 
     def finish(self, ends: tuple[int, ...]) -> BeamResult:
         """Decodes until every sentence is done, checking every few positions."""
         begin = 0
         for end in ends:
             if begin:
-                self._state = compiled_chunks.grow(
-                    self._model, self._state, mesh=self._mesh, cache_length=end
+                self.state = grow(
+                    self.model, self.state, mesh=self.mesh, cache_length=end
                 )
             for position in (*range(begin + _CHECK_EVERY, end, _CHECK_EVERY), end):
                 done_DxB = self._advance(position)
@@ -136,20 +139,20 @@ class _Batch:
 
     def _advance(self, position: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Decodes up to a position; returns which sentences are done."""
-        self._state, done = compiled_chunks.advance(
-            self._model,
-            self._state,
-            memory=self._memory,
+        self.state, done = advance(
+            self.model,
+            self.state,
+            memory=self.memory,
             until=np.int32(position),
-            mesh=self._mesh,
-            search_params=self._search_params,
+            mesh=self.mesh,
+            search_params=self.search_params,
         )
         return np.asarray(jax.device_get(done))
 
     def _result(self) -> BeamResult:
         self._store_results()
         results: BeamResult = jax.tree.map(
-            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self._results
+            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.results
         )
         return results
 
@@ -164,25 +167,23 @@ class _Batch:
         self._store_results()
         # The active ones, filled up with done ones, which stay done.
         indices = np.argsort(~active_DxB, axis=1, kind="stable")[:, :fewer]
-        self._rows = np.take_along_axis(self._rows, indices, axis=1)
-        self._memory, self._state = compiled_chunks.take(
-            self._memory,
-            self._state,
-            shard_rows(indices.reshape(-1), self._mesh),
-            mesh=self._mesh,
+        self.rows_DxB = np.take_along_axis(self.rows_DxB, indices, axis=1)
+        self.memory, self.state = take(
+            self.memory,
+            self.state,
+            shard_rows(indices.reshape(-1), self.mesh),
+            mesh=self.mesh,
         )
 
     def _store_results(self) -> None:
         """Stores the current outputs, on the host."""
-        results = compiled_chunks.collect(
-            self._state, mesh=self._mesh, search_params=self._search_params
-        )
-        if self._results is None:
-            self._results = jax.tree.map(np.array, jax.device_get(results))
+        results = collect(self.state, mesh=self.mesh, search_params=self.search_params)
+        if self.results is None:
+            self.results = jax.tree.map(np.array, jax.device_get(results))
             return
-        devices_Dx1 = np.arange(self._rows.shape[0])[:, None]
-        for kept, new in zip(self._results, jax.device_get(results), strict=True):
-            kept[devices_Dx1, self._rows] = new
+        devices_Dx1 = np.arange(self.rows_DxB.shape[0])[:, None]
+        for kept, new in zip(self.results, jax.device_get(results), strict=True):
+            kept[devices_Dx1, self.rows_DxB] = new
 
 
 def chunk_ends(max_length: int) -> tuple[int, ...]:
@@ -201,3 +202,156 @@ def chunk_ends(max_length: int) -> tuple[int, ...]:
         chunk = _CHUNK * max(1, ends[-1] // (4 * _CHUNK))
         ends.append(min(ends[-1] + chunk, max_length))
     return tuple(ends)
+
+
+def _search(search_params: SearchParams) -> ModuleType:
+    """Returns the module whose functions advance the state."""
+    return sampling if isinstance(search_params, SamplingParams) else beam_search
+
+
+# The programs. The leaves of `source`, `memory` and `state` are [devices, ...]: each
+# device decodes its own rows.
+
+
+@functools.partial(
+    jax.jit,
+    static_argnames=(
+        "mesh",
+        "max_extra_tokens",
+        "max_length",
+        "cache_length",
+        "search_params",
+    ),
+)
+def start(
+    model: StepModel,
+    source: Array,
+    *,
+    batch_inputs: Mapping[str, Array],
+    mesh: Mesh,
+    max_extra_tokens: int,
+    max_length: int,
+    cache_length: int,
+    search_params: SearchParams,
+) -> tuple[PyTree, _State]:
+    """Encodes the sources and initializes the decoding state.
+
+    Args:
+      batch_inputs: prefixes and keys, if any.
+      max_length: T, capacity of the outputs.
+      cache_length: initial capacity of the cache, in positions.
+
+    Returns:
+      (memory, state), on each device.
+    """
+
+    def begin(
+        model: StepModel, part: tuple[Array, Mapping[str, Array]]
+    ) -> tuple[PyTree, _State]:
+        source_BxS, batch_inputs = part
+        memory = model.encode(source_BxS)
+        limits_B = per_sentence_limits(
+            source_BxS,
+            max_extra_tokens=max_extra_tokens,
+            max_length=max_length,
+            ids=search_params.ids,
+        )
+        state = _search(search_params).init_state(
+            model,
+            memory,
+            limits_B=limits_B,
+            max_length=max_length,
+            cache_length=cache_length,
+            search_params=search_params,
+            **batch_inputs,
+        )
+        return memory, state
+
+    started: tuple[PyTree, _State]
+    started = per_device(begin, mesh)(model, (source, batch_inputs))
+    return started
+
+
+@functools.partial(jax.jit, static_argnames=("mesh", "cache_length"))
+def grow(model: StepModel, state: _State, *, mesh: Mesh, cache_length: int) -> _State:
+    """Grows the cache to `cache_length` positions."""
+    return per_device(
+        lambda model, state: state._replace(
+            cache=model.grow(state.cache, cache_length)
+        ),
+        mesh,
+    )(model, state)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("mesh", "search_params"), donate_argnames=("state",)
+)
+def advance(
+    model: StepModel,
+    state: _State,
+    *,
+    memory: PyTree,
+    until: Array,
+    mesh: Mesh,
+    search_params: SearchParams,
+) -> tuple[_State, jax.Array]:
+    """Decodes until a position, or until every sentence is done.
+
+    Args:
+      state: donated.
+      until: the position, int32, traced: one program for all positions of a cache.
+
+    Returns:
+      (state, [devices, B] bool: which sentences are done).
+    """
+    search = _search(search_params)
+
+    def advance_device(
+        shared: tuple[StepModel, Array], part: tuple[PyTree, _State]
+    ) -> tuple[_State, jax.Array]:
+        (model, until), (memory, state) = shared, part
+        state = search.advance(
+            model, state, memory=memory, until=until, search_params=search_params
+        )
+        return state, search.is_done(state, search_params=search_params)
+
+    reached: tuple[_State, jax.Array]
+    reached = per_device(advance_device, mesh)((model, until), (memory, state))
+    return reached
+
+
+@functools.partial(jax.jit, static_argnames=("mesh", "search_params"))
+def collect(state: _State, *, mesh: Mesh, search_params: SearchParams) -> BeamResult:
+    """Reads the outputs of a state; all leaves are [devices, B, ...]."""
+    collect = _search(search_params).collect
+    collected: BeamResult = per_device(
+        lambda _, part: collect(part, search_params=search_params), mesh
+    )((), state)
+    return collected
+
+
+@functools.partial(jax.jit, static_argnames=("mesh",))
+def take(
+    memory: PyTree, state: _State, indices: Array, *, mesh: Mesh
+) -> tuple[PyTree, _State]:
+    """Gathers rows of memory and state on each device.
+
+    Args:
+      indices: [devices, rows] which of its rows each device keeps.
+    """
+
+    def pick_rows(
+        _: PyTree, part: tuple[PyTree, _State, Array]
+    ) -> tuple[PyTree, _State]:
+        memory, state, indices_B = part
+
+        def pick(leaf: jax.Array) -> jax.Array:
+            return leaf[indices_B] if leaf.ndim else leaf  # the position has no rows
+
+        taken: tuple[PyTree, _State] = jax.tree.map(pick, (memory, state))
+        return taken
+
+    picked: tuple[PyTree, _State] = per_device(pick_rows, mesh)(
+        (), (memory, state, indices)
+    )
+    return picked

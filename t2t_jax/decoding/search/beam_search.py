@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.decoding.search.hypotheses import (
-    Hypotheses,
-    concat_hypotheses,
-    decode_while,
-    empty_hypotheses,
-    gather_beams,
-    mask_hypotheses,
-    where_rows,
-)
 from t2t_jax.decoding.search.length_penalty import (
     DEFAULT_IDS,
     SpecialIds,
@@ -32,6 +23,8 @@ from t2t_jax.decoding.search.prefix_constraints import (
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
+
+Tree = TypeVar("Tree")
 
 
 class BeamResult(NamedTuple):
@@ -155,6 +148,22 @@ def beam_search(  # noqa: PLR0913
         model, state, memory=memory, until=max_length, search_params=search_params
     )
     return collect(state, search_params=search_params)
+
+
+class Hypotheses(NamedTuple):
+    """Outputs of each sentence, best first.
+
+    Empty entries have the log-probability and score -inf.
+
+    Attributes:
+      tokens_BxWxT: [B, W, T] int32 tokens without bos, pad after the last one.
+      log_probabilities_BxW: [B, W] float32, the sum over the tokens.
+      scores_BxW: [B, W] float32, log-probability / length penalty.
+    """
+
+    tokens_BxWxT: jax.Array
+    log_probabilities_BxW: jax.Array
+    scores_BxW: jax.Array
 
 
 class BeamState(NamedTuple):
@@ -296,14 +305,16 @@ def advance(
 
     The cache must have capacity for `until` positions.
     """
-    return decode_while(
-        state,
-        until=until,
-        step=lambda state: beam_step(
-            model, state, memory=memory, search_params=search_params
-        ),
-        is_done=lambda state: is_done(state, search_params=search_params),
-    )
+
+    def continues(state: BeamState) -> jax.Array:
+        is_before = jnp.asarray(state.position < until)
+        return is_before & ~jnp.all(is_done(state, search_params=search_params))
+
+    def step(state: BeamState) -> BeamState:
+        return beam_step(model, state, memory=memory, search_params=search_params)
+
+    reached: BeamState = jax.lax.while_loop(continues, step, state)
+    return reached
 
 
 def collect(state: BeamState, *, search_params: BeamParams) -> BeamResult:
@@ -387,3 +398,92 @@ def _best(hypotheses: Hypotheses, beams: int) -> tuple[Hypotheses, jax.Array]:
     """Keeps the best `beams` by score: (hypotheses, [B, W] their previous indices)."""
     _, indices_BxW = jax.lax.top_k(hypotheses.scores_BxW, beams)
     return gather_beams(hypotheses, indices_BxW), indices_BxW
+
+
+def empty_hypotheses(rows: int, beams: int, *, max_length: int, pad: int) -> Hypotheses:
+    """Returns B x W empty hypotheses: only `pad`, scores -inf.
+
+    Example:
+      >>> empty_hypotheses(1, 2, max_length=3, pad=0).scores_BxW.tolist()
+      [[-inf, -inf]]
+    """
+    return Hypotheses(
+        tokens_BxWxT=jnp.full((rows, beams, max_length), pad, jnp.int32),
+        log_probabilities_BxW=jnp.full((rows, beams), -jnp.inf, jnp.float32),
+        scores_BxW=jnp.full((rows, beams), -jnp.inf, jnp.float32),
+    )
+
+
+def gather_beams(tree: Tree, indices_BxC: jax.Array) -> Tree:
+    """Gathers beams from every leaf, sentence by sentence.
+
+    Args:
+      tree: leaves [B, W, ...].
+      indices_BxC: [B, C] which of the W beams.
+
+    Returns:
+      The same pytree with leaves [B, C, ...].
+
+    Example:
+      >>> gather_beams(jnp.array([[7, 8, 9]]), jnp.array([[2, 0]])).tolist()
+      [[9, 7]]
+    """
+
+    def take(leaf: jax.Array) -> jax.Array:
+        trailing = tuple(range(2, leaf.ndim))
+        return jnp.take_along_axis(leaf, jnp.expand_dims(indices_BxC, trailing), axis=1)
+
+    gathered: Tree = jax.tree.map(take, tree)
+    return gathered
+
+
+def mask_hypotheses(keep_BxW: jax.Array, hypotheses: Hypotheses) -> Hypotheses:
+    """Sets the scores of hypotheses outside `keep_BxW` ([B, W] bool) to -inf.
+
+    Example:
+      >>> two = empty_hypotheses(1, 2, max_length=3, pad=0)
+      >>> two = two._replace(scores_BxW=jnp.array([[-1.0, -2.0]]))
+      >>> mask_hypotheses(jnp.array([[False, True]]), two).scores_BxW.tolist()
+      [[-inf, -2.0]]
+    """
+    return hypotheses._replace(
+        log_probabilities_BxW=jnp.where(
+            keep_BxW, hypotheses.log_probabilities_BxW, -jnp.inf
+        ),
+        scores_BxW=jnp.where(keep_BxW, hypotheses.scores_BxW, -jnp.inf),
+    )
+
+
+def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
+    """Concatenates W and C hypotheses of the same sentences and T into W + C.
+
+    Example:
+      >>> one = empty_hypotheses(1, 1, max_length=3, pad=0)
+      >>> concat_hypotheses(one, one).tokens_BxWxT.shape
+      (1, 2, 3)
+    """
+    joined: Hypotheses = jax.tree.map(
+        lambda left, right: jnp.concatenate([left, right], axis=1), first, second
+    )
+    return joined
+
+
+def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:
+    """Selects rows of `old` where `old_B` ([B] bool) holds, else of `new`.
+
+    Args:
+      old: leaves start with axis B.
+      new: the same shapes.
+
+    Example:
+      >>> old, new = jnp.array([[1], [2]]), jnp.array([[3], [4]])
+      >>> where_rows(jnp.array([True, False]), old, new=new).tolist()
+      [[1], [4]]
+    """
+
+    def select(before: jax.Array, after: jax.Array) -> jax.Array:
+        trailing = tuple(range(1, before.ndim))
+        return jnp.where(jnp.expand_dims(old_B, trailing), before, after)
+
+    selected: Tree = jax.tree.map(select, old, new)
+    return selected

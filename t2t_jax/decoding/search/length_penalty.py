@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
-from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.types import Array
 
 
@@ -80,46 +79,3 @@ def per_sentence_limits(
     lengths_B = jnp.sum(real_BxS & (source_BxS != ids.eos), axis=-1, dtype=jnp.int32)
     limits_B = jnp.clip(lengths_B + max_extra_tokens, 1, max_length)
     return jnp.where(jnp.any(real_BxS, axis=-1), limits_B, 0)
-
-
-def max_output_length(
-    source_BxS: Array,
-    max_extra_tokens: int,
-    *,
-    max_length: int | None = None,
-    prefix_length: int = 0,
-) -> int:
-    """Checks the source and the bounds, and returns T, the capacity of the outputs.
-
-    Args:
-      max_extra_tokens: tokens allowed beyond a sentence's own length.
-      max_length: bound of the caller; None means S + `max_extra_tokens`.
-      prefix_length: P, length of the longest forced prefix.
-
-    Raises:
-      UserError: the source is not [B, S] whole numbers, or a bound is too small.
-
-    Example:
-      >>> max_output_length(jnp.array([[5, 6, 7, 2]]), 50)
-      54
-    """
-    shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
-    problems = ErrorCollector()
-    problems.check(
-        len(shape) == 2 and jnp.issubdtype(dtype, jnp.integer),
-        f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole numbers. "
-        "Pass one row of token ids per sentence.",
-    )
-    problems.check(
-        max_extra_tokens >= 0,
-        f"max_extra_tokens={max_extra_tokens} must be at least 0. "
-        "Raise max_extra_tokens.",
-    )
-    problems.check(
-        max_length is None or max_length >= 1,
-        f"max_length={max_length} must be at least 1. Raise max_length.",
-    )
-    problems.raise_if_any(UserError)
-    if max_length is not None:
-        return max_length
-    return max(1, shape[1] + max_extra_tokens, prefix_length + 1)

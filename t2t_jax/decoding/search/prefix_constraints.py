@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.arguments import with_article
-from t2t_jax.decoding.search.length_penalty import SpecialIds, max_output_length
+from t2t_jax.decoding.search.length_penalty import SpecialIds
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.types import Array
 
@@ -145,7 +145,7 @@ def validated_max_length(
     max_length: int | None = None,
     ids: SpecialIds,
 ) -> int:
-    """Checks the prefixes, and returns T, the capacity of the outputs.
+    """Checks source, bounds and prefixes, and returns T, the capacity of the outputs.
 
     Args:
       prefixes_BxP: [B, P] forced prefixes; None for none.
@@ -164,13 +164,28 @@ def validated_max_length(
       >>> validated_max_length(jnp.array([[5, 2]]), prefixes, 1, ids=SpecialIds())
       4
     """
-    width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
-    max_length = max_output_length(
-        source_BxS, max_extra_tokens, max_length=max_length, prefix_length=width
+    shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
+    problems = ErrorCollector()
+    problems.check(
+        len(shape) == 2 and jnp.issubdtype(dtype, jnp.integer),
+        f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole numbers. "
+        "Pass one row of token ids per sentence.",
     )
+    problems.check(
+        max_extra_tokens >= 0,
+        f"max_extra_tokens={max_extra_tokens} must be at least 0. "
+        "Raise max_extra_tokens.",
+    )
+    problems.check(
+        max_length is None or max_length >= 1,
+        f"max_length={max_length} must be at least 1. Raise max_length.",
+    )
+    problems.raise_if_any(UserError)
+    width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
+    if max_length is None:
+        max_length = max(1, shape[1] + max_extra_tokens, width + 1)
     if prefixes_BxP is not None:
-        rows = jnp.shape(source_BxS)[0]
-        _check_prefixes(prefixes_BxP, rows=rows, max_length=max_length, ids=ids)
+        _check_prefixes(prefixes_BxP, rows=shape[0], max_length=max_length, ids=ids)
     return max_length
 
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 
 from t2t_jax.arguments import with_article
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
-from t2t_jax.decoding.search.hypotheses import decode_while
 from t2t_jax.decoding.search.length_penalty import length_penalty, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
@@ -100,7 +99,7 @@ def sample(
     limits_B = per_sentence_limits(
         source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids
     )
-    state = init_sampling(
+    state = init_state(
         model,
         memory,
         limits_B=limits_B,
@@ -110,10 +109,10 @@ def sample(
         keys_BxK=jax.random.key_data(key if key.ndim else row_keys(key, rows)),
         prefixes_BxP=prefixes_BxP,
     )
-    state = sample_until(
+    state = advance(
         model, state, memory=memory, until=max_length, search_params=sampling_params
     )
-    return collect_samples(state, search_params=sampling_params)
+    return collect(state, search_params=sampling_params)
 
 
 def row_keys(key: Array, numbers: Array | int) -> jax.Array:
@@ -162,7 +161,7 @@ class SampleState(NamedTuple):
     prefixes_BxP: jax.Array | None = None
 
 
-def init_sampling(
+def init_state(
     model: StepModel,
     memory: PyTree,
     *,
@@ -210,7 +209,7 @@ def is_done(state: SampleState, *, search_params: SamplingParams) -> jax.Array:
     return (state.position >= state.limits_B) | jnp.all(state.ended_BxW, axis=1)
 
 
-def sample_until(
+def advance(
     model: StepModel,
     state: SampleState,
     *,
@@ -222,17 +221,19 @@ def sample_until(
 
     The cache must have capacity for `until` positions.
     """
-    return decode_while(
-        state,
-        until=until,
-        step=lambda state: _sample_step(
-            model, state, memory=memory, search_params=search_params
-        ),
-        is_done=lambda state: is_done(state, search_params=search_params),
-    )
+
+    def continues(state: SampleState) -> jax.Array:
+        is_before = jnp.asarray(state.position < until)
+        return is_before & ~jnp.all(is_done(state, search_params=search_params))
+
+    def step(state: SampleState) -> SampleState:
+        return _sample_step(model, state, memory=memory, search_params=search_params)
+
+    reached: SampleState = jax.lax.while_loop(continues, step, state)
+    return reached
 
 
-def collect_samples(state: SampleState, *, search_params: SamplingParams) -> BeamResult:
+def collect(state: SampleState, *, search_params: SamplingParams) -> BeamResult:
     """Returns all W samples of each sentence; those of an empty row have length 0."""
     lengths = jnp.sum(
         state.tokens_BxWxT != search_params.ids.pad, axis=-1, dtype=jnp.int32

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.engine import compiled_chunks
+from t2t_jax.decoding.engine import chunked_decode
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.device_rows import (
     devices_of,
@@ -211,9 +211,9 @@ def test_the_devices_exchange_nothing():
     search_params = BeamParams(beam_size=3)
     lengths = {"max_extra_tokens": 2, "max_length": 13, "cache_length": 13}
     lengths |= {"mesh": mesh, "search_params": search_params, "batch_inputs": {}}
-    start = compiled_chunks.start.lower(model, source, **lengths)
-    memory, state = compiled_chunks.start(model, source, **lengths)
-    advance = compiled_chunks.advance.lower(
+    start = chunked_decode.start.lower(model, source, **lengths)
+    memory, state = chunked_decode.start(model, source, **lengths)
+    advance = chunked_decode.advance.lower(
         model,
         state,
         memory=memory,
@@ -221,12 +221,12 @@ def test_the_devices_exchange_nothing():
         until=np.int32(13),
         search_params=search_params,
     )
-    grow = compiled_chunks.grow.lower(model, state, mesh=mesh, cache_length=17)
-    collect = compiled_chunks.collect.lower(
+    grow = chunked_decode.grow.lower(model, state, mesh=mesh, cache_length=17)
+    collect = chunked_decode.collect.lower(
         state, mesh=mesh, search_params=search_params
     )
     places = shard_rows(np.zeros(8, np.int32), mesh)
-    take = compiled_chunks.take.lower(memory, state, places, mesh=mesh)
+    take = chunked_decode.take.lower(memory, state, places, mesh=mesh)
     score = scoring._log_probabilities.lower(
         {"params": params}, (source, source), apply=module.apply, mesh=mesh
     )

@@ -7,10 +7,8 @@ from t2t_jax.decoding.search.length_penalty import (
     DEFAULT_IDS,
     SpecialIds,
     length_penalty,
-    max_output_length,
     per_sentence_limits,
 )
-from t2t_jax.errors import UserError
 
 
 def test_the_penalty_is_that_of_the_paper():
@@ -42,16 +40,3 @@ def test_a_limit_counts_subwords_and_the_extra(row, extra, bound, limit):
         jnp.asarray([row]), max_extra_tokens=extra, max_length=bound, ids=DEFAULT_IDS
     )
     assert found.tolist() == [limit]
-
-
-def test_the_room_holds_the_longest_output_or_what_was_asked():
-    source = jnp.zeros((2, 7), jnp.int32)
-    assert max_output_length(source, 3) == 10
-    assert max_output_length(source, 3, max_length=5) == 5
-    assert max_output_length(source[:, :0], 0) == 1
-
-
-def test_all_that_is_wrong_comes_together():
-    with pytest.raises(UserError) as caught:
-        max_output_length(jnp.zeros((2,)), -1, max_length=0)
-    assert len(caught.value.problems) == 3

@@ -6,6 +6,8 @@ import pytest
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
+from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.sampling import sample
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.errors import UserError
@@ -187,3 +189,16 @@ def test_a_module_takes_a_configuration_of_its_own(module):
     name = module.__name__
     with pytest.raises(TypeError, match=rf"of {name} must be of type {name}\w*, not d"):
         module({"vocab_size": 11})
+
+
+def test_the_room_holds_the_longest_output_or_what_was_asked():
+    source = jnp.zeros((2, 7), jnp.int32)
+    assert validated_max_length(source, None, 3, ids=DEFAULT_IDS) == 10
+    assert validated_max_length(source, None, 3, max_length=5, ids=DEFAULT_IDS) == 5
+    assert validated_max_length(source[:, :0], None, 0, ids=DEFAULT_IDS) == 1
+
+
+def test_all_that_is_wrong_comes_together():
+    with pytest.raises(UserError) as caught:
+        validated_max_length(jnp.zeros((2,)), None, -1, max_length=0, ids=DEFAULT_IDS)
+    assert len(caught.value.problems) == 3
