@@ -31,7 +31,6 @@ TIERS = {
     "tests/decoding/scoring/test_teacher_forcing.py": FULL,
     "tests/decoding/text/test_rescoring.py": FULL,
     "tests/decoding/search/test_beam_search.py": QUICK,
-    "tests/decoding/search/test_hypotheses.py": QUICK,
     "tests/decoding/search/test_length_penalty.py": QUICK,
     "tests/decoding/engine/test_background_compile.py": QUICK,
     "tests/decoding/engine/test_concurrent_batches.py": QUICK,
