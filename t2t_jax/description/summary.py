@@ -23,8 +23,7 @@ from t2t_jax.description.costs import (
     step_flops,
 )
 from t2t_jax.description.departures import departures, matches
-from t2t_jax.description.published import paper_result
-from t2t_jax.description.table3 import ROWS, table3_row, variations
+from t2t_jax.description.table3 import ROWS, paper_result, table3_row, variations
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
 from t2t_jax.run.resume_rules import differences
@@ -197,9 +196,12 @@ def _paper_costs(config: Config) -> dict[str, float] | None:
 def _paper_results(config: Config) -> dict[str, Any] | None:
     """Returns the paper's results of this row, and the keys that depart from it."""
     row = table3_row(config)
-    result, varied = paper_result(row), ROWS.get(row, {})
-    departs = [d.key for d in departures(config) if d.key and d.key not in varied]
-    return result and {**result, "departs_here": departs}
+    result = paper_result(row)
+    if result is None:
+        return None
+    varied = ("", *ROWS[row].changes)
+    departs = [d.key for d in departures(config) if d.key not in varied]
+    return {**result, "departs_here": departs}
 
 
 def _is_any_known(data: Mapping[str, Any] | None) -> bool:

@@ -5,10 +5,42 @@ import pytest
 from configs import table3
 from t2t_jax.config import Config, parse
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.description.table3 import ROWS, Variation, table3_row, variations
+from t2t_jax.description.table3 import (
+    ROWS,
+    Variation,
+    paper_result,
+    table3_row,
+    variations,
+)
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.training.config import TrainingConfig
-from tests.configs.test_configs import _config
+from tests.configs.test_configs import PAPER_RESULTS, _config
+
+# Perplexity, BLEU and, of base and big, BLEU in Table 2, as the paper prints them.
+PRINTED = """
+base 4.92 25.8 27.3
+A_h1 5.29 24.9
+A_h4 5.00 25.5
+A_h16 4.91 25.8
+A_h32 5.01 25.4
+B_dk16 5.16 25.1
+B_dk32 5.01 25.4
+C_N2 6.11 23.7
+C_N4 5.19 25.3
+C_N8 4.88 25.5
+C_d256 5.75 24.5
+C_d1024 4.66 26.0
+C_ff1024 5.12 25.4
+C_ff4096 4.75 26.2
+D_drop0 5.77 24.6
+D_drop02 4.95 25.5
+D_ls0 4.67 25.3
+D_ls02 5.47 25.7
+E_learned 4.92 25.7
+big 4.33 26.4 28.4
+En-Fr_base 38.1
+En-Fr_big 41.8
+"""
 
 
 def changed(**sections):
@@ -40,7 +72,9 @@ def test_the_other_configs_are_the_rows_they_say(name, row):
 
 
 def test_no_two_rows_are_alike():
-    assert len({tuple(sorted(row.items())) for row in ROWS.values()}) == len(ROWS)
+    assert len({tuple(sorted(row.changes.items())) for row in ROWS.values()}) == len(
+        ROWS
+    )
 
 
 def test_a_value_names_each_row_that_holds_it():
@@ -84,3 +118,28 @@ def test_the_vocabulary_of_english_french_is_the_paper_s():
     assert variations(changed(vocabulary=vocabulary)) == [
         Variation("vocabulary.size", 37_000, 32_000, "En-Fr")
     ]
+
+
+def test_the_results_are_those_that_the_paper_prints():
+    printed = {
+        name: values for name, *values in map(str.split, PRINTED.split("\n")[1:-1])
+    }
+    assert list(printed) == list(ROWS)
+    for name, row in ROWS.items():
+        figures = [row.perplexity, row.dev_bleu, row.test_bleu]
+        found = [figure for figure in figures if figure is not None]
+        assert found == [float(value) for value in printed[name]]
+        assert row.millions == PAPER_RESULTS.get(name)
+
+
+def test_what_a_figure_was_measured_on_is_named_where_there_is_one():
+    found = paper_result("A_h1")
+    assert found["dev_set"] == "newstest2013, English to German"
+    assert found["test_set"] is found["test_bleu"] is None
+    assert found["parameters_as_base"]
+    assert found["parameters_in_millions"] == 65
+    french = paper_result("En-Fr_base")
+    assert french["test_set"] == "newstest2014, English to French"
+    assert french["dev_set"] is None
+    assert not french["parameters_as_base"]
+    assert paper_result("") is None

@@ -6,7 +6,7 @@ import pytest
 from t2t_jax.cli.console.describe_report import sections, si_format
 from t2t_jax.cli.console.tables import show
 from t2t_jax.config import Config, to_dict
-from t2t_jax.description.published import paper_result
+from t2t_jax.description.table3 import paper_result
 
 TOLD = {
     "config": to_dict(Config()),
