@@ -4,6 +4,7 @@ from t2t_jax.data.phrasebook.content import deeds, frames, people, whereabouts
 from t2t_jax.data.phrasebook.content.nominals import adverbial, how, predicate
 from t2t_jax.data.phrasebook.content.scenes import PRICES, THE_PRICE
 from t2t_jax.data.phrasebook.grammar import determiners, lexicon
+from t2t_jax.data.phrasebook.grammar.lexicon import Verb
 from t2t_jax.data.phrasebook.grammar.phrases import (
     NOTHING,
     Phrase,
@@ -12,7 +13,6 @@ from t2t_jax.data.phrasebook.grammar.phrases import (
     located,
     noun_phrase,
 )
-from t2t_jax.data.phrasebook.grammar.verbs import Verb
 
 FRAMES = {f.name: f for f in vars(frames).values() if isinstance(f, frames.Frame)}
 

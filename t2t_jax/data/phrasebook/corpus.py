@@ -28,6 +28,9 @@ events of `dev` and `test` are not in `train` in any frame, but all their words 
 other events. With two subjects or complements the first combination decides, and
 `train` has none of the others' splits. The combinations of `examples` are in `test`.
 
+Some users type "don't" for "do not", no capital letters, or no full stop. Part of the
+corpus is spelt so; its German stays formal, but for a missing mark.
+
 No random number generator is used. Templates are interleaved, and the choices of the
 i-th sentence are the digits of a hash of i: independent of `hash`, of the order of
 sets, and of a generator's version.
@@ -36,6 +39,7 @@ sets, and of a generator's version.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import count as counting
@@ -47,9 +51,8 @@ from t2t_jax.data.phrasebook.content.frames import Frame
 from t2t_jax.data.phrasebook.content.scenes import Cast
 from t2t_jax.data.phrasebook.examples import EXAMPLES
 from t2t_jax.data.phrasebook.grammar.clauses import Anchor
-from t2t_jax.data.phrasebook.grammar.phrases import Scene
+from t2t_jax.data.phrasebook.grammar.phrases import Scene, Words
 from t2t_jax.data.phrasebook.order import Choices, hashed, interleave
-from t2t_jax.data.phrasebook.styles import typed
 from t2t_jax.errors import ConfigError
 
 SPLITS = ("train", "dev", "test")
@@ -60,8 +63,20 @@ MOST_PAIRS = 2_000_000
 _ATTEMPTS = 500  # before a template that has nothing new is left out
 _HELD_OUT = 40  # of so many combinations one is for dev and one for test
 
-
 _OF_EXAMPLES = frozenset(example.combination for example in EXAMPLES)
+
+_NEGATIVES = re.compile(
+    r"\b(?:(do|does|did|is|are|was|were|could|should|would|will) not|(can)not)\b",
+    re.IGNORECASE,
+)
+_IRREGULAR = {"can": "can't", "will": "won't"}
+_SUBJECTS = re.compile(
+    r"^(?:(I) (am)|(You|We|They) (are)|(I|You|He|She|It|We|They) (will|would)"
+    r"|(He|She|It|There|That|Who|Where|What) (is))\b(?! not\b)|^(I) (am)\b"
+)
+_SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "would": "'d"}
+_CONTRACTED = 3  # one of 3 sentences is contracted, if possible
+_INFORMAL = 24  # one of 24 sentences lacks capitals and the mark, one only the mark
 
 
 class Derivation(NamedTuple):
@@ -219,3 +234,39 @@ def _is_ambiguous(scene: Scene, arguments: tuple[Any, ...]) -> bool:
             for argument in arguments
         )
     )
+
+
+def contracted(english: str) -> str:
+    """Contracts negations and pronouns with their verb.
+
+    Example:
+      >>> contracted("She does not know that we will not come.")
+      "She doesn't know that we won't come."
+      >>> contracted("I am not tired."), contracted("He cannot swim.")
+      ("I'm not tired.", "He can't swim.")
+    """
+    text = _NEGATIVES.sub(_contract, english)
+    return _SUBJECTS.sub(_contract_subject, text)
+
+
+def _contract(found: re.Match[str]) -> str:
+    word = found[1] or found[2]
+    return _IRREGULAR.get(word, f"{word}n't")
+
+
+def _contract_subject(found: re.Match[str]) -> str:
+    subject, verb = (group for group in found.groups() if group)
+    return subject + _SHORT[verb]
+
+
+def typed(pair: Words, choices: Choices) -> Words:
+    """Returns a pair with the English in a chosen spelling; injective."""
+    english, german = pair
+    if choices.below(_CONTRACTED) == 0:
+        english = contracted(english)
+    style = choices.below(_INFORMAL)
+    if style > 1:
+        return english, german
+    if style == 0:
+        english = english.lower()
+    return english.rstrip(".?!"), german.rstrip(".?!")

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from t2t_jax.data.phrasebook.content import deeds, people, times, whereabouts
 from t2t_jax.data.phrasebook.grammar import determiners, lexicon
-from t2t_jax.data.phrasebook.grammar.lexicon import NounClass
-from t2t_jax.data.phrasebook.grammar.verbs import Verb
+from t2t_jax.data.phrasebook.grammar.lexicon import NounClass, Verb
 
 SENTENCES = (
     "statements, denials and questions (also with who, what, where, when, why, how), "

@@ -13,14 +13,16 @@ from t2t_jax.data.phrasebook.content.casts import casts
 from t2t_jax.data.phrasebook.corpus import (
     MOST_PAIRS,
     SPLITS,
+    contracted,
     derivations,
     fingerprint,
     sentence_pairs,
     split_of,
+    typed,
 )
 from t2t_jax.data.phrasebook.examples import EXAMPLES
 from t2t_jax.data.phrasebook.grammar.lexicon import NounClass
-from t2t_jax.data.phrasebook.order import interleave
+from t2t_jax.data.phrasebook.order import Choices, interleave
 from t2t_jax.errors import ConfigError
 from tests.data.phrasebook_recipes import FRAMES, scene_of
 
@@ -214,3 +216,38 @@ def test_too_many_pairs_are_refused_with_the_number_there_is():
 def test_a_negative_count_is_refused():
     with pytest.raises(ConfigError, match="not -1"):
         sentence_pairs("dev", -1)
+
+
+@pytest.mark.parametrize(
+    ("proper", "short"),
+    [
+        ("I do not know.", "I don't know."),
+        ("Do not open it!", "Don't open it!"),
+        ("He cannot swim.", "He can't swim."),
+        ("We will not come.", "We won't come."),
+        ("I am not tired.", "I'm not tired."),
+        ("She is not tired.", "She isn't tired."),
+        ("They are reading.", "They're reading."),
+        ("There is a dog.", "There's a dog."),
+        ("You would like tea.", "You'd like tea."),
+        ("Who is it?", "Who's it?"),
+        ("The dog is here.", "The dog is here."),
+    ],
+)
+def test_contractions_are_those_that_people_type(proper, short):
+    assert contracted(proper) == short
+
+
+def test_few_sentences_are_typed_carelessly_and_their_german_is_not():
+    pair = ("I do not know.", "Ich weiß nicht.")
+    seen = [typed(pair, Choices(str(number))) for number in range(2_000)]
+    careless = [english for english, _ in seen if not english.endswith(".")]
+    assert set(seen) == {
+        pair,
+        ("I don't know.", "Ich weiß nicht."),
+        ("I do not know", "Ich weiß nicht"),
+        ("I don't know", "Ich weiß nicht"),
+        ("i do not know", "Ich weiß nicht"),
+        ("i don't know", "Ich weiß nicht"),
+    }
+    assert 0.05 < len(careless) / len(seen) < 0.12

@@ -5,7 +5,9 @@ from __future__ import annotations
 from t2t_jax.data.phrasebook.grammar.english import EnglishVerb
 from t2t_jax.data.phrasebook.grammar.lexicon import (
     ANIMALS,
+    ANYBODY,
     BUILDINGS,
+    CITIES,
     CLOTHES,
     CONTAINERS,
     DEVICES,
@@ -17,9 +19,11 @@ from t2t_jax.data.phrasebook.grammar.lexicon import (
     FURNITURE,
     GIFTS,
     LANDSCAPES,
+    LANGUAGES,
     NEEDS,
     OPENINGS,
     PEOPLE,
+    PERSONS,
     PLACES,
     READING,
     ROOMS,
@@ -28,15 +32,9 @@ from t2t_jax.data.phrasebook.grammar.lexicon import (
     SQUARES,
     STATIONS,
     TALK,
+    THEM,
     TRANSPORT,
     VEHICLES,
-)
-from t2t_jax.data.phrasebook.grammar.verbs import (
-    ANYBODY,
-    CITIES,
-    LANGUAGES,
-    PERSONS,
-    THEM,
     make_verb,
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
-from t2t_jax.data.phrasebook.content import existence, times
+from t2t_jax.data.phrasebook.content import times
 from t2t_jax.data.phrasebook.grammar import sentences
 from t2t_jax.data.phrasebook.grammar.clauses import Anchor
 from t2t_jax.data.phrasebook.grammar.german import Case
@@ -139,12 +139,6 @@ WHEN = _frame(
         for tense in ("simple", "past", "past", "will", "will", *times.MODALS[:4])
     ),
 )
-WHEN_STATE = _frame(
-    "when_state",
-    sentences.open_question,
-    (("when", "wann"), ("why", "warum")),
-    times.THERE,
-)
 _ABLE = tuple(
     Anchor(tense) for tense in ("can", "can", "will", "want", "could", "must")
 )
@@ -203,19 +197,19 @@ IDENTITY_QUESTION = _frame("identity_question", sentences.question, times.THERE)
 IDENTITY_DENIAL = _frame(
     "identity_denial", sentences.denial, times.THERE, mood="denied"
 )
-EXISTENCE = _frame("existence", existence.existence, ("told",), times.THEN, mood="new")
+EXISTENCE = _frame("existence", sentences.existence, ("told",), times.THEN, mood="new")
 EXISTENCE_QUESTION = _frame(
-    "existence_question", existence.existence, ("asked",), times.THEN, mood="new_asked"
+    "existence_question", sentences.existence, ("asked",), times.THEN, mood="new_asked"
 )
 ABSENCE = _frame(
-    "absence", existence.existence, ("no", "no", "not"), times.THEN, mood="no"
+    "absence", sentences.existence, ("no", "no", "not"), times.THEN, mood="no"
 )
-PRESENCE = _frame("presence", existence.presence, ("told",), times.THERE, mood="new")
+PRESENCE = _frame("presence", sentences.presence, ("told",), times.THERE, mood="new")
 PRESENCE_QUESTION = _frame(
-    "presence_question", existence.presence, ("asked",), times.THERE, mood="new_asked"
+    "presence_question", sentences.presence, ("asked",), times.THERE, mood="new_asked"
 )
 NOT_THERE = _frame(
-    "not_there", existence.presence, ("no", "no", "not"), times.THERE, mood="no"
+    "not_there", sentences.presence, ("no", "no", "not"), times.THERE, mood="no"
 )
 PLACED = _frame("placed", sentences.statement, times.STATES + times.PAST)
 PLACED_QUESTION = _frame("placed_question", sentences.question, times.STATES)

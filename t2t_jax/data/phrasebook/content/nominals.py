@@ -12,7 +12,7 @@ from typing import NamedTuple
 from t2t_jax.data.phrasebook.grammar import determiners
 from t2t_jax.data.phrasebook.grammar.determiners import MOODS, ByMood, Determiner
 from t2t_jax.data.phrasebook.grammar.lexicon import Adjective, Noun, NounClass
-from t2t_jax.data.phrasebook.grammar.phrases import Phrase, both, noun_phrase
+from t2t_jax.data.phrasebook.grammar.phrases import Phrase, noun_phrase
 from t2t_jax.data.phrasebook.order import Choices
 
 
@@ -145,14 +145,6 @@ def how(adjective: Adjective) -> Nominal:
     """Makes what asks for an adjective: "how old"."""
     words = f"how {adjective.english}", f"wie {adjective.predicate}"
     return Nominal(words[0], fixed=(_invariant(*words),))
-
-
-def two_predicates(first: Adjective, second: Adjective) -> Phrase:
-    """Joins two adjectives: "long and boring"."""
-    return both(
-        _invariant(first.english, first.predicate),
-        _invariant(second.english, second.predicate),
-    )
 
 
 def _invariant(english: str, german: str) -> Phrase:

@@ -8,7 +8,7 @@ from t2t_jax.data.phrasebook.content.nominals import (
     of_classes,
     pronoun,
 )
-from t2t_jax.data.phrasebook.grammar import english, german_numbers, lexicon
+from t2t_jax.data.phrasebook.grammar import english, german, lexicon
 from t2t_jax.data.phrasebook.grammar.determiners import NONE_PLURAL, OF_PEOPLE, A
 from t2t_jax.data.phrasebook.grammar.lexicon import Adjective
 from t2t_jax.data.phrasebook.grammar.phrases import Phrase, noun_phrase
@@ -27,13 +27,11 @@ _OF_IT = tuple(
 
 NUMBERS = (*range(2, 21), *range(25, 100, 5))
 _AGES = tuple(
-    Adjective(
-        f"{english.number(n)} years old", "", f"{german_numbers.number(n)} Jahre alt"
-    )
+    Adjective(f"{english.number(n)} years old", "", f"{german.number(n)} Jahre alt")
     for n in NUMBERS
 )
 _TIMES = tuple(
-    Adjective(english.clock(hour, quarters), "", german_numbers.clock(hour, quarters))
+    Adjective(english.clock(hour, quarters), "", german.clock(hour, quarters))
     for hour in range(1, 13)
     for quarters in range(4)
 )

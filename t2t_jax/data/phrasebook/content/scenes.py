@@ -21,8 +21,8 @@ from t2t_jax.data.phrasebook.content.nominals import (
     of_classes,
     predicate,
 )
-from t2t_jax.data.phrasebook.grammar import english, lexicon
-from t2t_jax.data.phrasebook.grammar import german_numbers as german
+from t2t_jax.data.phrasebook.grammar import english, german, lexicon
+from t2t_jax.data.phrasebook.grammar.lexicon import Verb
 from t2t_jax.data.phrasebook.grammar.phrases import (
     NOTHING,
     Phrase,
@@ -31,7 +31,6 @@ from t2t_jax.data.phrasebook.grammar.phrases import (
     both,
     located,
 )
-from t2t_jax.data.phrasebook.grammar.verbs import Verb
 from t2t_jax.data.phrasebook.order import Choices
 
 Nominals: TypeAlias = tuple[Nominal, ...]
@@ -151,9 +150,7 @@ def _choose(groups: Groups, choices: Choices) -> Nominal:
 _COORDINATED = 9  # of so many subjects or complements one is two
 
 
-def _with_another(
-    first: Nominal, group: Nominals, choices: Choices, *, plural: bool = False
-) -> Nominals:
+def _with_another(first: Nominal, group: Nominals, choices: Choices) -> Nominals:
     """Chooses "Anna and Paul" or "bread and cheese" now and then."""
     if choices.below(_COORDINATED) or not group:
         return (first,)

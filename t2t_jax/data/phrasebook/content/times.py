@@ -5,7 +5,7 @@ Repeated entries of a list are more frequent: most sentences have no time.
 
 from __future__ import annotations
 
-from t2t_jax.data.phrasebook.grammar import english, german_numbers
+from t2t_jax.data.phrasebook.grammar import english, german
 from t2t_jax.data.phrasebook.grammar.clauses import Anchor
 from t2t_jax.data.phrasebook.grammar.phrases import Words
 
@@ -138,7 +138,7 @@ DATES = tuple(
     Anchor(
         tense,
         f"on the {english.ordinal(day)} of {month}",
-        f"am {german_numbers.ordinal(day)} {monat}",
+        f"am {german.ordinal(day)} {monat}",
     )
     for tense in ("past", "will")
     for month, monat, days in _MONTHS
@@ -148,7 +148,7 @@ HOURS = tuple(
     Anchor(
         tense,
         f"{day} at {english.clock(hour, quarters)}",
-        f"{tag} um {german_numbers.clock(hour, quarters)}",
+        f"{tag} um {german.clock(hour, quarters)}",
     )
     for tense, (day, tag) in (("past", BEFORE[0]), ("will", LATER[0]))
     for hour in range(1, 13)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from t2t_jax.data.phrasebook.grammar.german_verbs import german_verb
 from t2t_jax.data.phrasebook.grammar.lexicon import (
     ANIMALS,
+    ANYBODY,
     BUILDINGS,
+    CITIES,
     CLOTHES,
     CONTAINERS,
     DRINKS,
@@ -13,19 +15,15 @@ from t2t_jax.data.phrasebook.grammar.lexicon import (
     FURNITURE,
     GIFTS,
     LANDSCAPES,
+    LANGUAGES,
     OPENINGS,
     PEOPLE,
     ROOMS,
     SQUARES,
     STATIONS,
+    THEM,
     VEHICLES,
     NounClass,
-)
-from t2t_jax.data.phrasebook.grammar.verbs import (
-    ANYBODY,
-    CITIES,
-    LANGUAGES,
-    THEM,
     Verb,
     make_verb,
 )

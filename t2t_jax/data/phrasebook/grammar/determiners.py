@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from t2t_jax.data.phrasebook.grammar import english, german_numbers
+from t2t_jax.data.phrasebook.grammar import english, german
 from t2t_jax.data.phrasebook.grammar.german import GermanDeterminer
 
 
@@ -107,9 +107,7 @@ _THESE = _known("these", "dies", "der-word", plural=True)
 _ALL = _counted("all", "all", "der-word")._replace(is_new=False)
 _MANY = _counted("many", "viel", "inflected")
 _SOME_PLURAL = _counted("some", "einig", "inflected")
-_NUMBERS = tuple(
-    _counted(english.number(n), german_numbers.number(n)) for n in range(2, 13)
-)
+_NUMBERS = tuple(_counted(english.number(n), german.number(n)) for n in range(2, 13))
 
 HOW_MUCH = (Determiner("how much", GermanDeterminer("wie viel", "bare")),)
 WHICH = (Determiner("which", GermanDeterminer("welch", "der-word")),)

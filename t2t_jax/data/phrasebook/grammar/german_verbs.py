@@ -14,26 +14,26 @@ from t2t_jax.data.phrasebook.grammar.german import Case
 
 PERSONS = ("1s", "2s", "3s", "1p", "2p", "3p")
 
-_AUXILIARIES = {
-    "haben": "habe hast hat haben habt haben",
-    "sein": "bin bist ist sind seid sind",
-    "will": "werde wirst wird werden werdet werden",
-    "can": "kann kannst kann können könnt können",
-    "must": "muss musst muss müssen müsst müssen",
-    "want": "will willst will wollen wollt wollen",
-    "should": "sollte solltest sollte sollten solltet sollten",
-    "have to": "muss musst muss müssen müsst müssen",
-    "would like": "möchte möchtest möchte möchten möchtet möchten",
-    "wanted": "wollte wolltest wollte wollten wolltet wollten",
-    "had to": "musste musstest musste mussten musstet mussten",
-    "could": "konnte konntest konnte konnten konntet konnten",
-}
 _IRREGULAR = {
     "haben": "habe hast hat haben habt haben",
     "sein": "bin bist ist sind seid sind",
     "mögen": "mag magst mag mögen mögt mögen",
     "wollen": "will willst will wollen wollt wollen",
     "möchten": "möchte möchtest möchte möchten möchtet möchten",
+    "will": "werde wirst wird werden werdet werden",
+    "can": "kann kannst kann können könnt können",
+    "must": "muss musst muss müssen müsst müssen",
+    "should": "sollte solltest sollte sollten solltet sollten",
+    "wanted": "wollte wolltest wollte wollten wolltet wollten",
+    "had to": "musste musstest musste mussten musstet mussten",
+    "could": "konnte konntest konnte konnten konntet konnten",
+}
+"""Finite forms of 1s to 3p, by infinitive or by the English modal."""
+
+_IRREGULAR |= {
+    "want": _IRREGULAR["wollen"],
+    "have to": _IRREGULAR["must"],
+    "would like": _IRREGULAR["möchten"],
 }
 _PRETERITES = {
     "haben": "hatte hattest hatte hatten hattet hatten",
@@ -192,7 +192,7 @@ def auxiliary(name: str, person: str) -> str:
       >>> auxiliary("sein", "2s"), auxiliary("must", "2p")
       ('bist', 'müsst')
     """
-    return _AUXILIARIES[name].split()[PERSONS.index(person)]
+    return _IRREGULAR[name].split()[PERSONS.index(person)]
 
 
 def imperative(verb: GermanVerb, person: str) -> Bracket:

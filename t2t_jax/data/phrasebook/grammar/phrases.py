@@ -14,8 +14,7 @@ from t2t_jax.data.phrasebook.grammar.german import (
     decline,
     with_preposition,
 )
-from t2t_jax.data.phrasebook.grammar.lexicon import Adjective, Noun
-from t2t_jax.data.phrasebook.grammar.verbs import Verb
+from t2t_jax.data.phrasebook.grammar.lexicon import Adjective, Noun, Verb
 
 Words: TypeAlias = tuple[str, str]
 """The same words, or the same sentence, in English and in German."""
