@@ -10,7 +10,9 @@ from t2t_jax.data.arrays import Integers
 from t2t_jax.data.batching.planner import PlannedBatch
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
-from t2t_jax.types import Batch
+from t2t_jax.types import Batch, BatchShard
+
+UNSHARDED = BatchShard()
 
 
 class _Side(NamedTuple):
@@ -25,31 +27,31 @@ def collate(
     planned: PlannedBatch,
     *,
     row_multiple: int = 1,
-    rows: slice = slice(None),
+    share: BatchShard = UNSHARDED,
 ) -> Batch:
-    """Assembles a planned batch, or some of its rows.
+    """Assembles a planned batch, or a shard of it.
 
     Args:
       row_multiple: the number of rows of the full batch is padded to a multiple of it
         with empty rows.
-      rows: slice of the full batch to assemble, B rows.
 
     Returns:
       A batch of new int32 arrays, which must not be written to: `jax.device_put` may
       alias them. `Batch.rows` are indices into the full batch.
 
     Raises:
-      ValueError: the plan has more rows or longer rows than its shape.
+      ValueError: the plan has more rows or longer rows than its shape, or the rows
+        cannot be sharded equally.
     """
     if planned.num_rows > planned.shape[0]:
         raise ValueError(
             f"shape={planned.shape} must have at least the plan's {planned.num_rows} "
             "rows. Plan for this shape."
         )
-    first, stop, _ = rows.indices(padded_rows(planned, row_multiple))
-    begin, end = np.searchsorted(planned.rows, (first, stop))
-    pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - first
-    shape = (stop - first, planned.shape[1])
+    rows = share.rows_of(-(-planned.shape[0] // row_multiple) * row_multiple)
+    begin, end = np.searchsorted(planned.rows, (rows.start, rows.stop))
+    pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - rows.start
+    shape = (rows.stop - rows.start, planned.shape[1])
     source = _scatter_side(cache.source, pairs, rows_P, shape=shape)
     target = _scatter_side(cache.target, pairs, rows_P, shape=shape)
     return Batch(
@@ -60,18 +62,8 @@ def collate(
         target_segments=target.segments,
         source_positions=source.positions,
         target_positions=target.positions,
-        rows=np.arange(first, stop, dtype=np.int32),
+        rows=np.arange(rows.start, rows.stop, dtype=np.int32),
     )
-
-
-def padded_rows(planned: PlannedBatch, row_multiple: int) -> int:
-    """Returns the rows of a batch, padded to a multiple of `row_multiple`.
-
-    Example:
-      >>> padded_rows(PlannedBatch(np.arange(5), np.arange(5), shape=(5, 7)), 4)
-      8
-    """
-    return -(-planned.shape[0] // row_multiple) * row_multiple
 
 
 def _scatter_side(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain, count, islice, pairwise
-from types import TracebackType
+from itertools import count, islice
 from typing import Generic, TypeAlias, TypeVar
 
-from t2t_jax.data.batching.collate import collate, padded_rows
+from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import PlannedBatch, plan_epoch, plan_eval
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.token_cache import TokenCache
@@ -60,12 +59,7 @@ class Prefetcher(Generic[Item]):
     def __enter__(self) -> Prefetcher[Item]:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -81,7 +75,6 @@ class Prefetcher(Generic[Item]):
 PositionedBatch: TypeAlias = tuple[DataPosition, Batch]
 
 START = DataPosition(epoch=0, batch=0)
-UNSHARDED = BatchShard()
 
 
 def eval_batches(
@@ -99,7 +92,7 @@ def eval_batches(
     """
     plan = plan_eval(cache.source_lengths, cache.target_lengths, config=config)
     for planned in plan:
-        yield _collate_shard(cache, planned, row_multiple=row_multiple, share=share)
+        yield collate(cache, planned, row_multiple=row_multiple, share=share)
 
 
 def train_stream(
@@ -124,10 +117,10 @@ def train_stream(
       An endless iterator of (position after the batch, batch); close it or use it in a
       `with` statement.
     """
-    plan = _plan(cache, config, seed=seed)
-    assemble = partial(_collate_shard, cache, row_multiple=row_multiple, share=share)
+    assemble = partial(collate, cache, row_multiple=row_multiple, share=share)
     return Prefetcher(
-        (position, assemble(planned)) for position, planned in _plan_epochs(plan, start)
+        (position, assemble(planned))
+        for position, planned in _plan_epochs(cache, config, seed=seed, start=start)
     )
 
 
@@ -143,52 +136,37 @@ def find_batch(
       Position and plan of the batch.
     """
     position = start
-    batches = _plan_epochs(_plan(cache, config, seed=seed), start)
+    batches = _plan_epochs(cache, config, seed=seed, start=start)
     for after, _ in islice(batches, ahead):
         position = after
     return position, next(batches)[1]
 
 
-def _plan(
-    cache: TokenCache, config: DataConfig, *, seed: int
-) -> Callable[..., Iterator[PlannedBatch]]:
-    """Binds the arguments of `plan_epoch` except the epoch."""
-    return partial(
-        plan_epoch,
-        cache.source_lengths,
-        cache.target_lengths,
-        config=config,
-        seed=seed,
-        part_pairs=cache.part_pairs,
-        weights=cache.weights,
-    )
-
-
-def _collate_shard(
-    cache: TokenCache, planned: PlannedBatch, *, row_multiple: int, share: BatchShard
-) -> Batch:
-    return collate(
-        cache,
-        planned,
-        row_multiple=row_multiple,
-        rows=share.rows_of(padded_rows(planned, row_multiple)),
-    )
-
-
 def _plan_epochs(
-    plan: Callable[..., Iterator[PlannedBatch]], start: DataPosition
+    cache: TokenCache, config: DataConfig, *, seed: int, start: DataPosition
 ) -> Iterator[tuple[DataPosition, PlannedBatch]]:
     """Plans all epochs; yields each batch with the position after it."""
     skipped = start.batch
     for epoch in count(start.epoch):
-        done = 0
-        for planned, last in _with_last_flag(plan(epoch=epoch)):
+        plan = plan_epoch(
+            cache.source_lengths,
+            cache.target_lengths,
+            config=config,
+            seed=seed,
+            epoch=epoch,
+            part_pairs=cache.part_pairs,
+            weights=cache.weights,
+        )
+        done, planned = 0, next(plan, None)
+        while planned is not None:
+            following = next(plan, None)
             done += 1
             if done > skipped:
-                after = (
-                    DataPosition(epoch + 1, 0) if last else DataPosition(epoch, done)
-                )
+                after = DataPosition(epoch, done)
+                if following is None:
+                    after = DataPosition(epoch + 1, 0)
                 yield after, planned
+            planned = following
         if skipped > done:
             raise DataError(
                 f"The run stopped after batch {skipped} of epoch {epoch}, which has "
@@ -196,12 +174,3 @@ def _plan_epochs(
                 "or start a new run."
             )
         skipped = 0
-
-
-def _with_last_flag(
-    plan: Iterator[PlannedBatch],
-) -> Iterator[tuple[PlannedBatch, bool]]:
-    """Yields each batch and whether it is the last."""
-    for planned, following in pairwise(chain(plan, [None])):
-        if planned is not None:
-            yield planned, following is None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_jax.data.arrays import Integers
-from t2t_jax.data.batching.length_buckets import choose_bucket_lengths, group_batches
+from t2t_jax.data.batching.length_buckets import bucket_batches, choose_bucket_lengths
 from t2t_jax.data.batching.packing import packed_batches
 from t2t_jax.data.config import DataConfig
 
@@ -178,8 +178,8 @@ def batch_shapes(
         return [(slots // length, length) for length in config.row_lengths]
     if lengths is None:
         return [(slots // config.max_length, config.max_length)]
-    group_lengths = choose_bucket_lengths(np.maximum(*lengths), slots=slots)
-    return [(slots // length, length) for length in group_lengths]
+    bucket_lengths = choose_bucket_lengths(np.maximum(*lengths), slots=slots)
+    return [(slots // length, length) for length in bucket_lengths]
 
 
 def _plan(
@@ -189,28 +189,11 @@ def _plan(
     config: DataConfig,
     rng: np.random.Generator | None,
 ) -> Iterator[PlannedBatch]:
+    shapes = batch_shapes(config, lengths)
     if config.layout == "packed":
-        batches = packed_batches(lengths, order, shapes=batch_shapes(config), rng=rng)
-        return (PlannedBatch(*rows, shape) for rows, shape in batches)
-    return _grouped_batches(
-        np.maximum(*lengths), order, slots=config.tokens_per_batch, rng=rng
-    )
-
-
-def _grouped_batches(
-    lengths: Integers,
-    order: Integers,
-    *,
-    slots: int,
-    rng: np.random.Generator | None,
-) -> Iterator[PlannedBatch]:
-    batches = group_batches(
-        lengths,
-        order,
-        group_lengths=choose_bucket_lengths(lengths, slots=slots),
-        slots=slots,
-        rng=rng,
-    )
-    for pairs, length in batches:
-        rows = np.arange(len(pairs), dtype=np.int32)
-        yield PlannedBatch(pairs, rows, (slots // length, length))
+        for rows, shape in packed_batches(lengths, order, shapes=shapes, rng=rng):
+            yield PlannedBatch(*rows, shape)
+        return
+    longer = np.maximum(*lengths)
+    for pairs, shape in bucket_batches(longer, order, shapes=shapes, rng=rng):
+        yield PlannedBatch(pairs, np.arange(len(pairs), dtype=np.int32), shape)

@@ -56,10 +56,11 @@ def test_only_the_rows_that_are_wanted_are_made():
         pairs=np.array([3, 1, 0, 2]), rows=np.array([0, 1, 1, 2]), shape=(3, 4)
     )
     whole = collate(cache, planned, row_multiple=6)
-    for first, stop in ((0, 2), (1, 2), (2, 5), (4, 6)):
-        rows = slice(first, stop)
-        part = collate(cache, planned, row_multiple=6, rows=rows)
-        assert part.rows.tolist() == list(range(first, stop))
+    for index, number in ((0, 3), (1, 6), (1, 2), (2, 3)):
+        share = BatchShard(index=index, count=number)
+        part = collate(cache, planned, row_multiple=6, share=share)
+        rows = share.rows_of(6)
+        assert part.rows.tolist() == list(range(6))[rows]
         for mine, all_of_it in zip(part, whole, strict=True):
             assert mine.tolist() == all_of_it[rows].tolist()
 

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_jax.data.batching.length_buckets import choose_bucket_lengths, group_batches
+from t2t_jax.data.batching.length_buckets import bucket_batches, choose_bucket_lengths
 
 
-def slots_of(lengths, group_lengths, *, slots):
-    """Counts the slots of whole batches, group by group."""
+def slots_of(lengths, bucket_lengths, *, slots):
+    """Counts the slots of whole batches, bucket by bucket."""
     used, above = 0, 0
-    for length in group_lengths:
+    for length in bucket_lengths:
         rows = slots // length
         pairs = ((lengths > above) & (lengths <= length)).sum()
         used += -(-pairs // rows) * rows * length
@@ -19,15 +19,15 @@ def slots_of(lengths, group_lengths, *, slots):
     return used
 
 
-def best_by_trying(lengths, *, slots, max_groups):
-    """Tries every choice: the fewest slots of each number of groups."""
+def best_by_trying(lengths, *, slots, max_buckets):
+    """Tries every choice: the fewest slots of each number of buckets."""
     *shorter, longest = sorted(set(lengths.tolist()))
     return [
         min(
             slots_of(lengths, [*chosen, longest], slots=slots)
             for chosen in combinations(shorter, number)
         )
-        for number in range(min(max_groups, len(shorter) + 1))
+        for number in range(min(max_buckets, len(shorter) + 1))
     ]
 
 
@@ -36,20 +36,20 @@ def best_by_trying(lengths, *, slots, max_groups):
     st.integers(11, 47),
     st.integers(1, 4),
 )
-def test_no_other_choice_of_groups_leaves_fewer_slots_empty(lengths, slots, max_groups):
+def test_no_other_choice_leaves_fewer_slots_empty(lengths, slots, max_buckets):
     lengths = np.array(lengths)
-    chosen = choose_bucket_lengths(lengths, slots=slots, max_groups=max_groups)
-    best = best_by_trying(lengths, slots=slots, max_groups=max_groups)
+    chosen = choose_bucket_lengths(lengths, slots=slots, max_buckets=max_buckets)
+    best = best_by_trying(lengths, slots=slots, max_buckets=max_buckets)
     assert chosen == sorted(set(chosen))
     assert chosen[-1] == lengths.max()
     used = slots_of(lengths, chosen, slots=slots)
     assert used == best[len(chosen) - 1]
-    # as few groups as do, within 1 %
+    # as few buckets as do, within 1 %
     assert used <= 1.01 * min(best)
     assert all(other > 1.01 * min(best) for other in best[: len(chosen) - 1])
 
 
-def test_groups_as_drawn_by_hand():
+def test_buckets_as_drawn_by_hand():
     #   7 pairs of 3 and 5 of 10 in batches of 20 slots: 6 rows of 3, 2 of 10.
     lengths = np.repeat([3, 10], [7, 5])
     #   apart 2 * 18 + 3 * 20 = 96 slots, together 6 * 20 = 120
@@ -58,17 +58,17 @@ def test_groups_as_drawn_by_hand():
     assert choose_bucket_lengths(lengths[6:], slots=20) == [10]
 
 
-def test_a_group_that_spares_less_than_1_percent_is_not_worth_it():
+def test_a_bucket_that_spares_less_than_1_percent_is_not_worth_it():
     lengths = np.repeat([99, 100], [5, 1000])
     assert choose_bucket_lengths(lengths, slots=100) == [100]
     lengths = np.repeat([50, 100], [50, 1000])
     assert choose_bucket_lengths(lengths, slots=100) == [50, 100]
 
 
-def test_no_pairs_need_no_groups():
+def test_no_pairs_need_no_buckets():
     nothing = np.zeros(0, np.int32)
     assert choose_bucket_lengths(nothing, slots=20) == []
-    dealt = group_batches(nothing, nothing, group_lengths=[], slots=20, rng=None)
+    dealt = bucket_batches(nothing, nothing, shapes=[], rng=None)
     assert list(dealt) == []
 
 
@@ -77,24 +77,23 @@ def test_a_pair_longer_than_a_batch_is_refused():
         choose_bucket_lengths(np.array([3, 21]), slots=20)
 
 
-def test_each_group_takes_its_pairs_in_order_and_batches_are_shuffled():
+def test_each_bucket_takes_its_pairs_in_order_and_batches_are_shuffled():
     lengths = np.random.default_rng(0).integers(1, 14, 997)
     order = np.random.default_rng(1).permutation(997)
     dealt = list(
-        group_batches(
+        bucket_batches(
             lengths,
             order,
-            group_lengths=[5, 13],
-            slots=26,
+            shapes=[(5, 5), (2, 13)],
             rng=np.random.default_rng(2),
         )
     )
     for length, shorter in ((5, 0), (13, 5)):
-        pairs = np.concatenate([pairs for pairs, group in dealt if group == length])
+        pairs = np.concatenate([pairs for pairs, (_, most) in dealt if most == length])
         mine = (lengths[order] > shorter) & (lengths[order] <= length)
         assert pairs.tolist() == order[mine].tolist()
-    groups = np.array([group for _, group in dealt])
-    # As often as in a random sequence a batch of the one group follows the other.
-    share = (groups == 5).mean()
-    changes = (np.diff(groups) != 0).mean()
+    buckets = np.array([length for _, (_, length) in dealt])
+    # As often as in a random sequence a batch of the one bucket follows the other.
+    share = (buckets == 5).mean()
+    changes = (np.diff(buckets) != 0).mean()
     assert changes == pytest.approx(2 * share * (1 - share), abs=0.06)

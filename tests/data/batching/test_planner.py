@@ -164,7 +164,7 @@ def test_pairs_come_from_everywhere_and_batches_are_not_sorted_by_length(
     assert firsts.max() > 29_700
     means = [source[batch.pairs].mean() for batch in batches]
     half = len(means) // 2
-    # In groups the length of a batch is by chance, and 40 of them spread by 50 %.
+    # In buckets the length of a batch is by chance, and 40 of them spread by 50 %.
     allowed = 0.03 if kind == KINDS[0] else 0.25
     assert np.mean(means[:half]) == pytest.approx(np.mean(means[half:]), rel=allowed)
 
@@ -188,7 +188,7 @@ def test_rows_are_nearly_all_real(full_windows, mean, spread, keys, real):
     assert lengths.sum() / slots > real
 
 
-# Sides that differ cost 7 % of the slots, and ten groups the rest: less where lengths
+# Sides that differ cost 7 % of the slots, and ten buckets the rest: less where lengths
 # are more alike.
 @pytest.mark.parametrize(("spread", "real"), [(0.5, 0.82), (0.6, 0.80)])
 def test_ten_length_buckets_are_80_to_83_percent_real(spread, real):
