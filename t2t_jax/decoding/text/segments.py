@@ -5,10 +5,20 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict
 
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
+from t2t_jax.decoding.search.sampling import row_keys
 from t2t_jax.decoding.text.split_long_lines import split_line
+from t2t_jax.errors import DataError, UserError
 
+_MIN_PREFIX_WIDTH = 16  # subwords
 _LOGGER = logging.getLogger(__name__)
 # NUL is valid UTF-8 but does not occur in text: files full of it are mostly UTF-16.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -18,15 +28,24 @@ class _Vocabulary(Protocol):
     def encode(self, lines: Sequence[str], /) -> list[list[int]]: ...
 
 
+class _Vocabularies(Protocol):
+    @property
+    def source(self) -> _Vocabulary: ...
+
+    @property
+    def target(self) -> _Vocabulary: ...
+
+
 class Segment(NamedTuple):
     """A line, or a part of a long line, that is decoded as one sentence.
 
     Attributes:
-      line: number of the line, from 0.
+      line: number of the line in the complete text, from 0.
       part: number of the part in its line, from 0.
       subwords: ids without eos, at least one.
       before: separator between the translations of the previous part and this one.
       cut: whether subwords are missing at the end.
+      prefix: the subwords with which the translation has to begin.
     """
 
     line: int
@@ -34,40 +53,58 @@ class Segment(NamedTuple):
     subwords: list[int]
     before: str = ""
     cut: bool = False
+    prefix: Sequence[int] = ()
 
 
 def make_segments(
-    lines: Sequence[str], vocabulary: _Vocabulary, *, longest: int
+    lines: Sequence[str],
+    vocabularies: _Vocabularies,
+    *,
+    longest: int,
+    prefixes: Sequence[str] | None = None,
+    first: int = 0,
 ) -> list[Segment]:
-    """Encodes lines, and splits those that are too long.
+    """Encodes lines and prefixes, and splits the lines that are too long.
 
     Args:
       lines: any text without line ends.
       longest: maximum subwords of a segment, without eos.
+      prefixes: one for each line, "" for none, forced upon its first part; None for no
+        prefixes.
+      first: the number of line 0 in the complete text.
 
     Returns:
       The segments of non-blank lines, in the order of the lines.
 
+    Raises:
+      UserError: the number of prefixes and lines differs.
+
     Example:
+      >>> from types import SimpleNamespace
       >>> class Letters:
       ...     def encode(self, lines):
       ...         return [[ord(letter) for letter in line] for line in lines]
-      >>> found = make_segments(["", "a b. c d"], Letters(), longest=4)
-      >>> [(source.line, len(source.subwords), source.before) for source in found]
+      >>> pair = SimpleNamespace(source=Letters(), target=Letters())
+      >>> found = make_segments(["", "a b. c d"], pair, longest=4)
+      >>> [(segment.line, len(segment.subwords), segment.before) for segment in found]
       [(1, 4, ''), (1, 3, ' ')]
     """
+    forced = _encode_prefixes(prefixes, vocabularies.target, num_lines=len(lines))
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     texts = [replace_lone_surrogates(lines[number]) for number in numbers]
+    encoded = vocabularies.source.encode(texts)
     found: list[Segment] = []
-    for number, text, ids in zip(numbers, texts, vocabulary.encode(texts), strict=True):
+    for number, text, ids in zip(numbers, texts, encoded, strict=True):
         if len(ids) > longest:
-            found += _parts(number, text, vocabulary, longest=longest)
-        elif ids:
-            found.append(Segment(number, 0, list(ids)))
+            parts = _split(first + number, text, vocabularies.source, longest=longest)
+        else:
+            parts = [Segment(first + number, 0, list(ids))] if ids else []
+        if parts:
+            found += [parts[0]._replace(prefix=forced[number]), *parts[1:]]
     return found
 
 
-def _parts(
+def _split(
     line: int, text: str, vocabulary: _Vocabulary, *, longest: int
 ) -> list[Segment]:
     def count(texts: Sequence[str]) -> list[int]:
@@ -90,9 +127,101 @@ def _parts(
     ]
 
 
-def warn_truncated(sources: Sequence[Segment], num_lines: int, longest: int) -> None:
+def _encode_prefixes(
+    prefixes: Sequence[str] | None, vocabulary: _Vocabulary, *, num_lines: int
+) -> list[list[int]]:
+    if prefixes is None:
+        return [[] for _ in range(num_lines)]
+    if len(prefixes) != num_lines:
+        raise UserError(
+            f"Every line needs one prefix, but there are {num_lines} lines and "
+            f'{len(prefixes)} prefixes. Pass as many, "" for none.'
+        )
+    texts = [replace_lone_surrogates(prefix) for prefix in prefixes]
+    return [list(ids) for ids in vocabulary.encode(texts)]
+
+
+def check_prefix_lengths(segments: Sequence[Segment], config: DecodingConfig) -> None:
+    """Checks that every prefix is shorter than the limit of its translation.
+
+    Raises:
+      DataError: some prefixes are too long; the message lists their lines.
+
+    Example:
+      >>> segments = [Segment(0, 0, [5, 6], prefix=[7] * 9)]
+      >>> check_prefix_lengths(segments, DecodingConfig())
+    """
+    problems = LineProblems()
+    for segment in segments:
+        limit = len(segment.subwords) + config.max_extra_tokens
+        if len(segment.prefix) >= max(1, limit):
+            problems.add(
+                f"Line {segment.line + 1}: its prefix must be shorter than the longest "
+                f"translation allowed, {limit} tokens, but has {len(segment.prefix)}. "
+                "Shorten it, or raise config.decoding.max_extra_tokens."
+            )
+    problems.raise_if_any(DataError)
+
+
+class BatchInputs(TypedDict, total=False):
+    """Optional arrays of a batch.
+
+    Attributes:
+      prefixes_BxP: [B, P] int32 forced prefixes, then pad.
+      keys_BxK: [B, K] uint32, the data of each sentence's PRNG key.
+    """
+
+    prefixes_BxP: npt.NDArray[np.int32]
+    keys_BxK: npt.NDArray[np.uint32]
+
+
+def make_batch_inputs(
+    segments: Sequence[Segment],
+    config: DecodingConfig,
+    *,
+    rows: int,
+    max_length: int,
+    longest_prefix: int = 0,
+) -> BatchInputs:
+    """Makes the prefixes and keys of a batch, where they are needed.
+
+    Args:
+      segments: those of the first rows.
+      rows: B; rows beyond the segments are empty.
+      max_length: T, capacity of the outputs.
+      longest_prefix: subwords of the longest prefix of all batches, which share one
+        width, since each width is a program to compile.
+
+    Example:
+      >>> segments = [Segment(1, 0, [5], prefix=[7]), Segment(0, 0, [6])]
+      >>> inputs = make_batch_inputs(
+      ...     segments, DecodingConfig(), rows=2, max_length=3, longest_prefix=1
+      ... )
+      >>> inputs["prefixes_BxP"].tolist()
+      [[7, 0], [0, 0]]
+    """
+    inputs = BatchInputs()
+    if longest_prefix:
+        width = _MIN_PREFIX_WIDTH
+        while width < longest_prefix:
+            width *= 2
+        width = max(1, min(width, max_length - 1))
+        inputs["prefixes_BxP"] = np.full((rows, width), DEFAULT_IDS.pad, np.int32)
+        for row, segment in enumerate(segments):
+            inputs["prefixes_BxP"][row, : len(segment.prefix)] = segment.prefix
+    if config.sample:
+        numbers_Bx2 = np.zeros((rows, 2), np.uint32)
+        for row, segment in enumerate(segments):
+            numbers_Bx2[row] = segment.line, segment.part
+        line_keys = row_keys(jax.random.key(config.seed), numbers_Bx2[:, 0])
+        keys = jax.vmap(jax.random.fold_in)(line_keys, numbers_Bx2[:, 1])
+        inputs["keys_BxK"] = np.array(jax.random.key_data(keys), np.uint32)
+    return inputs
+
+
+def warn_truncated(segments: Sequence[Segment], num_lines: int, longest: int) -> None:
     """Logs how many lines were truncated, if any."""
-    num_cut = len({source.line for source in sources if source.cut})
+    num_cut = len({segment.line for segment in segments if segment.cut})
     if num_cut:
         _LOGGER.warning(
             "Truncated %d of %d lines with characters of more than %d subwords. Raise "

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,29 +12,29 @@ import numpy.typing as npt
 
 from t2t_jax.arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.engine.background_compile import BackgroundCompiler, Shape
 from t2t_jax.decoding.engine.batching import (
     SourceBatch,
     single_line_shapes,
     source_batches,
 )
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
-from t2t_jax.decoding.engine.concurrent_batches import MAX_CONCURRENT, map_concurrently
 from t2t_jax.decoding.engine.device_rows import abstract_key, devices_of
-from t2t_jax.decoding.engine.oom_retry import OOM_ERRORS, decode_with_oom_retry
+from t2t_jax.decoding.engine.run_batches import (
+    MAX_CONCURRENT,
+    OOM_ERRORS,
+    Shape,
+    run_batches,
+)
 from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.static_params import params_from_config
-from t2t_jax.decoding.text.batch_inputs import (
-    check_prefix_lengths,
-    encode_prefixes,
-    make_batch_inputs,
-)
 from t2t_jax.decoding.text.detokenize import check_finite, to_translations
 from t2t_jax.decoding.text.rescoring import Rescorer
 from t2t_jax.decoding.text.segments import (
     Segment,
+    check_prefix_lengths,
     is_text,
+    make_batch_inputs,
     make_segments,
     warn_truncated,
 )
@@ -157,34 +155,33 @@ class Translator:
     def _iterate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first: int
     ) -> Iterator[tuple[int, Translation]]:
-        forced = encode_prefixes(
-            prefixes, self.vocabularies.target, num_lines=len(lines)
-        )
         longest = self.config.max_source_length - 1
-        sources = make_segments(lines, self.vocabularies.source, longest=longest)
-        check_prefix_lengths(forced, sources, self.config, first=first)
+        segments = make_segments(
+            lines, self.vocabularies, longest=longest, prefixes=prefixes, first=first
+        )
+        check_prefix_lengths(segments, self.config)
         parts_of: dict[int, list[Segment]] = {}
-        for source in sources:
-            parts_of.setdefault(source.line, []).append(source)
+        for segment in segments:
+            parts_of.setdefault(segment.line - first, []).append(segment)
         notes = self._notes(lines, prefixes)
         for number in range(len(lines)):
             if number not in parts_of:
                 yield number, dataclasses.replace(EMPTY_TRANSLATION, **notes[number])
-        found: dict[tuple[int, int], Translation] = {}
-        for source, translation in self._decode_all(sources, forced, first=first):
-            number = source.line
-            check_finite(translation.hypotheses, line=first + number)
-            found[number, source.part] = translation
-            parts = parts_of[number]
-            if all((number, part.part) in found for part in parts):
+        found: dict[int, dict[int, Translation]] = {}
+        for segment, translation in self._decode(segments):
+            check_finite(translation.hypotheses, line=segment.line)
+            number = segment.line - first
+            found.setdefault(number, {})[segment.part] = translation
+            if len(found[number]) == len(parts_of[number]):
+                done = found.pop(number)
                 joined = merge_parts(
-                    [found.pop((number, part.part)) for part in parts],
-                    [part.before for part in parts],
+                    [done[part.part] for part in parts_of[number]],
+                    [part.before for part in parts_of[number]],
                     length_penalty=self.config.length_penalty,
                     ranked=not self.config.sample,
                 )
                 yield number, dataclasses.replace(joined, **notes[number])
-        warn_truncated(sources, len(lines), longest)
+        warn_truncated(segments, len(lines), longest)
 
     def _notes(
         self, lines: Sequence[str], prefixes: Sequence[str] | None
@@ -222,90 +219,64 @@ class Translator:
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
-        self._search(np.full(shape, DEFAULT_IDS.pad, np.int32), [], [], first=0)
+        self._search(np.full(shape, DEFAULT_IDS.pad, np.int32), [])
 
-    def _search(
-        self,
-        source_BxS: npt.NDArray[np.int32],
-        members: Sequence[Segment],
-        forced: Sequence[list[int]],
-        *,
-        first: int,
-    ) -> BeamResult:
-        rows, max_length = (
-            len(source_BxS),
-            source_BxS.shape[1] + self.config.max_extra_tokens,
-        )
-        return chunked_search(
-            self.model,
-            source_BxS,
-            max_extra_tokens=self.config.max_extra_tokens,
-            search_params=params_from_config(self.config),
-            **make_batch_inputs(
-                self.config,
-                members,
-                forced,
-                rows=rows,
-                max_length=max_length,
-                first=first,
-            ),
-        )
-
-    def _decode_all(
-        self, sources: Sequence[Segment], forced: Sequence[list[int]], *, first: int
+    def _decode(
+        self, segments: Sequence[Segment]
     ) -> Iterator[tuple[Segment, Translation]]:
-        """Decodes all batches, in smaller ones where memory is exhausted."""
+        """Decodes segments of similar length together, the longest first."""
         devices = devices_of(self.model).size
+        longest_prefix = max((len(segment.prefix) for segment in segments), default=0)
+
+        def translate_batch(batch: SourceBatch) -> list[tuple[Segment, Translation]]:
+            members = [segments[index] for index in batch.indices]
+            return to_translations(
+                self._search(batch.source_BxS, members, longest_prefix=longest_prefix),
+                batch.source_BxS,
+                members,
+                vocabularies=self.vocabularies,
+                rescorer=self.rescorer,
+            )
+
         batches = source_batches(
-            [source.subwords for source in sources],
+            [segment.subwords for segment in segments],
             self.config,
             pad=DEFAULT_IDS.pad,
             eos=DEFAULT_IDS.eos,
             devices=devices,
             row_growth=self.row_growth,
         )
-        decode = partial(self._decode, sources=sources, forced=forced, first=first)
-        return decode_with_oom_retry(
-            decode,
+        for translations in run_batches(
+            translate_batch,
             batches,
+            # With prefixes the programs depend on their lengths too.
+            compile_shape=None if longest_prefix else self._compile,
+            cache_key=(abstract_key(self.model), self.config, longest_prefix > 0),
             config=self.config,
             devices=devices,
             max_concurrent=self.max_concurrent,
-        )
+        ):
+            yield from translations
 
-    def _decode(
+    def _search(
         self,
-        left: deque[SourceBatch],
-        max_concurrent: int,
+        source_BxS: npt.NDArray[np.int32],
+        segments: Sequence[Segment],
         *,
-        sources: Sequence[Segment],
-        forced: Sequence[list[int]],
-        first: int,
-    ) -> Iterator[tuple[Segment, Translation]]:
-        """Decodes batches, and removes those that are done from `left`."""
-        # With prefixes the shapes depend on their lengths too.
-        shapes = [batch.source_BxS.shape for batch in left if not any(forced)]
-        cache_key = (abstract_key(self.model), self.config, any(forced))
-        with BackgroundCompiler(self._compile, shapes, cache_key=cache_key) as compiler:
-
-            def translate_batch(
-                batch: SourceBatch,
-            ) -> list[tuple[Segment, Translation]]:
-                members = [sources[index] for index in batch.indices]
-                with compiler.compiling(batch.source_BxS.shape):
-                    found = self._search(batch.source_BxS, members, forced, first=first)
-                return to_translations(
-                    found,
-                    batch.source_BxS,
-                    members,
-                    vocabularies=self.vocabularies,
-                    rescorer=self.rescorer,
-                )
-
-            for _, translations in map_concurrently(
-                translate_batch,
-                left,
-                is_ready=lambda batch: compiler.is_compiled(batch.source_BxS.shape),
-                max_concurrent=max_concurrent,
-            ):
-                yield from translations
+        longest_prefix: int = 0,
+    ) -> BeamResult:
+        rows, length = source_BxS.shape
+        batch_inputs = make_batch_inputs(
+            segments,
+            self.config,
+            rows=rows,
+            max_length=length + self.config.max_extra_tokens,
+            longest_prefix=longest_prefix,
+        )
+        return chunked_search(
+            self.model,
+            source_BxS,
+            max_extra_tokens=self.config.max_extra_tokens,
+            search_params=params_from_config(self.config),
+            **batch_inputs,
+        )

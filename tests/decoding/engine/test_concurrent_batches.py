@@ -11,7 +11,7 @@ from collections import deque
 
 import pytest
 
-from t2t_jax.decoding.engine.concurrent_batches import map_concurrently
+from t2t_jax.decoding.engine.run_batches import map_concurrently
 
 
 class Work:

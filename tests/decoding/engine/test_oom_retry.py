@@ -13,7 +13,6 @@ import logging
 import threading
 import time
 import weakref
-from collections import deque
 
 import jax
 import numpy as np
@@ -21,8 +20,7 @@ import pytest
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import SourceBatch
-from t2t_jax.decoding.engine.concurrent_batches import map_concurrently
-from t2t_jax.decoding.engine.oom_retry import decode_with_oom_retry, halve_batches
+from t2t_jax.decoding.engine.run_batches import halve_batches, run_batches
 from t2t_jax.decoding.text import translator as translator_module
 from t2t_jax.errors import ConfigError
 from tests.decoding.models import recurrent
@@ -161,15 +159,19 @@ def test_what_did_not_fit_is_let_go_before_the_halves(monkeypatch):
         one_by_one().translate(LINES[:3])
     assert len(held) == 3
     held.clear()
-    batches = deque([batch(2, 2), batch(2, 2)])
-
-    def decode(left, max_concurrent):
-        del max_concurrent
-        return map_concurrently(fill, left, is_ready=lambda _: False)
-
+    batches = [batch(2, 2), batch(2, 2)]
     with pytest.raises(ConfigError):
-        list(decode_with_oom_retry(decode, batches, config=DecodingConfig(), devices=1))
-    assert len(held) == 2
+        list(
+            run_batches(
+                fill,
+                batches,
+                compile_shape=None,
+                cache_key="full",
+                config=DecodingConfig(),
+                devices=1,
+            )
+        )
+    assert len(held) == 3  # beside another, by itself, and half of it
 
 
 def batch(rows, sentences):

@@ -1,0 +1,269 @@
+"""Runs batches: two in flight, compiled ahead, in halves where memory is exhausted.
+
+A single batch leaves the device idle at times: between its steps a search checks what
+is done, shrinks batches and reads outputs, and small operations do not fill all cores.
+Two cores of a CPU translate 1.15 times as many sentences with two batches at once: 286
+a second instead of 249 (beams of 4, 16 tokens, 3 layers of 256, 8,000 subwords), and
+with the base model 21.4 instead of 18.7.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+import jax
+import numpy as np
+
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine.batching import SourceBatch
+from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
+from t2t_jax.errors import ConfigError
+
+MAX_CONCURRENT = 2
+"""Batches in the memory of a device; three are no faster than two."""
+
+OOM_ERRORS = (MemoryError, jax.errors.JaxRuntimeError)
+"""Raised when memory is exhausted; JAX raises it for other reasons too."""
+
+Shape: TypeAlias = tuple[int, ...]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_LOGGER = logging.getLogger(__name__)
+_compiled: set[Hashable] = set()
+
+
+def run_batches(
+    run: Callable[[SourceBatch], Result],
+    batches: Iterable[SourceBatch],
+    *,
+    compile_shape: Callable[[Shape], object] | None,
+    cache_key: Hashable,
+    config: DecodingConfig,
+    devices: int,
+    max_concurrent: int = MAX_CONCURRENT,
+) -> Iterator[Result]:
+    """Runs batches in order, in smaller ones where memory is exhausted.
+
+    Args:
+      compile_shape: compiles the programs for a shape, in a thread, while earlier
+        batches run; None compiles nothing ahead.
+      cache_key: everything but the shape that the programs depend on.
+      devices: number of devices that share the rows of a batch.
+      max_concurrent: batches in flight on a single device. What does not fit beside
+        another is retried by itself before it is halved.
+
+    Yields:
+      The result of each batch.
+
+    Raises:
+      ConfigError: as in `halve_batches`.
+      Exception: other errors of `run`.
+    """
+    left = deque(batches)
+    max_concurrent = max_concurrent if devices == 1 else 1
+    while left:
+        shapes = [batch.source_BxS.shape for batch in left]
+        compiler = BackgroundCompiler(compile_shape, shapes, cache_key=cache_key)
+        try:
+            with closing(compiler):
+                for _, result in map_concurrently(
+                    partial(compiler.run, run),
+                    left,
+                    is_ready=compiler.is_compiled,
+                    max_concurrent=max_concurrent,
+                ):
+                    yield result
+        except OOM_ERRORS as error:
+            if max_concurrent == 1 or not _is_out_of_memory(error):
+                left = halve_batches(left, error, config=config, devices=devices)
+            max_concurrent = 1
+
+
+class BackgroundCompiler:
+    """Compiles for the shapes of upcoming batches, one after the other, in a thread.
+
+    What this process has compiled is not compiled again. The first shape is left to
+    the caller, in `run`.
+
+    Args:
+      compile_shape: compiles for a shape; None leaves all shapes to the caller.
+      shapes: those of the batches, in order.
+      cache_key: everything else that the programs depend on.
+    """
+
+    def __init__(
+        self,
+        compile_shape: Callable[[Shape], object] | None,
+        shapes: Iterable[Shape],
+        *,
+        cache_key: Hashable,
+    ):
+        self._cache_key = cache_key
+        self._thread = ThreadPoolExecutor(1)  # starts with its first task
+        self._pending: dict[Shape, Future[object]] = {}
+        for shape in list(dict.fromkeys(shapes))[1:]:
+            if compile_shape is not None and (cache_key, shape) not in _compiled:
+                self._pending[shape] = self._thread.submit(
+                    self._compile, compile_shape, shape
+                )
+
+    def wait(self, shape: Shape) -> None:
+        """Waits for the programs of a shape, if they are being compiled.
+
+        Errors are only logged: they occur again where the programs are used.
+        """
+        future = self._pending.pop(shape, None)
+        if future is None or future.cancel():  # not started: the caller compiles
+            return
+        if error := future.exception():
+            _LOGGER.debug("Background compilation for %s: %r", shape, error)
+
+    def run(
+        self, function: Callable[[SourceBatch], Result], batch: SourceBatch
+    ) -> Result:
+        """Runs a batch, and marks its shape as compiled."""
+        self.wait(batch.source_BxS.shape)
+        result = function(batch)
+        _compiled.add((self._cache_key, batch.source_BxS.shape))
+        return result
+
+    def is_compiled(self, batch: SourceBatch) -> bool:
+        """Returns whether the programs of a batch have been compiled."""
+        return (self._cache_key, batch.source_BxS.shape) in _compiled
+
+    def close(self) -> None:
+        """Cancels what has not been started."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _compile(self, compile_shape: Callable[[Shape], object], shape: Shape) -> None:
+        compile_shape(shape)
+        _compiled.add((self._cache_key, shape))
+
+
+def map_concurrently(
+    function: Callable[[Item], Result],
+    left: deque[Item],
+    *,
+    is_ready: Callable[[Item], bool],
+    max_concurrent: int = MAX_CONCURRENT,
+) -> Iterator[tuple[Item, Result]]:
+    """Applies a function to items, to a few of them at a time.
+
+    Args:
+      function: called in threads; in the caller's thread for a single item, or with
+        `max_concurrent=1`.
+      left: the items. Each is removed when its result is there, so after an error the
+        first one left is the one that failed.
+      is_ready: whether an item may run beside others, or has to wait until none runs.
+
+    Yields:
+      (item, result), in the order of the items.
+
+    Raises:
+      Exception: what `function` raised, as soon as no earlier item is running.
+
+    Example:
+      >>> found = map_concurrently(abs, deque([-1, 2, -3]), is_ready=lambda _: True)
+      >>> list(found)
+      [(-1, 1), (2, 2), (-3, 3)]
+    """
+    if max_concurrent == 1 or len(left) == 1:
+        while left:
+            result = function(left[0])
+            yield left.popleft(), result
+        return
+    running: deque[Future[Result]] = deque()
+    threads = ThreadPoolExecutor(max_concurrent)
+
+    def begin() -> None:
+        while len(running) < min(max_concurrent, len(left)):
+            item = left[len(running)]
+            if running and not is_ready(item):
+                return
+            running.append(threads.submit(function, item))
+
+    try:
+        while left:
+            begin()
+            result = running[0].result()
+            running.popleft()
+            item = left.popleft()
+            begin()
+            yield item, result
+    except Exception:
+        threads.shutdown(cancel_futures=True)  # frees their memory for a retry
+        raise
+    finally:  # A caller that leaves early does not wait for the threads.
+        running.clear()  # Futures would keep the error and its buffers alive.
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def halve_batches(
+    left: Iterable[SourceBatch],
+    error: Exception,
+    *,
+    config: DecodingConfig,
+    devices: int,
+) -> deque[SourceBatch]:
+    """Halves the rows of all batches that are left, since the first one did not fit.
+
+    The others take about as much memory, so they are not tried first.
+
+    Args:
+      error: of the first batch.
+      devices: number of devices that share the rows of a batch.
+
+    Returns:
+      The same sentences in order, in batches of half as many rows.
+
+    Raises:
+      ConfigError: the first batch has a single row on each device.
+      Exception: `error`, if memory was not the reason.
+    """
+    if not _is_out_of_memory(error):
+        raise error
+    reason = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(" .")
+    first, *others = left
+    rows, length = first.source_BxS.shape
+    if rows == devices:
+        kept = "n_best" if config.sample else "beam_size"
+        raise ConfigError(
+            f"Out of device memory for a single line of {length} subwords with "
+            f"decoding.{kept}={getattr(config, kept)}: {reason}.\n"
+            f"Lower config.decoding.{kept} or config.decoding.max_source_length, or "
+            "end other programs on the device."
+        ) from error
+    _LOGGER.warning(
+        "Out of device memory for %d lines of %d subwords (%s). Continuing with half "
+        "as many lines. Set config.decoding.tokens_per_batch below %d to start so.",
+        rows,
+        length,
+        reason,
+        config.tokens_per_batch,
+    )
+    return deque(
+        half for batch in (first, *others) for half in _split_in_half(batch, devices)
+    )
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
+    """Splits a batch in two of one shape; omits a half without sentences."""
+    rows = devices * -(-len(batch.source_BxS) // (2 * devices))
+    halves = []
+    for start in range(0, len(batch.indices), rows):
+        part_BxS = batch.source_BxS[start : start + rows]
+        missing = ((0, rows - len(part_BxS)), (0, 0))
+        source_BxS = np.pad(part_BxS, missing, constant_values=DEFAULT_IDS.pad)
+        halves.append(SourceBatch(source_BxS, batch.indices[start : start + rows]))
+    return halves
