@@ -31,9 +31,6 @@ def attention_maps(
 ) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
     """Returns the attention weights of all layers and heads for a sentence pair.
 
-    The weights are those of the ordinary forward pass, which sows them into the
-    collection "intermediates" if it is mutable.
-
     Args:
       module: a Transformer; layers are numbered as in its parameters, from 0.
       source: [S] integer tokens of one sentence, eos last.

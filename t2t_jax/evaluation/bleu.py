@@ -24,7 +24,7 @@ def corpus_scores(
     """Scores a translated corpus.
 
     Args:
-      hypotheses: detokenised translations, one line per sentence.
+      hypotheses: detokenised translations.
       metrics: names from `METRICS`.
 
     Returns:
@@ -58,14 +58,7 @@ def make_metric(name: str, references: Sequence[str]) -> Any:
     """Creates a sacreBLEU metric with its default settings.
 
     Args:
-      references: raw references, preprocessed once for all scores.
-
-    Returns:
-      The metric; pass None as references to its score methods.
-
-    Example:
-      >>> make_metric("ter", ["Ein Hund."]).corpus_score(["Ein Hund."], None).score
-      0.0
+      references: preprocessed once; pass None as references to its score methods.
     """
     from sacrebleu.metrics import BLEU, CHRF, TER
 
@@ -74,15 +67,11 @@ def make_metric(name: str, references: Sequence[str]) -> Any:
 
 
 def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
-    """Returns the names of metrics as a list.
+    """Checks the names of metrics, and returns them as a list.
 
     Raises:
       TypeError: `metrics` is a single string.
       UserError: a name is not one of `METRICS`.
-
-    Example:
-      >>> known_metrics(("bleu", "ter"), caller="corpus_scores")
-      ['bleu', 'ter']
     """
     names = as_lines(metrics, caller=caller, noun="metrics")
     unknown = [name for name in names if name not in METRICS]
@@ -101,10 +90,6 @@ def check_aligned(
     Raises:
       DataError: the numbers of lines differ, or there are none.
       TypeError: a side is a single string, or holds something other than strings.
-
-    Example:
-      >>> check_aligned(["a"], (line for line in "b"), caller="corpus_scores")
-      (['a'], ['b'])
     """
     hypotheses = as_lines(hypotheses, caller=caller, noun="hypotheses")
     references = as_lines(references, caller=caller, noun="references")

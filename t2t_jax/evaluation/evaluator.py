@@ -13,8 +13,7 @@ from t2t_jax.runtime.async_fetch import fetch_pipelined
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
-PROBE = 64
-"""Sentences translated first, to detect translations that do not end."""
+PROBE = 64  # sentences translated first, to detect translations that do not end
 
 
 class Evaluator:
@@ -96,7 +95,6 @@ class Evaluator:
         return outputs, True
 
     def _translate_part(self, params: Params, start: int, stop: int) -> list[Output]:
-        """Translates some sentences and reports progress over all."""
         lines = self.sources[start:stop]
 
         def progress(done: int, total: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from t2t_jax.errors import UserError
@@ -19,13 +20,9 @@ _COMPOUND = re.compile(r"(\S)-(\S)")
 
 
 def split_compounds(line: str) -> str:
-    """Splits words at their hyphens, so that parts of compounds are scored.
+    """Makes each hyphen within a word a token, so that parts of compounds are scored.
 
-    Matches do not overlap, from left to right: a part of one letter is not split off on
-    both of its sides.
-
-    Returns:
-      The line with each hyphen between two characters as a token of its own.
+    Matches do not overlap: a part of one letter is not split off on both of its sides.
 
     Example:
       >>> split_compounds("ein T-Shirt - rot-weiß")
@@ -41,9 +38,6 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
 
     Args:
       language: code such as "de"; determines abbreviations and apostrophes.
-
-    Returns:
-      A function from a raw line to its tokens, separated by spaces.
 
     Raises:
       UserError: sacremoses is not installed, or does not support the language.
@@ -65,11 +59,7 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
             f"{', '.join(known)}."
         )
     tokenizer = sacremoses.MosesTokenizer(lang=language)
-
-    def tokenize(line: str) -> str:
-        return str(tokenizer.tokenize(line, return_str=True))
-
-    return tokenize
+    return partial(tokenizer.tokenize, return_str=True)
 
 
 def paper_bleu(
@@ -81,7 +71,6 @@ def paper_bleu(
     """Computes tokenised, compound-split BLEU as in the paper.
 
     Args:
-      hypotheses: raw translations, one line per sentence.
       tokenize: from a raw line to tokens separated by spaces, for both sides.
 
     Returns:

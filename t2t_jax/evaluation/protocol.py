@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Any
 
@@ -36,11 +36,8 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
     """Returns the paper's search settings within the limits of a run.
 
     Args:
-      own: the run's settings. Its longest source is kept, and so is the size of a
-        batch, unless a longer output needs more.
-
-    Returns:
-      Beam 4, alpha 0.6, output up to the source's length + 50.
+      own: the run's settings. Its longest source is kept, and its size of a batch,
+        unless a longer output needs more.
 
     Paper: §6.1.
 
@@ -55,10 +52,7 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
 
 
 def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
-    """Lists the search settings that the protocol overrides.
-
-    Returns:
-      The `asked` and the `used` value of each that differs, by name.
+    """Lists the search settings that the protocol overrides, by name.
 
     Example:
       >>> asked = DecodingConfig(beam_size=8)
@@ -82,7 +76,6 @@ def protocol_scores(
     """Computes all scores of the protocol.
 
     Args:
-      hypotheses: raw translations, one line per sentence.
       tokenize: Moses tokenizer, for paper-style BLEU.
 
     Returns:
@@ -125,9 +118,12 @@ def fingerprint_params(params: Params) -> str:
       >>> fingerprint_params(weights) == fingerprint_params(same)
       False
     """
+    from flax.traverse_util import flatten_dict
+
     digest = hashlib.sha256()
-    for path, leaf in sorted(_leaves(params, ()), key=lambda pair: pair[0]):
-        array = np.asarray(leaf)
+    leaves = flatten_dict(params)  # type: ignore[no-untyped-call]
+    for path in sorted(leaves):
+        array = np.asarray(leaves[path])
         # No part contains a NUL, so the encoding of trees is unambiguous.
         head = "\0".join(["/".join(path), array.dtype.name, str(array.shape), ""])
         digest.update(head.encode())
@@ -139,9 +135,6 @@ def fingerprint_lines(lines: Iterable[str]) -> str:
     """Hashes text like `sha256sum` of a UTF-8 file with LF line ends.
 
     Compression, a byte order mark and CR LF do not change the fingerprint.
-
-    Returns:
-      SHA-256 as hexadecimal digits.
 
     Example:
       >>> fingerprint_lines(["Guten Tag."])[:8]
@@ -155,18 +148,10 @@ def fingerprint_lines(lines: Iterable[str]) -> str:
 
 def versions() -> dict[str, str]:
     """Returns the installed versions of everything that affects a score."""
+    return {"t2t_jax": t2t_jax.__version__} | installed_versions(_DEPENDENCIES)
+
+
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """Returns the versions of those packages that are installed."""
     installed = {d.metadata["Name"].lower() for d in metadata.distributions()}
-    found = {
-        name: metadata.version(name) for name in _DEPENDENCIES if name in installed
-    }
-    return {"t2t_jax": t2t_jax.__version__, **found}
-
-
-def _leaves(
-    tree: Params, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, branch in tree.items():
-        if isinstance(branch, Mapping):
-            yield from _leaves(branch, (*path, name))
-        else:
-            yield (*path, name), branch
+    return {name: metadata.version(name) for name in names if name in installed}

@@ -15,13 +15,8 @@ from t2t_jax.evaluation.bleu import (
 )
 
 LEVEL = 0.95
-"""Confidence level of the intervals."""
-
 RESAMPLES = 1000
-"""Number of corpora sampled from the sentences, with replacement."""
-
-SEED = 12345
-"""Seed of the resampling; sacreBLEU's default, so that its command agrees."""
+SEED = 12345  # sacreBLEU's default, so that its command agrees
 
 _SEED_VARIABLE = "SACREBLEU_SEED"
 
@@ -35,7 +30,6 @@ def bootstrap_intervals(
     """Estimates confidence intervals of scores by bootstrap resampling.
 
     Args:
-      hypotheses: translations, one line per sentence.
       metrics: names from `t2t_jax.evaluation.bleu.METRICS`.
 
     Returns:
@@ -76,7 +70,6 @@ def paired_test(
 
     Args:
       baseline: translations of the other system.
-      metrics: names from `t2t_jax.evaluation.bleu.METRICS`.
 
     Returns:
       The test, the number of resamples and the seed; then for each metric the scores of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import jax
 import numpy as np
@@ -29,10 +29,8 @@ from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import Array, Params, StepModel
 
-Texts = TypeVar("Texts")
 
-
-class TextsWithAttention(NamedTuple, Generic[Texts]):
+class TextsWithAttention(NamedTuple):
     """Result of `TranslationModel.translate` with `return_attention=True`.
 
     Attributes:
@@ -41,7 +39,7 @@ class TextsWithAttention(NamedTuple, Generic[Texts]):
         tokens]; None for a blank line.
     """
 
-    texts: Texts
+    texts: list[str] | list[list[str]]
     attention: list[Attention | None]
 
 
@@ -165,30 +163,10 @@ class TranslationModel:
         self,
         lines: Iterable[str],
         *,
-        n_best: int,
-        return_attention: Literal[False] = False,
+        n_best: int = 1,
+        return_attention: bool = False,
         **search: Any,
-    ) -> list[list[str]]: ...
-
-    @overload
-    def translate(
-        self,
-        lines: Iterable[str],
-        *,
-        n_best: Literal[1] = 1,
-        return_attention: Literal[True],
-        **search: Any,
-    ) -> TextsWithAttention[list[str]]: ...
-
-    @overload
-    def translate(
-        self,
-        lines: Iterable[str],
-        *,
-        n_best: int,
-        return_attention: Literal[True],
-        **search: Any,
-    ) -> TextsWithAttention[list[list[str]]]: ...
+    ) -> list[str] | list[list[str]] | TextsWithAttention: ...
 
     def translate(
         self,
@@ -197,12 +175,7 @@ class TranslationModel:
         n_best: int = 1,
         return_attention: bool = False,
         **search: Any,
-    ) -> (
-        list[str]
-        | list[list[str]]
-        | TextsWithAttention[list[str]]
-        | TextsWithAttention[list[list[str]]]
-    ):
+    ) -> list[str] | list[list[str]] | TextsWithAttention:
         """Translates n lines into n translations, in the same order.
 
         Args:
@@ -230,12 +203,13 @@ class TranslationModel:
         translations = self.translations(
             lines, n_best=n_best, attention=return_attention, **search
         )
-        attention = [one.hypotheses[0].attention_TxS for one in translations]
+        texts: list[str] | list[list[str]] = [one.text for one in translations]
         if n_best > 1:
-            lists = [[h.text for h in one.hypotheses] for one in translations]
-            return TextsWithAttention(lists, attention) if return_attention else lists
-        texts = [one.text for one in translations]
-        return TextsWithAttention(texts, attention) if return_attention else texts
+            texts = [[h.text for h in one.hypotheses] for one in translations]
+        if not return_attention:
+            return texts
+        attention = [one.hypotheses[0].attention_TxS for one in translations]
+        return TextsWithAttention(texts, attention)
 
     def translations(
         self,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import t2t_jax
+from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import read_json_object
 from t2t_jax.inference.load import open_parameters
 from t2t_jax.run.example_sentences import example_sentences
@@ -27,7 +27,6 @@ _META_KEYS = (
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
 _LANGUAGE = re.compile(r"\.([a-z]{2,3}(?:[_-][A-Za-z]+)?)(?:\.gz)?$")
-_CHUNK = 1 << 20
 
 
 def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
@@ -54,10 +53,7 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
 
 
 def run_facts(workdir: Workdir) -> dict[str, Any]:
-    """Collects the provenance that all models of a run share.
-
-    Returns:
-      JSON values: `run`, its name, and `data`, if the run has a data.json.
+    """Collects what all models of a run share: its name and text, as JSON values.
 
     Raises:
       DataError: `data.json` is damaged.
@@ -68,17 +64,12 @@ def run_facts(workdir: Workdir) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Returns the versions of t2t_jax, Python and the installed packages it uses."""
-    installed = {d.metadata["Name"].lower() for d in metadata.distributions()}
-    found = {name: metadata.version(name) for name in _PACKAGES if name in installed}
-    python = platform.python_version()
-    return {"t2t_jax": t2t_jax.__version__, "python": python, **found}
+    own = {"t2t_jax": t2t_jax.__version__, "python": platform.python_version()}
+    return own | installed_versions(_PACKAGES)
 
 
 def languages_of(spec: str) -> tuple[str, str] | None:
-    """Infers the language pair from the spec of a corpus; None if it has none.
-
-    Args:
-      spec: the value of `data.train`; of several corpora the first one is used.
+    """Infers the language pair from a corpus's spec, of several the first.
 
     Example:
       >>> languages_of("text:data/train.en.gz,data/train.de.gz")
@@ -110,11 +101,8 @@ def write_sha256sums(directory: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_data(path: Path) -> dict[str, Any]:
