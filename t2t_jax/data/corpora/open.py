@@ -30,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,7 +86,13 @@ def open_corpus(
     errors.raise_if_any()
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
-    return MixtureCorpus(spec, _flatten(parts))
+    # A mixture among the parts is replaced by its own parts, with its weight.
+    flat = (
+        Part(inner.corpus, part.weight)
+        for part in parts
+        for inner in parts_of(part.corpus)
+    )
+    return MixtureCorpus(spec, tuple(flat))
 
 
 def names_tfds(spec: str) -> bool:
@@ -218,15 +224,6 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
 def _without_weight(name: str) -> str:
     part = _WEIGHTED.fullmatch(name)
     return part["name"] if part else name
-
-
-def _flatten(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Replaces each mixture by its parts, with the mixture's weight."""
-    return tuple(
-        Part(inner.corpus, outer.weight)
-        for outer in parts
-        for inner in parts_of(outer.corpus)
-    )
 
 
 def _open_part(name: str, *, key: str, log: Callable[[str], None] | None) -> Part:

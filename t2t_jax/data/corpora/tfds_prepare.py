@@ -125,8 +125,6 @@ def _bounded_downloads() -> Iterator[None]:
             loader._executor = _Threads()
         return loader
 
-    logger = logging.getLogger("urllib3")
-    level = logger.level
     changes = [
         (downloader, "MAX_RETRIES", _RETRIES),
         (
@@ -141,16 +139,14 @@ def _bounded_downloads() -> Iterator[None]:
         ),
         (extractor, "get_extractor", lambda: with_threads(get_extractor())),
     ]
-    before = [(module, name, getattr(module, name)) for module, name, _ in changes]
-    logger.setLevel(logging.ERROR)  # It warns at each retry.
-    try:
+    with contextlib.ExitStack() as undo:
+        logger = logging.getLogger("urllib3")  # It warns at each retry.
+        undo.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.ERROR)
         for module, name, value in changes:
+            undo.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, value)
         yield
-    finally:
-        logger.setLevel(level)
-        for module, name, value in before:
-            setattr(module, name, value)
 
 
 @contextlib.contextmanager

@@ -63,18 +63,24 @@ def drop_reasons(
     return np.select(applies, list(range(len(applies))), KEPT).astype(np.int8)
 
 
+def hash_strings(strings: Iterable[str]) -> Hashes:
+    """Hashes strings to 64 bits."""
+    digests = (
+        hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for one in strings
+    )
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
 def text_hashes(lines: Iterable[str]) -> Hashes:
-    """Hashes stripped lines to 64 bits.
+    """Hashes lines, without surrounding blanks, to 64 bits.
 
     Example:
       >>> one, other = text_hashes(["the cat", " the cat  "])
       >>> bool(one == other)
       True
     """
-    digests = [
-        hashlib.blake2b(line.strip().encode(), digest_size=8).digest() for line in lines
-    ]
-    return np.frombuffer(b"".join(digests), "<u8")
+    return hash_strings(line.strip() for line in lines)
 
 
 def pair_hashes(source_hashes: Hashes, target_hashes: Hashes) -> Hashes:

@@ -8,7 +8,6 @@ word. Words are kept as 64-bit hashes in one sorted array.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import re
 import unicodedata
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from t2t_jax.data.arrays import Flags, Hashes
-from t2t_jax.data.token_cache.filters import DuplicateFilter
+from t2t_jax.data.token_cache.filters import DuplicateFilter, hash_strings
 
 FILE = "known_words.npy"
 """The file of these hashes in a run or a model."""
@@ -63,15 +62,9 @@ def words_of(text: str) -> list[str]:
     return list(chain.from_iterable(map(_PART.findall, runs)))
 
 
-def hashes_of(words: Iterable[str]) -> Hashes:
-    """Hashes words to 64 bits."""
-    digests = (hashlib.blake2b(_bytes(word), digest_size=8).digest() for word in words)
-    return np.frombuffer(b"".join(digests), "<u8")
-
-
 def distinct_hashes(lines: Iterable[str]) -> Hashes:
     """Returns the unique hashes of the words of some lines, sorted."""
-    return np.unique(hashes_of(set(words_of("\n".join(lines)))))
+    return np.unique(hash_strings(set(words_of("\n".join(lines)))))
 
 
 def merge_hashes(parts: Iterable[Hashes], *, most: int = MAX_WORDS) -> Hashes:
@@ -112,7 +105,7 @@ class KnownWords:
         A line without words has the share 0.
         """
         words = [words_of(line) for line in lines]
-        unseen = self._are_unseen(hashes_of(chain.from_iterable(words)))
+        unseen = self._are_unseen(hash_strings(chain.from_iterable(words)))
         ends = np.cumsum([0, *map(len, words)]).tolist()
         counts = np.concatenate([[0], np.cumsum(unseen)]).tolist()
         return [
@@ -152,7 +145,3 @@ class KnownWords:
             if hashes.dtype == np.dtype("<u8") and hashes.ndim == 1:
                 return cls(np.array(hashes))
         return None
-
-
-def _bytes(word: str) -> bytes:
-    return word.encode("utf-8", "surrogatepass")

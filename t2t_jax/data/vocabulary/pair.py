@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,28 +111,17 @@ class VocabularyPair(NamedTuple):
           DataError: the text is too small or too varied for a size.
           InputMissingError: a file does not exist.
         """
+        train = partial(_load_or_train, seed=seed, log=log)
         if not config.source_size:
             lines = (line for pair in pairs for line in pair)
-            shared = _load_or_train(lines, config, side="", seed=seed, log=log)
+            shared = train(lines, config, side="")
             return cls(shared, shared)
         for_source = dataclasses.replace(
             config, size=config.source_size, file=config.source_file
         )
         return cls(
-            _load_or_train(
-                (source for source, _ in pairs),
-                for_source,
-                side="source_",
-                seed=seed,
-                log=log,
-            ),
-            _load_or_train(
-                (target for _, target in pairs),
-                config,
-                side="",
-                seed=seed,
-                log=log,
-            ),
+            train((source for source, _ in pairs), for_source, side="source_"),
+            train((target for _, target in pairs), config, side=""),
         )
 
     def check_sizes(

@@ -138,35 +138,12 @@ class EventFile:
         Raises:
           OSError: as in `append`.
         """
-        from tensorboardX.proto import api_pb2
         from tensorboardX.proto.event_pb2 import Event
-        from tensorboardX.proto.plugin_hparams_pb2 import (
-            HParamsPluginData,
-            SessionStartInfo,
-        )
-        from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
+        from tensorboardX.summary import hparams
 
-        start, infos = SessionStartInfo(), []
-        for name, value in settings.items():
-            field, kind = _field_of(value)
-            setattr(start.hparams[name], field, value)
-            data_type = api_pb2.DataType.Value(kind)
-            infos.append(api_pb2.HParamInfo(name=name, type=data_type))
-        compared = [
-            api_pb2.MetricInfo(name=api_pb2.MetricName(tag=tag)) for tag in metrics
-        ]
-        experiment = api_pb2.Experiment(hparam_infos=infos, metric_infos=compared)
-        for tag, data in (
-            ("experiment", HParamsPluginData(experiment=experiment)),
-            ("session_start_info", HParamsPluginData(session_start_info=start)),
-        ):
-            plugin = SummaryMetadata.PluginData(
-                plugin_name="hparams", content=data.SerializeToString()
-            )
-            value = Summary.Value(
-                tag=f"_hparams_/{tag}", metadata=SummaryMetadata(plugin_data=plugin)
-            )
-            self._append(Event(summary=Summary(value=[value])))
+        # The third summary would say that the run has ended.
+        for summary in hparams(settings, dict.fromkeys(metrics))[:2]:
+            self._append(Event(summary=summary))
 
     def close(self) -> None:
         """Closes the file.
@@ -188,15 +165,6 @@ class EventFile:
             + data
             + struct.pack("<I", masked_crc32c(data))
         )
-
-
-def _field_of(value: Any) -> tuple[str, str]:
-    """Returns the protocol's field and type name of a setting."""
-    if isinstance(value, bool):
-        return "bool_value", "DATA_TYPE_BOOL"
-    if isinstance(value, int | float):
-        return "number_value", "DATA_TYPE_FLOAT64"
-    return "string_value", "DATA_TYPE_STRING"
 
 
 TIME_FIELDS = ("time", "elapsed", "seconds", "minutes", "target_tokens_per_second")
