@@ -81,7 +81,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli.console.text_io import flush_before_exit
     from t2t_jax.cli.flags import parser
-    from t2t_jax.cli.flags.modes import DISTRIBUTED_MODES
+    from t2t_jax.cli.flags.options import DistributedOptions
     from t2t_jax.cli.flags.usage import requested_help
 
     line = parser.read_line(argv)
@@ -95,7 +95,7 @@ def _run(argv: Sequence[str]) -> int:
     name_flags(vars(options))
     enable_compilation_cache()  # before a mode imports JAX
     mode = import_module(f"t2t_jax.cli.modes.{options.mode}")
-    if options.mode in DISTRIBUTED_MODES:
+    if isinstance(options, DistributedOptions):
         processes = initialize(
             coordinator_address=options.coordinator_address,
             num_processes=options.num_processes,
@@ -114,20 +114,20 @@ def _run(argv: Sequence[str]) -> int:
 def exit_on_signal(options: Options) -> AbstractContextManager[None]:
     """Makes signals exit at once in modes that do not write to a run."""
     from t2t_jax.cli.console.text_io import flush_before_exit
-    from t2t_jax.cli.flags.modes import READ_ONLY_MODES
+    from t2t_jax.cli.flags.translation import TranslateOptions
 
-    if options.mode not in READ_ONLY_MODES:
+    if not options.is_read_only:
         return nullcontext()
     advice = "Rerun the same command."
-    if options.shards and not options.resume:
-        # A sharded job continues only with --resume.
-        advice = "Rerun the same command, with --resume."
-    elif options.mode == "translate" and not (
-        options.shards or options.stream or options.output == "-"
-    ):
-        advice += (
-            " To make a long job resumable, pass --shards=N, and --resume on reruns."
-        )
+    if isinstance(options, TranslateOptions):
+        if options.shards and not options.resume:
+            # A sharded job continues only with --resume.
+            advice = "Rerun the same command, with --resume."
+        elif not (options.shards or options.stream or options.output == "-"):
+            advice += (
+                " To make a long job resumable, pass --shards=N, and --resume on "
+                "reruns."
+            )
     return exit_on_signals(flush_before_exit, advice=advice)
 
 

@@ -112,8 +112,7 @@ def test_every_message_is_one_that_the_program_prints(message):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_and_key_exists(page):
-    from t2t_jax.cli.flags.modes import MODES
-    from t2t_jax.cli.flags.options import FLAGS
+    from t2t_jax.cli.flags.modes import FLAGS, MODES
     from t2t_jax.config import keys
 
     for mode in re.findall(r"--mode=([a-z_]+)", TEXT[page]):

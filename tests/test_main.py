@@ -24,7 +24,9 @@ def fake_mode(monkeypatch):
     """Lets a test say what a mode does."""
 
     def install(run):
-        options = SimpleNamespace(mode="m", workdir=Workdir(Path("w")), checkpoint="9")
+        options = SimpleNamespace(
+            mode="m", is_read_only=False, workdir=Workdir(Path("w")), checkpoint="9"
+        )
         monkeypatch.setattr(flags, "parse_argv", lambda argv: options)
         monkeypatch.setattr(
             program, "import_module", lambda name: SimpleNamespace(run=run)
@@ -157,21 +159,31 @@ def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys, num
 
 
 @pytest.mark.parametrize(
-    ("flags", "advice"),
+    ("argv", "advice"),
     [
-        ({"output": "-"}, "Rerun the same command."),
-        ({"stream": True}, "Rerun the same command."),
-        ({"mode": "score", "output": "out"}, "Rerun the same command."),
+        (["translate"], "Rerun the same command."),
+        (["translate", "--stream", "--output=out"], "Rerun the same command."),
         (
-            {"output": "out"},
+            ["score", "--source=a", "--reference=b", "--output=out"],
+            "Rerun the same command.",
+        ),
+        (["evaluate", "--source=a", "--reference=b"], "Rerun the same command."),
+        (
+            ["translate", "--output=out"],
             "Rerun the same command. To make a long job resumable, pass "
             "--shards=N, and --resume on reruns.",
         ),
-        ({"shards": 3}, "Rerun the same command, with --resume."),
-        ({"shards": 3, "resume": True}, "Rerun the same command."),
+        (
+            ["translate", "--output=out", "--shards=3"],
+            "Rerun the same command, with --resume.",
+        ),
+        (
+            ["translate", "--output=out", "--shards=3", "--resume"],
+            "Rerun the same command.",
+        ),
     ],
 )
-def test_a_stop_names_the_command_that_goes_on(monkeypatch, flags, advice):
+def test_a_stop_names_the_command_that_goes_on(monkeypatch, argv, advice):
     told = []
 
     def leaving(clear_up, *, advice):
@@ -179,9 +191,7 @@ def test_a_stop_names_the_command_that_goes_on(monkeypatch, flags, advice):
         return nullcontext()
 
     monkeypatch.setattr(program, "exit_on_signals", leaving)
-    asked = {"mode": "translate", "output": "out"}
-    asked |= dict.fromkeys(("shards", "resume", "stream"), False) | flags
-    with program.exit_on_signal(SimpleNamespace(**asked)):
+    with program.exit_on_signal(flags.parse_argv([*argv, "--workdir=w"])):
         assert told == [advice]
 
 
@@ -255,7 +265,8 @@ def test_a_reader_who_has_had_enough_is_no_error():
         "from t2t_jax.cli.flags import parser as flags\n"
         "reader, writer = os.pipe()\n"
         "os.dup2(writer, 1), os.close(writer), os.close(reader)\n"
-        "flags.parse_argv = lambda argv: SimpleNamespace(mode='m')\n"
+        "options = SimpleNamespace(mode='m', is_read_only=False)\n"
+        "flags.parse_argv = lambda argv: options\n"
         "run = lambda options: print('x' * 1_000_000, flush=True)\n"
         "program.import_module = lambda name: SimpleNamespace(run=run)\n"
         "sys.exit(program.main([]))\n"

@@ -57,8 +57,7 @@ def anchor_of(heading: str) -> str:
 
 
 def test_every_flag_and_mode_it_names_exists():
-    from t2t_jax.cli.flags.modes import MODES
-    from t2t_jax.cli.flags.options import FLAGS
+    from t2t_jax.cli.flags.modes import FLAGS, MODES
     from t2t_jax.config import keys
     from t2t_jax.config_files import shipped_names
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags.modes import MODES, READS_RUN
+from t2t_jax.cli.flags.modes import MODES, OPTIONS
+from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import parse
 from t2t_jax.errors import InputMissingError, UserError
@@ -17,6 +18,7 @@ from t2t_jax.run.workdir import Workdir
 
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
+READS_RUN = [mode for mode, cls in OPTIONS.items() if issubclass(cls, RunOptions)]
 REQUIRED = {
     "evaluate": ["--source=a", "--reference=b"],
     "score": ["--source=a", "--reference=b"],
@@ -34,6 +36,10 @@ def make_runs(number):
         run.write_config(parse({}))
         os.utime(run.path / "config.json", (index, index))
     Path("runs/no_run").mkdir(parents=True, exist_ok=True)
+
+
+def test_most_modes_use_a_run():
+    assert set(MODES) - set(READS_RUN) == {"train", "prepare", "describe", "figures"}
 
 
 @pytest.mark.parametrize("mode", READS_RUN)

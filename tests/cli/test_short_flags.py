@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags.options import FLAGS
+from t2t_jax.cli.flags.modes import FLAGS
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import parse
 from t2t_jax.decoding.config import DecodingConfig
@@ -117,5 +117,5 @@ def test_an_ensemble_is_directories_with_commas_between():
     argv = [*TRANSLATE, "--ensemble=a,~/b"]
     assert parse_argv(argv).ensemble == ("a", str(Path.home() / "b"))
     pair = ["--mode=evaluate", "--source=a", "--reference=b"]
-    with pytest.raises(UserError, match="--ensemble and --protocol are mutually"):
+    with pytest.raises(UserError, match="--protocol and --ensemble are mutually"):
         parse_argv([*pair, "--ensemble=a", "--protocol=vaswani2017"])

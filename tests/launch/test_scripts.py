@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from t2t_jax.cli.flags.options import FLAGS
+from t2t_jax.cli.flags.modes import FLAGS
 from t2t_jax.config import defaults
 from tests.integration.tiny import ROOT
 from tests.launch.programs import LAUNCH, command, environment, launch

@@ -14,8 +14,8 @@ from absl import flags
 
 from t2t_jax.cli.flags.aliases import suggest_flag
 from t2t_jax.cli.flags.arguments import Argument, CommandLine, Words, printable
-from t2t_jax.cli.flags.modes import MODES
-from t2t_jax.cli.flags.options import FLAGS
+from t2t_jax.cli.flags.modes import FLAGS, MODES
+from t2t_jax.cli.flags.values import SWITCH
 from t2t_jax.config import (
     KINDS,
     alternatives,
@@ -212,10 +212,10 @@ def _fault(argument: Argument, *, mode: str) -> Fault | None:
             "need values. Pass each as --name=VALUE.",
             is_key,
         )
-    kind = bool if flag and flag.default == "false" else str
+    kind = bool if flag and flag.type is SWITCH else str
     if key in keys():
         kind = type(defaults()[key])
-    if not value and (name in _NEVER_EMPTY or (flag and flag.rule == "path")):
+    if not value and (name in _NEVER_EMPTY or (flag and not flag.type.may_be_empty)):
         return Fault(
             "empty",
             f"{written}=",

@@ -1,97 +1,76 @@
-"""The modes of the command line: descriptions, examples and properties."""
+"""The modes of the command line, and the flags of each."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
-MODES = {
-    "train": "trains a model, or resumes the run in --workdir",
-    "prepare": "reads, filters and encodes the text of a run, without training",
-    "translate": "translates stdin (or --input) to stdout (or --output)",
-    "evaluate": "scores translations of --source against --reference",
-    "score": "prints the log-probability of each pair of --source and --reference",
-    "average": "averages several checkpoints into the model directory --to",
-    "export": "exports the model for other software, as --format, into directory --to",
-    "recover": "restores config.json and vocab.model of a run from a checkpoint",
-    "describe": "shows a configuration, its size and its costs, without training",
-    "attention": "plots the attention weights for a --text into the directory --to",
-    "show_batch": "prints the text of the batch of a training --step",
-    "figures": "plots equation 3 and the positional encoding into the directory --to",
+from t2t_jax.cli.flags import options, translation
+from t2t_jax.cli.flags.options import DistributedOptions, Options
+from t2t_jax.cli.flags.values import Flag
+
+OPTIONS: dict[str, type[Options]] = {
+    cls.mode: cls
+    for cls in (
+        options.TrainOptions,
+        options.PrepareOptions,
+        translation.TranslateOptions,
+        translation.EvaluateOptions,
+        translation.ScoreOptions,
+        options.AverageOptions,
+        options.ExportOptions,
+        options.RecoverOptions,
+        options.DescribeOptions,
+        options.AttentionOptions,
+        options.ShowBatchOptions,
+        options.FiguresOptions,
+    )
 }
+"""Mode -> the class of its options."""
+
+MODES = {mode: cls.about for mode, cls in OPTIONS.items()}
 """One line about each mode."""
 
-EXAMPLES = {
-    "train": (
-        "train",
-        "train --config=own_text --workdir=runs/mine --config.steps=5000",
-    ),
-    "prepare": (
-        "prepare --config=own_text --workdir=runs/mine",
-        "prepare --config=wmt_en_de --config.data.workers=8",
-    ),
-    "translate": (
-        "translate --workdir=runs/mine --input=in.txt --output=out.txt",
-        "translate --workdir=runs/mine --beam_size=8 --n_best=8 --format=jsonl",
-    ),
-    "evaluate": (
-        "evaluate --workdir=runs/mine --source=test.en --reference=test.de",
-        "evaluate --workdir=runs/mine --source=test.en --reference=test.de "
-        "--protocol=vaswani2017 --hypotheses=out.de",
-    ),
-    "score": (
-        "score --workdir=runs/mine --source=test.en --reference=test.de",
-        "score --workdir=runs/mine --source=test.en --reference=test.de "
-        "--format=jsonl --output=scores.jsonl",
-    ),
-    "average": (
-        "average --workdir=runs/mine --last=5 --to=runs/mine-average",
-        "average --workdir=runs/mine --sliding --last=3",
-    ),
-    "export": (
-        "export --workdir=runs/mine --format=model_dir --to=mine",
-        "export --workdir=runs/mine --format=ctranslate2 --quantization=int8 "
-        "--to=mine-ct2",
-    ),
-    "recover": (
-        "recover --workdir=runs/mine",
-        "recover --workdir=runs/mine --config=own_text:small",
-    ),
-    "describe": (
-        "describe --config=table3:C_N2",
-        "describe --config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json",
-    ),
-    "attention": (
-        'attention --workdir=runs/mine --text="A dog barks." --to=maps',
-        'attention --workdir=runs/mine --text="A dog barks." --layer=0,1 --head=all '
-        "--to=maps",
-    ),
-    "show_batch": (
-        "show_batch --workdir=runs/mine --step=1",
-        "show_batch --workdir=runs/mine --step=4000",
-    ),
-    "figures": (
-        "figures --to=figures",
-        "figures --to=runs/figures",
-    ),
-}
-"""Two command lines of each mode, without the program's name."""
-
-DISTRIBUTED_MODES = ("train", "translate", "evaluate")
-"""The modes that can run on several processes."""
-
-READ_ONLY_MODES = ("translate", "evaluate", "score")
-"""The modes that do not write to a run: a signal may end them at any time."""
-
-READS_RUN = (
-    *("translate", "evaluate", "score", "average"),
-    *("export", "recover", "attention", "show_batch"),
+_MODE = Flag(
+    "What to do; the mode's name may also stand first, without --mode=.",
+    default="train",
+    metavar="MODE",
+    choices=tuple(MODES),
 )
-"""The modes that require `--workdir` of an existing run or model."""
 
-WITHOUT_RUN = ("recover", "figures")
-"""The modes that do not read the configuration of the run in `--workdir`."""
+
+def _flags(cls: type[Options]) -> dict[str, Flag]:
+    return {f.name: f.metadata["flag"] for f in fields(cls) if "flag" in f.metadata}
+
+
+_OF_PROCESSES = _flags(DistributedOptions).keys() - _flags(Options)
+
+
+@cache
+def flags_of(mode: str) -> dict[str, Flag]:
+    """Maps the flags of a mode, but for `mode`, to their declarations in this mode."""
+    own = _flags(OPTIONS[mode])
+    return {name: own[name] for name in sorted(own, key=_OF_PROCESSES.__contains__)}
+
+
+def modes_of(name: str) -> dict[str, Flag]:
+    """Maps the modes that take a flag to its declarations.
+
+    Example:
+      >>> list(modes_of("step"))
+      ['show_batch']
+    """
+    if name == "mode":
+        return dict.fromkeys(MODES, _MODE)
+    return {mode: flags_of(mode)[name] for mode in MODES if name in flags_of(mode)}
+
+
+_ALL = [item for mode in MODES for item in flags_of(mode).items()]
+FLAGS = {"mode": _MODE, **dict(sorted(_ALL, key=lambda item: item[0] in _OF_PROCESSES))}
+"""Every flag but `config`; `default`, `type` and `key` are equal in all modes."""
 
 
 def command_of(mode: str) -> list[str]:

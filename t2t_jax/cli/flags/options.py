@@ -1,346 +1,335 @@
-"""Declares the flags of the command line, and `Options`, their parsed values."""
+"""Declares the options of each mode: a dataclass whose fields are its flags."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from t2t_jax.cli.flags.modes import DISTRIBUTED_MODES, MODES
-from t2t_jax.cli.flags.translation import TRANSLATION_FLAGS
-from t2t_jax.cli.flags.values import PROTOCOLS, Flag
+from t2t_jax.cli.flags.values import (
+    ADDRESS,
+    COUNT,
+    DIRECTORY,
+    FILE,
+    FRACTION,
+    INDEX,
+    LOSS,
+    POSITIVE,
+    STEPS,
+    SWITCH,
+    flag,
+)
 from t2t_jax.config import Config
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.exporting.formats import EXPORT_FORMATS, QUANTIZATIONS
 from t2t_jax.run.workdir import Workdir
 
-_PAIRS = ("evaluate", "score")
-_TEXT = (*_PAIRS, "average", "export")
-
-FORMATS = {
-    "describe": ("text", "json"),
-    "export": EXPORT_FORMATS,
-    "score": ("tsv", "jsonl"),
-    "translate": ("text", "tsv", "jsonl"),
-}
-"""Mode -> valid values of `--format`, the default first."""
-
-FLAGS = {
-    "mode": Flag(
-        "train",
-        tuple(MODES),
-        "What to do; the mode's name may also stand first, without --mode=.",
-        metavar="MODE",
-        choices=tuple(MODES),
-    ),
-    "workdir": Flag(
-        "",
-        tuple(mode for mode in MODES if mode != "figures"),
-        "Directory of the run, or of an averaged or exported model.",
-        rule="path",
-        metavar="DIR",
-    ),
-    "checkpoint": Flag(
-        "best",
-        ("evaluate", "translate", "score", "attention", "export"),
-        "Checkpoint to use: the one with the best development BLEU, the last one, or "
-        "the one of a step.",
-        metavar="best|last|STEP",
-    ),
-    "source": Flag(
-        "",
-        _TEXT,
-        "Source sentences, one per line; plain text or .gz.",
-        _PAIRS,
-        rule="path",
-        metavar="FILE",
-    ),
-    "reference": Flag(
-        "",
-        _TEXT,
-        "Untokenized reference translations, one per line; plain text or .gz.",
-        _PAIRS,
-        rule="path",
-        metavar="FILE",
-    ),
-    "output": Flag(
-        "-",
-        ("translate", "score"),
-        "File for the results; - is stdout.",
-        rule="path",
-        metavar="FILE",
-    ),
-    "format": Flag(
-        "",
-        tuple(FORMATS),
-        "Format of the results.",
-        needed=("export",),
-        metavar="FORMAT",
-    ),
-    **TRANSLATION_FLAGS,
-    "protocol": Flag(
-        "",
-        ("evaluate",),
-        "Evaluate as the paper does: checkpoint averaging, its beam search, bootstrap "
-        "intervals and its tokenized BLEU.",
-        rule="protocol",
-        metavar="NAME",
-        choices=PROTOCOLS,
-    ),
-    "baseline": Flag(
-        "",
-        ("evaluate",),
-        "Another system's translations of --source, for a paired significance test.",
-        rule="path",
-        metavar="FILE",
-    ),
-    "hypotheses": Flag(
-        "",
-        ("evaluate",),
-        "File to write the translations to.",
-        rule="path",
-        metavar="FILE",
-    ),
-    "target_language": Flag(
-        "de",
-        ("evaluate",),
-        "Language code of the target, for the paper's tokenization.",
-        metavar="CODE",
-    ),
-    "to": Flag(
-        "",
-        ("average", "attention", "figures", "export"),
-        "Directory to create for the result.",
-        needed=("average", "attention", "figures", "export"),
-        unless="sliding",
-        rule="path",
-        metavar="DIR",
-    ),
-    "quantization": Flag(
-        "",
-        ("export",),
-        "Number format of --format=ctranslate2; float32 if not given.",
-        metavar="TYPE",
-        choices=QUANTIZATIONS,
-    ),
-    "max_bleu_loss": Flag(
-        "",
-        ("export",),
-        "Largest accepted loss of BLEU by --format=ctranslate2; 1 if not given, 0.5 "
-        "for float16.",
-        rule="loss",
-    ),
-    "check_lines": Flag(
-        "100",
-        ("export",),
-        "Number of lines, of --source or else data.dev, for the comparison with the "
-        "exported model.",
-        rule="count",
-        metavar="N",
-    ),
-    "last": Flag(
-        "",
-        ("average", "evaluate"),
-        "Number of newest periodic checkpoints to average; checkpoint.keep if not "
-        "given.",
-        rule="count",
-        metavar="N",
-    ),
-    "average_steps": Flag(
-        "",
-        ("average",),
-        "Steps of the checkpoints to average instead, such as 1000,2000,3000.",
-        rule="steps",
-        metavar="STEPS",
-    ),
-    "force": Flag(
-        "false",
-        ("average", "evaluate"),
-        "Also average checkpoints that are not evenly spaced.",
-    ),
-    "sliding": Flag(
-        "false",
-        ("average",),
-        "Score the averages of all --last consecutive checkpoints instead of writing "
-        "one.",
-    ),
-    "devices": Flag(
-        "",
-        ("describe",),
-        "Number of devices to describe; those of this machine or of the mesh if not "
-        "given.",
-        rule="count",
-        metavar="N",
-    ),
-    "peak_tflops": Flag(
-        "",
-        ("describe",),
-        "Peak of one device in model.compute_dtype, in TFLOP/s, to estimate hours.",
-        rule="positive",
-        metavar="X",
-    ),
-    "mfu": Flag(
-        "0.4",
-        ("describe",),
-        "Fraction of --peak_tflops that training reaches (model FLOP utilization).",
-        rule="fraction",
-        metavar="X",
-    ),
-    "text": Flag(
-        "",
-        ("attention",),
-        "Source sentence to translate and plot.",
-        needed=("attention",),
-        metavar="SENTENCE",
-    ),
-    "target": Flag(
-        "",
-        ("attention",),
-        "Its translation; the model's own if not given.",
-        metavar="SENTENCE",
-    ),
-    "layer": Flag(
-        "all",
-        ("attention",),
-        "Layers to plot, from 0, such as 0,5; or all.",
-        metavar="LAYERS",
-    ),
-    "head": Flag(
-        "all",
-        ("attention",),
-        "Heads to plot, from 0, such as 0,5; or all.",
-        metavar="HEADS",
-    ),
-    "step": Flag(
-        "",
-        ("show_batch",),
-        "Training step whose batch is printed, from 1.",
-        needed=("show_batch",),
-        rule="count",
-        metavar="STEP",
-    ),
-    "coordinator_address": Flag(
-        "",
-        DISTRIBUTED_MODES,
-        "Address of process 0, for processes started by hand; not needed under Slurm "
-        "or on a TPU pod.",
-        rule="address",
-        metavar="HOST:PORT",
-    ),
-    "num_processes": Flag(
-        "",
-        DISTRIBUTED_MODES,
-        "Number of processes started by hand.",
-        rule="count",
-        metavar="N",
-    ),
-    "process_id": Flag(
-        "",
-        DISTRIBUTED_MODES,
-        "Rank of this process, from 0.",
-        rule="index",
-        metavar="I",
-    ),
-}
-
-IN_MODE = {
-    ("train", "workdir"): "Directory of the run, created or resumed; runs/NAME of the "
-    "configuration if not given.",
-    ("prepare", "workdir"): "Directory of the run to prepare; runs/NAME of the "
-    "configuration if not given.",
-    ("describe", "workdir"): "Directory of a run to describe; the configuration alone "
-    "if there is none.",
-    ("export", "to"): "Directory to create for the exported model.",
-    ("export", "format"): "Format of the exported model.",
-    ("export", "source"): "Source sentences for the comparison with the exported "
-    "model, instead of data.dev.",
-    ("export", "reference"): "Their reference translations.",
-    ("average", "source"): "With --sliding: sentences to score on, instead of "
-    "data.dev.",
-    ("average", "reference"): "With --sliding: their reference translations.",
-    ("average", "to"): "Directory to create for the averaged model; optional with "
-    "--sliding.",
-    ("attention", "to"): "Directory to create for the arrays and plots.",
-    ("figures", "to"): "Directory to create for the plots.",
-    ("evaluate", "last"): "With --protocol: number of newest periodic checkpoints to "
-    "average; checkpoint.keep if not given.",
-}
-"""(mode, flag) -> a help text that replaces `Flag.help` in this mode."""
-
-
-def flag_help(flag: str, mode: str) -> str:
-    """Returns the help text of a flag in a mode."""
-    return IN_MODE.get((mode, flag), FLAGS[flag].help)
+_RUN = "Directory of the run, or of an averaged or exported model."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Parsed flags; those of other modes have their defaults.
-
-    The attributes without an entry here are the flags of the same name in `FLAGS`.
+    """What every mode takes.
 
     Attributes:
+      mode: its name, also that of its file in `cli/modes`.
+      about: one line about the mode.
+      examples: two command lines, without the program's name.
+      is_read_only: whether the mode never writes to a run: a signal may end it at any
+        time.
+      reads_config: whether it uses the configuration of the run in `workdir`.
       config: of the run; for an existing workdir its own, with the overrides.
       overrides: the `--config.KEY=VALUE` flags, including those of earlier commands.
       config_given: whether `--config` was given.
-      input: file; `-` is stdin.
-      output: file; `-` is stdout.
-      shards: 0 if not given.
-      ensemble: directories of more models.
-      format: "" is the default of the mode.
-      quantization: "" is float32.
-      max_bleu_loss: None is the default of the format.
-      last: number of checkpoints to average; 0 means `checkpoint.keep`.
-      devices: 0 means those of this machine.
-      peak_tflops: of one device, in TFLOP/s; 0 if not given.
-      mfu: fraction of the peak, in (0, 1].
-      layer: numbers separated by commas, or `all`.
-      head: likewise.
-      step: 0 if not given.
+    """
+
+    mode: ClassVar[str]
+    about: ClassVar[str]
+    examples: ClassVar[tuple[str, str]]
+    is_read_only: ClassVar[bool] = False
+    reads_config: ClassVar[bool] = True
+
+    config: Config
+    overrides: dict[str, Any]
+    config_given: bool
+    workdir: Workdir = flag(_RUN, DIRECTORY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Options):
+    """Of the modes that use an existing run or model."""
+
+    workdir: Workdir = flag(_RUN, DIRECTORY, required=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(RunOptions):
+    """Of the modes that load one checkpoint."""
+
+    checkpoint: str = flag(
+        "Checkpoint to use: the one with the best development BLEU, the last one, or "
+        "the one of a step.",
+        default="best",
+        metavar="best|last|STEP",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedOptions(Options):
+    """Of the modes that can run on several processes.
+
+    Attributes:
       num_processes: 0 if not given.
       process_id: rank; None if not given.
       processes: set once they are initialized.
     """
 
-    mode: str
-    config: Config
-    overrides: dict[str, Any]
-    workdir: Workdir
-    config_given: bool
-    checkpoint: str
-    source: str
-    reference: str
-    input: str
-    output: str
-    stream: bool
-    strict: bool
-    prefixes: str
-    token_scores: bool
-    alignments: bool
-    shards: int
-    resume: bool
-    ensemble: tuple[str, ...]
-    format: str
-    protocol: str
-    baseline: str
-    hypotheses: str
-    target_language: str
-    quantization: str
-    max_bleu_loss: float | None
-    check_lines: int
-    last: int
-    average_steps: tuple[int, ...]
-    force: bool
-    sliding: bool
-    to: str
-    devices: int
-    peak_tflops: float
-    mfu: float
-    text: str
-    target: str
-    layer: str
-    head: str
-    step: int
-    coordinator_address: str
-    num_processes: int
-    process_id: int | None
+    coordinator_address: str = flag(
+        "Address of process 0, for processes started by hand; not needed under Slurm "
+        "or on a TPU pod.",
+        ADDRESS,
+    )
+    num_processes: int = flag("Number of processes started by hand.", COUNT)
+    process_id: int | None = flag("Rank of this process, from 0.", INDEX)
     processes: Processes = SINGLE_PROCESS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(DistributedOptions):
+    """Options of `--mode=train`."""
+
+    mode = "train"
+    about = "trains a model, or resumes the run in --workdir"
+    examples = (
+        "train",
+        "train --config=own_text --workdir=runs/mine --config.steps=5000",
+    )
+
+    workdir: Workdir = flag(
+        "Directory of the run, created or resumed; runs/NAME of the configuration if "
+        "not given.",
+        DIRECTORY,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareOptions(Options):
+    """Options of `--mode=prepare`."""
+
+    mode = "prepare"
+    about = "reads, filters and encodes the text of a run, without training"
+    examples = (
+        "prepare --config=own_text --workdir=runs/mine",
+        "prepare --config=wmt_en_de --config.data.workers=8",
+    )
+
+    workdir: Workdir = flag(
+        "Directory of the run to prepare; runs/NAME of the configuration if not given.",
+        DIRECTORY,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AverageOptions(RunOptions):
+    """Options of `--mode=average`.
+
+    Attributes:
+      last: 0 means `checkpoint.keep`.
+    """
+
+    mode = "average"
+    about = "averages several checkpoints into the model directory --to"
+    examples = (
+        "average --workdir=runs/mine --last=5 --to=runs/mine-average",
+        "average --workdir=runs/mine --sliding --last=3",
+    )
+
+    source: str = flag(
+        "With --sliding: sentences to score on, instead of data.dev.", FILE
+    )
+    reference: str = flag("With --sliding: their reference translations.", FILE)
+    to: str = flag(
+        "Directory to create for the averaged model; optional with --sliding.",
+        DIRECTORY,
+        required=True,
+        unless="sliding",
+    )
+    last: int = flag(
+        "Number of newest periodic checkpoints to average; checkpoint.keep if not "
+        "given.",
+        COUNT,
+        excludes="average_steps",
+    )
+    average_steps: tuple[int, ...] = flag(
+        "Steps of the checkpoints to average instead, such as 1000,2000,3000.", STEPS
+    )
+    force: bool = flag("Also average checkpoints that are not evenly spaced.", SWITCH)
+    sliding: bool = flag(
+        "Score the averages of all --last consecutive checkpoints instead of writing "
+        "one.",
+        SWITCH,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(ModelOptions):
+    """Options of `--mode=export`.
+
+    Attributes:
+      quantization: "" is float32.
+      max_bleu_loss: None is the default of the quantization.
+    """
+
+    mode = "export"
+    about = "exports the model for other software, as --format, into directory --to"
+    examples = (
+        "export --workdir=runs/mine --format=model_dir --to=mine",
+        "export --workdir=runs/mine --format=ctranslate2 --quantization=int8 "
+        "--to=mine-ct2",
+    )
+
+    source: str = flag(
+        "Source sentences for the comparison with the exported model, instead of "
+        "data.dev.",
+        FILE,
+        requires="reference",
+    )
+    reference: str = flag("Their reference translations.", FILE, requires="source")
+    format: str = flag(
+        "Format of the exported model.",
+        metavar="FORMAT",
+        choices=EXPORT_FORMATS,
+        required=True,
+    )
+    to: str = flag(
+        "Directory to create for the exported model.", DIRECTORY, required=True
+    )
+    quantization: str = flag(
+        "Number format of --format=ctranslate2; float32 if not given.",
+        metavar="TYPE",
+        choices=QUANTIZATIONS,
+    )
+    max_bleu_loss: float | None = flag(
+        "Largest accepted loss of BLEU by --format=ctranslate2; 1 if not given, 0.5 "
+        "for float16.",
+        LOSS,
+    )
+    check_lines: int = flag(
+        "Number of lines, of --source or else data.dev, for the comparison with the "
+        "exported model.",
+        COUNT,
+        default="100",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoverOptions(RunOptions):
+    """Options of `--mode=recover`."""
+
+    mode = "recover"
+    about = "restores config.json and vocab.model of a run from a checkpoint"
+    examples = (
+        "recover --workdir=runs/mine",
+        "recover --workdir=runs/mine --config=own_text:small",
+    )
+    reads_config = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeOptions(Options):
+    """Options of `--mode=describe`.
+
+    Attributes:
+      devices: 0 means those of this machine.
+      peak_tflops: 0 if not given.
+    """
+
+    mode = "describe"
+    about = "shows a configuration, its size and its costs, without training"
+    examples = (
+        "describe --config=table3:C_N2",
+        "describe --config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json",
+    )
+
+    workdir: Workdir = flag(
+        "Directory of a run to describe; the configuration alone if there is none.",
+        DIRECTORY,
+    )
+    format: str = flag(
+        "Format of the results.", metavar="FORMAT", choices=("text", "json")
+    )
+    devices: int = flag(
+        "Number of devices to describe; those of this machine or of the mesh if not "
+        "given.",
+        COUNT,
+    )
+    peak_tflops: float = flag(
+        "Peak of one device in model.compute_dtype, in TFLOP/s, to estimate hours.",
+        POSITIVE,
+    )
+    mfu: float = flag(
+        "Fraction of --peak_tflops that training reaches (model FLOP utilization).",
+        FRACTION,
+        default="0.4",
+        requires="peak_tflops",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(ModelOptions):
+    """Options of `--mode=attention`."""
+
+    mode = "attention"
+    about = "plots the attention weights for a --text into the directory --to"
+    examples = (
+        'attention --workdir=runs/mine --text="A dog barks." --to=maps',
+        'attention --workdir=runs/mine --text="A dog barks." --layer=0,1 --head=all '
+        "--to=maps",
+    )
+
+    to: str = flag(
+        "Directory to create for the arrays and plots.", DIRECTORY, required=True
+    )
+    text: str = flag(
+        "Source sentence to translate and plot.", metavar="SENTENCE", required=True
+    )
+    target: str = flag(
+        "Its translation; the model's own if not given.", metavar="SENTENCE"
+    )
+    layer: str = flag(
+        "Layers to plot, from 0, such as 0,5; or all.", default="all", metavar="LAYERS"
+    )
+    head: str = flag(
+        "Heads to plot, from 0, such as 0,5; or all.", default="all", metavar="HEADS"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowBatchOptions(RunOptions):
+    """Options of `--mode=show_batch`."""
+
+    mode = "show_batch"
+    about = "prints the text of the batch of a training --step"
+    examples = (
+        "show_batch --workdir=runs/mine --step=1",
+        "show_batch --workdir=runs/mine --step=4000",
+    )
+
+    step: int = flag(
+        "Training step whose batch is printed, from 1.",
+        COUNT,
+        metavar="STEP",
+        required=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiguresOptions(Options):
+    """Options of `--mode=figures`."""
+
+    mode = "figures"
+    about = "plots equation 3 and the positional encoding into the directory --to"
+    examples = ("figures --to=figures", "figures --to=runs/figures")
+    reads_config = False
+
+    workdir: Workdir  # not a flag
+    to: str = flag("Directory to create for the plots.", DIRECTORY, required=True)

@@ -1,11 +1,11 @@
-"""Parses the command line into `Options`, and reports all errors at once."""
+"""Parses the command line into options, and reports all errors at once."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
 from ml_collections import config_flags
@@ -13,56 +13,48 @@ from ml_collections import config_flags
 from t2t_jax import config_files
 from t2t_jax.cli.flags import conflicts, diagnostics
 from t2t_jax.cli.flags.arguments import Argument, CommandLine, split
-from t2t_jax.cli.flags.modes import MODES, WITHOUT_RUN
-from t2t_jax.cli.flags.options import FLAGS, Options
-from t2t_jax.config import ARCHITECTURES, Config, defaults, parse, to_dict
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of
+from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.values import SWITCH
+from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.workdir import Workdir
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
-    """Parses the command line (without the program's name) into `Options`.
+    """Parses the command line (without the program's name) into options of its mode.
 
     Raises:
       UserError: with all errors of the command line.
     """
     line = read_line(argv)
-    values, config = _read_values(line)
-    workdir = Workdir(
-        Path(conflicts.flag_value("workdir", values) or _default_workdir(config))
-    )
-    workdir.require_valid_path()
-    overrides = _overrides(values)
-    config_given = bool(line.last("config"))
-    from_file = values.config.to_dict() if config_given else None
-    reads_run = values.mode not in WITHOUT_RUN
-    if reads_run:
-        workdir.require_complete()
-    if values.mode == "describe" and line.last("workdir"):
-        _require_run(workdir, config_given=config_given)
-    if reads_run and workdir.has_config:
-        overrides = {**workdir.read_overrides(), **overrides}
-        parsed = _run_config(workdir, from_file, overrides)
-    else:
-        parsed = parse(values.config.to_dict())
-    _check_overrides_used(parsed, overrides)
-    if unused := conflicts.unused_flags(values, parsed):
-        raise UserError(unused)
+    command = _read_command(line)
+    mode, given = command.mode, command.flags
     named: dict[str, Any] = {
-        name: conflicts.flag_value(name, values)
-        for name, flag in FLAGS.items()
+        name: flag.parse(given.get(name, flag.default), name=name, mode=mode)
+        for name, flag in flags_of(mode).items()
         if not flag.key
     }
-    named["workdir"] = workdir
-    named["config_given"] = config_given
-    return Options(config=parsed, overrides=overrides, **named)
+    named["workdir"] = workdir = Workdir(
+        Path(named.get("workdir") or _default_workdir(command.path))
+    )
+    workdir.require_valid_path()
+    config, overrides = _configure(command, workdir)
+    _check_overrides_used(config, overrides)
+    if unused := conflicts.unused_flags(given, config):
+        raise UserError(unused)
+    values = dict(flatten(to_dict(config)))
+    named |= {n: values[flag.key] for n, flag in flags_of(mode).items() if flag.key}
+    return OPTIONS[mode](
+        config=config, overrides=overrides, config_given=command.config_given, **named
+    )
 
 
 def read_line(argv: Sequence[str]) -> CommandLine:
     """Splits a command line into a mode, flags and stray words."""
     switches = ["version"]
-    switches += [name for name, flag in FLAGS.items() if flag.default == "false"]
+    switches += [name for name, flag in FLAGS.items() if flag.type is SWITCH]
     switches += [
         f"config.{key}" for key, value in defaults().items() if isinstance(value, bool)
     ]
@@ -75,8 +67,28 @@ def default_config() -> Path:
     return config_files.shipped_directory() / "phrasebook.py"
 
 
-def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
-    """Reads all flags; returns their values, and the path of the configuration."""
+class _Command(NamedTuple):
+    """A command line without errors of flags.
+
+    Attributes:
+      mode: one of `MODES`.
+      flags: the texts of the given flags.
+      path: of the configuration, with `:ROW`.
+      config_given: whether `--config` was given.
+      values: of the configuration, with overrides.
+      overrides: the keys that were set, with their values.
+    """
+
+    mode: str
+    flags: dict[str, str]
+    path: str
+    config_given: bool
+    values: dict[str, Any]
+    overrides: dict[str, Any]
+
+
+def _read_command(line: CommandLine) -> _Command:
+    """Reads all flags, and loads the configuration."""
     word = line.leading if line.leading in MODES else ""
     mode = word or line.last("mode") or ""
     faults, good = diagnostics.find_faults(line, mode=mode)
@@ -88,36 +100,36 @@ def _read_values(line: CommandLine) -> tuple[flags.FlagValues, str]:
     if problems or not all(fault.is_config for fault in faults):
         kind = UserError
     problems += diagnostics.messages(faults)
-    if word:
-        good.append(Argument("mode", word, "--mode"))
-    # Short forms are read again as their keys, so that the two can be compared.
-    spelled = [flag for flag in good if flag.name != "config"]
-    given = line.last("config")
+    given = {flag.name: flag.value or "" for flag in good if flag.name in FLAGS}
+    keys = [flag for flag in good if flag.name.startswith("config.")]
+    config = line.last("config")
     try:
-        path = config_files.resolve(given) if given else str(default_config())
-        values = _load(path, spelled)
+        path = config_files.resolve(config) if config else str(default_config())
+        values, overrides = _load(path, keys)
     except UserError as error:
         raise (kind if problems else type(error))(
             [*problems, *error.problems]
         ) from error
-    typed = _overrides(values)
-    if long_forms := _long_forms(values):
-        values = _load(path, [*spelled, *long_forms])
-        problems += _contradictions(typed, _overrides(values))
-    others = conflicts.flag_errors(values, has_config=bool(given))
+    if long_forms := _long_forms(given):
+        # Loaded again, so that values of a key and its short flag can be compared.
+        typed, (values, overrides) = overrides, _load(path, [*keys, *long_forms])
+        problems += _contradictions(typed, overrides)
+    mode = mode or FLAGS["mode"].default
+    others = conflicts.flag_errors(mode, given, has_config=bool(config))
     if problems or others:
         raise (UserError if others else kind)([*problems, *others])
-    return values, path
+    return _Command(mode, given, path, bool(config), values, overrides)
 
 
-def _load(path: str, given: Sequence[Argument]) -> flags.FlagValues:
-    """Reads a configuration file and checked flags by absl and ml_collections."""
+def _load(
+    path: str, given: Sequence[Argument]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Loads a configuration file by ml_collections, with checked overrides.
+
+    Returns:
+      The values of the configuration, and those of the given keys.
+    """
     values = flags.FlagValues()
-    for name, flag in FLAGS.items():
-        if flag.default == "false":
-            flags.DEFINE_boolean(name, False, flag.help, flag_values=values)
-        else:
-            flags.DEFINE_string(name, flag.default, flag.help, flag_values=values)
     line = ["t2t_jax", f"--config={path}", *map(str, given)]
     # ml_collections would load a second file of this process into the same module.
     sys.modules.pop("config_config", None)
@@ -129,20 +141,15 @@ def _load(path: str, given: Sequence[Argument]) -> flags.FlagValues:
         values.config.lock()  # A file that could not be loaded raises only when used.
     except (Exception, SystemExit) as error:
         raise config_files.explain_load_failure(path, error) from error
-    return values
+    return values.config.to_dict(), config_flags.get_override_values(values["config"])
 
 
-def _overrides(values: flags.FlagValues) -> dict[str, Any]:
-    typed: dict[str, Any] = config_flags.get_override_values(values["config"])
-    return typed
-
-
-def _long_forms(values: flags.FlagValues) -> list[Argument]:
+def _long_forms(given: Mapping[str, str]) -> list[Argument]:
     """Returns the keys that the given short flags set."""
     return [
-        Argument(f"config.{flag.key}", str(values[name].value), f"--{name}")
-        for name, flag in FLAGS.items()
-        if flag.key and values[name].present
+        Argument(f"config.{FLAGS[name].key}", text, f"--{name}")
+        for name, text in given.items()
+        if FLAGS[name].key
     ]
 
 
@@ -167,22 +174,28 @@ def _default_workdir(config: str) -> str:
     return f"runs/{Path(path).stem}" + (f"_{row}" if row else "")
 
 
-def _run_config(
-    workdir: Workdir, from_file: dict[str, Any] | None, overrides: dict[str, Any]
-) -> Config:
-    """Returns the configuration of an existing run, with overrides.
+def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any]]:
+    """Returns the configuration, and the overrides.
 
-    A `--config` may differ from it only in keys that may change on resume; overrides
-    of earlier commands still apply.
+    For an existing run, these include the overrides of earlier commands. A `--config`
+    may differ from that of the run only in keys that may change on resume.
     """
+    if not OPTIONS[command.mode].reads_config:
+        return parse(command.values), command.overrides
+    workdir.require_complete()
+    if command.mode == "describe" and "workdir" in command.flags:
+        _require_run(workdir, config_given=command.config_given)
+    if not workdir.has_config:
+        return parse(command.values), command.overrides
+    overrides = {**workdir.read_overrides(), **command.overrides}
     saved = workdir.read_config()
-    values = to_dict(saved) if from_file is None else from_file
+    values = command.values if command.config_given else to_dict(saved)
     for key, value in overrides.items():
         section, _, name = key.rpartition(".")
         (values[section] if section else values)[name] = value
     config = parse(values)
     require_resumable(saved, config, workdir=workdir.path)
-    return config
+    return config, overrides
 
 
 def _require_run(workdir: Workdir, *, config_given: bool) -> None:

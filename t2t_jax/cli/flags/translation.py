@@ -1,141 +1,225 @@
-"""Flags of translation: input, output, search and sampling."""
+"""Declares the options of the modes that translate or score text."""
 
 from __future__ import annotations
 
-from t2t_jax.cli.flags.values import Flag
+from dataclasses import dataclass
 
-_TRANSLATE = ("translate",)
-_SEARCH = (*_TRANSLATE, "evaluate")
+from t2t_jax.cli.flags.options import DistributedOptions, ModelOptions
+from t2t_jax.cli.flags.values import COUNT, FILE, PATHS, SHARDS, SWITCH, flag
 
-TRANSLATION_FLAGS = {
-    "input": Flag(
-        "-",
-        _TRANSLATE,
-        "File to translate, one sentence per line; - is stdin.",
-        rule="path",
-        metavar="FILE",
-    ),
-    "stream": Flag(
-        "false",
-        _TRANSLATE,
-        "Translate each line of stdin as it arrives, instead of in batches.",
-    ),
-    "strict": Flag(
-        "false",
-        _TRANSLATE,
-        "Exit with code 65 at an input line that is not UTF-8.",
-    ),
-    "prefixes": Flag(
-        "",
-        _TRANSLATE,
-        "Forced prefixes of the translations, one line per line of --input; an empty "
-        "line forces no prefix.",
-        rule="path",
-        metavar="FILE",
-    ),
-    "token_scores": Flag(
-        "false",
-        _TRANSLATE,
-        "Add the log-probability of each token; with --format=tsv or jsonl.",
-    ),
-    "alignments": Flag(
-        "false",
-        _TRANSLATE,
-        "Add the most attended source token of each token; with --format=tsv or jsonl.",
-    ),
-    "shards": Flag(
-        "",
-        _TRANSLATE,
-        "Translate --input in this many parts, kept in OUTPUT.shards until all are "
-        "complete.",
-        rule="shards",
-        metavar="N",
-    ),
-    "resume": Flag(
-        "false",
-        _TRANSLATE,
-        "Continue an interrupted job with --shards.",
-    ),
-    "ensemble": Flag(
-        "",
-        _SEARCH,
-        "More runs or models, DIR,DIR, whose probabilities are averaged with those of "
-        "--workdir.",
-        rule="paths",
-        metavar="DIRS",
-    ),
-    "beam_size": Flag(
-        "",
-        _SEARCH,
-        "Hypotheses per sentence; 1 with --length_penalty=0 is greedy search.",
-        key="decoding.beam_size",
-        metavar="N",
-    ),
-    "length_penalty": Flag(
-        "",
-        _SEARCH,
-        "Alpha of the paper; 0 compares plain log-probabilities.",
-        key="decoding.length_penalty",
-        metavar="X",
-    ),
-    "n_best": Flag(
-        "",
-        _TRANSLATE,
-        "Translations per line, best first, or samples; with --format=tsv or jsonl.",
-        key="decoding.n_best",
-        metavar="N",
-    ),
-    "min_tokens": Flag(
-        "",
-        _SEARCH,
-        "Minimum number of tokens of a translation.",
-        key="decoding.min_tokens",
-        metavar="N",
-    ),
-    "max_extra_tokens": Flag(
-        "",
-        _SEARCH,
-        "Maximum number of tokens by which a translation may exceed its source.",
-        key="decoding.max_extra_tokens",
-        metavar="N",
-    ),
-    "sample": Flag(
-        "false",
-        _SEARCH,
-        "Sample tokens from the model's distribution instead of searching.",
-        key="decoding.sample",
-    ),
-    "temperature": Flag(
-        "",
-        _SEARCH,
-        "With --sample: divides the logits; below 1 favours probable tokens.",
-        key="decoding.temperature",
-        metavar="X",
-    ),
-    "top_k": Flag(
-        "",
-        _SEARCH,
-        "With --sample: sample among this many most probable tokens; 0 is all.",
-        key="decoding.top_k",
-        metavar="N",
-    ),
-    "top_p": Flag(
-        "",
-        _SEARCH,
-        "With --sample: sample among the most probable tokens that add up to this "
-        "probability.",
-        key="decoding.top_p",
-        metavar="X",
-    ),
-    "sampling_seed": Flag(
-        "",
-        _SEARCH,
-        "With --sample: random seed.",
-        key="decoding.seed",
-        metavar="N",
-    ),
-}
-"""Part of `options.FLAGS`; a flag with a `key` is short for that key."""
+PROTOCOLS = ("vaswani2017",)
 
 SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "sampling_seed")
 """The flags that require `sample`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(ModelOptions):
+    """Of the modes that compare a text with its translation."""
+
+    source: str = flag(
+        "Source sentences, one per line; plain text or .gz.", FILE, required=True
+    )
+    reference: str = flag(
+        "Untokenized reference translations, one per line; plain text or .gz.",
+        FILE,
+        required=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(ModelOptions, DistributedOptions):
+    """Of the modes that search for translations.
+
+    Flags with a `key` have the value of that key of `config`.
+
+    Attributes:
+      ensemble: directories of more models.
+    """
+
+    is_read_only = True
+
+    ensemble: tuple[str, ...] = flag(
+        "More runs or models, DIR,DIR, whose probabilities are averaged with those of "
+        "--workdir.",
+        PATHS,
+    )
+    beam_size: int = flag(
+        "Hypotheses per sentence; 1 with --length_penalty=0 is greedy search.",
+        metavar="N",
+        key="decoding.beam_size",
+    )
+    length_penalty: float = flag(
+        "Alpha of the paper; 0 compares plain log-probabilities.",
+        metavar="X",
+        key="decoding.length_penalty",
+    )
+    n_best: int = flag(
+        "Translations per line, best first, or samples; with --format=tsv or jsonl.",
+        metavar="N",
+        key="decoding.n_best",
+    )
+    min_tokens: int = flag(
+        "Minimum number of tokens of a translation.",
+        metavar="N",
+        key="decoding.min_tokens",
+    )
+    max_extra_tokens: int = flag(
+        "Maximum number of tokens by which a translation may exceed its source.",
+        metavar="N",
+        key="decoding.max_extra_tokens",
+    )
+    sample: bool = flag(
+        "Sample tokens from the model's distribution instead of searching.",
+        SWITCH,
+        key="decoding.sample",
+    )
+    temperature: float = flag(
+        "With --sample: divides the logits; below 1 favours probable tokens.",
+        metavar="X",
+        key="decoding.temperature",
+    )
+    top_k: int = flag(
+        "With --sample: sample among this many most probable tokens; 0 is all.",
+        metavar="N",
+        key="decoding.top_k",
+    )
+    top_p: float = flag(
+        "With --sample: sample among the most probable tokens that add up to this "
+        "probability.",
+        metavar="X",
+        key="decoding.top_p",
+    )
+    sampling_seed: int = flag(
+        "With --sample: random seed.", metavar="N", key="decoding.seed"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineOptions(ModelOptions):
+    """Of translating lines.
+
+    Attributes:
+      input: `-` is stdin.
+      output: `-` is stdout.
+      format: "" is text.
+      shards: 0 if not given.
+    """
+
+    output: str = flag("File for the results; - is stdout.", FILE, default="-")
+    format: str = flag(
+        "Format of the results.", metavar="FORMAT", choices=("text", "tsv", "jsonl")
+    )
+    input: str = flag(
+        "File to translate, one sentence per line; - is stdin.", FILE, default="-"
+    )
+    stream: bool = flag(
+        "Translate each line of stdin as it arrives, instead of in batches.", SWITCH
+    )
+    strict: bool = flag("Exit with code 65 at an input line that is not UTF-8.", SWITCH)
+    prefixes: str = flag(
+        "Forced prefixes of the translations, one line per line of --input; an empty "
+        "line forces no prefix.",
+        FILE,
+        excludes="stream",
+    )
+    token_scores: bool = flag(
+        "Add the log-probability of each token; with --format=tsv or jsonl.", SWITCH
+    )
+    alignments: bool = flag(
+        "Add the most attended source token of each token; with --format=tsv or jsonl.",
+        SWITCH,
+    )
+    shards: int = flag(
+        "Translate --input in this many parts, kept in OUTPUT.shards until all are "
+        "complete.",
+        SHARDS,
+        excludes="stream",
+    )
+    resume: bool = flag(
+        "Continue an interrupted job with --shards.", SWITCH, requires="shards"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateOptions(SearchOptions, LineOptions):
+    """Options of `--mode=translate`."""
+
+    mode = "translate"
+    about = "translates stdin (or --input) to stdout (or --output)"
+    examples = (
+        "translate --workdir=runs/mine --input=in.txt --output=out.txt",
+        "translate --workdir=runs/mine --beam_size=8 --n_best=8 --format=jsonl",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(SearchOptions, PairOptions):
+    """Options of `--mode=evaluate`.
+
+    Attributes:
+      last: 0 means `checkpoint.keep`.
+    """
+
+    mode = "evaluate"
+    about = "scores translations of --source against --reference"
+    examples = (
+        "evaluate --workdir=runs/mine --source=test.en --reference=test.de",
+        "evaluate --workdir=runs/mine --source=test.en --reference=test.de "
+        "--protocol=vaswani2017 --hypotheses=out.de",
+    )
+
+    n_best: int = 1  # not a flag: the best is evaluated
+    protocol: str = flag(
+        "Evaluate as the paper does: checkpoint averaging, its beam search, bootstrap "
+        "intervals and its tokenized BLEU.",
+        metavar="NAME",
+        choices=PROTOCOLS,
+        excludes="ensemble",
+    )
+    baseline: str = flag(
+        "Another system's translations of --source, for a paired significance test.",
+        FILE,
+    )
+    hypotheses: str = flag("File to write the translations to.", FILE)
+    target_language: str = flag(
+        "Language code of the target, for the paper's tokenization.",
+        default="de",
+        metavar="CODE",
+        requires="protocol",
+    )
+    last: int = flag(
+        "With --protocol: number of newest periodic checkpoints to average; "
+        "checkpoint.keep if not given.",
+        COUNT,
+        requires="protocol",
+    )
+    force: bool = flag(
+        "Also average checkpoints that are not evenly spaced.",
+        SWITCH,
+        requires="protocol",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(PairOptions):
+    """Options of `--mode=score`.
+
+    Attributes:
+      output: `-` is stdout.
+      format: "" is tsv.
+    """
+
+    mode = "score"
+    about = "prints the log-probability of each pair of --source and --reference"
+    examples = (
+        "score --workdir=runs/mine --source=test.en --reference=test.de",
+        "score --workdir=runs/mine --source=test.en --reference=test.de "
+        "--format=jsonl --output=scores.jsonl",
+    )
+    is_read_only = True
+
+    output: str = flag("File for the results; - is stdout.", FILE, default="-")
+    format: str = flag(
+        "Format of the results.", metavar="FORMAT", choices=("tsv", "jsonl")
+    )

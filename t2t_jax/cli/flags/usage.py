@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from t2t_jax.cli.flags.aliases import suggest_flag
 from t2t_jax.cli.flags.arguments import CommandLine
 from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
-from t2t_jax.cli.flags.modes import EXAMPLES, MODES, READS_RUN
-from t2t_jax.cli.flags.options import FLAGS, FORMATS, flag_help
-from t2t_jax.cli.flags.values import Flag
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
+from t2t_jax.cli.flags.options import RunOptions
+from t2t_jax.cli.flags.values import SWITCH, Flag
 from t2t_jax.config import alternatives, defaults, sections
 from t2t_jax.config_files import shipped_directory, shipped_names
 from t2t_jax.errors import UserError
@@ -159,7 +159,9 @@ def _overview() -> str:
             "",
             *_table("More help", {**_MORE, "--help=SECTION": _sections_line()}),
             "",
-            *_examples([EXAMPLES["train"][1], EXAMPLES["translate"][0]]),
+            *_examples(
+                [OPTIONS["train"].examples[1], OPTIONS["translate"].examples[0]]
+            ),
             "",
         ]
     )
@@ -170,25 +172,23 @@ def _sections_line() -> str:
 
 
 def _about_mode(mode: str) -> str:
-    needs = [name for name, flag in FLAGS.items() if _is_required(name, flag, mode)]
-    usage = " ".join(f"--{name}={FLAGS[name].metavar}" for name in needs)
+    needed = [flag.usage(n) for n, flag in flags_of(mode).items() if flag.required]
     text = [
         _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
         "",
         _paragraph(
-            f"Usage: t2t-jax {mode} {usage} [--FLAG=VALUE …]".replace("  ", " "),
+            " ".join(["Usage: t2t-jax", mode, *needed, "[--FLAG=VALUE …]"]),
             indent="       ",
         ),
         "",
         "Flags:",
     ]
-    if mode not in READS_RUN and mode != "figures":
+    if not issubclass(OPTIONS[mode], RunOptions) and mode != "figures":
         text += _entry("--config=NAME", ["default phrasebook"], _CONFIG)
-    for name, flag in FLAGS.items():
-        if mode in flag.modes and name != "mode":
-            text += _flag_entry(name, flag, mode)
-    text += ["", *_examples(EXAMPLES[mode]), "", _paragraph(_keys_note(mode)), ""]
-    return "\n".join(text)
+    for name, flag in flags_of(mode).items():
+        text += _flag_entry(name, flag)
+    notes = [_paragraph(_keys_note(mode)), ""]
+    return "\n".join([*text, "", *_examples(OPTIONS[mode].examples), "", *notes])
 
 
 def _keys_note(mode: str) -> str:
@@ -198,7 +198,7 @@ def _keys_note(mode: str) -> str:
             "--config.decoding.KEY=VALUE changes the search; --help=decoding lists the "
             "keys."
         )
-    if mode in READS_RUN:
+    if issubclass(OPTIONS[mode], RunOptions):
         return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
     if mode == "figures":
         return "Needs neither a run nor a configuration."
@@ -208,52 +208,46 @@ def _keys_note(mode: str) -> str:
     )
 
 
-def _is_required(name: str, flag: Flag, mode: str) -> bool:
-    if name == "workdir":
-        return mode in READS_RUN
-    return mode in flag.needed
-
-
-def _flag_entry(name: str, flag: Flag, mode: str) -> list[str]:
-    """Formats a flag; the mode "" means all modes."""
-    is_switch = flag.default == "false"
-    notes = ["required"] if _is_required(name, flag, mode) else []
-    formats = FORMATS.get(mode, ()) if name == "format" else ()
-    if words := formats or flag.choices:
-        notes.append(f"one of {', '.join(words)}")
-    default = flag.default if not is_switch else "off"
-    if flag.key and not is_switch:
+def _flag_entry(name: str, flag: Flag) -> list[str]:
+    """Formats a flag of a mode."""
+    notes = ["required"] if flag.required else []
+    if flag.choices:
+        notes.append(f"one of {', '.join(flag.choices)}")
+    default = flag.default
+    if flag.type is SWITCH:
+        default = "off"
+    elif flag.key:
         default = str(defaults()[flag.key])
-    if formats:
-        default = formats[0]
-    if default and not notes[:1] == ["required"]:
+    elif name == "format" and flag.choices:
+        default = flag.choices[0]
+    if default and not flag.required:
         notes.append(f"default {default}")
     if flag.key:
         notes.append(f"short for config.{flag.key}")
-    shown = f"--{name}" if is_switch else f"--{name}={flag.metavar}"
-    return _entry(shown, notes, flag_help(name, mode))
+    return _entry(flag.usage(name), notes, flag.help)
 
 
 def _about_flag(name: str) -> str:
-    flag = FLAGS[name]
-    if len(flag.modes) == 1:
-        text = _flag_entry(name, flag, flag.modes[0])
-    else:
-        text = _flag_entry(name, flag, "")
-    if name == "format":
-        text += [
-            _paragraph(f"{mode}: {', '.join(words)}", indent="      ", first="      ")
-            for mode, words in FORMATS.items()
-        ]
-    special = [mode for mode in flag.modes if flag_help(name, mode) != flag.help]
-    if len(flag.modes) > 1:
-        text += [
-            _paragraph(
-                f"{mode}: {flag_help(name, mode)}", indent=" " * 8, first=" " * 6
-            )
-            for mode in special
-        ]
-    modes = "all modes" if set(flag.modes) == set(MODES) else alternatives(flag.modes)
+    """Formats a flag; what only some modes have is listed below it."""
+    declared = modes_of(name)
+    flags = list(declared.values())
+    texts = [flag.help for flag in flags]
+    usual = max(texts, key=texts.count)
+    if texts.count(usual) == 1 < len(texts):
+        usual = ""
+    choices = flags[0].choices if len({flag.choices for flag in flags}) == 1 else ()
+    required = len(flags) == 1 and flags[0].required
+    shown = flags[0]._replace(help=usual, choices=choices, required=required)
+    text = _flag_entry(name, shown)
+    for mode, flag in declared.items():
+        if flag.choices != choices:
+            words = f"{mode}: {', '.join(flag.choices)}"
+            text.append(_paragraph(words, indent=" " * 6, first=" " * 6))
+    for mode, flag in declared.items():
+        if flag.help != usual:
+            words = f"{mode}: {flag.help}"
+            text.append(_paragraph(words, indent=" " * 8, first=" " * 6))
+    modes = "all modes" if set(declared) == set(MODES) else alternatives(list(declared))
     return "\n".join([*text, f"      Modes: {modes}.", ""])
 
 
@@ -327,10 +321,10 @@ def _paragraph(text: str, *, indent: str = "", first: str = "") -> str:
 def _entry(name: str, notes: Iterable[str], text: str) -> list[str]:
     """Formats a flag or key with its values, and its meaning below."""
     head = f"  {name}  ({'; '.join(notes)})" if notes else f"  {name}"
-    return [
-        _paragraph(head, indent="          ", first=""),
-        _paragraph(text, indent="      ", first="      "),
-    ]
+    lines = [_paragraph(head, indent="          ")]
+    if text:
+        lines.append(_paragraph(text, indent="      ", first="      "))
+    return lines
 
 
 def _table(title: str, rows: dict[str, str]) -> list[str]:

@@ -1,12 +1,15 @@
-"""Declares the type of a flag, and parses and checks flag values."""
+"""Declares what a flag is, and the types of flags, which parse and check values."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from absl import flags
 
 from t2t_jax.cli.flags.arguments import printable
 from t2t_jax.distributed.cluster_env import split_address
@@ -14,57 +17,25 @@ from t2t_jax.distributed.cluster_env import split_address
 _MAX_SHARDS = 100_000
 """Each is a file, and should take minutes to translate."""
 
-PROTOCOLS = ("vaswani2017",)
 
-
-class Flag(NamedTuple):
-    """One flag beside `--config`.
+class FlagType(NamedTuple):
+    """The type of a flag's value.
 
     Attributes:
-      default: text of the default value; "false" makes the flag a switch.
-      modes: the modes that accept it.
-      help: one sentence for `--help`, valid in every mode.
-      needed: the modes that require it.
-      unless: a switch that makes it optional there.
-      rule: the name of a parser in `RULES`; "" accepts any text.
-      key: the configuration key that the flag is short for.
+      parse: from text; "" if the flag was not given. Raises ValueError.
+      valid: describes the valid values.
       metavar: placeholder of the value in `--help`.
-      choices: the valid values, if they are few and equal in every mode.
+      may_be_empty: whether `--FLAG=` is valid.
     """
 
-    default: str
-    modes: tuple[str, ...]
-    help: str
-    needed: tuple[str, ...] = ()
-    unless: str = ""
-    rule: str = ""
-    key: str = ""
-    metavar: str = "VALUE"
-    choices: tuple[str, ...] = ()
+    parse: Callable[[str], Any]
+    valid: str
+    metavar: str
+    may_be_empty: bool = True
 
 
-def parse_value(rule: str, value: str, *, flag: str) -> Any:
-    """Parses the text of a flag.
-
-    Args:
-      rule: a name in `RULES`.
-      value: "" if the flag was not given.
-      flag: its name, for the message.
-
-    Raises:
-      ValueError: the value is invalid.
-
-    Example:
-      >>> parse_value("steps", "1000, 2000", flag="average_steps")
-      (1000, 2000)
-    """
-    make, must = RULES[rule]
-    try:
-        return make(value)
-    except ValueError as error:
-        raise ValueError(
-            f"--{flag}={printable(value)} must be {must}. Change --{flag}."
-        ) from error
+def _switch(value: str) -> bool:
+    return bool(value) and bool(flags.BooleanParser().parse(value))
 
 
 def _count(value: str) -> int:
@@ -135,27 +106,83 @@ def _fraction(value: str) -> float:
     return fraction
 
 
-def _protocol(value: str) -> str:
-    if value and value not in PROTOCOLS:
-        raise ValueError
-    return value
+_A_PATH = "a valid path; ~user must be a user of this machine"
+
+TEXT = FlagType(str, "text", "VALUE")
+SWITCH = FlagType(_switch, "true or false", "")
+COUNT = FlagType(_count, "an integer from 1", "N")
+SHARDS = FlagType(_shards, f"an integer from 1 to {_MAX_SHARDS:,}", "N")
+INDEX = FlagType(_index, "an integer from 0", "I")
+FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
+DIRECTORY = FILE._replace(metavar="DIR")
+PATHS = FlagType(_paths, f"{_A_PATH}; or several, separated by commas", "DIRS")
+ADDRESS = FlagType(
+    _address, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT"
+)
+STEPS = FlagType(_steps, "integers separated by commas, such as 1000,2000", "STEPS")
+POSITIVE = FlagType(_positive, "a number above 0", "X")
+LOSS = FlagType(_loss, "a number from 0", "VALUE")
+FRACTION = FlagType(_fraction, "a number above 0 and at most 1", "X")
 
 
-_PATH = "a valid path; ~user must be a user of this machine"
-RULES: dict[str, tuple[Callable[[str], Any], str]] = {
-    "count": (_count, "an integer from 1"),
-    "shards": (_shards, f"an integer from 1 to {_MAX_SHARDS:,}"),
-    "index": (_index, "an integer from 0"),
-    "path": (_path, _PATH),
-    "paths": (
-        _paths,
-        f"{_PATH}; or several, separated by commas",
-    ),
-    "address": (_address, "host:port, such as node-0:1234 or [::1]:1234"),
-    "steps": (_steps, "integers separated by commas, such as 1000,2000"),
-    "positive": (_positive, "a number above 0"),
-    "loss": (_loss, "a number from 0"),
-    "fraction": (_fraction, "a number above 0 and at most 1"),
-    "protocol": (_protocol, f"one of {', '.join(PROTOCOLS)}"),
-}
-"""Rule -> (parser, description of valid values for the error)."""
+class Flag(NamedTuple):
+    """One flag of a mode.
+
+    Attributes:
+      help: one sentence for `--help`.
+      default: text of the default value.
+      choices: the valid values, if they are few.
+      unless: a switch without which the flag is required.
+      requires: a flag that must be given too.
+      excludes: a flag that must not be given too.
+      key: the configuration key that the flag is short for.
+    """
+
+    help: str
+    type: FlagType = TEXT
+    default: str = ""
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    unless: str = ""
+    requires: str = ""
+    excludes: str = ""
+    key: str = ""
+
+    def parse(self, text: str, *, name: str, mode: str) -> Any:
+        """Parses the text of a value.
+
+        Raises:
+          ValueError: it is invalid; the message names the flag.
+
+        Example:
+          >>> Flag("Steps.", STEPS).parse("1000, 2000", name="steps", mode="average")
+          (1000, 2000)
+        """
+        valid = self.type.valid
+        try:
+            if not self.choices or text in ("", *self.choices):
+                return self.type.parse(text)
+            valid = f"one of {', '.join(self.choices)} with --mode={mode}"
+            cause = None
+        except ValueError as error:
+            cause = error
+        raise ValueError(
+            f"--{name}={printable(text)} must be {valid}. Change --{name}."
+        ) from cause
+
+    def usage(self, name: str) -> str:
+        """Returns the flag with the placeholder of its value.
+
+        Example:
+          >>> Flag("Number of devices.", COUNT).usage("devices")
+          '--devices=N'
+        """
+        if self.type is SWITCH:
+            return f"--{name}"
+        return f"--{name}={self.metavar or self.type.metavar}"
+
+
+def flag(*args: Any, **kwargs: Any) -> Any:
+    """Declares a field of a mode's options that is a `Flag`, with its arguments."""
+    return field(metadata={"flag": Flag(*args, **kwargs)})

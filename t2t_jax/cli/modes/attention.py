@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.output_dir import OutputDirectory
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import AttentionOptions
 from t2t_jax.data.vocabulary.vocabulary import BOS, EOS
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
@@ -46,7 +46,7 @@ class _Pair(NamedTuple):
     target_inputs: list[int]
 
 
-def run(options: Options) -> int:
+def run(options: AttentionOptions) -> int:
     """Writes and plots the attention weights of `options.text` and its translation."""
     options.workdir.require()
     selection = _select(options)
@@ -89,7 +89,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _select(options: Options) -> _Selection:
+def _select(options: AttentionOptions) -> _Selection:
     """Parses `--layer` and `--head`, and checks the other flags."""
     config = options.config
     if config.architecture != "transformer":
@@ -128,7 +128,7 @@ def _numbers(
     return sorted(int(part) for part in set(parts) & set(known))
 
 
-def _pair(model: TranslationModel, options: Options) -> _Pair:
+def _pair(model: TranslationModel, options: AttentionOptions) -> _Pair:
     """Encodes the sentence and its translation; translates it if none is given."""
     text, target = _replace_invalid(options.text), _replace_invalid(options.target)
     most = options.config.decoding.max_source_length

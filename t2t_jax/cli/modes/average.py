@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.modes import command_of
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import AverageOptions
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
@@ -70,7 +70,7 @@ class _WindowScore(NamedTuple):
         }
 
 
-def run(options: Options) -> int:
+def run(options: AverageOptions) -> int:
     """Averages checkpoints of the workdir into `options.to`, or scores windows.
 
     Raises:
@@ -99,7 +99,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _check_options(options: Options) -> None:
+def _check_options(options: AverageOptions) -> None:
     """Raises all conflicts of options at once."""
     problems = ErrorCollector()
     text = [name for name in ("source", "reference") if getattr(options, name)]
@@ -122,7 +122,7 @@ def _check_options(options: Options) -> None:
     problems.raise_if_any(UserError)
 
 
-def _slide(options: Options) -> tuple[int, ...]:
+def _slide(options: AverageOptions) -> tuple[int, ...]:
     """Scores all windows, writes the results, and returns the steps of the best."""
     text = _read(options)
     from t2t_jax.inference.average import CheckpointAverager
@@ -149,7 +149,7 @@ def _slide(options: Options) -> tuple[int, ...]:
     return steps
 
 
-def _read(options: Options) -> _Text:
+def _read(options: AverageOptions) -> _Text:
     """Reads the given pairs, or those of the development set scored in training."""
     corpus: Corpus
     if options.source:
@@ -165,7 +165,7 @@ def _read(options: Options) -> _Text:
     return _Text(corpus.spec, sources, references)
 
 
-def _windows(averager: CheckpointAverager, options: Options) -> list[Selection]:
+def _windows(averager: CheckpointAverager, options: AverageOptions) -> list[Selection]:
     """Lists the windows to score, and logs which are skipped."""
     windows = averager.windows(last=options.last)
     kept = [window for window in windows if options.force or not window.faults]
@@ -185,7 +185,7 @@ def _scores(
     windows: Sequence[Selection],
     *,
     text: _Text,
-    options: Options,
+    options: AverageOptions,
 ) -> Iterator[_WindowScore]:
     """Scores each window."""
     from t2t_jax.evaluation.bleu import corpus_scores
@@ -215,7 +215,7 @@ def _write(
     *,
     best: _WindowScore,
     text: _Text,
-    options: Options,
+    options: AverageOptions,
 ) -> None:
     """Writes the results as JSON, and as a plot if Matplotlib is installed."""
     from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib

@@ -7,7 +7,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import DescribeOptions
 from t2t_jax.description.pair_counts import count_pairs_of
 from t2t_jax.errors import ConfigError
 from t2t_jax.sharding.config import MeshConfig
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_DEVICES = 10_000  # JAX takes about 10 s to simulate 2,000
 
 
-def run(options: Options) -> int:
+def run(options: DescribeOptions) -> int:
     """Prints a report on stdout, as tables or one JSON object; returns 0.
 
     Raises:

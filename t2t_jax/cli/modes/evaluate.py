@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import EvaluateOptions
 from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_for_last
 from t2t_jax.cli.processes.start import start_processes
 from t2t_jax.cli.translation.distributed_job import distributed, serve
@@ -41,7 +41,7 @@ class Corpus(NamedTuple):
     baseline: list[str] | None
 
 
-def read_corpus(options: Options) -> Corpus:
+def read_corpus(options: EvaluateOptions) -> Corpus:
     """Reads `source`, `reference` and `baseline`, and checks their line counts.
 
     Raises:
@@ -97,7 +97,7 @@ def warn_of_copies(
         )
 
 
-def open_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:
+def open_hypotheses(options: EvaluateOptions, files: ExitStack) -> BinaryIO | None:
     """Opens the file `options.hypotheses` for writing.
 
     Args:
@@ -121,7 +121,7 @@ def open_hypotheses(options: Options, files: ExitStack) -> BinaryIO | None:
 
 
 def file_records(
-    options: Options, corpus: Corpus, hypotheses: list[str]
+    options: EvaluateOptions, corpus: Corpus, hypotheses: list[str]
 ) -> dict[str, Any]:
     """Returns path, number of lines and sha256 of each file used or written."""
     from t2t_jax.evaluation.protocol import fingerprint_lines
@@ -155,7 +155,7 @@ class _TranslatedCorpus(NamedTuple):
     seconds: float
 
 
-def run(options: Options) -> int:
+def run(options: EvaluateOptions) -> int:
     """Prints the scores as one JSON object on stdout, and BLEU and chrF on stderr.
 
     With a protocol, also prints a table on stderr. Of several processes, process 0
@@ -178,7 +178,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _evaluate_as_configured(options: Options) -> dict[str, Any]:
+def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     """Evaluates one checkpoint with the run's configuration."""
     corpus = read_corpus(options)
     translated = _translate(options, corpus)
@@ -199,7 +199,7 @@ def _evaluate_as_configured(options: Options) -> dict[str, Any]:
     return result
 
 
-def _evaluate_by_protocol(options: Options) -> dict[str, Any]:
+def _evaluate_by_protocol(options: EvaluateOptions) -> dict[str, Any]:
     """Evaluates the average of the last checkpoints as the paper does (§6.1)."""
     from t2t_jax.evaluation import paper_bleu, protocol
 
@@ -230,7 +230,7 @@ def _evaluate_by_protocol(options: Options) -> dict[str, Any]:
     }
 
 
-def _translate(options: Options, corpus: Corpus) -> _TranslatedCorpus:
+def _translate(options: EvaluateOptions, corpus: Corpus) -> _TranslatedCorpus:
     """Translates the sources, and writes the hypotheses if a file is given."""
     num_lines = len(corpus.sources)
     with ExitStack() as files:
@@ -250,7 +250,7 @@ def _translate(options: Options, corpus: Corpus) -> _TranslatedCorpus:
     return _TranslatedCorpus(job.model, hypotheses, seconds)
 
 
-def _load(options: Options) -> TranslationJob:
+def _load(options: EvaluateOptions) -> TranslationJob:
     """Loads a checkpoint, or with a protocol an average of the last, in memory.
 
     Collective: call on every process.
@@ -269,7 +269,7 @@ def _load(options: Options) -> TranslationJob:
     )
 
 
-def _overridden(options: Options, used: DecodingConfig) -> dict[str, Any]:
+def _overridden(options: EvaluateOptions, used: DecodingConfig) -> dict[str, Any]:
     """Lists the given options that the protocol overrides."""
     from t2t_jax.evaluation import protocol
 

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import ExportOptions
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import ErrorCollector, UserError
-from t2t_jax.exporting.formats import QUANTIZATIONS
 
 if TYPE_CHECKING:
     from t2t_jax.exporting.verification import Comparison
 
 
-def run(options: Options) -> int:
+def run(options: ExportOptions) -> int:
     """Exports a checkpoint of the workdir to `options.to`, and verifies it.
 
     Prints the result of the verification as one JSON object on stdout.
@@ -65,14 +64,10 @@ def run(options: Options) -> int:
     return 0
 
 
-def _check_options(options: Options) -> None:
+def _check_options(options: ExportOptions) -> None:
     """Raises all errors of the options at once."""
     problems = ErrorCollector()
     given = options.quantization
-    problems.check(
-        given in ("", *QUANTIZATIONS),
-        f"--quantization={given} must be one of {', '.join(QUANTIZATIONS)}.",
-    )
     problems.check(
         not given or options.format == "ctranslate2",
         f"--quantization={given} requires --format=ctranslate2: other formats "
@@ -86,7 +81,7 @@ def _check_options(options: Options) -> None:
     problems.raise_if_any(UserError)
 
 
-def _pairs(options: Options) -> tuple[str, Sequence[tuple[str, str]]]:
+def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     """Reads the text of the verification: the given files, or the development set."""
     corpus: Corpus
     if options.source:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 from t2t_jax.cli.console.output_dir import OutputDirectory
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import FiguresOptions
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 
 
-def run(options: Options) -> int:
+def run(options: FiguresOptions) -> int:
     """Writes `schedule.png` and `positions.png` into `options.to`."""
     require_matplotlib()
     to = OutputDirectory(options.to)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import PrepareOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.prepared_data import REPORT, prepare_data
 from t2t_jax.run.size_advice import size_advice
@@ -10,7 +10,7 @@ from t2t_jax.run.start import require_unchanged
 from t2t_jax.training.reporting.console import Console
 
 
-def run(options: Options) -> int:
+def run(options: PrepareOptions) -> int:
     """Trains the vocabulary, encodes the text and prints a report on stderr; returns 0.
 
     Writes the vocabulary, `data.json` and `data_report.txt` into the workdir. Training

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import RecoverOptions
 from t2t_jax.config import Config, parse_saved
 from t2t_jax.data.vocabulary.pair import FILES, joint_fingerprint
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -48,7 +48,7 @@ class _CheckpointMeta(NamedTuple):
     files: dict[str, bytes]
 
 
-def run(options: Options) -> int:
+def run(options: RecoverOptions) -> int:
     """Restores config.json, vocabulary and fingerprints.json if missing or corrupt.
 
     Raises:
@@ -79,7 +79,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _read(options: Options) -> _CheckpointMeta:
+def _read(options: RecoverOptions) -> _CheckpointMeta:
     """Reads the newest checkpoint whose metadata is valid."""
     from t2t_jax.checkpointing.checkpoints import Checkpoints
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
@@ -107,7 +107,11 @@ def _read(options: Options) -> _CheckpointMeta:
 
 
 def _config_of(
-    options: Options, checkpoints: Checkpoints, *, step: int, meta: Mapping[str, Any]
+    options: RecoverOptions,
+    checkpoints: Checkpoints,
+    *,
+    step: int,
+    meta: Mapping[str, Any],
 ) -> Config:
     """Reads the configuration saved in a checkpoint.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import ScoreOptions
 from t2t_jax.cli.modes.evaluate import warn_of_copies
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
@@ -32,7 +32,7 @@ _COLUMNS = (
 )
 
 
-def run(options: Options) -> int:
+def run(options: ScoreOptions) -> int:
     """Scores each line of `options.reference` given its line of `options.source`.
 
     Raises:
@@ -63,7 +63,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _pairs(options: Options) -> tuple[list[str], list[str]]:
+def _pairs(options: ScoreOptions) -> tuple[list[str], list[str]]:
     """Reads both files, which must have the same number of lines."""
     errors = ErrorCollector()
     sources = errors.try_call(_lines, options.source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import ShowBatchOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.inspect_batch import TextPair, read_batch
 from t2t_jax.run.prepared_data import open_prepared_data
@@ -16,7 +16,7 @@ from t2t_jax.training.reporting.metrics_writer import read_metrics
 _COLUMNS = ("corpus", "line", "source", "target")
 
 
-def run(options: Options) -> int:
+def run(options: ShowBatchOptions) -> int:
     """Prints the pairs of a batch as tab-separated lines; returns 0.
 
     Does not write to the workdir, so it can be used during training.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from t2t_jax.cli.console.error_report import report_error
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.cli.processes.handshake import RunHandshake
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
@@ -26,7 +26,7 @@ class _PreparedRun(NamedTuple):
     console: Console
 
 
-def run(options: Options) -> int:
+def run(options: TrainOptions) -> int:
     """Trains to the configured step; returns 0, or 75 after a signal.
 
     A new run prepares its text before it imports JAX, so that errors appear early. With
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
         return _train(options, ready.text, ready.console)
 
 
-def _prepare(options: Options, held: ExitStack) -> _PreparedRun:
+def _prepare(options: TrainOptions, held: ExitStack) -> _PreparedRun:
     """Prepares the workdir and its text, and publishes the handshake."""
     config, workdir, processes = options.config, options.workdir, options.processes
     console = make_console(config)
@@ -79,7 +79,7 @@ def _prepare(options: Options, held: ExitStack) -> _PreparedRun:
     return _PreparedRun(opened.text, console)
 
 
-def _open(options: Options, held: ExitStack) -> _PreparedRun:
+def _open(options: TrainOptions, held: ExitStack) -> _PreparedRun:
     """Waits for the handshake of process 0, and opens the text that it has prepared."""
     config, workdir, index = options.config, options.workdir, options.processes.index
     handshake = RunHandshake.receive(options.processes)
@@ -94,7 +94,7 @@ def _open(options: Options, held: ExitStack) -> _PreparedRun:
     return _PreparedRun(text, console)
 
 
-def _train(options: Options, text: PreparedData, console: Console) -> int:
+def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
     from t2t_jax.run.trainer import Trainer
     from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
 

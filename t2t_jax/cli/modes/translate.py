@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from itertools import chain, count, islice
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.start import start_processes
 from t2t_jax.cli.translation import repl
 from t2t_jax.cli.translation.distributed_job import distributed, serve
@@ -26,7 +26,7 @@ from t2t_jax.errors import UserError
 _ROW_GROWTH = 8
 
 
-def run(options: Options) -> int:
+def run(options: TranslateOptions) -> int:
     """Translates `options.input` to `options.output`, line by line.
 
     On a terminal it runs a prompt; `options.stream` translates lines as they arrive,
@@ -48,7 +48,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _translate(options: Options) -> None:
+def _translate(options: TranslateOptions) -> None:
     """Translates window after window, in constant memory."""
     validate_options(options)
     with ExitStack() as files:
@@ -70,7 +70,7 @@ def _translate(options: Options) -> None:
             files.close()  # Renames the output into place, which can fail.
 
 
-def _translate_stream(options: Options) -> None:
+def _translate_stream(options: TranslateOptions) -> None:
     """Translates lines as they arrive, in batches of those available."""
     if options.processes.count > 1:
         raise UserError(

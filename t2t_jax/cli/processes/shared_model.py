@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import EvaluateOptions, SearchOptions
 from t2t_jax.distributed.consensus import broadcast_from_first
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import InputMissingError, UserError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from t2t_jax.inference.model import TranslationModel
 
 
-def require_run_for_last(options: Options) -> None:
+def require_run_for_last(options: EvaluateOptions) -> None:
     """Checks that `last` is only used with a run.
 
     Raises:
@@ -40,7 +40,7 @@ def require_run_for_last(options: Options) -> None:
 
 
 def load_one(
-    options: Options, *, checkpoint: str, decoding: DecodingConfig | None
+    options: SearchOptions, *, checkpoint: str, decoding: DecodingConfig | None
 ) -> TranslationModel:
     """Loads one checkpoint of the workdir, and the models of the ensemble.
 
@@ -73,7 +73,9 @@ def load_one(
     return load(path, checkpoint=step, decoding=decoding, ensemble=others)
 
 
-def load_mean(options: Options, *, decoding: DecodingConfig | None) -> TranslationModel:
+def load_mean(
+    options: EvaluateOptions, *, decoding: DecodingConfig | None
+) -> TranslationModel:
     """Averages checkpoints of a run in memory. Collective: call on every process.
 
     Args:

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from t2t_jax.cli.console.stderr import configure_stdout
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.options import DistributedOptions
 from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.distributed.consensus import broadcast_from_first
@@ -29,7 +29,7 @@ _FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
 _OPTIONAL_FILES = (KNOWN_WORDS,)
 
 
-def start_processes(options: Options) -> None:
+def start_processes(options: DistributedOptions) -> None:
     """Checks that every process has the settings of process 0, and reserves stdout.
 
     Collective: call on every process, once, and first. Does nothing for a single
@@ -72,7 +72,7 @@ def _redirect_native_stdout() -> None:
     os.dup2(2, 1)
 
 
-def settings_of(options: Options) -> dict[str, Any]:
+def settings_of(options: DistributedOptions) -> dict[str, Any]:
     """Collects the settings that must be equal on all processes.
 
     Returns:
@@ -95,7 +95,9 @@ def settings_of(options: Options) -> dict[str, Any]:
             raise DataError(
                 f"{path / name} cannot be read: {error.strerror}. Fix permissions."
             ) from error
-    settings: dict[str, Any] = {f"--{name}": getattr(options, name) for name in _FLAGS}
+    settings: dict[str, Any] = {
+        f"--{name}": getattr(options, name, None) for name in _FLAGS
+    }
     for key, value in flatten(to_dict(options.config)):
         section = key.partition(".")[0]
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ STATUS_WORDS = {
 """Human-readable words for each status but "ok"."""
 
 
-def make_formatter(options: Options) -> Render:
+def make_formatter(options: TranslateOptions) -> Render:
     """Returns the formatter of `options.format`.
 
     `text` is the best translation. `tsv` has a row for each of the n best: line and
@@ -85,7 +85,7 @@ def summary(statuses: Counter[str], *, seconds: float | None) -> str:
     )
 
 
-def _check_text_format(options: Options) -> None:
+def _check_text_format(options: TranslateOptions) -> None:
     n_best = options.config.decoding.n_best
     unsupported = [
         name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.text_io import text_lines
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
@@ -71,7 +71,7 @@ class TranslationJob:
         return output
 
 
-def require_models(options: Options) -> None:
+def require_models(options: TranslateOptions) -> None:
     """Checks that the workdir and the directories of the ensemble hold a model.
 
     Raises:
@@ -86,7 +86,7 @@ def require_models(options: Options) -> None:
             )
 
 
-def validate_options(options: Options) -> None:
+def validate_options(options: TranslateOptions) -> None:
     """Checks options before a model is loaded.
 
     Raises:
@@ -101,12 +101,12 @@ def validate_options(options: Options) -> None:
         )
 
 
-def first_window_size(options: Options) -> int:
+def first_window_size(options: TranslateOptions) -> int:
     """Returns the number of short lines that fill a batch on each process."""
     return max_batch_rows(options.config.decoding) * options.processes.count
 
 
-def open_windows(options: Options) -> Iterator[LineWindow]:
+def open_windows(options: TranslateOptions) -> Iterator[LineWindow]:
     """Opens the input and the prefixes; the first windows are small, for early output.
 
     Raises:
@@ -124,7 +124,7 @@ def open_windows(options: Options) -> Iterator[LineWindow]:
     return windows(lines, prefixes, smallest=first_window_size(options))
 
 
-def load_job(options: Options) -> TranslationJob:
+def load_job(options: TranslateOptions) -> TranslationJob:
     """Loads the models of a job. Collective: call on every process.
 
     Raises:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import STATUS_WORDS
 from t2t_jax.cli.translation.interruptible import InterruptibleWorker
@@ -110,7 +110,7 @@ def readline_history() -> Iterator[None]:
             readline.write_history_file(path)
 
 
-def is_interactive(options: Options) -> bool:
+def is_interactive(options: TranslateOptions) -> bool:
     """Returns whether stdin and stdout are terminals and no batch flags were given."""
     batch_flags = (
         *(options.stream, options.format, options.prefixes, options.shards),
@@ -125,7 +125,7 @@ def is_interactive(options: Options) -> bool:
     )
 
 
-def run_repl(options: Options) -> int:
+def run_repl(options: TranslateOptions) -> int:
     """Translates typed lines until the user quits; returns the exit code, 0.
 
     Raises:

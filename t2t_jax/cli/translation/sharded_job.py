@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from t2t_jax.cli.console.text_io import resolve_output
-from t2t_jax.cli.flags.options import Options
+from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.start import settings_of
 from t2t_jax.cli.translation.job import (
     TranslationJob,
@@ -54,7 +54,7 @@ class _ShardedFiles(NamedTuple):
         return windows(text, prefixes, first=lines.start)
 
 
-def translate_shards(options: Options) -> None:
+def translate_shards(options: TranslateOptions) -> None:
     """Translates `options.input`, a shard at a time.
 
     Several processes, on a file system that they share, each translate shards.
@@ -82,7 +82,7 @@ def translate_shards(options: Options) -> None:
             opened.shards.merge()
 
 
-def _open_files(options: Options) -> _ShardedFiles:
+def _open_files(options: TranslateOptions) -> _ShardedFiles:
     """Indexes the input, and checks the shards of an earlier job."""
     if "-" in (options.input, options.output):
         raise UserError(

@@ -51,9 +51,18 @@ def test_without_arguments_the_embedded_experiment_is_trained():
 
 
 def test_the_defaults_of_the_other_flags():
-    options = parse_argv([])
+    options = parse_argv(["translate", "--workdir=w"])
     assert (options.checkpoint, options.input, options.output) == ("best", "-", "-")
-    assert (options.last, options.average_steps) == (0, ())
+    options = parse_argv(["average", "--workdir=w", "--to=x"])
+    assert (options.last, options.average_steps, options.force) == (0, (), False)
+    options = parse_argv(["evaluate", "--workdir=w", "--source=a", "--reference=b"])
+    assert (options.target_language, options.protocol) == ("de", "")
+
+
+def test_options_of_a_short_flag_have_the_value_of_its_key(run):
+    argv = ["translate", f"--workdir={run.path}", "--config.decoding.min_tokens=3"]
+    options = parse_argv([*argv, "--beam_size=7"])
+    assert (options.beam_size, options.min_tokens, options.n_best) == (7, 3, 1)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Seen to fail: with a key without an entry in its docstring, with a choice that t
 configuration refuses, and with an example that a flag of another mode is added to.
 """
 
+import dataclasses
 import re
 import shlex
 
@@ -11,8 +12,8 @@ import pytest
 
 from t2t_jax.cli.flags import usage
 from t2t_jax.cli.flags.key_docs import key_docs
-from t2t_jax.cli.flags.modes import EXAMPLES, MODES, READS_RUN
-from t2t_jax.cli.flags.options import FLAGS, IN_MODE
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
+from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.parser import parse_argv, read_line
 from t2t_jax.cli.flags.usage import help_page, requested_help
 from t2t_jax.config import choices, defaults, keys, parse
@@ -78,16 +79,15 @@ def test_the_help_on_everything_names_every_mode_flag_and_key():
 def test_the_help_of_a_mode_has_its_flags_and_no_others(mode):
     text = help_page(mode)
     listed = set(re.findall(r"^  --(\w+)", text, re.MULTILINE)) - {"config"}
-    assert listed == {
-        name for name, flag in FLAGS.items() if mode in flag.modes and name != "mode"
-    }
-    if mode in READS_RUN:
+    assert listed == set(flags_of(mode))
+    if issubclass(OPTIONS[mode], RunOptions):
         assert "--workdir=DIR  (required)" in text
     assert text.count("\n  t2t-jax ") == 2
 
 
 @pytest.mark.parametrize(
-    ("mode", "line"), [(mode, line) for mode in MODES for line in EXAMPLES[mode]]
+    ("mode", "line"),
+    [(mode, line) for mode in MODES for line in OPTIONS[mode].examples],
 )
 def test_every_example_is_a_valid_command_line(mode, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -172,9 +172,27 @@ def test_the_overview_is_short():
     assert len(help_page("").splitlines()) <= 50
 
 
-def test_every_text_about_a_flag_in_a_mode_is_of_a_flag_that_it_has():
-    for mode, flag in IN_MODE:
-        assert mode in FLAGS[flag].modes
+def test_the_parsed_options_of_a_mode_are_its_flags_and_no_others():
+    common = {"config", "overrides", "config_given", "workdir", "processes"}
+    for mode, cls in OPTIONS.items():
+        names = {field.name for field in dataclasses.fields(cls)}
+        assert set(flags_of(mode)) <= names
+        # n_best is 1 in an evaluation.
+        assert names - set(flags_of(mode)) <= common | {"n_best"}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_flag_is_of_one_type_in_all_its_modes(name):
+    kinds = {(flag.default, flag.type, flag.key) for flag in modes_of(name).values()}
+    assert len(kinds) == 1
+
+
+def test_a_flag_that_means_another_thing_in_each_mode_lists_them():
+    text = help_page("to")
+    for mode in ("average", "export", "attention", "figures"):
+        assert f"      {mode}: Directory to create for " in text
+    assert "      average: Number of newest" in help_page("last")
+    assert "      evaluate: With --protocol: number" in help_page("last")
 
 
 def test_help_without_docstrings_still_lists_the_keys(monkeypatch):
