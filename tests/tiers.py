@@ -29,7 +29,7 @@ TIERS = {
     "tests/decoding/engine/test_device_rows.py": FULL,
     "tests/decoding/engine/test_oom_retry.py": FULL,
     "tests/decoding/scoring/test_teacher_forcing.py": FULL,
-    "tests/decoding/text/test_rescoring.py": FULL,
+    "tests/decoding/scoring/test_rescorer.py": FULL,
     "tests/decoding/search/test_beam_search.py": QUICK,
     "tests/decoding/search/test_length_penalty.py": QUICK,
     "tests/decoding/engine/test_background_compile.py": QUICK,

@@ -18,8 +18,8 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.scoring.scorer import PairScore, Scorer
+from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
-from t2t_jax.decoding.text.rescoring import Rescorer
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Attention, Translation
 from t2t_jax.decoding.text.translator import Translator

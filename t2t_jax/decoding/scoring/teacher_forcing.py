@@ -1,19 +1,42 @@
-"""Log-probabilities of given outputs, in one pass of the model as in training."""
+"""Scores and attention of given outputs, in one teacher-forced pass as in training."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax.sharding import Mesh
 
+from t2t_jax.decoding.engine.device_rows import (
+    devices_of,
+    gather_rows,
+    per_device,
+    shard_rows,
+)
+from t2t_jax.decoding.ensemble import mean_log_probabilities
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS, SpecialIds
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array, PyTree
 
 Apply: TypeAlias = Callable[[PyTree, Array, Array], Any]
 """(variables, source_BxS, target_inputs_BxT) -> logits_BxTxV; pad is masked."""
+
+Attend: TypeAlias = Callable[[PyTree, Array, Array], jax.Array]
+"""(variables, source_BxS, target_inputs_BxT) -> weights_BxTxS; hashable."""
+
+_Floats: TypeAlias = npt.NDArray[np.float32]
+
+# Approximate limit of the logits and attention weights of one pass on a device. The
+# weights of one or two layers are in memory at a time.
+_MAX_BYTES = 256 * 2**20
+_HEADS = 16
+_ROUND = 16
 
 
 def token_log_probabilities(
@@ -75,3 +98,141 @@ def token_log_probabilities(
     )
     logs_BxT = output_BxTx1[..., 0] - jax.nn.logsumexp(logits_BxTxV, axis=-1)
     return jnp.where(real_BxT, logs_BxT, 0.0)
+
+
+class RescoreResult(NamedTuple):
+    """Token log-probabilities and attention of outputs.
+
+    Attributes:
+      log_probabilities_BxT: [B, T] float32, natural, 0 at pad; None if not requested.
+      attention_BxTxS: [B, T, S] float32, the weights with which each token was
+        generated; None if not requested.
+    """
+
+    log_probabilities_BxT: _Floats | None
+    attention_BxTxS: _Floats | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Rescorer:
+    """Rescores outputs with teacher forcing, all positions in parallel.
+
+    Probabilities and attention weights of several models are averaged.
+
+    Attributes:
+      applies: of each model, such as a Linen module's `apply`.
+      variables: of each model, replicated over its devices.
+      vocab_size: V, of the outputs.
+      attends: of each model; empty for no attention.
+      token_scores: whether to compute the tokens' log-probabilities.
+    """
+
+    applies: tuple[Apply, ...]
+    variables: tuple[PyTree, ...] = dataclasses.field(repr=False)
+    vocab_size: int
+    attends: tuple[Attend, ...] = ()
+    token_scores: bool = True
+
+    def rescore(
+        self, source_BxS: npt.NDArray[np.int32], outputs_BxT: npt.NDArray[np.int32]
+    ) -> RescoreResult:
+        """Rescores every output, as many at once as fit the memory limit.
+
+        Args:
+          source_BxS: [B, S] tokens, each sentence with its eos, then pad.
+          outputs_BxT: [B, T] tokens, the eos if there is one, then pad.
+
+        Returns:
+          On the host; T is the longest output, rounded up.
+        """
+        longest = max(
+            1, int((outputs_BxT != DEFAULT_IDS.pad).sum(axis=1).max(initial=0))
+        )
+        # Not wider than the search: a table of positions may be no longer.
+        width = min(-(-longest // _ROUND) * _ROUND, outputs_BxT.shape[1])
+        outputs_BxT = outputs_BxT[:, :width]
+        mesh, (rows, length) = devices_of(self.variables), source_BxS.shape
+        numbers = _HEADS * (length + width) * max(length, width)
+        numbers += width * self.vocab_size if self.token_scores else 0
+        at_once = mesh.size * _rows_at_once(-(-rows // mesh.size), numbers)
+        found = [
+            self._rescore_batch(
+                _pad_rows(source_BxS[start : start + at_once], at_once),
+                _pad_rows(outputs_BxT[start : start + at_once], at_once),
+                mesh,
+            )
+            for start in range(0, rows, at_once)
+        ]
+        logs, attention = zip(*found, strict=True)
+        return RescoreResult(
+            np.concatenate(logs)[:rows] if self.token_scores else None,
+            np.concatenate(attention)[:rows] if self.attends else None,
+        )
+
+    def _rescore_batch(
+        self, source_BxS: Any, outputs_BxT: Any, mesh: Mesh
+    ) -> tuple[Any, Any]:
+        rescored = _rescore(
+            self.variables,
+            (shard_rows(source_BxS, mesh), shard_rows(outputs_BxT, mesh)),
+            applies=self.applies if self.token_scores else (),
+            attends=self.attends,
+            mesh=mesh,
+        )
+        fetched: tuple[Any, Any] = gather_rows(rescored)
+        return fetched
+
+
+def _pad_rows(rows: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int32]:
+    """Appends rows of pad."""
+    return np.pad(
+        rows, ((0, count - len(rows)), (0, 0)), constant_values=DEFAULT_IDS.pad
+    ).astype(np.int32)
+
+
+def _rows_at_once(rows: int, numbers: int) -> int:
+    """Chooses a power of two that holds `rows`, or the largest that fits the limit."""
+    at_once = 1
+    while at_once < rows and 2 * at_once * numbers * 4 <= _MAX_BYTES:
+        at_once *= 2
+    return at_once
+
+
+@functools.partial(jax.jit, static_argnames=("applies", "attends", "mesh"))
+def _rescore(
+    variables: tuple[PyTree, ...],
+    sides: tuple[Array, Array],
+    *,
+    applies: tuple[Apply, ...],
+    attends: tuple[Attend, ...],
+    mesh: Mesh,
+) -> tuple[jax.Array, jax.Array]:
+    """Rescores each device's rows; zeros [B] for what is not requested."""
+
+    def rescore_rows(
+        variables: tuple[PyTree, ...], sides: tuple[Array, Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        source_BxS, outputs_BxT = map(jnp.asarray, sides)
+        logs = [
+            token_log_probabilities(
+                apply, own, source_BxS=source_BxS, target_outputs_BxT=outputs_BxT
+            )
+            for apply, own in zip(applies, variables, strict=False)
+        ]
+        inputs_BxT = jnp.roll(outputs_BxT, 1, axis=1).at[:, 0].set(DEFAULT_IDS.bos)
+        inputs_BxT = jnp.where(
+            outputs_BxT == DEFAULT_IDS.pad, DEFAULT_IDS.pad, inputs_BxT
+        )
+        weights = [
+            attend(own, source_BxS, inputs_BxT)
+            for attend, own in zip(attends, variables, strict=False)
+        ]
+        zeros_B = jnp.zeros(outputs_BxT.shape[:1], jnp.float32)
+        return (
+            mean_log_probabilities(logs) if logs else zeros_B,
+            sum(weights[1:], weights[0]) / len(weights) if weights else zeros_B,
+        )
+
+    rescored: tuple[jax.Array, jax.Array]
+    rescored = per_device(rescore_rows, mesh)(variables, sides)
+    return rescored

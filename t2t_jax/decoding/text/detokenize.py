@@ -4,80 +4,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.decoding.scoring.teacher_forcing import Rescorer, RescoreResult
 from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
-from t2t_jax.decoding.text.rescoring import Rescorer, RescoreResult
 from t2t_jax.decoding.text.segments import Segment
 from t2t_jax.decoding.text.translation import Attention, Hypothesis, Translation
 from t2t_jax.errors import DataError
 
-
-class _Vocabulary(Protocol):
-    def decode(self, sequences: Iterable[Iterable[int]], /) -> list[str]: ...
-
-    def pieces(self, ids: Iterable[int], /) -> list[str]: ...
-
-
-class _Vocabularies(Protocol):
-    @property
-    def source(self) -> _Vocabulary: ...
-
-    @property
-    def target(self) -> _Vocabulary: ...
+if TYPE_CHECKING:
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
+    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
 
 def to_translations(
     result: BeamResult,
     source_BxS: npt.NDArray[np.int32],
-    sources: Sequence[Segment],
+    segments: Sequence[Segment],
     *,
-    vocabularies: _Vocabularies,
+    vocabularies: VocabularyPair,
     rescorer: Rescorer | None = None,
 ) -> list[tuple[Segment, Translation]]:
     """Converts a search result into one translation per segment.
 
     Args:
       result: of a search, on the host.
-      sources: the segments of the first rows; rows beyond are empty.
+      segments: those of the first rows; rows beyond are empty.
       rescorer: adds token log-probabilities and attention to every output.
     """
-    hypotheses = to_hypotheses(
-        result,
-        source_BxS,
-        num_sentences=len(sources),
-        vocabulary=vocabularies.target,
-        rescorer=rescorer,
+    outputs = _hypotheses(
+        result, source_BxS, len(segments), vocabularies.target, rescorer
     )
-    found = []
-    for source, of_one in zip(sources, hypotheses, strict=True):
-        pieces = tuple(vocabularies.source.pieces([*source.subwords, DEFAULT_IDS.eos]))
-        one = Translation(
-            hypotheses=of_one, source_tokens=pieces, source_cut=source.cut
+    pieces = [
+        vocabularies.source.pieces([*segment.subwords, DEFAULT_IDS.eos])
+        for segment in segments
+    ]
+    return [
+        (
+            segment,
+            Translation(
+                hypotheses=hypotheses,
+                source_tokens=tuple(tokens),
+                source_cut=segment.cut,
+            ),
         )
-        found.append((source, one))
-    return found
+        for segment, tokens, hypotheses in zip(segments, pieces, outputs, strict=True)
+    ]
 
 
-def to_hypotheses(
+def _hypotheses(
     result: BeamResult,
     source_BxS: npt.NDArray[np.int32],
-    *,
     num_sentences: int,
-    vocabulary: _Vocabulary,
-    rescorer: Rescorer | None = None,
+    vocabulary: Vocabulary,
+    rescorer: Rescorer | None,
 ) -> list[tuple[Hypothesis, ...]]:
-    """Converts a search result into the hypotheses of each sentence, at least one each.
-
-    Args:
-      result: of a search, on the host.
-      num_sentences: rows that hold a sentence; rows beyond are empty.
-      rescorer: adds token log-probabilities and attention to every output.
-    """
+    """Returns the hypotheses of each sentence, at least one each."""
     lengths = np.asarray(result.lengths_BxW)[:num_sentences]
     # Missing outputs are omitted, but for the first.
     kept = lengths > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import jax
 import numpy as np
@@ -18,22 +18,14 @@ from t2t_jax.decoding.search.sampling import row_keys
 from t2t_jax.decoding.text.split_long_lines import split_line
 from t2t_jax.errors import DataError, UserError
 
+if TYPE_CHECKING:
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
+    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+
 _MIN_PREFIX_WIDTH = 16  # subwords
 _LOGGER = logging.getLogger(__name__)
 # NUL is valid UTF-8 but does not occur in text: files full of it are mostly UTF-16.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-
-
-class _Vocabulary(Protocol):
-    def encode(self, lines: Sequence[str], /) -> list[list[int]]: ...
-
-
-class _Vocabularies(Protocol):
-    @property
-    def source(self) -> _Vocabulary: ...
-
-    @property
-    def target(self) -> _Vocabulary: ...
 
 
 class Segment(NamedTuple):
@@ -58,7 +50,7 @@ class Segment(NamedTuple):
 
 def make_segments(
     lines: Sequence[str],
-    vocabularies: _Vocabularies,
+    vocabularies: VocabularyPair,
     *,
     longest: int,
     prefixes: Sequence[str] | None = None,
@@ -105,7 +97,7 @@ def make_segments(
 
 
 def _split(
-    line: int, text: str, vocabulary: _Vocabulary, *, longest: int
+    line: int, text: str, vocabulary: Vocabulary, *, longest: int
 ) -> list[Segment]:
     def count(texts: Sequence[str]) -> list[int]:
         return [len(ids) for ids in vocabulary.encode(texts)]
@@ -128,7 +120,7 @@ def _split(
 
 
 def _encode_prefixes(
-    prefixes: Sequence[str] | None, vocabulary: _Vocabulary, *, num_lines: int
+    prefixes: Sequence[str] | None, vocabulary: Vocabulary, *, num_lines: int
 ) -> list[list[int]]:
     if prefixes is None:
         return [[] for _ in range(num_lines)]

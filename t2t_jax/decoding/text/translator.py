@@ -25,11 +25,11 @@ from t2t_jax.decoding.engine.run_batches import (
     Shape,
     run_batches,
 )
+from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.static_params import params_from_config
 from t2t_jax.decoding.text.detokenize import check_finite, to_translations
-from t2t_jax.decoding.text.rescoring import Rescorer
 from t2t_jax.decoding.text.segments import (
     Segment,
     check_prefix_lengths,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.ensemble import EnsembleStepModel
+from t2t_jax.decoding.scoring import teacher_forcing
+from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.beam_search import beam_search
-from t2t_jax.decoding.text import rescoring
-from t2t_jax.decoding.text.rescoring import Rescorer
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.attention_maps import attention_maps
 from t2t_jax.model.alignment import AlignmentExtractor
@@ -62,7 +62,7 @@ def test_outputs_that_memory_bounds_are_examined_in_parts(monkeypatch):
     model = made()
     outputs, _ = searched(model)
     whole = rescorer(model, layer=-1).rescore(SOURCE, outputs)
-    monkeypatch.setattr(rescoring, "_MAX_BYTES", 1)
+    monkeypatch.setattr(teacher_forcing, "_MAX_BYTES", 1)
     parts = rescorer(model, layer=-1).rescore(SOURCE, outputs)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
