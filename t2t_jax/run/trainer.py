@@ -33,13 +33,12 @@ from t2t_jax.training.health.stop_signals import (
     exit_on_signals,
 )
 from t2t_jax.training.health.watchdog import Watchdog
-from t2t_jax.training.loss import compile_evaluation
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.progress import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import make_train_step
+from t2t_jax.training.step import compile_evaluation, make_train_step
 from t2t_jax.types import Batch
 
 

@@ -1,4 +1,4 @@
-"""One optimizer step: a pure function, compiled once for all devices."""
+"""One optimizer step: loss, gradient, update; and how it is jitted for a mesh."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t2t_jax.functional.chunked_loss import chunked_loss_sums
+from t2t_jax.functional.losses import LossSums, loss_sums
 from t2t_jax.functional.scan_sum import scan_sum
+from t2t_jax.model.embedding import Embedding
 from t2t_jax.runtime.fault_injection import maybe_inject_nan
 from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Array, Batch, Params, PyTree
@@ -40,6 +42,78 @@ class StepOutput(NamedTuple):
 
 Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
 """(state, batch, key) -> (state after the step, its metrics)."""
+
+
+def forward_loss(
+    module: nn.Module,
+    params: Params,
+    batch: Batch,
+    *,
+    label_smoothing: float,
+    dropout_key: jax.Array | None = None,
+    loss_chunks: int = 1,
+) -> Sums:
+    """Runs the model on a batch and sums the loss over its real target tokens.
+
+    Args:
+      module: its `__call__` takes the arrays of a `Batch`.
+      label_smoothing: probability mass spread over the vocabulary.
+      dropout_key: PRNG key of dropout; None for no dropout.
+      loss_chunks: chunks of each target for which logits and loss are computed one
+        after the other. Above 1 the module must have a `head`, as `Transformer` has.
+
+    Paper: §5.4.
+    """
+    real_BxT = batch.target_segments > 0
+    if loss_chunks > 1:
+        in_chunks = partial(
+            _loss_head, batch, label_smoothing=label_smoothing, chunks=loss_chunks
+        )
+        module = module.clone(head=in_chunks)
+    found: Any = module.apply(
+        {"params": params},
+        batch.source,
+        batch.target_inputs,
+        source_segments=batch.source_segments,
+        target_segments=batch.target_segments,
+        source_positions=batch.source_positions,
+        target_positions=batch.target_positions,
+        rows=batch.rows,
+        deterministic=dropout_key is None,
+        rngs=None if dropout_key is None else {"dropout": dropout_key},
+    )
+    if loss_chunks == 1:
+        found = loss_sums(
+            found,
+            batch.target_outputs,
+            real_x=real_BxT,
+            label_smoothing=label_smoothing,
+        )
+    return Sums(
+        **found._asdict(),
+        target_tokens=jnp.sum(real_BxT, dtype=jnp.int32),
+        source_tokens=jnp.sum(batch.source_segments > 0, dtype=jnp.int32),
+        slots=jnp.asarray(real_BxT.size + batch.source.size, jnp.int32),
+    )
+
+
+def _loss_head(
+    batch: Batch,
+    pre_softmax: Embedding,
+    y_BxTxD: jax.Array,
+    *,
+    label_smoothing: float,
+    chunks: int,
+) -> LossSums:
+    """Computes the loss in place of the logits, as the head of a model."""
+    return chunked_loss_sums(
+        y_BxTxD,
+        pre_softmax.table,
+        batch.target_outputs,
+        real_BxT=batch.target_segments > 0,
+        label_smoothing=label_smoothing,
+        chunks=chunks,
+    )
 
 
 def train_step(
@@ -91,6 +165,82 @@ def train_step(
     params = optax.apply_updates(state.params, updates)
     output = StepOutput(sums, optax.tree.norm(gradient))
     return TrainState(state.step + 1, params, moments), output
+
+
+def accumulate_gradients(
+    sums: Callable[[Params, Batch], tuple[jax.Array, Aux]],
+    params: Params,
+    batch: Batch,
+    *,
+    mesh: Mesh,
+    micro_batches: int = 1,
+    gradient_dtype: str = "float32",
+) -> tuple[Params, Aux]:
+    """Differentiates a sum over the rows of a batch. Call it under `jax.jit`.
+
+    A batch too large for the devices is processed in micro-batches, one after the
+    other. Each shard of the axis `data` accumulates its own gradients, which are
+    reduced once, at the end: many micro-batches cost no more communication than one.
+
+    Args:
+      sums: (params, rows) -> (the sum to differentiate, other sums); sums over rows, so
+        that those of a batch are the sum of those of its parts.
+      batch: B rows, divisible by the row shards of `mesh` times the micro-batches.
+      gradient_dtype: of the gradients in the reduction over the axis `data`:
+        "float32" or "bfloat16". Over the other axes they are always float32.
+
+    Returns:
+      The gradient with respect to `params`, and the other sums.
+    """
+    gradient = jax.grad(sums, has_aux=True)
+    if mesh.shape["data"] == micro_batches == 1:
+        function: tuple[Params, Aux] = gradient(params, batch)
+        return function
+    # By default the compiler would reduce a gradient for each use of a parameter (three
+    # of the embedding), and for each micro-batch.
+    shard_gradients = jax.vmap(gradient, in_axes=(None, 0), spmd_axis_name="data")
+    parts = jax.tree.map(
+        lambda x: _parts(x, mesh=mesh, micro_batches=micro_batches), batch
+    )
+    gradients, others = _accumulate(shard_gradients, params, parts)
+    # With one shard there is no reduction, and no rounding.
+    exchange = jnp.dtype(gradient_dtype if mesh.shape["data"] > 1 else "float32")
+    added = jax.tree.map(lambda g: _sum_shards(g, exchange), gradients)
+    return added, jax.tree.map(lambda x: x.sum(axis=0), others)
+
+
+def _parts(x_Bx: Array, *, mesh: Mesh, micro_batches: int) -> jax.Array:
+    """Reshapes rows to [micro-batch, shard of data, rows], without moving any."""
+    data, fsdp = mesh.shape["data"], mesh.shape["fsdp"]
+    rest = x_Bx.shape[1:]
+    x = jnp.asarray(x_Bx).reshape(data, fsdp, micro_batches, -1, *rest)
+    x = jnp.moveaxis(x, 2, 0).reshape(micro_batches, data, -1, *rest)
+    sharding = NamedSharding(mesh, PartitionSpec(None, "data", "fsdp"))
+    parts: jax.Array = jax.lax.with_sharding_constraint(x, sharding)
+    return parts
+
+
+def _accumulate(
+    function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
+) -> PyTree:
+    """Sums the results of each micro-batch, the first axis of `parts`."""
+    if len(parts.rows) == 1:
+        return function(params, jax.tree.map(lambda x: x[0], parts))
+
+    def run_part(part: Batch) -> tuple[PyTree, None]:
+        # Otherwise XLA gathers all sharded parameters at once, before the loop.
+        inside, part = jax.lax.optimization_barrier((params, part))
+        return function(inside, part), None
+
+    return scan_sum(run_part, parts)[0]
+
+
+def _sum_shards(gradients: jax.Array, exchange: Any) -> jax.Array:
+    """Sums over the first axis; `jnp.sum` would reduce bfloat16 as float32."""
+    zero = jnp.zeros((), exchange)
+    rounded = gradients.astype(exchange)
+    total: jax.Array = jax.lax.reduce(rounded, zero, jax.lax.add, (0,))
+    return jnp.asarray(total, gradients.dtype)
 
 
 def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
@@ -170,77 +320,15 @@ def lower_step(
     return lowered
 
 
-def accumulate_gradients(
-    sums: Callable[[Params, Batch], tuple[jax.Array, Aux]],
-    params: Params,
-    batch: Batch,
-    *,
-    mesh: Mesh,
-    micro_batches: int = 1,
-    gradient_dtype: str = "float32",
-) -> tuple[Params, Aux]:
-    """Differentiates a sum over the rows of a batch. Call it under `jax.jit`.
-
-    A batch too large for the devices is processed in micro-batches, one after the
-    other. Each shard of the axis `data` accumulates its own gradients, which are
-    reduced once, at the end: many micro-batches cost no more communication than one.
-
-    Args:
-      sums: (params, rows) -> (the sum to differentiate, other sums); sums over rows, so
-        that those of a batch are the sum of those of its parts.
-      batch: B rows, divisible by the row shards of `mesh` times the micro-batches.
-      gradient_dtype: of the gradients in the reduction over the axis `data`:
-        "float32" or "bfloat16". Over the other axes they are always float32.
-
-    Returns:
-      The gradient with respect to `params`, and the other sums.
-    """
-    gradient = jax.grad(sums, has_aux=True)
-    if mesh.shape["data"] == micro_batches == 1:
-        function: tuple[Params, Aux] = gradient(params, batch)
-        return function
-    # By default the compiler would reduce a gradient for each use of a parameter (three
-    # of the embedding), and for each micro-batch.
-    shard_gradients = jax.vmap(gradient, in_axes=(None, 0), spmd_axis_name="data")
-    parts = jax.tree.map(
-        lambda x: _parts(x, mesh=mesh, micro_batches=micro_batches), batch
+def compile_evaluation(
+    module: nn.Module, *, label_smoothing: float, mesh: Mesh, loss_chunks: int = 1
+) -> Callable[[Params, Batch], Sums]:
+    """Returns a jitted `(params, batch) -> Sums` without dropout."""
+    sums = partial(
+        forward_loss, module, label_smoothing=label_smoothing, loss_chunks=loss_chunks
     )
-    gradients, others = _accumulate(shard_gradients, params, parts)
-    # With one shard there is no reduction, and no rounding.
-    exchange = jnp.dtype(gradient_dtype if mesh.shape["data"] > 1 else "float32")
-    added = jax.tree.map(lambda g: _sum_shards(g, exchange), gradients)
-    return added, jax.tree.map(lambda x: x.sum(axis=0), others)
-
-
-def _parts(x_Bx: Array, *, mesh: Mesh, micro_batches: int) -> jax.Array:
-    """Reshapes rows to [micro-batch, shard of data, rows], without moving any."""
-    data, fsdp = mesh.shape["data"], mesh.shape["fsdp"]
-    rest = x_Bx.shape[1:]
-    x = jnp.asarray(x_Bx).reshape(data, fsdp, micro_batches, -1, *rest)
-    x = jnp.moveaxis(x, 2, 0).reshape(micro_batches, data, -1, *rest)
-    sharding = NamedSharding(mesh, PartitionSpec(None, "data", "fsdp"))
-    parts: jax.Array = jax.lax.with_sharding_constraint(x, sharding)
-    return parts
-
-
-def _accumulate(
-    function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
-) -> PyTree:
-    """Sums the results of each micro-batch, the first axis of `parts`."""
-    if len(parts.rows) == 1:
-        return function(params, jax.tree.map(lambda x: x[0], parts))
-
-    def run_part(part: Batch) -> tuple[PyTree, None]:
-        # Otherwise XLA gathers all sharded parameters at once, before the loop.
-        inside, part = jax.lax.optimization_barrier((params, part))
-        return function(inside, part), None
-
-    return scan_sum(run_part, parts)[0]
-
-
-def _sum_shards(gradients: jax.Array, exchange: Any) -> jax.Array:
-    """Sums over the first axis; `jnp.sum` would reduce bfloat16 as float32."""
-    zero = jnp.zeros((), exchange)
-    rounded = gradients.astype(exchange)
-    total: jax.Array = jax.lax.reduce(rounded, zero, jax.lax.add, (0,))
-    return jnp.asarray(total, gradients.dtype)
+    return jax.jit(
+        sums,
+        in_shardings=(None, batch_sharding(mesh)),
+        out_shardings=replicated(mesh),
+    )

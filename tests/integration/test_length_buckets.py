@@ -14,10 +14,10 @@ from t2t_jax.run.prepared_data import prepare_data
 from t2t_jax.run.resume_rules import forbidden_changes
 from t2t_jax.run.trainer import Trainer
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training.loss import compile_evaluation
 from t2t_jax.training.metrics import summarise, total
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
+from t2t_jax.training.step import compile_evaluation
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
 

@@ -10,10 +10,9 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
-from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import lower_step, make_train_step
+from t2t_jax.training.step import forward_loss, lower_step, make_train_step
 from t2t_jax.types import Batch
 
 V, LENGTH = 13, 11

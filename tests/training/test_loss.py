@@ -16,9 +16,8 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import compile_evaluation, forward_loss
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import train_step
+from t2t_jax.training.step import compile_evaluation, forward_loss, train_step
 from tests.jaxprs import shapes
 from tests.training.copy_task import KEY, V, batch_of, pair_of, sentences
 

@@ -5,8 +5,8 @@ import pytest
 
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import make_global_batch
-from t2t_jax.training.loss import compile_evaluation, forward_loss
 from t2t_jax.training.metrics import total
+from t2t_jax.training.step import compile_evaluation, forward_loss
 from t2t_jax.types import Batch
 from tests.training.copy_task import (
     KEY,
