@@ -9,9 +9,10 @@ every array and of itself. Each process reads independently of the others.
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -38,8 +39,6 @@ from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.types import Params, PyTree
 
 NO_BLEU = -1.0
-
-Read = TypeVar("Read")
 
 
 def bleu_of(meta: Mapping[str, Any]) -> float:
@@ -90,7 +89,7 @@ class Checkpoints(StepDirs):
         Raises:
           CorruptCheckpointError: it differs from what was saved.
         """
-        return _without_checksums(self.read_verified_meta(step))
+        return without_checksums(self.read_verified_meta(step))
 
     def files(self, step: int) -> dict[str, bytes]:
         """Reads the small files of a checkpoint.
@@ -111,7 +110,7 @@ class Checkpoints(StepDirs):
                 for name, sha256 in digests.items()
             }
         except ValueError as error:
-            raise self._corrupt(step, f"in files, {error}") from error
+            raise self.corrupt(step, f"in files, {error}") from error
 
     def params(self, step: int, *, like: PyTree) -> Params:
         """Restores the parameters of a checkpoint.
@@ -123,34 +122,48 @@ class Checkpoints(StepDirs):
           CorruptCheckpointError: they differ from what was saved.
           DataError: they are of another model, or of another version's format.
         """
-        _, restored = self._restore_verified(step, {"params": like})
-        return restored["params"]
+        items, meta = self.read(step, {"params": like})
+        self.check(step, items, meta)
+        return items["params"]
 
-    def restore_training(
-        self,
-        step: int,
-        *,
-        params: PyTree,
-        optimizer: PyTree,
-        all_succeeded: Callable[[bool], bool] = bool,
-    ) -> tuple[PyTree, PyTree, Meta]:
-        """Restores the parameters, the optimizer state and the JSON object.
+    def read(
+        self, step: int, like: Mapping[str, PyTree]
+    ) -> tuple[dict[str, PyTree], Meta]:
+        """Reads items of a checkpoint, which `check` has to verify.
 
         Args:
-          params: tree of `jax.ShapeDtypeStruct` with shardings.
-          optimizer: the same for the optimizer state.
-          all_succeeded: given whether this process succeeded, returns whether all
-            processes did. Called after reading and again after verifying: checksums of
-            arrays that span several processes are computed collectively.
+          like: for `params` and `optimizer`, if wanted, the tree of
+            `jax.ShapeDtypeStruct` with shardings.
+
+        Returns:
+          The items, and the JSON object with the checksums.
 
         Raises:
-          CorruptCheckpointError: some process has found that they differ from what was
-            saved.
+          CorruptCheckpointError: they cannot be read.
           DataError: they are of another model, or of another version's format.
         """
-        like = {"params": params, "optimizer": optimizer}
-        meta, restored = self._restore_verified(step, like, all_succeeded=all_succeeded)
-        return restored["params"], restored["optimizer"], _without_checksums(meta)
+        meta = self.read_verified_meta(step)
+        self._check_shapes(step, meta["checksums"], like)
+        with self._diagnosed(step):
+            restored = self._restore(step, like)
+        return {name: restored[name] for name in like}, meta
+
+    def check(self, step: int, items: Mapping[str, PyTree], meta: Meta) -> None:
+        """Verifies the checksums of what `read` has returned.
+
+        Collective if arrays span several processes; a process finds only what is
+        corrupt in its own copies.
+
+        Raises:
+          CorruptCheckpointError: the items differ from what was saved.
+        """
+        # All checksums first: their computation is collective, and a process that
+        # raised after one of them would leave the others waiting in the next.
+        computed = {name: checksums(tree) for name, tree in items.items()}
+        for name, texts in computed.items():
+            reason = describe_differences(meta["checksums"][name], texts)
+            if reason:
+                raise self.corrupt(step, f"in {name}, {reason}")
 
     def check_model(self, step: int, *, like: PyTree) -> None:
         """Checks that a checkpoint is of a model, by names and shapes of parameters.
@@ -171,12 +184,11 @@ class Checkpoints(StepDirs):
         Raises:
           CorruptCheckpointError: they differ from what was saved.
         """
-        saved = self.read_verified_meta(step)["checksums"]
+        meta = self.read_verified_meta(step)
         handler = ocp.PyTreeCheckpointHandler()
-
-        def read() -> PyTree:
-            trees = {}
-            for name in saved:
+        trees = {}
+        with self._diagnosed(step):
+            for name in meta["checksums"]:
                 path = self.path(step) / name
                 as_numpy = jax.tree.map(
                     lambda _: ocp.RestoreArgs(restore_type=np.ndarray),
@@ -184,9 +196,7 @@ class Checkpoints(StepDirs):
                 )
                 args = ocp.args.PyTreeRestore(restore_args=as_numpy)
                 trees[name] = handler.restore(path, args=args)
-            return trees
-
-        self._check_checksums(step, saved, self._diagnose(step, read))
+        self.check(step, trees, meta)
 
     def read_verified_meta(self, step: int) -> Meta:
         """Reads the JSON object of a checkpoint with the checksums in it.
@@ -198,9 +208,9 @@ class Checkpoints(StepDirs):
         meta = self._read_json(step, "meta")
         reason = verify_checksums(meta)
         if reason:
-            raise self._corrupt(step, reason)
+            raise self.corrupt(step, reason)
         if meta.get("step", step) != step:
-            raise self._corrupt(step, f"it was saved as step {meta['step']}")
+            raise self.corrupt(step, f"it was saved as step {meta['step']}")
         if meta.get("format") != FORMAT:
             raise DataError(
                 f"Checkpoint {self.path(step)} must have format {FORMAT} to be read "
@@ -209,45 +219,6 @@ class Checkpoints(StepDirs):
                 "step or workdir."
             )
         return meta
-
-    def _restore_verified(
-        self,
-        step: int,
-        like: Mapping[str, PyTree],
-        *,
-        all_succeeded: Callable[[bool], bool] = bool,
-    ) -> tuple[Meta, Any]:
-        """Restores items of a checkpoint and verifies their checksums."""
-
-        def read() -> tuple[Meta, Any]:
-            meta = self.read_verified_meta(step)
-            self._check_shapes(step, meta["checksums"], like)
-            return meta, self._diagnose(step, lambda: self._restore(step, like))
-
-        def verify() -> None:
-            trees = {name: restored[name] for name in like}
-            self._check_checksums(step, meta["checksums"], trees)
-
-        meta, restored = self._collectively(step, read, all_succeeded)
-        # Again, since only the process that holds a copy of an array can verify it.
-        self._collectively(step, verify, all_succeeded)
-        return meta, restored
-
-    def _collectively(
-        self,
-        step: int,
-        function: Callable[[], Read],
-        all_succeeded: Callable[[bool], bool],
-    ) -> Read:
-        """Calls a function, and fails on all processes if it fails on one."""
-        try:
-            result = function()
-        except CorruptCheckpointError:
-            all_succeeded(False)
-            raise
-        if not all_succeeded(True):
-            raise self._corrupt(step, "another process could not read it")
-        return result
 
     def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:
         process = jax.process_index()
@@ -274,21 +245,22 @@ class Checkpoints(StepDirs):
                 raise io_error from error
             fault = short_reason(error).removeprefix(f"{path} is damaged: ")
             reason = f"its {item} cannot be read ({fault})"
-            raise self._corrupt(step, reason) from error
+            raise self.corrupt(step, reason) from error
 
-    def _diagnose(self, step: int, read: Callable[[], Read]) -> Read:
-        """Reads arrays with Orbax, and converts its errors."""
+    @contextmanager
+    def _diagnosed(self, step: int) -> Iterator[None]:
+        """Converts the errors of Orbax while it reads arrays."""
         directory = self.path(step)
         try:
             for path in directory.rglob("*"):
                 _check_regular_file(path)
-            return read()
+            yield
         except Exception as error:
             silence_orbax()
             io_error = as_io_error(error, directory)
             if io_error:
                 raise io_error from error
-            raise self._corrupt(step, short_reason(error)) from error
+            raise self.corrupt(step, short_reason(error)) from error
 
     def _check_shapes(
         self, step: int, saved: Mapping[str, Any], like: Mapping[str, PyTree]
@@ -307,23 +279,14 @@ class Checkpoints(StepDirs):
                     "configuration that it was trained with."
                 )
 
-    def _check_checksums(
-        self, step: int, saved: Mapping[str, Any], trees: Mapping[str, PyTree]
-    ) -> None:
-        # All checksums first: their computation is collective, and a process that
-        # raised after one of them would leave the others waiting in the next.
-        computed = {name: checksums(tree) for name, tree in trees.items()}
-        for name, texts in computed.items():
-            reason = describe_differences(saved[name], texts)
-            if reason:
-                raise self._corrupt(step, f"in {name}, {reason}")
-
-    def _corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
+    def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
+        """Returns the error of a corrupt checkpoint, which names the other steps."""
         others = [other for other in self.steps() if other != step]
         return CorruptCheckpointError(self.path(step), reason, others=others)
 
 
-def _without_checksums(meta: Meta) -> Meta:
+def without_checksums(meta: Meta) -> Meta:
+    """Returns the JSON object as it was passed to `CheckpointWriter.save`."""
     return {name: value for name, value in meta.items() if name not in CHECKSUM_KEYS}
 
 

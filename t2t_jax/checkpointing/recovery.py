@@ -9,37 +9,52 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
-from t2t_jax.distributed.consensus import broadcast_from_first
+from t2t_jax.checkpointing.step_dirs import Meta
+from t2t_jax.distributed.consensus import all_reduce_min, broadcast_from_first
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT
+from t2t_jax.types import PyTree
 
-State = TypeVar("State")
+
+class Restored(NamedTuple):
+    """The newest valid checkpoint.
+
+    Attributes:
+      items: `params` and `optimizer`.
+      meta: the JSON object, without the checksums.
+      corrupt: of each newer checkpoint the error, newest first; for `quarantine`.
+    """
+
+    step: int
+    items: dict[str, PyTree]
+    meta: Meta
+    corrupt: list[CorruptCheckpointError]
 
 
 def restore_latest_valid(
     checkpoints: Checkpoints,
-    restore: Callable[[int], State],
+    like: Mapping[str, PyTree],
     *,
     log: Callable[[str], None],
     processes: Processes = SINGLE_PROCESS,
-) -> State | None:
-    """Restores the newest valid checkpoint and quarantines the corrupt ones above it.
+) -> Restored | None:
+    """Restores the newest valid checkpoint; changes nothing on disk.
 
     Collective: call on every process.
 
     Args:
-      restore: restores a step; raises `CorruptCheckpointError` on all processes or on
-        none.
-      log: reports the quarantined checkpoints and the step that is restored.
+      like: as for `Checkpoints.read`.
+      log: reports numbered directories that are not checkpoints.
 
     Returns:
-      The result of `restore`; None if there is no checkpoint.
+      None if there is no checkpoint.
 
     Raises:
       DataError: there are checkpoints, and none of them is valid.
@@ -56,13 +71,14 @@ def restore_latest_valid(
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         try:
-            state = restore(step)
+            with _fails_on_all(checkpoints, step, "read", processes):
+                items, meta = checkpoints.read(step, like)
+            with _fails_on_all(checkpoints, step, "check", processes):
+                checkpoints.check(step, items, meta)
         except CorruptCheckpointError as error:
             corrupt.append(error)
-            continue
-        _quarantine(checkpoints, corrupt, log=log, processes=processes)
-        log(f"Resuming from step {step:,} in {directory.parent}.")
-        return state
+        else:
+            return Restored(step, items, without_checksums(meta), corrupt)
     raise DataError(
         [
             *(
@@ -73,6 +89,43 @@ def restore_latest_valid(
             "Restore a checkpoint from a copy, or choose another workdir.",
         ]
     )
+
+
+def quarantine(
+    checkpoints: Checkpoints,
+    corrupt: Sequence[CorruptCheckpointError],
+    *,
+    log: Callable[[str], None],
+    processes: Processes = SINGLE_PROCESS,
+) -> None:
+    """Renames corrupt checkpoints, so that they are not read again.
+
+    Collective: call on every process. Process 0 renames them; the others wait.
+    """
+    if processes.is_first:
+        for error in corrupt:
+            name = checkpoints.quarantine(int(error.path.name)).name
+            log(
+                f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
+                f"to {name}."
+            )
+    if corrupt:
+        agreed_latest_step(checkpoints, processes, when="after quarantine")
+
+
+@contextmanager
+def _fails_on_all(
+    checkpoints: Checkpoints, step: int, what: str, processes: Processes
+) -> Iterator[None]:
+    """Fails on all processes if one of them finds that a checkpoint is corrupt."""
+    name = f"checkpoint {step}, {what}"
+    try:
+        yield
+    except CorruptCheckpointError:
+        all_reduce_min(processes, name, 0)
+        raise
+    if not all_reduce_min(processes, name, 1):
+        raise checkpoints.corrupt(step, "another process could not read it")
 
 
 def agreed_latest_step(
@@ -116,23 +169,3 @@ def _require_empty(checkpoints: Checkpoints) -> None:
             f"holds {', '.join(remains)}. Restore a checkpoint from a copy, or remove "
             "that folder to start again."
         )
-
-
-def _quarantine(
-    checkpoints: Checkpoints,
-    corrupt: Sequence[CorruptCheckpointError],
-    *,
-    log: Callable[[str], None],
-    processes: Processes,
-) -> None:
-    """Renames corrupt checkpoints, so that they are not read again."""
-    for error in corrupt:
-        step = int(error.path.name)
-        if processes.is_first:
-            name = checkpoints.quarantine(step).name
-            log(
-                f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
-                f"to {name}."
-            )
-    if corrupt:
-        agreed_latest_step(checkpoints, processes, when="after quarantine")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import metadata
-from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.checkpointing.recovery import restore_latest_valid
+from t2t_jax.checkpointing.recovery import quarantine, restore_latest_valid
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse_saved, to_dict
@@ -59,7 +58,7 @@ class RunCheckpointer:
         self._config, self._fingerprints = config, fingerprints
         self._init, self._log, self._processes = init, log, processes
         self._failure: StorageError | None = None
-        self._reductions = 0
+        self._saves = 0
         self.shapes: TrainState = jax.eval_shape(init)
         self.shardings = state_shardings(
             self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
@@ -68,8 +67,14 @@ class RunCheckpointer:
             workdir.checkpoints, keep=config.checkpoint.keep
         )
 
+    def init(self) -> tuple[TrainState, RunProgress]:
+        """Initializes the state of a new run, sharded on the mesh."""
+        return jax.jit(self._init, out_shardings=self.shardings)(), RunProgress()
+
     def resume(self) -> tuple[TrainState, RunProgress] | None:
         """Restores the newest valid checkpoint; None if there is none.
+
+        It may have been saved from other devices. Corrupt ones above it are renamed.
 
         Raises:
           DataError: there are checkpoints, and none is valid; or the text is not that
@@ -77,39 +82,30 @@ class RunCheckpointer:
           UserError: a system error prevents reading them, or processes see different
             steps.
         """
-        return restore_latest_valid(
-            self._checkpoints, self.restore, log=self._log, processes=self._processes
-        )
-
-    def init(self) -> tuple[TrainState, RunProgress]:
-        """Initializes the state of a new run, sharded on the mesh."""
-        return jax.jit(self._init, out_shardings=self.shardings)(), RunProgress()
-
-    def restore(self, step: int) -> tuple[TrainState, RunProgress]:
-        """Restores a checkpoint, which may have been saved from other devices.
-
-        Raises:
-          CorruptCheckpointError: some process has found that it differs from what was
-            saved.
-          DataError: the text is not that of the run.
-        """
-        target = jax.tree.map(
+        like = jax.tree.map(
             lambda x, sharding: jax.ShapeDtypeStruct(
                 x.shape, x.dtype, sharding=sharding
             ),
             self.shapes,
             self.shardings,
         )
-        params, optimizer, meta = self._checkpoints.restore_training(
-            step,
-            params=target.params,
-            optimizer=target.optimizer,
-            all_succeeded=self._all_succeeded,
+        restored = restore_latest_valid(
+            self._checkpoints,
+            {"params": like.params, "optimizer": like.optimizer},
+            log=self._log,
+            processes=self._processes,
         )
+        if restored is None:
+            return None
+        step, items, meta, corrupt = restored
         configs = None
         with suppress(ConfigError, KeyError):  # The config of another version.
             configs = (parse_saved(meta["config"]), self._config)
         check_fingerprints(meta["fingerprints"], self._fingerprints, configs=configs)
+        quarantine(self._checkpoints, corrupt, log=self._log, processes=self._processes)
+        self._log(
+            f"Resuming from step {step:,} in {self._checkpoints.directory.parent}."
+        )
         saved = meta["progress"]
         saved["position"] = DataPosition(*saved["position"])
         saved["window"] = tuple(saved["window"])
@@ -118,7 +114,8 @@ class RunCheckpointer:
         number = jax.jit(lambda number: number, out_shardings=self.shardings.step)(
             np.int32(step)
         )
-        return TrainState(number, params, optimizer), RunProgress(**saved)
+        state = TrainState(number, items["params"], items["optimizer"])
+        return state, RunProgress(**saved)
 
     def save(
         self,
@@ -149,11 +146,12 @@ class RunCheckpointer:
         }
         if bleu is not None:
             meta["bleu"] = bleu
-        self._log_failure(self._checkpoints.wait)
+        with self._failure_logged():
+            self._checkpoints.wait()
         self._failure = None
-        if self._all_can_write(progress.step):
-            self._log_failure(
-                self._checkpoints.save,
+        with self._failure_logged():
+            self._require_writable(progress.step)
+            self._checkpoints.save(
                 progress.step,
                 params=state.params,
                 optimizer=state.optimizer,
@@ -164,7 +162,8 @@ class RunCheckpointer:
 
     def check_for_errors(self) -> None:
         """Logs the failure of the current save, if it is known; never waits."""
-        self._log_failure(self._checkpoints.check_for_errors)
+        with self._failure_logged():
+            self._checkpoints.check_for_errors()
 
     def wait(self) -> None:
         """Waits until the current save is complete.
@@ -178,42 +177,33 @@ class RunCheckpointer:
 
     def close(self) -> None:
         """Waits until the current save is complete, and logs its failure."""
-        self._log_failure(self._checkpoints.wait)
+        with self._failure_logged():
+            self._checkpoints.wait()
 
-    def _all_can_write(self, step: int) -> bool:
+    def _require_writable(self, step: int) -> None:
         """Checks that every process can write, before the collective save.
 
         A process that failed during the save would leave the others waiting for it.
         """
-        self._log_failure(self._checkpoints.check_writable, step)
-        can_write = not self._failure
-        if self._all_succeeded(can_write):
-            return True
-        if can_write:
-            self._set_failure(
-                StorageError(
-                    f"Step {step:,} could not be saved in "
-                    f"{self._checkpoints.directory}: another process cannot write "
-                    "there.\nSee its log for the reason. Free disk space or fix "
-                    "permissions."
-                )
-            )
-        return False
-
-    def _all_succeeded(self, succeeded: bool) -> bool:
-        """Returns whether an operation succeeded on every process."""
-        self._reductions += 1  # Names are unique, and equal on all processes.
-        name = f"checkpoint status {self._reductions}"
-        return bool(all_reduce_min(self._processes, name, int(succeeded)))
-
-    def _log_failure(
-        self, function: Callable[..., None], *args: Any, **kwargs: Any
-    ) -> None:
+        self._saves += 1
+        name = f"can write, {self._saves}"
         try:
-            function(*args, **kwargs)
-        except StorageError as error:
-            self._set_failure(error)
+            self._checkpoints.check_writable(step)
+        except StorageError:
+            all_reduce_min(self._processes, name, 0)
+            raise
+        if not all_reduce_min(self._processes, name, 1):
+            raise StorageError(
+                f"Step {step:,} could not be saved in {self._checkpoints.directory}: "
+                "another process cannot write there.\nSee its log for the reason. Free "
+                "disk space or fix permissions."
+            )
 
-    def _set_failure(self, failure: StorageError) -> None:
-        self._failure = failure
-        self._log(f"WARNING: {failure}")
+    @contextmanager
+    def _failure_logged(self) -> Iterator[None]:
+        """Logs a failed save instead of raising it; `wait` raises it."""
+        try:
+            yield
+        except StorageError as error:
+            self._failure = error
+            self._log(f"WARNING: {error}")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.errors import DataError
 from t2t_jax.sharding.config import MeshConfig
@@ -32,18 +32,16 @@ def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
         3, params=scattered[0], optimizer=scattered[1], meta={"kinds": ["final"]}
     )
     checkpoints.wait()
-    *restored, meta = checkpoints.restore_training(
-        3, params=like(params, one), optimizer=like(state, one)
-    )
-    restored = tuple(restored)
-    assert meta == {"kinds": ["final"]}
+    wanted = {"params": like(params, one), "optimizer": like(state, one)}
+    items, meta = checkpoints.read(3, wanted)
+    checkpoints.check(3, items, meta)
+    restored = (items["params"], items["optimizer"])
+    assert without_checksums(meta) == {"kinds": ["final"]}
     assert jax.tree.structure(restored) == jax.tree.structure((params, state))
     jax.tree.map(np.testing.assert_array_equal, restored, (params, state))
     for leaf in jax.tree.leaves(restored):
         assert leaf.sharding.device_set == {jax.devices()[0]}
-    scattered_again, *_ = checkpoints.restore_training(
-        3, params=like(params, seven, rules=RULES), optimizer=like(state, seven)
-    )
+    scattered_again = checkpoints.params(3, like=like(params, seven, rules=RULES))
     assert scattered_again["encoder"]["layer_0"]["kernel"].sharding.spec == P("fsdp")
     jax.tree.map(np.testing.assert_array_equal, scattered_again, params)
 

@@ -1,7 +1,8 @@
 """The selection of the checkpoint to resume from, on all processes.
 
-Seen to fail: without `_quarantine`, without `_require_empty`, and where
-`agreed_latest_step` waits for nobody.
+Seen to fail: without `quarantine`, without `_require_empty`, where
+`agreed_latest_step` waits for nobody, and where `read` or `check` is outside of
+`_fails_on_all`.
 """
 
 from pathlib import Path
@@ -10,7 +11,11 @@ import pytest
 
 from t2t_jax.checkpointing import recovery
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
-from t2t_jax.checkpointing.recovery import agreed_latest_step, restore_latest_valid
+from t2t_jax.checkpointing.recovery import (
+    agreed_latest_step,
+    quarantine,
+    restore_latest_valid,
+)
 from t2t_jax.errors import DataError, InputMissingError, UnavailableError
 
 
@@ -34,34 +39,46 @@ class Folder:
         self.aside.append(step)
         return self.directory / f"corrupt-{step}"
 
-    def restore(self, step):
+    def corrupt(self, step, reason):
+        return CorruptCheckpointError(self.directory / str(step), reason)
+
+    def read(self, step, like):
+        return {"params": f"state {step}"}, {"kinds": [], "digest": "of meta"}
+
+    def check(self, step, items, meta):
         if step in self.bad:
-            raise CorruptCheckpointError(self.directory / str(step), f"reason {step}")
-        return f"state {step}"
+            raise self.corrupt(step, f"reason {step}")
 
 
 def resume(folder):
+    """Returns the step that is restored, and what is logged."""
     logged = []
-    return restore_latest_valid(folder, folder.restore, log=logged.append), logged
+    restored = restore_latest_valid(folder, {}, log=logged.append)
+    if restored is None:
+        return None, logged
+    assert restored.items == {"params": f"state {restored.step}"}
+    assert restored.meta == {"kinds": []}
+    assert folder.aside == []
+    quarantine(folder, restored.corrupt, log=logged.append)
+    return restored.step, logged
 
 
 def test_the_newest_is_used_where_it_is_good():
     folder = Folder(5, 10, 15, bad=[5])
-    assert resume(folder) == ("state 15", ["Resuming from step 15 in run."])
+    assert resume(folder) == (15, [])
     assert folder.aside == []
 
 
 def test_the_damaged_ones_above_the_first_good_one_are_set_aside_and_named():
     folder = Folder(3, 5, 10, 15, bad=[3, 10, 15])
-    state, logged = resume(folder)
-    assert state == "state 5"
+    step, logged = resume(folder)
+    assert step == 5
     assert folder.aside == [15, 10]
     assert logged == [
         "WARNING: Checkpoint run/checkpoints/15 is corrupt: reason 15. "
         "Renamed to corrupt-15.",
         "WARNING: Checkpoint run/checkpoints/10 is corrupt: reason 10. "
         "Renamed to corrupt-10.",
-        "Resuming from step 5 in run.",
     ]
 
 
@@ -81,14 +98,59 @@ def test_where_none_is_good_all_are_named_and_none_is_touched():
 def test_where_the_machine_fails_nothing_is_set_aside():
     folder = Folder(5, 10, 15, bad=[15])
 
-    def restore(step):
+    def read(step, like):
         if step == 10:
             raise UnavailableError("out of memory")
-        return folder.restore(step)
+        return {}, {}
 
+    folder.read = read
     with pytest.raises(UnavailableError):
-        restore_latest_valid(folder, restore, log=print)
+        restore_latest_valid(folder, {}, log=print)
     assert folder.aside == []
+
+
+@pytest.mark.parametrize("answers", [[False], [True, False]])
+def test_what_another_process_cannot_read_or_verify_is_damage_here(
+    monkeypatch, answers
+):
+    published = []
+
+    def reduced(processes, name, number):
+        published.append((name, number))
+        return answers.pop(0) if answers else True
+
+    monkeypatch.setattr(recovery, "all_reduce_min", reduced)
+    count = len(answers)
+    restored = restore_latest_valid(Folder(5, 10), {}, log=print)
+    assert restored.step == 5
+    assert [e.reason for e in restored.corrupt] == ["another process could not read it"]
+    names = ["checkpoint 10, read", "checkpoint 10, check"][:count]
+    names += ["checkpoint 5, read", "checkpoint 5, check"]
+    assert published == [(name, 1) for name in names]
+
+
+@pytest.mark.parametrize("bad", ["read", "check"])
+def test_damage_that_this_process_finds_is_reported_to_the_others(monkeypatch, bad):
+    folder, published = Folder(5, 10), []
+
+    def fail(step, *_):
+        raise folder.corrupt(step, "one bit")
+
+    def reduced(processes, name, number):
+        published.append((name, number))
+        return number
+
+    monkeypatch.setattr(recovery, "all_reduce_min", reduced)
+    setattr(folder, bad, fail)
+    with pytest.raises(DataError, match="no valid checkpoint"):
+        restore_latest_valid(folder, {}, log=print)
+    read, check = ("read", 1), ("check", 0)
+    parts = [("read", 0)] if bad == "read" else [read, check]
+    assert published == [
+        (f"checkpoint {step}, {part}", number)
+        for step in (10, 5)
+        for part, number in parts
+    ]
 
 
 def test_a_run_begins_only_where_none_has_been():
@@ -99,9 +161,9 @@ def test_a_run_begins_only_where_none_has_been():
 
 
 def test_a_stray_number_above_the_newest_is_named_and_passed_over():
-    state, logged = resume(Folder(5, others=["4", "99", "corrupt-7"]))
-    assert state == "state 5"
-    assert logged[:-1] == ["WARNING: Ignoring run/checkpoints/99: not a checkpoint."]
+    step, logged = resume(Folder(5, others=["4", "99", "corrupt-7"]))
+    assert step == 5
+    assert logged == ["WARNING: Ignoring run/checkpoints/99: not a checkpoint."]
 
 
 class Lagging:

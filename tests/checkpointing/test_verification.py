@@ -1,8 +1,7 @@
 """A checkpoint is restored only if it is bitwise equal to what was saved.
 
-Seen to fail: without the comparison in `_check_checksums`; with the checksums or the
-digest verified outside of `_collectively` (the other processes are not informed); with
-the checksums of each item compared before those of the next are computed; without
+Seen to fail: without the comparison in `check`; with the checksums of each item
+compared before those of the next are computed; without
 `_check_regular_file` (reading a pipe blocks); without `_check_shapes`; with another
 format reported as corrupt.
 """
@@ -99,27 +98,6 @@ def test_one_other_bit_of_an_array_is_damage(checkpoints, one, way):
     assert reader.meta(5) == {"kinds": ["final"]}
 
 
-def test_a_process_that_could_not_read_makes_all_of_them_refuse(checkpoints, one):
-    params, state = trained(7)
-    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
-    checkpoints.wait()
-    published = []
-
-    def others_could_not(could):
-        published.append(could)
-        return False
-
-    shapes = {"params": like(params, one), "optimizer": like(state, one)}
-    with pytest.raises(
-        CorruptCheckpointError, match="another process could not read it"
-    ):
-        checkpoints.restore_training(3, **shapes, all_succeeded=others_could_not)
-    shutil.rmtree(checkpoints.directory / "3" / "meta")
-    with pytest.raises(CorruptCheckpointError, match="its meta cannot be read"):
-        checkpoints.restore_training(3, **shapes, all_succeeded=others_could_not)
-    assert published == [True, False]
-
-
 @pytest.fixture
 def trained_at_5(checkpoints):
     """Saves what is trained, and puts other parameters in; returns how to read it."""
@@ -130,44 +108,22 @@ def trained_at_5(checkpoints):
     return params, state
 
 
-def test_a_failed_verification_is_reported_to_the_other_processes(
+def test_all_checksums_are_computed_before_one_is_compared(
     checkpoints, one, trained_at_5, monkeypatch
 ):
-    published, summed = [], []
+    summed = []
 
     def sums(tree):
         summed.append(tree)
         return checksums(tree)
 
-    def could(this):
-        published.append(this)
-        return this
-
     checksums = reading.checksums
     monkeypatch.setattr(reading, "checksums", sums)
     params, state = (like(tree, one) for tree in trained_at_5)
+    items, meta = checkpoints.read(5, {"params": params, "optimizer": state})
     with pytest.raises(CorruptCheckpointError, match="in params"):
-        checkpoints.restore_training(
-            5, params=params, optimizer=state, all_succeeded=could
-        )
-    assert published == [True, False]
+        checkpoints.check(5, items, meta)
     assert len(summed) == 2
-
-
-def test_what_another_process_finds_in_its_copies_is_damage_here(checkpoints, one):
-    params, state = trained(7)
-    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
-    checkpoints.wait()
-    answers = [True, False]
-    with pytest.raises(
-        CorruptCheckpointError, match="another process could not read it"
-    ):
-        checkpoints.restore_training(
-            3,
-            params=like(params, one),
-            optimizer=like(state, one),
-            all_succeeded=lambda could: answers.pop(0),
-        )
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """The training state is saved and restored by one process or several.
 
 Seen to fail: if only process 0 checks that it can write, and without the failure set if
-another process cannot (exit 0, and nothing saved); without `_log_failure` (a full disk
-ends the run), and if `wait` does not raise it.
+another process cannot (exit 0, and nothing saved); without `_failure_logged` (a full
+disk ends the run), and if `wait` does not raise it; and with `quarantine` before the
+fingerprints are checked.
 """
 
 import jax
@@ -11,9 +12,9 @@ import numpy as np
 import pytest
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.config import Config
-from t2t_jax.errors import StorageError
+from t2t_jax.distributed.processes import SINGLE_PROCESS
+from t2t_jax.errors import DataError, StorageError
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.sharding.mesh import make_mesh
@@ -24,7 +25,7 @@ from t2t_jax.training.state import TrainState
 class OneOfTwo:
     """One of two processes; the other one publishes `theirs`, or the same text."""
 
-    count = 2
+    count, newest = 2, 0
 
     def __init__(self, index, theirs=""):
         self.index, self.published, self.theirs = index, {}, theirs
@@ -38,6 +39,8 @@ class OneOfTwo:
         self.published[name] = text
 
     def receive(self, name):
+        if name.startswith("newest step"):
+            return str(self.newest)
         mine = self.published.get(name, self.published.get(f"{name}/{self.index}"))
         return self.theirs or mine or next(reversed(self.published.values()))
 
@@ -70,23 +73,39 @@ def test_what_is_saved_comes_back_and_every_question_has_its_own_name(tmp_path, 
     for step in (5, 7):
         save(opened, step)
     opened.wait()
-    for step in (5, 7, 5):
-        restored, progress = opened.restore(step)
-        assert (int(restored.step), progress.step) == (step, step)
-        np.testing.assert_array_equal(restored.params["bias"], [0, 1, 2])
-    assert logged == []
+    processes.newest = 7
+    restored, progress = opened.resume()
+    assert (int(restored.step), progress.step) == (7, 7)
+    np.testing.assert_array_equal(restored.params["bias"], [0, 1, 2])
+    assert logged == [f"Resuming from step 7 in {tmp_path}."]
+
+
+def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
+    opened = snapshots(tmp_path, SINGLE_PROCESS, [])
+    opened._fingerprints = {"train": "same"}
+    for step in (5, 7):
+        save(opened, step)
+    opened.wait()
+    (tmp_path / "checkpoints" / "7" / "meta" / "metadata").write_text("")
+    opened._fingerprints = {"train": "other"}
+    with pytest.raises(DataError):
+        opened.resume()
+    assert (tmp_path / "checkpoints" / "7").is_dir()
+    opened._fingerprints = {"train": "same"}
+    assert opened.resume()[1].step == 5
+    assert (tmp_path / "checkpoints" / "corrupt-7").is_dir()
 
 
 @pytest.mark.parametrize("older", [False, True])
 def test_without_an_evaluation_no_best_bleu_is_saved(tmp_path, monkeypatch, older):
     if older:
         monkeypatch.setattr(RunProgress, "to_dict", RunProgress._asdict)
-    opened = snapshots(tmp_path, OneOfTwo(0), [])
+    opened = snapshots(tmp_path, SINGLE_PROCESS, [])
     save(opened, 5)
     opened.wait()
     saved = Checkpoints(tmp_path / "checkpoints").meta(5)["progress"]
     assert ("best_bleu" in saved) == older
-    assert opened.restore(5)[1].best_bleu == -1.0
+    assert opened.resume()[1].best_bleu == -1.0
 
 
 def test_each_process_checks_that_it_can_write_and_shares_the_result(tmp_path):
@@ -111,16 +130,3 @@ def test_if_another_process_cannot_write_nothing_is_saved_and_that_is_logged(
     assert logged[0].startswith("WARNING: Step 5 could not be saved in ")
     with pytest.raises(StorageError, match="another process cannot write there"):
         opened.wait()
-
-
-@pytest.mark.parametrize("index", [0, 1])
-def test_what_another_process_cannot_read_is_damage(tmp_path, index):
-    processes = OneOfTwo(index)
-    opened = snapshots(tmp_path, processes, [])
-    save(opened, 5)
-    opened.wait()
-    processes.theirs = "0"
-    with pytest.raises(
-        CorruptCheckpointError, match="another process could not read it"
-    ):
-        opened.restore(5)
