@@ -175,10 +175,20 @@ class RunCheckpointer:
         if self._failure:
             raise self._failure
 
-    def close(self) -> None:
-        """Waits until the current save is complete, and logs its failure."""
-        with self._failure_logged():
-            self._checkpoints.wait()
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """Completes the current save at the end, and logs its failure.
+
+        After an exception only a single process does: other processes may have failed.
+        """
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            if self._processes.count == 1 or not has_failed:
+                with self._failure_logged():
+                    self._checkpoints.wait()
 
     def _require_writable(self, step: int) -> None:
         """Checks that every process can write, before the collective save.

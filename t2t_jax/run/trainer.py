@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -86,6 +86,8 @@ class Trainer:
             processes=processes,
             files=text.vocabularies.files,
         )
+        shapes = jax.tree.leaves(self._checkpointer.shapes.params)
+        self._num_parameters = sum(leaf.size for leaf in shapes)
 
     def train(self, stop: StopRequest) -> RunProgress:
         """Trains from the newest checkpoint, or from the start, to the last step.
@@ -100,65 +102,51 @@ class Trainer:
         signals = exit_on_signals() if self._owns_process else nullcontext()
         with signals, self._make_watchdog():
             state, progress = self._checkpointer.resume() or self._checkpointer.init()
-            self._console.log(self._model_text())
+            self._console.log(
+                f"{self._num_parameters:,} parameters, computing in "
+                f"{self._module.config.compute_dtype}"
+            )
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
-        with ExitStack() as stack:
-            stack.callback(self._console.close)
-            # Entered first, so that it also covers the end of the run.
-            watchdog = stack.enter_context(self._make_watchdog())
-            metrics = self._make_metrics_writer(progress.step)
-            stack.callback(metrics.close)
-            stack.push(self._close_checkpointer)
-            batches = stack.enter_context(
-                self._text.train_batches(
-                    progress.position,
-                    row_multiple=step.layout.row_multiple,
-                    share=step.layout.share,
-                )
-            )
-            self._console.start(progress.step)
-            stack.enter_context(stop)
+        with (
+            closing(self._console),
+            # Before the others, so that it also covers the end of the run.
+            self._make_watchdog() as watchdog,
+            closing(self._make_metrics_writer(progress.step)) as metrics,
+            self._checkpointer.closing(),
+            self._text.train_batches(
+                progress.position,
+                row_multiple=step.layout.row_multiple,
+                share=step.layout.share,
+            ) as batches,
+            stop,
+        ):
             callbacks = self._make_callbacks(metrics, stop, watchdog)
-            stack.enter_context(
-                callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts)
-            )
-            _, progress = loop.train(
-                state,
-                batches,
-                step=step,
-                progress=progress,
-                intervals=self._intervals(),
-                callbacks=callbacks,
-                stop=stop,
-                watchdog=watchdog,
-            )
-            watchdog.begin("ending")
-            if progress.completes(self._config.steps):
-                metrics.write_final(progress)
+            self._console.start(progress.step)
+            with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
+                _, progress = loop.train(
+                    state,
+                    batches,
+                    step=step,
+                    progress=progress,
+                    intervals=self._intervals(),
+                    callbacks=callbacks,
+                    stop=stop,
+                    watchdog=watchdog,
+                )
+                watchdog.begin("ending")
+                if progress.completes(self._config.steps):
+                    metrics.write_final(progress)
         return progress
-
-    def _close_checkpointer(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Completes the current save, unless that would wait for failed processes."""
-        if kind is None or self._processes.count == 1:
-            self._checkpointer.close()
 
     def _make_watchdog(self) -> Watchdog:
         """Makes the watchdog that ends a stuck run on all processes."""
-        if not self._owns_process:
-            return Watchdog(step=0.0, pause=0.0, on_timeout=abort_stuck_run)
-        every = self._config.training
+        training, on = self._config.training, self._owns_process
         return Watchdog(
-            step=every.step_timeout,
-            pause=every.pause_timeout,
+            step=training.step_timeout if on else 0.0,
+            pause=training.pause_timeout if on else 0.0,
             on_timeout=abort_stuck_run,
         )
-
-    def _model_text(self) -> str:
-        """Describes the number of parameters and the compute dtype."""
-        parameters = jax.tree.leaves(self._checkpointer.shapes.params)
-        dtype = self._module.config.compute_dtype
-        return f"{sum(x.size for x in parameters):,} parameters, computing in {dtype}"
 
     def _intervals(self) -> Intervals:
         every = self._config.checkpoint
@@ -251,13 +239,12 @@ class Trainer:
         if self._text.dev is not None:
             decoded = config.evaluation.bleu_sentences or None
             dev_tokens = int(self._text.dev.target_lengths[:decoded].sum())
-        parameters = jax.tree.leaves(self._checkpointer.shapes.params)
         return RunSize(
             steps=config.steps,
             evaluate_every=config.evaluation.every_steps,
             dev_tokens=dev_tokens,
             tokens_per_batch=config.data.tokens_per_batch,
-            parameters=sum(x.size for x in parameters),
+            parameters=self._num_parameters,
             on_cpu=self._mesh.devices.flat[0].platform == "cpu",
         )
 
@@ -302,8 +289,7 @@ class Trainer:
         """Returns the bytes that a step may use on every device; 0 if not known."""
         # During evaluation each device holds all parameters in addition to its state.
         sharded = self._mesh.size > self._mesh.shape["data"]
-        parameters = jax.tree.leaves(self._checkpointer.shapes.params)
-        reserved = sharded * sum(x.size * x.dtype.itemsize for x in parameters)
+        reserved = sharded * self._num_parameters * 4  # float32
         available = max(0, device_memory_limit(self._mesh) - reserved)
         memory = all_reduce_min(self._processes, "memory of a device", available)
         if not memory:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
-from contextlib import ExitStack
-from typing import NamedTuple
+from contextlib import AbstractContextManager, ExitStack
 
 from t2t_jax.cli.console.error_report import report_error
 from t2t_jax.cli.console.stderr import open_log
@@ -14,16 +13,9 @@ from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.cli.processes.handshake import RunHandshake
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
-from t2t_jax.run.start import make_console, open_run, require_trainable
+from t2t_jax.run.start import OpenedRun, make_console, open_run, require_trainable
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
-
-
-class _PreparedRun(NamedTuple):
-    """The prepared text (None if the run is complete), and the console."""
-
-    text: PreparedData | None
-    console: Console
 
 
 def run(options: TrainOptions) -> int:
@@ -37,14 +29,24 @@ def run(options: TrainOptions) -> int:
       UserError: text, configuration or workdir are invalid.
     """
     require_trainable(options.workdir)
+    if options.processes.count > 1:
+        return _run_distributed(options)
+    console = make_console(options.config)
+    with _open_run(options, console) as opened:
+        return _train(options, opened.text, console)
+
+
+def _run_distributed(options: TrainOptions) -> int:
+    """Opens the run on all processes, and trains if none of them has failed."""
     processes = options.processes
     with ExitStack() as held:
-        ready, code = None, 0
+        text, console, code = None, make_console(options.config), 0
         try:
-            ready = (_prepare if processes.is_first else _open)(options, held)
+            if processes.is_first:
+                text = _prepare(options, console, held)
+            else:
+                text, console = _open(options, held)
         except (Exception, KeyboardInterrupt) as error:
-            if processes.count == 1:
-                raise
             # The process ends within seconds; a signal would change its exit code.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
                 signal.signal(number, signal.SIG_IGN)
@@ -52,34 +54,37 @@ def run(options: TrainOptions) -> int:
             if processes.is_first:
                 RunHandshake.failure(code).publish(processes)
         code = processes.sync_exit_codes("opened", code)
-        if code or ready is None or ready.text is None:
-            return code
-        return _train(options, ready.text, ready.console)
+        return code or _train(options, text, console)
 
 
-def _prepare(options: TrainOptions, held: ExitStack) -> _PreparedRun:
+def _open_run(
+    options: TrainOptions, console: Console
+) -> AbstractContextManager[OpenedRun]:
+    return open_run(
+        options.config,
+        workdir=options.workdir,
+        overrides=options.overrides,
+        console=console,
+        distributed=options.processes.count > 1,
+    )
+
+
+def _prepare(
+    options: TrainOptions, console: Console, held: ExitStack
+) -> PreparedData | None:
     """Prepares the workdir and its text, and publishes the handshake."""
-    config, workdir, processes = options.config, options.workdir, options.processes
-    console = make_console(config)
-    opened = held.enter_context(
-        open_run(
-            config,
-            workdir=workdir,
-            overrides=options.overrides,
-            console=console,
-            distributed=processes.count > 1,
-        )
-    )
-    if opened.text is None:
-        console.log(_next_commands(workdir))
-    fingerprints = opened.text and opened.text.fingerprints
-    RunHandshake.of_run(config, owner=opened.owner, fingerprints=fingerprints).publish(
-        processes
-    )
-    return _PreparedRun(opened.text, console)
+    opened = held.enter_context(_open_run(options, console))
+    RunHandshake.of_run(
+        options.config,
+        owner=opened.owner,
+        fingerprints=opened.text and opened.text.fingerprints,
+    ).publish(options.processes)
+    return opened.text
 
 
-def _open(options: TrainOptions, held: ExitStack) -> _PreparedRun:
+def _open(
+    options: TrainOptions, held: ExitStack
+) -> tuple[PreparedData | None, Console]:
     """Waits for the handshake of process 0, and opens the text that it has prepared."""
     config, workdir, index = options.config, options.workdir, options.processes.index
     handshake = RunHandshake.receive(options.processes)
@@ -88,13 +93,18 @@ def _open(options: TrainOptions, held: ExitStack) -> _PreparedRun:
     log = held.enter_context(open_log(workdir.log_path(index)))
     console = make_console(config, stream=log)
     if handshake.complete:
-        return _PreparedRun(None, console)
+        return None, console
     text = open_prepared_data(config, workdir=workdir, log=console.log)
     handshake.require_same_text(text.fingerprints, index=index)
-    return _PreparedRun(text, console)
+    return text, console
 
 
-def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
+def _train(options: TrainOptions, text: PreparedData | None, console: Console) -> int:
+    """Trains on the prepared text; None if the run is complete."""
+    if text is None:
+        if options.processes.is_first:
+            console.log(_next_commands(options.workdir))
+        return 0
     from t2t_jax.run.trainer import Trainer
     from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
 

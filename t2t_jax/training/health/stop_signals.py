@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn
 
 from t2t_jax.distributed.preemption import PreemptionSync, preemption_sync
@@ -40,12 +40,7 @@ class StopRequest:
         self._open.enter_context(watch_signals(self._on_wakeup))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def should_stop(self, step: int) -> bool:
