@@ -73,6 +73,9 @@ def main(argv: Sequence[str]) -> int:
         error = _signal_behind(raised)
         code = report_error(error)
         if current_processes().count > 1:
+            # This process ends within seconds; a signal would change its exit code.
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
             # The others may wait for this one, and JAX's shutdown for them.
             current_processes().abort_all(code, f"{type(error).__name__}: {error}")
     return code

@@ -66,7 +66,7 @@ def test_a_failure_in_preparing_is_everybody_s(tmp_path):
     assert code == 66, said
     assert codes(said) == {0: 66, 1: 66}
     assert "[rank 0] error: no.en: no such file." in said
-    assert "[rank 1] error: Process 0 failed with code 66" in said
+    assert "[rank 1] error: process 0 has failed (exit code 66): " in said
     assert "Traceback" not in said
 
 

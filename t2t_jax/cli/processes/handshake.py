@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.config import Config, parse
 from t2t_jax.distributed.processes import Processes
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
@@ -23,48 +23,19 @@ _HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
 _NAME = "text"
 
 
-class LeaderFailedError(UserError):
-    """Process 0 has failed; this process ends with the same exit code."""
-
-    def __init__(self, code: int):
-        self.exit_code = code
-        super().__init__(f"Process 0 failed with code {code}. See its log.")
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunHandshake:
-    """What process 0 publishes once the text is prepared, or cannot be.
+    """What process 0 publishes once the text is prepared.
 
     Attributes:
-      code: its exit code; 0 if the run continues.
-      complete: whether the run has no steps left.
       owner: its entry in the lock file of the workdir.
-      fingerprints: of vocabulary and text.
+      fingerprints: of vocabulary and text; None if the run is complete.
       config: as nested dicts.
     """
 
-    code: int = 0
-    complete: bool = False
-    owner: str = ""
-    fingerprints: Mapping[str, str]
+    owner: str
+    fingerprints: Mapping[str, str] | None
     config: Mapping[str, Any]
-
-    @classmethod
-    def failure(cls, code: int) -> Self:
-        """Makes the handshake of a failed start."""
-        return cls(code=code, fingerprints={}, config={})
-
-    @classmethod
-    def of_run(
-        cls, config: Config, *, owner: str, fingerprints: Mapping[str, str] | None
-    ) -> Self:
-        """Makes the handshake of a run; `fingerprints` is None if it is complete."""
-        return cls(
-            complete=fingerprints is None,
-            owner=owner,
-            fingerprints=fingerprints or {},
-            config=to_dict(config),
-        )
 
     def publish(self, processes: Processes) -> None:
         """Publishes the handshake to the other processes."""
@@ -72,15 +43,8 @@ class RunHandshake:
 
     @classmethod
     def receive(cls, processes: Processes) -> Self:
-        """Waits for the handshake as long as process 0 is alive.
-
-        Raises:
-          LeaderFailedError: process 0 has failed.
-        """
-        handshake = cls(**json.loads(processes.receive(_NAME)))
-        if handshake.code:
-            raise LeaderFailedError(handshake.code)
-        return handshake
+        """Waits for the handshake as long as process 0 is alive."""
+        return cls(**json.loads(processes.receive(_NAME)))
 
     def require_same_config(self, config: Config, *, index: int) -> None:
         """Checks that process `index` has the same configuration.
@@ -127,7 +91,7 @@ class RunHandshake:
         """
         different = [
             name
-            for name, first in self.fingerprints.items()
+            for name, first in (self.fingerprints or {}).items()
             if fingerprints.get(name) != first
         ]
         if different:

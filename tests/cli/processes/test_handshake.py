@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.cli.processes.handshake import LeaderFailedError, RunHandshake
+from t2t_jax.cli.processes.handshake import RunHandshake
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.distributed import processes
 from t2t_jax.distributed.processes import Processes
@@ -27,24 +27,12 @@ def workdir(tmp_path):
 
 def news(owner="process 7", fingerprints=TEXT, **changed):
     config = parse({**to_dict(Config()), **changed})
-    return RunHandshake.of_run(config, owner=owner, fingerprints=fingerprints)
+    return RunHandshake(config=to_dict(config), owner=owner, fingerprints=fingerprints)
 
 
 def test_what_is_told_is_what_is_heard():
-    news().publish(FIRST)
-    assert RunHandshake.receive(SECOND) == news()
-
-
-def test_a_failure_that_is_heard_ends_with_the_same_code():
-    RunHandshake.failure(66).publish(FIRST)
-    with pytest.raises(LeaderFailedError, match="failed with code 66") as raised:
-        RunHandshake.receive(SECOND)
-    assert raised.value.exit_code == 66
-
-
-def test_without_text_there_is_nothing_left_to_train():
-    assert news(fingerprints=None).complete
-    assert not news().complete
+    news(steps=17).publish(FIRST)
+    assert RunHandshake.receive(SECOND) == news(steps=17)
 
 
 def test_another_configuration_is_refused_key_by_key():
