@@ -22,6 +22,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from t2t_jax.runtime.async_fetch import fetch_pipelined
+from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import PyTree
 
 FORMAT = 1
@@ -63,8 +64,8 @@ def checksums(tree: PyTree) -> dict[str, str]:
     for path, leaf in leaves:
         if np.dtype(leaf.dtype).itemsize not in _WORDS:
             raise ValueError(
-                f"{_name(path)} must have elements of 1, 2 or 4 bytes to be saved, and "
-                f"has {leaf.dtype}. Use another dtype."
+                f"{path_of(path)} must have elements of 1, 2 or 4 bytes to be saved, "
+                f"and has {leaf.dtype}. Use another dtype."
             )
     sums = fetch_pipelined(
         _compiled_checksum(_replicated(leaf))(leaf)
@@ -73,7 +74,7 @@ def checksums(tree: PyTree) -> dict[str, str]:
         for _, leaf in leaves
     )
     return {
-        _name(path): f"{dtype_shape(leaf)} {first:08x}{second:08x}"
+        path_of(path): f"{dtype_shape(leaf)} {first:08x}{second:08x}"
         for (path, leaf), (first, second) in zip(leaves, sums, strict=True)
     }
 
@@ -89,7 +90,7 @@ def dtype_shapes(tree: PyTree) -> dict[str, str]:
       {'0': 'int8[2,3]'}
     """
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_name(path): dtype_shape(leaf) for path, leaf in leaves}
+    return {path_of(path): dtype_shape(leaf) for path, leaf in leaves}
 
 
 def dtype_shape(leaf: Any) -> str:
@@ -276,7 +277,3 @@ def _replicated(leaf: jax.Array) -> NamedSharding | None:
     if isinstance(leaf.sharding, NamedSharding):
         return NamedSharding(leaf.sharding.mesh, PartitionSpec())
     return None
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")

@@ -25,6 +25,7 @@ from t2t_jax.checkpointing.diagnosis import as_io_error
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta
 from t2t_jax.errors import DataError, InputMissingError, UserError
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
+from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
 _DTYPES = {"F32": "float32"}
@@ -131,7 +132,8 @@ class SafetensorsFile:
             reason = str(error) or type(error).__name__
             raise self._damaged(reason.splitlines()[0]) from error
         params: Params = jax.tree_util.tree_map_with_path(
-            lambda path, leaf: jax.device_put(arrays[_name(path)], leaf.sharding), like
+            lambda path, leaf: jax.device_put(arrays[path_of(path)], leaf.sharding),
+            like,
         )
         return params
 
@@ -186,8 +188,4 @@ def _dtype_shape(part: Any) -> str:
 
 def _by_name(tree: PyTree) -> dict[str, Any]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_name(path): leaf for path, leaf in leaves}
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
+    return {path_of(path): leaf for path, leaf in leaves}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,12 +16,10 @@ from typing import Any, NoReturn
 from t2t_jax.distributed.cluster_env import detect_cluster
 from t2t_jax.distributed.failure_notices import FailureMonitor
 from t2t_jax.distributed.rendezvous import hard_exit, initialize_jax_distributed
-from t2t_jax.errors import UnavailableError
 
 # Less than SHUTDOWN_SECONDS, after which JAX ends the process with another code.
 _SHUTDOWN_SECONDS = 25
 _SHUTDOWN_SECONDS_AFTER_FAILURE = 8
-_VERDICT_SECONDS_AFTER_FAILURE = 5
 _SLICE_SECONDS = 0.5
 
 
@@ -64,17 +61,11 @@ class Processes:
         if self.count > 1:
             _client().key_value_set(_key(name), text)
 
-    def receive(self, name: str, *, seconds: float | None = None) -> str:
+    def receive(self, name: str) -> str:
         """Waits until some process has published a text, and returns it.
 
-        Args:
-          seconds: the timeout; None means none. If process 0 ends, JAX ends this
-            process.
-
-        Raises:
-          UnavailableError: the timeout is over.
+        If process 0 ends, JAX ends this process.
         """
-        deadline = time.monotonic() + (float("inf") if seconds is None else seconds)
         while True:
             try:  # In slices, so that signal handlers run in between.
                 milliseconds = int(1000 * _SLICE_SECONDS)
@@ -83,40 +74,6 @@ class Processes:
             except RuntimeError as error:
                 if "DEADLINE_EXCEEDED" not in str(error):
                     raise
-            if time.monotonic() > deadline:
-                raise UnavailableError(
-                    f"Process {self.index} of {self.count} has waited {seconds:g} s "
-                    f"for {name!r}, and no process has published it."
-                )
-
-    def sync_exit_codes(self, name: str, code: int) -> int:
-        """Returns the first nonzero exit code of any process, 0 if there is none.
-
-        Collective: call on every process. A process that has failed waits only a few
-        seconds for the others, and then ends.
-
-        Args:
-          code: the exit code of this process so far; 0 without a failure.
-        """
-        if self.count == 1:
-            return code
-        self.publish(f"{name}/codes/{self.index}", str(code))
-        try:
-            if self.is_first:
-                self.publish(f"{name}/verdict", str(self._first_failure(name, code)))
-            limit = _VERDICT_SECONDS_AFTER_FAILURE if code else None
-            return int(self.receive(f"{name}/verdict", seconds=limit))
-        except UnavailableError:
-            self.abort_all(code, f"{name}: see above.")
-
-    def _first_failure(self, name: str, code: int) -> int:
-        """Waits for the codes of all processes, or for the first failure."""
-        while True:
-            published = _client().key_value_dir_get(_key(f"{name}/codes/"))
-            codes = [code, *(int(other) for _, other in published)]
-            if any(codes) or len(published) == self.count:
-                return next(filter(None, codes), 0)
-            time.sleep(_SLICE_SECONDS / 5)
 
     def abort_all(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
         """Ends this process now, and all others with the same exit code.

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
+from t2t_jax.distributed.consensus import barrier
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.errors import ConfigError
 from t2t_jax.sharding.mesh import row_shards
@@ -111,7 +112,7 @@ class StepCompiler:
         self._log(f"Compiled in {time.perf_counter() - began:.0f} s.")
         # Collectives time out, in Gloo after 30 s, so all processes start together.
         self._times += 1
-        current_processes().sync_exit_codes(f"compiled {self._times}", 0)
+        barrier(current_processes(), f"compiled {self._times}")
 
     def choose_micro_batches(self, memory: int) -> None:
         """Compiles for the longest rows, with the fewest micro-batches that fit.

@@ -25,8 +25,3 @@ class Coordinator:
                 if not self._changed.wait(deadline - time.monotonic()):
                     raise RuntimeError(f"DEADLINE_EXCEEDED: {key}")
             return self.texts[key]
-
-    def key_value_dir_get(self, prefix):
-        with self._changed:
-            found = self.texts.items()
-            return [(key, text) for key, text in found if key.startswith(prefix)]

@@ -1,5 +1,8 @@
-from t2t_jax.distributed.consensus import all_reduce_min, broadcast_from_first
+import threading
+
+from t2t_jax.distributed.consensus import all_reduce_min, barrier, broadcast_from_first
 from t2t_jax.distributed.processes import SINGLE_PROCESS
+from tests.distributed.coordinator import Coordinator
 
 
 class Told:
@@ -35,3 +38,30 @@ def test_all_processes_get_the_smallest_number():
     assert all_reduce_min(Told(1, published), "memory", 3) == 3
     assert published == {"memory/0": "5", "memory/1": "3", "memory": "3"}
     assert all_reduce_min(SINGLE_PROCESS, "memory", 5) == 5
+
+
+def test_a_barrier_waits_for_every_process():
+    coordinator = Coordinator()
+    passed = []
+
+    def wait(index):
+        barrier(Waiting(index, coordinator), "compiled 1")
+        passed.append(index)
+
+    first = threading.Thread(target=wait, args=[0])
+    first.start()
+    first.join(0.2)
+    assert passed == []
+    wait(1)
+    first.join()
+    assert sorted(passed) == [0, 1]
+
+
+class Waiting(Told):
+    """One of two processes, which waits for what it receives."""
+
+    def publish(self, name, text):
+        self.published.key_value_set(name, text)
+
+    def receive(self, name):
+        return self.published.blocking_key_value_get(name, 10_000)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 
+from t2t_jax.distributed.consensus import barrier
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.training.profiling.hlo_categories import categorize_all
 from t2t_jax.training.profiling.trace_summary import summarize_trace
@@ -66,7 +67,7 @@ class Profiler:
         """
         self._write()
         # Collectives time out, in Gloo after 30 s, so all processes continue together.
-        current_processes().sync_exit_codes(f"profiled from {self._first}", 0)
+        barrier(current_processes(), f"profiled from {self._first}")
 
     @contextmanager
     def stop_on_exit(

@@ -2,14 +2,12 @@
 
 Seen to fail: without `drain` before starting and before writing; without `paused`
 around either; without `annotate` in `run_step`; without `_log_errors` around either;
-without the `finally` of `stop_on_exit`; without `sync_exit_codes`, or with it only
-where
-the trace had begun; without "once"; without what is said of steps that are past;
-without `python_tracer_level`.
+without the `finally` of `stop_on_exit`; without `barrier`, or with it only where the
+trace had begun; without "once"; without what is said of steps that are past; without
+`python_tracer_level`.
 """
 
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -162,11 +160,10 @@ def test_the_processes_wait_for_one_another_whatever_fails(
     run, profiler, failing, monkeypatch
 ):
     met = []
-    group = SimpleNamespace(sync_exit_codes=lambda name, code: met.append((name, code)))
-    monkeypatch.setattr(profile, "current_processes", lambda: group)
+    monkeypatch.setattr(profile, "barrier", lambda processes, name: met.append(name))
     profiler.failing = (failing,)
     watched(run, steps=7)
-    assert met == [("profiled from 3", 0)]
+    assert met == ["profiled from 3"]
 
 
 def test_nothing_is_asked_of_the_profiler_where_no_steps_are_given(run, profiler):
