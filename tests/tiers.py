@@ -68,7 +68,7 @@ TIERS = {
     "tests/model/rnn/test_rnn.py": FULL,
     "tests/model/test_architectures.py": FULL,
     "tests/model/test_fused_attention.py": FULL,
-    "tests/model/test_platform.py": FULL,
+    "tests/model/test_compute_dtype.py": FULL,
     "tests/model/test_low_precision_learning.py": FULL,
     "tests/model/test_remat.py": FULL,
     "tests/model/test_rnn_learning.py": FULL,

@@ -24,8 +24,7 @@ from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Attention, Translation
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.errors import ConfigError, UserError
-from t2t_jax.model.alignment import AlignmentExtractor
-from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.architectures import AlignmentExtractor, make_step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import Array, Params, StepModel
 

@@ -12,7 +12,7 @@ from flax import linen as nn
 from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import ModelConfig, TransformerConfig
-from t2t_jax.model.platform import compute_dtype
+from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.types import Array
 
 

@@ -11,7 +11,7 @@ from flax import linen as nn
 from t2t_jax.functional.masks import segment_mask
 from t2t_jax.model.attention import Projection
 from t2t_jax.model.config import RNNConfig
-from t2t_jax.model.platform import compute_dtype
+from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.model.rnn.additive_attention import AdditiveAttention, AttendedMemory
 from t2t_jax.model.rnn.layers import LSTM, State, empty_state, scan_rows
 from t2t_jax.model.sublayer import Dropout

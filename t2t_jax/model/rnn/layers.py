@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.model.config import RNNConfig
-from t2t_jax.model.platform import compute_dtype
+from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array, PyTree
 

@@ -9,8 +9,8 @@ from flax import linen as nn
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.config import RNNConfig, require_config
+from t2t_jax.model.defaults import dropout_rows
 from t2t_jax.model.embedding import Embedding, Head, declare_matrices
-from t2t_jax.model.input_defaults import dropout_rows
 from t2t_jax.model.rnn.additive_attention import AttendedMemory
 from t2t_jax.model.rnn.decoder import RNNDecoder, States
 from t2t_jax.model.rnn.layers import RNNEncoder, empty_state

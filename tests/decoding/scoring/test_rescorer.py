@@ -11,8 +11,7 @@ from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.attention_maps import attention_maps
-from t2t_jax.model.alignment import AlignmentExtractor
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import AlignmentExtractor, make_module, make_step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 
 V = 23

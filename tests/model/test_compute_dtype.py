@@ -12,7 +12,7 @@ from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import RNNConfig, TransformerConfig, resolve_compute_dtype
-from t2t_jax.model.platform import compute_dtype
+from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.model.transformer import Transformer
 from tests.jaxprs import dtypes
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 from numpy.testing import assert_array_equal
 
-from t2t_jax.model.input_defaults import (
+from t2t_jax.model.defaults import (
     check_positions,
     default_segments_and_positions,
     dropout_rows,
