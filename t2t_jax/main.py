@@ -83,17 +83,19 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli.console.text_io import flush_before_exit
-    from t2t_jax.cli.flags import parser
+    from t2t_jax.cli.flags.diagnostics import read_line
     from t2t_jax.cli.flags.options import DistributedOptions
     from t2t_jax.cli.flags.usage import requested_help
 
-    line = parser.read_line(argv)
+    line = read_line(argv)
     text = requested_help(line)
     if text is None and line.last("version") is not None:
         text = f"{_version_text()}\n"
     if text is not None:
         print(text, end="")
         return 0
+    from t2t_jax.cli.flags import parser
+
     options = parser.parse_argv(argv)
     name_flags(vars(options))
     enable_compilation_cache()  # before a mode imports JAX

@@ -1,4 +1,4 @@
-"""Checks the flags and words of a command line; equal errors share a message.
+"""Splits a command line, and checks its flags and words; equal errors share a message.
 
 absl and ml_collections stop at the first error, with a traceback or the text of a
 Python exception. So all arguments are checked before these parse them.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from t2t_jax.cli.flags.aliases import suggest_flag
-from t2t_jax.cli.flags.arguments import Argument, CommandLine, Words, printable
+from t2t_jax.cli.flags.arguments import Argument, CommandLine, Words, printable, split
 from t2t_jax.cli.flags.modes import FLAGS, MODES
 from t2t_jax.cli.flags.values import SWITCH
 from t2t_jax.config import (
@@ -60,6 +60,17 @@ class Fault(NamedTuple):
     one: str
     many: str
     is_config: bool
+
+
+def read_line(argv: Sequence[str]) -> CommandLine:
+    """Splits a command line into a mode, flags and stray words."""
+    switches = ["version"]
+    switches += [name for name, flag in FLAGS.items() if flag.type is SWITCH]
+    switches += [
+        f"config.{key}" for key, value in defaults().items() if isinstance(value, bool)
+    ]
+    line = split(argv, switches=switches)
+    return line._replace(flags=[_expand_keywords(flag) for flag in line.flags])
 
 
 def find_faults(line: CommandLine, *, mode: str) -> tuple[list[Fault], list[Argument]]:
@@ -233,6 +244,12 @@ def _fault(argument: Argument, *, mode: str) -> Fault | None:
         f"must each be {KINDS[kind]}. Change them.",
         is_key or bool(key),
     )
+
+
+def _expand_keywords(flag: Argument) -> Argument:
+    """Replaces a keyword of `KEYWORD_VALUES` by its number."""
+    words = KEYWORD_VALUES.get(flag.name, {})
+    return flag._replace(value=words.get(flag.value or "", flag.value))
 
 
 def _or_keyword(name: str) -> str:

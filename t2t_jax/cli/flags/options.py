@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_jax.cli.flags.values import (
     ADDRESS,
@@ -18,15 +18,18 @@ from t2t_jax.cli.flags.values import (
     SWITCH,
     flag,
 )
-from t2t_jax.config import Config
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.exporting.formats import EXPORT_FORMATS, QUANTIZATIONS
-from t2t_jax.run.workdir import Workdir
+
+if TYPE_CHECKING:
+    from t2t_jax.config import Config
+    from t2t_jax.run.workdir import Workdir
 
 _RUN = "Directory of the run, or of an averaged or exported model."
 
 
-@dataclass(frozen=True, kw_only=True)
+# Without eq and repr a class is made in a third of the time, which every start takes.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Options:
     """What every mode takes.
 
@@ -54,14 +57,14 @@ class Options:
     workdir: Workdir = flag(_RUN, DIRECTORY)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunOptions(Options):
     """Of the modes that use an existing run or model."""
 
     workdir: Workdir = flag(_RUN, DIRECTORY, required=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelOptions(RunOptions):
     """Of the modes that load one checkpoint."""
 
@@ -73,7 +76,7 @@ class ModelOptions(RunOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DistributedOptions(Options):
     """Of the modes that can run on several processes.
 
@@ -93,7 +96,7 @@ class DistributedOptions(Options):
     processes: Processes = SINGLE_PROCESS
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainOptions(DistributedOptions):
     """Options of `--mode=train`."""
 
@@ -111,7 +114,7 @@ class TrainOptions(DistributedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PrepareOptions(Options):
     """Options of `--mode=prepare`."""
 
@@ -128,7 +131,7 @@ class PrepareOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AverageOptions(RunOptions):
     """Options of `--mode=average`.
 
@@ -170,7 +173,7 @@ class AverageOptions(RunOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExportOptions(ModelOptions):
     """Options of `--mode=export`.
 
@@ -221,7 +224,7 @@ class ExportOptions(ModelOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RecoverOptions(RunOptions):
     """Options of `--mode=recover`."""
 
@@ -234,7 +237,7 @@ class RecoverOptions(RunOptions):
     reads_config = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DescribeOptions(Options):
     """Options of `--mode=describe`.
 
@@ -274,7 +277,7 @@ class DescribeOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AttentionOptions(ModelOptions):
     """Options of `--mode=attention`."""
 
@@ -303,7 +306,7 @@ class AttentionOptions(ModelOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ShowBatchOptions(RunOptions):
     """Options of `--mode=show_batch`."""
 
@@ -322,7 +325,7 @@ class ShowBatchOptions(RunOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FiguresOptions(Options):
     """Options of `--mode=figures`."""
 

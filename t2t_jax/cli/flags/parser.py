@@ -12,11 +12,10 @@ from ml_collections import config_flags
 
 from t2t_jax import config_files
 from t2t_jax.cli.flags import conflicts, diagnostics
-from t2t_jax.cli.flags.arguments import Argument, CommandLine, split
+from t2t_jax.cli.flags.arguments import Argument, CommandLine
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.cli.flags.values import SWITCH
-from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, parse, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.workdir import Workdir
@@ -28,7 +27,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
     Raises:
       UserError: with all errors of the command line.
     """
-    line = read_line(argv)
+    line = diagnostics.read_line(argv)
     command = _read_command(line)
     mode, given = command.mode, command.flags
     named: dict[str, Any] = {
@@ -49,17 +48,6 @@ def parse_argv(argv: Sequence[str]) -> Options:
     return OPTIONS[mode](
         config=config, overrides=overrides, config_given=command.config_given, **named
     )
-
-
-def read_line(argv: Sequence[str]) -> CommandLine:
-    """Splits a command line into a mode, flags and stray words."""
-    switches = ["version"]
-    switches += [name for name, flag in FLAGS.items() if flag.type is SWITCH]
-    switches += [
-        f"config.{key}" for key, value in defaults().items() if isinstance(value, bool)
-    ]
-    line = split(argv, switches=switches)
-    return line._replace(flags=[_expand_keywords(flag) for flag in line.flags])
 
 
 def default_config() -> Path:
@@ -161,12 +149,6 @@ def _contradictions(typed: dict[str, Any], meant: dict[str, Any]) -> list[str]:
         for name, flag in FLAGS.items()
         if flag.key in typed and typed[flag.key] != meant.get(flag.key)
     ]
-
-
-def _expand_keywords(flag: Argument) -> Argument:
-    """Replaces a keyword of `KEYWORD_VALUES` by its number."""
-    words = diagnostics.KEYWORD_VALUES.get(flag.name, {})
-    return flag._replace(value=words.get(flag.value or "", flag.value))
 
 
 def _default_workdir(config: str) -> str:

@@ -13,7 +13,7 @@ SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "sampling_seed")
 """The flags that require `sample`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PairOptions(ModelOptions):
     """Of the modes that compare a text with its translation."""
 
@@ -27,7 +27,7 @@ class PairOptions(ModelOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SearchOptions(ModelOptions, DistributedOptions):
     """Of the modes that search for translations.
 
@@ -95,7 +95,7 @@ class SearchOptions(ModelOptions, DistributedOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LineOptions(ModelOptions):
     """Of translating lines.
 
@@ -141,7 +141,7 @@ class LineOptions(ModelOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TranslateOptions(SearchOptions, LineOptions):
     """Options of `--mode=translate`."""
 
@@ -153,7 +153,7 @@ class TranslateOptions(SearchOptions, LineOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EvaluateOptions(SearchOptions, PairOptions):
     """Options of `--mode=evaluate`.
 
@@ -201,7 +201,7 @@ class EvaluateOptions(SearchOptions, PairOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScoreOptions(PairOptions):
     """Options of `--mode=score`.
 

@@ -11,10 +11,11 @@ import shlex
 import pytest
 
 from t2t_jax.cli.flags import usage
+from t2t_jax.cli.flags.diagnostics import read_line
 from t2t_jax.cli.flags.key_docs import key_docs
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
 from t2t_jax.cli.flags.options import RunOptions
-from t2t_jax.cli.flags.parser import parse_argv, read_line
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.flags.usage import help_page, requested_help
 from t2t_jax.config import choices, defaults, keys, parse
 from t2t_jax.errors import ConfigError, UserError
