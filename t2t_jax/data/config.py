@@ -12,7 +12,6 @@ _MAX_ROW_LENGTH = 1_000_000
 _MAX_SUBWORDS = 1_000_000
 
 LAYOUTS = ("packed", "length_buckets")
-"""Values of `data.layout`."""
 
 
 @dataclass(frozen=True, kw_only=True)

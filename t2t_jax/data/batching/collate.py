@@ -29,15 +29,12 @@ def collate(
     row_multiple: int = 1,
     share: BatchShard = UNSHARDED,
 ) -> Batch:
-    """Assembles a planned batch, or a shard of it.
+    """Assembles a planned batch, or a shard of it, as new int32 arrays.
+
+    They must not be written to: `jax.device_put` may alias them.
 
     Args:
-      row_multiple: the number of rows of the full batch is padded to a multiple of it
-        with empty rows.
-
-    Returns:
-      A batch of new int32 arrays, which must not be written to: `jax.device_put` may
-      alias them. `Batch.rows` are indices into the full batch.
+      row_multiple: the number of rows of the full batch is padded to a multiple of it.
 
     Raises:
       ValueError: the plan has more rows or longer rows than its shape, or the rows

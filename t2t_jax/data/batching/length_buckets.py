@@ -29,18 +29,17 @@ _MIN_SAVING = 0.01
 def choose_bucket_lengths(
     lengths: Integers, *, slots: int, max_buckets: int = MAX_BUCKETS
 ) -> list[int]:
-    """Chooses the bucket lengths by dynamic programming.
+    """Chooses the fewest buckets within 1 % of the minimal number of slots.
 
-    The cost is in slots of full batches, including the last one of each bucket, so a
-    small corpus gets fewer buckets.
+    Slots are those of full batches, including the last one of each bucket, so a small
+    corpus gets fewer buckets.
 
     Args:
       lengths: [P] tokens of the longer side of each pair, at least 1.
       slots: of a batch on each side, an upper bound; at least the longest pair.
 
     Returns:
-      Ascending lengths, the last that of the longest pair: the fewest buckets within 1
-      % of the minimal number of slots.
+      Ascending lengths, the last that of the longest pair.
 
     Raises:
       ValueError: a pair is longer than a batch.

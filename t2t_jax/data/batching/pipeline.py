@@ -20,10 +20,9 @@ Item = TypeVar("Item")
 
 
 class Prefetcher(Generic[Item]):
-    """An iterator that prefetches in a background thread.
+    """An iterator that prefetches in a thread, whose exceptions `next` raises.
 
-    Exceptions of the thread are raised by `next`. Closing stops the thread; a closed
-    iterator is exhausted.
+    Closing stops the thread; a closed iterator is exhausted.
     """
 
     def __init__(self, items: Iterator[Item], *, depth: int = 4):
@@ -88,7 +87,6 @@ def eval_batches(
 
     Args:
       row_multiple: the number of rows of every batch is a multiple of it.
-      share: the part of every batch that is assembled.
     """
     plan = plan_eval(cache.source_lengths, cache.target_lengths, config=config)
     for planned in plan:
@@ -107,15 +105,12 @@ def train_stream(
     """Streams the batches of one epoch after another, prefetched by a thread.
 
     Args:
-      cache: the corpus; the weights of its parts scale an epoch.
       seed: the run's; with epoch and batch it determines every batch.
       start: where to resume; earlier batches are planned but not read.
       row_multiple: the number of rows of every batch is a multiple of it.
-      share: the part of every batch that is assembled.
 
     Returns:
-      An endless iterator of (position after the batch, batch); close it or use it in a
-      `with` statement.
+      An endless iterator of (position after the batch, batch), to be closed.
     """
     assemble = partial(collate, cache, row_multiple=row_multiple, share=share)
     return Prefetcher(
@@ -127,13 +122,10 @@ def train_stream(
 def find_batch(
     cache: TokenCache, config: DataConfig, *, seed: int, start: DataPosition, ahead: int
 ) -> tuple[DataPosition, PlannedBatch]:
-    """Finds a batch of `train_stream` without reading text.
+    """Finds position and plan of a batch of `train_stream` without reading text.
 
     Args:
-      ahead: number of batches after it; 0 is the first one.
-
-    Returns:
-      Position and plan of the batch.
+      ahead: number of batches after `start`; 0 is the first one.
     """
     position = start
     batches = _plan_epochs(cache, config, seed=seed, start=start)

@@ -27,13 +27,11 @@ def epoch_order(
     """Samples and shuffles the pairs of one epoch.
 
     A part of weight w is in the epoch floor(w) times, and a random share w - floor(w)
-    of its pairs, sampled anew in each epoch, once more: over many epochs each pair is
-    seen w times per epoch.
+    of its pairs, sampled anew in each epoch, once more.
 
     Args:
       part_pairs: number of pairs in each part of the corpus, in order.
-      weights: how often each pair of a part is seen in an epoch, on average; at least
-        0. Weights of 1 need no sampling: the epoch is a permutation of the corpus.
+      weights: of the parts, at least 0.
 
     Returns:
       Indices of pairs in the corpus, int32.
@@ -77,7 +75,7 @@ class PlannedBatch(NamedTuple):
 
     Attributes:
       pairs: [P] indices of pairs in the corpus, row by row.
-      rows: [P] the row of each in the batch, ascending from 0 without gaps.
+      rows: [P] the row of each, ascending from 0 without gaps.
       shape: rows, of which the last may be empty, and slots of a row on each side.
     """
 
@@ -106,11 +104,8 @@ def plan_epoch(
     Args:
       source_lengths: [N] tokens of each pair's source side, eos included.
       target_lengths: [N] tokens of each pair's target side, eos included.
-      seed: of the run, at least 0.
-      epoch: at least 0; determines the order.
       part_pairs: pairs of each part of the corpus, N in all; empty for one part.
-      weights: how often an epoch holds each pair of a part, as for `epoch_order`; empty
-        means once.
+      weights: as for `epoch_order`; empty means once.
 
     Yields:
       The epoch's batches, not sorted by length. The last batch of each shape may have
@@ -142,15 +137,7 @@ def plan_epoch(
 def plan_eval(
     source_lengths: Integers, target_lengths: Integers, *, config: DataConfig
 ) -> Iterator[PlannedBatch]:
-    """Plans one deterministic pass over all pairs, for evaluation.
-
-    Args:
-      source_lengths: [N] tokens of each pair's source side, eos included.
-      target_lengths: [N] tokens of each pair's target side, eos included.
-
-    Yields:
-      Batches that hold every pair exactly once.
-    """
+    """Plans one deterministic pass over all pairs; arguments as for `plan_epoch`."""
     order = np.arange(len(source_lengths), dtype=np.int32)
     return _plan((source_lengths, target_lengths), order, config=config, rng=None)
 
@@ -158,15 +145,12 @@ def plan_eval(
 def batch_shapes(
     config: DataConfig, lengths: tuple[Integers, Integers] | None = None
 ) -> list[tuple[int, int]]:
-    """Lists the shapes of a plan's batches.
+    """Lists the shapes of a plan's batches: rows, and slots of a row on each side.
 
     Args:
-      lengths: [N] source and [N] target lengths of the corpus; None if unknown. Packed
-        batches do not depend on them.
-
-    Returns:
-      (rows, slots of a row on each side) of each shape, short rows first. For length
-      buckets without `lengths`, only the shape for the longest allowed pairs.
+      lengths: [N] source and [N] target lengths of the corpus. Packed batches do not
+        depend on them; without them, length buckets have the one shape of the longest
+        allowed pairs.
 
     Example:
       >>> config = DataConfig(tokens_per_batch=24, row_length=8, max_length=8)

@@ -47,11 +47,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class MixtureCorpus:
-    """Concatenated corpora, each pair once.
-
-    Attributes:
-      parts: the corpora and their weights; not mixtures themselves.
-    """
+    """Concatenated corpora, each pair once; the parts are not mixtures."""
 
     spec: str
     parts: tuple[Part, ...]
@@ -81,12 +77,7 @@ class MixtureCorpus:
 
 @dataclass(frozen=True)
 class SliceCorpus:
-    """Consecutive pairs of another corpus.
-
-    Attributes:
-      start: its first pair in the slice, from 0.
-      stop: its first pair after the slice.
-    """
+    """The pairs `start` to `stop` - 1 of another corpus."""
 
     spec: str
     base: Corpus
@@ -119,9 +110,7 @@ class SliceCorpus:
 
 
 def parts_of(corpus: Corpus) -> tuple[Part, ...]:
-    """Returns the parts of a corpus in the order of its pairs.
-
-    A corpus that is not a mixture is one part of weight 1.
+    """Returns the parts of a corpus, in order; without a mixture, one of weight 1.
 
     Example:
       >>> from t2t_jax.data.corpora.open import open_corpus
@@ -133,11 +122,7 @@ def parts_of(corpus: Corpus) -> tuple[Part, ...]:
 
 
 class PairLocation(NamedTuple):
-    """Where a pair is in the corpus files.
-
-    Attributes:
-      corpus: spec of the corpus, or of one of several files.
-    """
+    """A corpus or one of its files, and a line, from 1."""
 
     corpus: str
     line: int

@@ -61,15 +61,11 @@ _SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]
 def open_corpus(
     spec: str, *, key: str = "data.train", log: Callable[[str], None] | None = None
 ) -> Corpus:
-    """Opens the corpus that a spec names.
+    """Opens the corpus that a spec names; its files exist.
 
     Args:
-      spec: prefix, colon and the rest; or several of these joined by ++.
       key: the configuration key of the spec, for messages.
-      log: logs the download and preparation of a missing TFDS set; None forbids them.
-
-    Returns:
-      The corpus, whose files exist.
+      log: logs the preparation of a missing TFDS set; None forbids its download.
 
     Raises:
       ConfigError: the spec is invalid.
@@ -135,10 +131,6 @@ def estimate_pairs(corpus: Corpus) -> Count:
     Raises:
       DataError: a file is broken gzip.
       InputMissingError: a file cannot be read.
-
-    Example:
-      >>> estimate_pairs(open_corpus("phrasebook:dev:500[7:]"))
-      Count(number=493, is_exact=True)
     """
     if isinstance(corpus, SliceCorpus):
         number, is_exact = estimate_pairs(corpus.base)
@@ -155,12 +147,7 @@ def estimate_pairs(corpus: Corpus) -> Count:
 
 
 class PairCount(NamedTuple):
-    """Size of a corpus.
-
-    Attributes:
-      pairs: None if unknown.
-      note: why the number is unknown or what is wrong; "" otherwise.
-    """
+    """Size of a corpus; if it is unknown, `note` has the reason."""
 
     spec: str
     pairs: int | None
@@ -170,14 +157,10 @@ class PairCount(NamedTuple):
 def count_pairs(spec: str, *, key: str, budget: int = _COUNTED_BYTES) -> PairCount:
     """Counts the pairs of the corpus that a spec names.
 
-    Nothing is decoded, checked or downloaded, except that both sides must have as many
-    lines.
+    Nothing is decoded or downloaded. A missing corpus is not an error.
 
     Args:
       budget: uncompressed bytes that may be read of each side.
-
-    Returns:
-      The number, or the reason why it is unknown: a missing corpus is not an error.
 
     Raises:
       ConfigError: the spec is invalid.
@@ -196,10 +179,7 @@ def count_pairs(spec: str, *, key: str, budget: int = _COUNTED_BYTES) -> PairCou
 
 
 def train_and_dev(config: DataConfig) -> tuple[str, str]:
-    """Returns the specs of the training and the development corpus.
-
-    Returns:
-      (train, dev); dev is "" if there is none.
+    """Returns the specs of the training and the development corpus; "" is none.
 
     Raises:
       ConfigError: no pairs can be held out of the training corpus.
@@ -280,7 +260,7 @@ class PhrasebookCorpus:
         return self.count
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the grammar's fingerprint, split and count."""
+        """Returns the SHA-256 of the phrasebook's fingerprint, split and count."""
         from t2t_jax.data.phrasebook import corpus as phrasebook
 
         name = f"phrasebook {phrasebook.fingerprint()} {self.split} {self.count}"

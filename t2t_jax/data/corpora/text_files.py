@@ -76,11 +76,7 @@ class TextCorpus:
 
 @dataclass(frozen=True)
 class TsvCorpus:
-    """One file with both sides of a pair in each line, separated by tabs.
-
-    Attributes:
-      columns: numbers, from 1, of the source and the target column.
-    """
+    """One file with the pairs' sides in two columns, which are numbered from 1."""
 
     spec: str
     path: Path

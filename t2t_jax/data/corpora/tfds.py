@@ -40,9 +40,6 @@ class TfdsCorpus:
 
     A line end inside a sentence would split its translation into two lines, so a space
     replaces line ends and NULs.
-
-    Attributes:
-      split: in TFDS syntax, slices and sums included.
     """
 
     spec: str
@@ -73,10 +70,7 @@ class TfdsCorpus:
         return int(open_set(self.directory).info.splits[self.split].num_examples)
 
     def fingerprint(self) -> str:
-        """Returns a SHA-256 of the version, the split sizes and 100 sampled pairs.
-
-        Hashing all text would take minutes; this takes milliseconds.
-        """
+        """Returns a SHA-256 of the version, the split sizes and 100 sampled pairs."""
         builder = open_set(self.directory)
         splits = builder.info.splits
         pieces = [
@@ -108,8 +102,8 @@ def open_tfds(
     """Opens a prepared set, or has TFDS prepare it.
 
     Args:
-      rest: of the spec, after the prefix: set, split and direction. The default
-        direction is that of the set: German to English for wmt14_translate/de-en.
+      rest: set, split and direction. The default direction is that of the set: German
+        to English for wmt14_translate/de-en.
       log: logs downloads; None forbids them.
 
     Raises:
@@ -135,7 +129,6 @@ def open_tfds(
 
 
 def _home(spec: str, *, key: str) -> Path:
-    """Returns the directory of TFDS's sets."""
     home = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
     try:
         return Path(home).expanduser()
@@ -185,7 +178,6 @@ def _prepare(
 
 
 def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
-    """Checks that a split exists and all its files are there."""
     builder = open_set(directory)
     try:
         len(builder.as_data_source(split=split))  # Fails on train[7:5].
@@ -215,7 +207,6 @@ def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
 def _languages(
     directory: Path, direction: str | None, *, spec: str, key: str
 ) -> tuple[str, str]:
-    """Returns the source and target feature of a direction."""
     info = open_set(directory).info
     features = import_tfds().features
     # Their stored order is not deterministic.

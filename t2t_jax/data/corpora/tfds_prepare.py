@@ -1,7 +1,6 @@
 """Has TensorFlow Datasets download a set and write it as array_record.
 
-Most builders of translation sets do not need TensorFlow. For the others the extra
-tfds-prepare installs it.
+Few builders of translation sets need TensorFlow, which the extra tfds-prepare installs.
 """
 
 from __future__ import annotations
@@ -40,10 +39,6 @@ def download_and_prepare(
     name: str, home: Path, *, key: str, log: Callable[[str], None]
 ) -> None:
     """Downloads and writes a set.
-
-    Args:
-      name: of set and config, such as wmt14_translate/de-en.
-      log: logs what is downloaded, its size and destination.
 
     Raises:
       ConfigError: TFDS has no such set or config.
@@ -151,7 +146,6 @@ def _bounded_downloads() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tfds_errors(name: str, home: Path) -> Iterator[None]:
-    """Turns all exceptions of TFDS into user errors with advice."""
     try:
         # TFDS prints to stdout, where results belong.
         with contextlib.redirect_stdout(sys.stderr):
@@ -188,7 +182,6 @@ def _tfds_errors(name: str, home: Path) -> Iterator[None]:
 
 
 def _unreachable_host(causes: Iterable[BaseException]) -> str:
-    """Describes the unreachable host, if that is the cause; "" otherwise."""
     for cause in causes:
         # Exceptions of requests, which only TFDS imports.
         url = getattr(getattr(cause, "request", None), "url", None)
@@ -246,7 +239,6 @@ class _Recorder:
 
 
 def _urls(builder: Any) -> list[str]:
-    """Lists the URLs that a builder will download, as far as known in advance."""
     recorder = _Recorder()
     with contextlib.suppress(Exception):
         # It may open files that are not downloaded, and fail.

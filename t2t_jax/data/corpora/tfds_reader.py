@@ -26,10 +26,7 @@ _BREAK = re.compile(r"\r?\n|\0")
 
 
 def open_set(directory: Path) -> Any:
-    """Opens a prepared set from its metadata files.
-
-    Returns:
-      TFDS's builder of the set.
+    """Opens a prepared set from its metadata files, as TFDS's builder.
 
     Raises:
       DataError: the metadata are damaged, or name classes outside TFDS.
@@ -80,13 +77,7 @@ def read_pairs(
     languages: tuple[str, str],
     directory: Path,
 ) -> list[tuple[bytes, bytes]]:
-    """Reads some examples of a split.
-
-    Args:
-      numbers: of the examples, from 0; may be empty.
-
-    Returns:
-      The two sentences of each example, undecoded.
+    """Reads the undecoded sentences of some examples, numbered from 0.
 
     Raises:
       DataError: a record file is truncated or altered.
@@ -105,11 +96,10 @@ def read_pairs(
 def one_line(
     text: bytes, name: str, number: int, problems: LineProblems, *, language: str
 ) -> str:
-    r"""Decodes a sentence, with spaces for line ends and NULs.
+    r"""Decodes a sentence, with spaces for line ends and NULs; "" if it is not UTF-8.
 
     Args:
       number: of the example, from 0.
-      problems: collects invalid UTF-8; the sentence is then empty.
 
     Example:
       >>> one_line(b"two\r\nlines", "a", 7, LineProblems(), language="en")

@@ -14,15 +14,7 @@ from t2t_jax.errors import UserError
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes a corpus to two files.
-
-    Args:
-      arguments: the spec (`phrasebook:test:500`), and the files for its source and its
-        target side.
-
-    Returns:
-      The exit code.
-    """
+    """Writes a corpus to two files, one a side; returns the exit code."""
     if len(arguments) != 3:
         print("usage: write_corpus CORPUS SOURCE_FILE TARGET_FILE", file=sys.stderr)
         return UserError.exit_code

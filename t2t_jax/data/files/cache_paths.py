@@ -35,7 +35,7 @@ def token_caches(config: DataConfig) -> Path:
     """Returns the directory of all token caches, which may not exist.
 
     Raises:
-      ConfigError: it is in a home directory that does not exist.
+      ConfigError: its home directory does not exist.
     """
     if not config.cache_dir:
         return cache_home()
@@ -45,10 +45,8 @@ def token_caches(config: DataConfig) -> Path:
 def check_cache_writable(config: DataConfig) -> None:
     """Checks that token caches can be written, or that some exist.
 
-    Called before a vocabulary is trained, which may take long.
-
     Raises:
-      ConfigError: the directory is in a home directory that does not exist.
+      ConfigError: the home directory of the caches does not exist.
       OSError: the disk is full or fails.
       OutputError: the directory is not writable and holds no cache.
     """
@@ -101,10 +99,7 @@ def remove_stale_build(building: Path) -> None:
 
 
 def remove_abandoned_builds(home: Path) -> None:
-    """Removes unfinished builds that were not touched for two weeks.
-
-    Younger builds, also of other text or settings, can still be resumed.
-    """
+    """Removes unfinished builds that were not touched for two weeks."""
     oldest = time.time() - _ABANDONED_SECONDS
     for building in home.glob(f"tokens-*{_BUILDING}"):
         with contextlib.suppress(OSError):  # removed by another process meanwhile

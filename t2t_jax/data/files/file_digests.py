@@ -32,11 +32,7 @@ _MAX_FILES = 1_000
 
 
 def digest(path: Path) -> bytes:
-    """Returns the SHA-256 of a file's bytes.
-
-    Training and development text may be slices of one file; the cache avoids hashing it
-    twice at each start, which takes seconds at the size of WMT.
-    """
+    """Returns the SHA-256 of a file's bytes."""
     return bytes.fromhex(cached_fact(path, "sha256", _sha256))
 
 

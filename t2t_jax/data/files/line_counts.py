@@ -55,7 +55,7 @@ def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
     """Counts the lines of a file, or estimates them if counting would take long.
 
     Args:
-      budget: uncompressed bytes that may be read to count exactly.
+      budget: as for `count_lines`.
 
     Raises:
       DataError: the file is broken gzip.
@@ -86,7 +86,6 @@ def _count_lines(path: Path, budget: int) -> int:
 
 @contextlib.contextmanager
 def _read_errors(path: Path) -> Iterator[None]:
-    """Turns read errors into user errors that name the file."""
     try:
         yield
     except GZIP_ERRORS as error:

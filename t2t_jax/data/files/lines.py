@@ -18,10 +18,8 @@ from typing import IO, cast
 from t2t_jax.errors import DataError, InputMissingError, UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""Byte order mark of UTF-8; not part of the first line."""
 
 GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-"""Exceptions of reading a damaged .gz file."""
 
 _MAX_LISTED = 20
 _MAX_NUMBERS = 5
@@ -63,8 +61,6 @@ class _Fault:
 class LineProblems:
     """Collects faults of text, one message for all lines with the same fault.
 
-    The first twenty messages are listed; the rest is counted.
-
     Example:
       >>> problems = LineProblems()
       >>> for line in range(1, 24):
@@ -104,8 +100,8 @@ class LineProblems:
         """Adds the fault of a line, merged with earlier lines of the same fault.
 
         Args:
-          fault: what is wrong, with a full stop; equal for lines to be merged.
-          advice: what the user can do, a sentence.
+          fault: with a full stop; equal for lines to be merged.
+          advice: a sentence.
           detail: replaces `fault` in the message of the first line.
           location: replaces `name:number` in the message.
         """
@@ -134,9 +130,6 @@ class LineProblems:
 def foreign_format(head: bytes) -> str:
     r"""Detects text that is not UTF-8 by its first bytes.
 
-    Args:
-      head: the first line of a file, or its beginning.
-
     Returns:
       UTF-16, UTF-16LE or -BE without a byte order mark, UTF-32, gzip; "" otherwise.
 
@@ -161,11 +154,7 @@ def format_by_magic_number(head: bytes) -> str:
 
 
 def conversion_advice(encoding: str, name: str) -> str:
-    """Returns a sentence that advises how to convert a file to UTF-8.
-
-    Args:
-      name: of the file; "" if it has none.
-    """
+    """Advises how to convert a file, which may have no name, to UTF-8."""
     if encoding == "gzip":
         return "Rename it to end in .gz, or unpack it."
     return f"Convert it to UTF-8: iconv -f {encoding} -t UTF-8 {name or 'OLD'} > NEW"
@@ -203,9 +192,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
       path: a plain or .gz file; "-" is standard input.
 
     Yields:
-      Every line, empty ones too; an empty file has none. After the first broken line
-      nothing is yielded; the rest is only searched for further faults (standard input
-      is not, as it may never end).
+      Every line, empty ones too, until the first broken one. The rest of a file is then
+      searched for further faults.
 
     Raises:
       DataError: invalid UTF-8, NUL bytes or broken gzip, with file and line.
@@ -228,8 +216,7 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
 
     Args:
       path: an existing plain or .gz file; "-" is standard input.
-      problems: collects the faults; `cut_short` is set if the rest of the file cannot
-        be read.
+      problems: `cut_short` is set if the rest of the file cannot be read.
 
     Yields:
       Every line without its end, None for a broken one.
@@ -260,10 +247,7 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
 
 
 def gzip_fault(error: Exception) -> str:
-    """Describes a fault of a .gz file and the fix, without Python's wording.
-
-    Args:
-      error: one of `GZIP_ERRORS`.
+    """Describes one of `GZIP_ERRORS` and the fix, without Python's wording.
 
     Example:
       >>> gzip_fault(EOFError("Compressed file ended before the end-of-stream marker"))

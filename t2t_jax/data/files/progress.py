@@ -20,13 +20,7 @@ _bars: dict[TextIO, Any] = {}
 
 
 def print_line(text: str, stream: TextIO | None = None) -> None:
-    """Prints a line at once, above the bar if the stream shows one.
-
-    A line that cannot be written is dropped.
-
-    Args:
-      stream: None for stderr.
-    """
+    """Prints a line, above the bar if the stream shows one; errors are ignored."""
     stream = stream or sys.stderr
     bar = _bars.get(getattr(stream, "rich_proxied_file", stream))
     if bar is not None:
@@ -40,19 +34,13 @@ def print_line(text: str, stream: TextIO | None = None) -> None:
 
 
 class ProgressLabels(NamedTuple):
-    """Labels of a progress bar.
-
-    Attributes:
-      done: such as "encoded" or "step".
-      units: what is counted, such as "pairs"; "" to leave it out.
-    """
+    """Labels of a progress bar, such as "encoded" and "pairs"; units may be ""."""
 
     done: str
     units: str = ""
 
 
 ENCODING = ProgressLabels("encoded", "pairs")
-"""Labels for the encoding of text."""
 
 
 class ProgressBar:
@@ -61,7 +49,6 @@ class ProgressBar:
     Args:
       log: writes a line to `stream`; None disables all output.
       every_seconds: between two lines if `stream` is not a terminal.
-      stream: None for stderr.
       patience: seconds before the bar appears, for work that may be short.
     """
 
@@ -100,11 +87,7 @@ class ProgressBar:
 
     @contextlib.contextmanager
     def heartbeat(self, what: str) -> Iterator[None]:
-        """Logs the elapsed time of an operation without a known end.
-
-        Args:
-          what: the operation, such as "Learning".
-        """
+        """Logs the elapsed time of an operation without a known end."""
         if self._log is None:
             yield
             return
@@ -129,7 +112,6 @@ class ProgressBar:
 
         Args:
           total: units in all; None if unknown.
-          is_exact: whether the total was counted, not estimated.
           done: units done before, excluded from the rate.
         """
         self._total, self._done, self._first = total, done, done

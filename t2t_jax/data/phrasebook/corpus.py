@@ -58,7 +58,6 @@ from t2t_jax.errors import ConfigError
 SPLITS = ("train", "dev", "test")
 VERSION = 2
 MOST_PAIRS = 2_000_000
-"""How many pairs of a split one may ask for."""
 
 _ATTEMPTS = 500  # before a template that has nothing new is left out
 _HELD_OUT = 40  # of so many combinations one is for dev and one for test
@@ -83,8 +82,6 @@ class Derivation(NamedTuple):
     """A pair and where it comes from.
 
     Attributes:
-      english: the English sentence.
-      german: the German sentence.
       template: the names of its cast and its frame: "persons/question".
       combination: subject, verb and complement, what the splits keep apart.
     """
@@ -97,13 +94,7 @@ class Derivation(NamedTuple):
 
 @lru_cache(maxsize=200_000)
 def split_of(combination: tuple[str, str, str]) -> str:
-    """Tells which split a combination belongs to.
-
-    Args:
-      combination: the German lemmas of subject, verb and complement.
-
-    Returns:
-      One of `SPLITS`.
+    """Returns the split of a combination of German lemmas.
 
     Example:
       >>> split_of(("Lehrer", "kaufen", "Mantel"))
@@ -118,19 +109,14 @@ def split_of(combination: tuple[str, str, str]) -> str:
 def sentence_pairs(
     split: str, count: int, *, seed: int = 0
 ) -> Iterator[tuple[str, str]]:
-    """Writes distinct sentence pairs of a split.
+    """Yields distinct (English, German) pairs of a split.
 
     Args:
-      split: one of `SPLITS`.
-      count: how many pairs, at most `MOST_PAIRS`. A larger count gives the same pairs
-        first.
+      count: at most `MOST_PAIRS`. A larger count gives the same pairs first.
       seed: which pairs, and in which order.
 
-    Returns:
-      (English, German) pairs, written as they are asked for.
-
     Raises:
-      ConfigError: the split is unknown, or more pairs than that are asked for.
+      ConfigError: the split is unknown, or it has fewer pairs.
 
     Example:
       >>> english, german = next(sentence_pairs("dev", 1))
@@ -143,13 +129,10 @@ def sentence_pairs(
 
 
 def derivations(split: str, count: int, *, seed: int = 0) -> Iterator[Derivation]:
-    """Writes the pairs of `sentence_pairs` with their templates and combinations.
-
-    Returns:
-      The derivations, written as they are asked for.
+    """Yields the pairs of `sentence_pairs`, with templates and combinations.
 
     Raises:
-      ConfigError: the split is unknown, or more pairs than that are asked for.
+      ConfigError: as for `sentence_pairs`.
     """
     if split not in SPLITS:
         raise ConfigError(
@@ -165,11 +148,7 @@ def derivations(split: str, count: int, *, seed: int = 0) -> Iterator[Derivation
 
 
 def fingerprint() -> str:
-    """Hashes the version and the first pairs of each split.
-
-    Returns:
-      64 hexadecimal digits, which change when the corpus does.
-    """
+    """Returns the SHA-256 of the version and the first pairs of each split."""
     digest = hashlib.sha256(f"phrasebook {VERSION}".encode())
     for split in SPLITS:
         # Those held out take longer to find.
@@ -260,7 +239,7 @@ def _contract_subject(found: re.Match[str]) -> str:
 
 
 def typed(pair: Words, choices: Choices) -> Words:
-    """Returns a pair with the English in a chosen spelling; injective."""
+    """Chooses the spelling of the English; injective."""
     english, german = pair
     if choices.below(_CONTRACTED) == 0:
         english = contracted(english)

@@ -11,13 +11,7 @@ from typing import NamedTuple
 
 
 class Example(NamedTuple):
-    """A sentence, its translation, and its held-out combination.
-
-    Attributes:
-      english: the English sentence.
-      german: the German sentence.
-      combination: subject, verb and complement, as for `corpus.split_of`.
-    """
+    """A sentence, its translation, and its held-out combination."""
 
     english: str
     german: str

@@ -1,8 +1,4 @@
-"""Deterministic choices from a hash of a key, without a generator or state.
-
-The choices of a sentence are the digits of a number, the hash of the sentence's key:
-independent of `hash`, of the order of sets, and of a random number generator's version.
-"""
+"""Deterministic choices from a hash of a key, without a generator or state."""
 
 from __future__ import annotations
 
@@ -14,22 +10,12 @@ _Item = TypeVar("_Item")
 
 
 def hashed(text: str) -> int:
-    """Hashes text to 64 bits, the same on every machine and in every process.
-
-    Example:
-      >>> hashed("phrasebook") < 2**64
-      True
-    """
+    """Hashes text to 64 bits, the same on every machine and in every process."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 class Choices:
-    """A deterministic sequence of choices for a key.
-
-    Example:
-      >>> Choices("a key").below(6) == Choices("a key").below(6)
-      True
-    """
+    """A deterministic sequence of choices for a key."""
 
     def __init__(self, key: str):
         digest = hashlib.blake2b(key.encode(), digest_size=64).digest()

@@ -20,16 +20,10 @@ SENTENCES = (
     "there is; this is; orders; and after that, whether, because, although, if, as "
     "soon as, who and in order to"
 )
-"""The kinds of sentences that there are."""
 
 
 def words() -> dict[str, tuple[str, ...]]:
-    """Collects the English words of the grammar.
-
-    Returns:
-      Kinds of words, and the words of each in alphabetical order; nouns in the
-      singular, verbs in the infinitive.
-    """
+    """Returns the English words of the grammar by kind, in alphabetical order."""
     classes = [c for c in vars(lexicon).values() if isinstance(c, NounClass)]
     others = [*people.PRONOUNS, people.IT, *people.NAMES]
     before = (d.english for c in classes for d in c.determiners[0] if d.english)
@@ -60,11 +54,7 @@ def _sorted(found: Iterable[str], *more: str) -> tuple[str, ...]:
 
 
 def main() -> int:
-    """Prints the words, and what kinds of sentences there are.
-
-    Returns:
-      The exit code, 0.
-    """
+    """Prints the words, and what kinds of sentences there are."""
     for kind, found in {"sentences": (SENTENCES,), **words()}.items():
         count = f" ({len(found)})" if kind != "sentences" else ""
         text = f"{kind}{count}: {', '.join(found)}"

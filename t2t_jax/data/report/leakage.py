@@ -29,15 +29,7 @@ MANY_COPIES = 0.3
 def find_all_leaks(
     train: TokenCache, held_out: Iterable[Corpus]
 ) -> dict[str, dict[str, Any]]:
-    """Searches the training text for all held-out corpora.
-
-    Args:
-      held_out: the development text and test sets; the parts of a mixture are searched
-        for one by one.
-
-    Returns:
-      The result of `find_leaks` by spec.
-    """
+    """Returns `find_leaks` of all parts of held-out corpora, by spec."""
     return {
         part.spec: find_leaks(train, part)
         for corpus in held_out
@@ -118,9 +110,8 @@ def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:
 def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Formats warnings about leaks that make scores misleading.
 
-    A pair in the training text always causes a warning. A source with another
-    translation, or a target with another source, is common; it causes a warning from
-    30 % of a corpus on.
+    A pair in the training text always causes a warning; a source or a target in other
+    pairs is common, and causes one from 30 % of a corpus on.
 
     Example:
       >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
@@ -175,11 +166,7 @@ def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
-    """Counts the pairs of each part with the same text on both sides.
-
-    Returns:
-      `pairs` and `copies` by spec.
-    """
+    """Counts the `pairs` of each part, and the `copies` with equal sides, by spec."""
     source, target = cache.hashes
     found, start = {}, 0
     for corpus, pairs in zip(cache.corpora, cache.part_pairs, strict=True):
@@ -215,12 +202,7 @@ def _are(count: int) -> str:
 
 
 def open_held_out(spec: str, *, log: Callable[[str], None]) -> tuple[Corpus, ...]:
-    """Opens the test sets of `data.held_out`.
-
-    Args:
-      spec: as for `open_corpus`; "" names none.
-      log: logs TFDS sets that are not prepared; they are skipped, as the check is not
-        worth a download.
+    """Opens the test sets of `data.held_out`, but for TFDS sets that are not prepared.
 
     Raises:
       ConfigError: the spec is invalid.

@@ -34,16 +34,12 @@ def describe_data(
 ) -> dict[str, Any]:
     """Collects the content of `data.json`.
 
-    Args:
-      dev: None if evaluation is off.
-
     Returns:
       Of each vocabulary: size and fingerprint. Of each corpus and each of several
       parts: spec, fingerprint, counts, examples by reason with their locations, and for
-      both sides tokens, mean length, a histogram of lengths (eos included in all of
-      them), and the share of unknown tokens. Of training: a lower bound of batches per
-      epoch, the number of distinct source words, and the copies of each part. And the
-      leaks.
+      both sides tokens, mean length, a histogram of lengths (eos included), and the
+      share of unknown tokens. Of training: a lower bound of batches per epoch, the
+      number of distinct source words, and the copies of each part. And the leaks.
     """
     sides = vocabularies._asdict()
     report: dict[str, Any] = {
@@ -101,7 +97,6 @@ def _tokens(lengths: list[int]) -> int:
 
 
 def _examples_with_locations(cache: TokenCache, part: int) -> _Examples:
-    """Returns the examples of a part with their locations in its files."""
     corpus = cache.corpora[part]
     return {
         reason: [
@@ -125,7 +120,6 @@ def _select_examples(parts: list[_Examples]) -> _Examples:
 
 
 def _corpus_statistics(stats: dict[str, Any], examples: _Examples) -> dict[str, Any]:
-    """Summarises the stored statistics of a corpus or a part."""
     kept = max(stats["counts"]["kept"], 1)
     tokens = {side: _tokens(stats["lengths"][side]) for side in SIDES}
     return {
@@ -141,13 +135,10 @@ def _corpus_statistics(stats: dict[str, Any], examples: _Examples) -> dict[str, 
 
 
 def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
-    """Computes histograms of lengths with at most 16 bins of equal width.
+    """Computes histograms of lengths with at most 16 bins of equal `width`.
 
     Args:
       lengths: of each side, how many sentences have 0, 1, 2 … tokens.
-
-    Returns:
-      `width`, and the counts of each side: the first bin is of lengths 1 to `width`.
 
     Example:
       >>> histogram({"source": [0, 5, 7], "target": [0, 0, 3, 9] + 16 * [0] + [1]})

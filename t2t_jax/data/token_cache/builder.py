@@ -49,12 +49,10 @@ TOKEN_DTYPES = ("<u2", "<u4")
 
 @contextlib.contextmanager
 def exclusive_lock(building: Path, progress: ProgressBar) -> Iterator[None]:
-    """Locks a build directory; logs and waits while another process holds the lock.
-
-    The lock is released when its process ends, however it ends.
+    """Locks a build directory until this process ends; waits for other processes.
 
     Args:
-      building: the directory; created if missing. The holder may remove it.
+      building: created if missing. The holder may remove it.
     """
     while True:
         building.mkdir(parents=True, exist_ok=True)
@@ -97,8 +95,8 @@ def build_cache(
     Args:
       building: a locked directory; its shards are of the same corpus, vocabularies and
         filters.
-      meta: inputs of the cache; stored in `meta.json` with counts by reason,
-        statistics of every part, the dtype, and size and CRC-32 of every file.
+      meta: stored in `meta.json` with counts, statistics, dtype, and size and CRC-32 of
+        every file.
 
     Returns:
       The directory of the complete cache, inside `building`, synced to disk.
@@ -138,7 +136,6 @@ def build_cache(
 def _check_not_empty(
     corpus: Corpus, stats: list[CorpusStats], config: DataConfig
 ) -> None:
-    """Checks that each part of a corpus has pairs, or its weight would be void."""
     problems = []
     for part, one in zip(parts_of(corpus), stats, strict=True):
         counts = one.counts
@@ -188,7 +185,6 @@ def _build_shards(
 
 
 def _estimate_total(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, bool]:
-    """Counts or estimates the pairs for the progress bar."""
     if progress.is_enabled:
         with contextlib.suppress(UserError):  # reported when the corpus is read
             return estimate_pairs(corpus)
@@ -234,7 +230,6 @@ def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
 
 
 def _seen_pairs(shards: Sequence[Shard]) -> DuplicateFilter:
-    """Returns a filter that knows the pairs of complete shards."""
     seen = DuplicateFilter()
     for shard in shards:
         seen.is_new(pair_hashes(*(shard.hashes(side) for side in SIDES)))

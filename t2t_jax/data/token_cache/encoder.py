@@ -29,7 +29,7 @@ class EncodedSentences(NamedTuple):
     """P sentences of one language.
 
     Attributes:
-      tokens: of all sentences, concatenated, each followed by eos.
+      tokens: of all sentences, each followed by eos.
       lengths: [P] tokens of each, eos included; int32.
     """
 
@@ -73,11 +73,7 @@ class Encoded(NamedTuple):
 
 
 class PairEncoder:
-    """Encodes and filters pairs, on one core.
-
-    Args:
-      models: serialised SentencePiece models of source and target.
-    """
+    """Encodes and filters pairs, on one core."""
 
     def __init__(self, models: tuple[bytes, bytes], config: DataConfig, dtype: str):
         import sentencepiece
@@ -91,12 +87,7 @@ class PairEncoder:
         self._processors = [processors[model] for model in models]
 
     def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
-        """Encodes pairs and drops those that the configuration filters out.
-
-        Args:
-          sources: [P] source sentences; special pieces in them are ordinary text.
-          targets: [P] target sentences.
-        """
+        """Encodes pairs, special pieces as ordinary text, and filters them."""
         texts = (sources, targets)
         source, target = (
             self._encode_side(processor, lines)

@@ -21,7 +21,6 @@ REASONS = ("empty", "too_long", "ratio", "copies", "duplicates")
 """Reasons to drop a pair, in the order of the checks."""
 
 KEPT = len(REASONS)
-"""Reason code of a pair that is kept."""
 
 _DUPLICATE = REASONS.index("duplicates")
 
@@ -33,15 +32,14 @@ def drop_reasons(
     copies: Flags,
     config: DataConfig,
 ) -> npt.NDArray[np.int8]:
-    """Returns why each pair is dropped, duplicates not considered.
+    """Returns [P] why each pair is dropped: an index into `REASONS`, or `KEPT`.
+
+    Duplicates are not considered.
 
     Args:
       source_lengths: [P] tokens of each source, eos included.
       target_lengths: [P] tokens of each target, eos included.
       copies: [P] whether the two sides are the same text.
-
-    Returns:
-      [P] the index of the first reason in `REASONS`, or `KEPT`.
 
     Example:
       >>> source, target = np.array([1, 9, 7, 3]), np.array([4, 4, 3, 3])
@@ -73,24 +71,12 @@ def hash_strings(strings: Iterable[str]) -> Hashes:
 
 
 def text_hashes(lines: Iterable[str]) -> Hashes:
-    """Hashes lines, without surrounding blanks, to 64 bits.
-
-    Example:
-      >>> one, other = text_hashes(["the cat", " the cat  "])
-      >>> bool(one == other)
-      True
-    """
+    """Hashes lines, without surrounding blanks, to 64 bits."""
     return hash_strings(line.strip() for line in lines)
 
 
 def pair_hashes(source_hashes: Hashes, target_hashes: Hashes) -> Hashes:
-    """Combines the hashes of both sides; not symmetric.
-
-    Example:
-      >>> one, two = text_hashes(["one"]), text_hashes(["two"])
-      >>> bool(pair_hashes(one, two) == pair_hashes(two, one))
-      False
-    """
+    """Combines the hashes of both sides; not symmetric."""
     # An odd factor (golden ratio) is a bijection modulo 2^64.
     return source_hashes * np.uint64(0x9E3779B97F4A7C15) + target_hashes
 
@@ -150,15 +136,12 @@ class DuplicateFilter:
 def mark_duplicates(
     reasons: npt.NDArray[np.int8], hashes: Hashes, seen: DuplicateFilter
 ) -> npt.NDArray[Any]:
-    """Marks kept pairs that occurred before as duplicates.
+    """Returns the reasons with kept pairs that occurred before as duplicates.
 
     Args:
       reasons: [P] from `drop_reasons`.
       hashes: [K] of the kept pairs, in order.
       seen: the hashes of all earlier pairs; new ones are added.
-
-    Returns:
-      [P] the reasons, duplicates included.
     """
     marked = reasons.copy()
     marked[reasons == KEPT] = np.where(seen.is_new(hashes), KEPT, _DUPLICATE)

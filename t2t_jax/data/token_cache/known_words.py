@@ -68,11 +68,7 @@ def distinct_hashes(lines: Iterable[str]) -> Hashes:
 
 
 def merge_hashes(parts: Iterable[Hashes], *, most: int = MAX_WORDS) -> Hashes:
-    """Merges sorted hashes, up to a bound.
-
-    Args:
-      parts: of consecutive pieces of a text, each sorted.
-      most: hashes to keep; later ones are left out.
+    """Merges sorted hashes of consecutive pieces of a text, at most `most`.
 
     Example:
       >>> some = [np.array(part, np.uint64) for part in ([3, 7], [1, 3], [5])]
@@ -100,10 +96,7 @@ class KnownWords:
         self.hashes = hashes
 
     def unseen_shares(self, lines: Sequence[str]) -> list[float]:
-        """Returns the share of each line's words that the training text lacks.
-
-        A line without words has the share 0.
-        """
+        """Returns the share of each line's words that the training text lacks, or 0."""
         words = [words_of(line) for line in lines]
         unseen = self._are_unseen(hash_strings(chain.from_iterable(words)))
         ends = np.cumsum([0, *map(len, words)]).tolist()
@@ -121,18 +114,14 @@ class KnownWords:
         return unseen
 
     def to_bytes(self) -> bytes:
-        """Returns the content of the file that `load` reads, in NumPy's format."""
+        """Returns the content of the file, in NumPy's format."""
         content = io.BytesIO()
         np.save(content, self.hashes.astype("<u8"), allow_pickle=False)
         return content.getvalue()
 
     @classmethod
     def load(cls, directory: Path) -> KnownWords | None:
-        """Loads the words of a run or a model.
-
-        Returns:
-          None if the file is missing or damaged: nothing depends on it.
-        """
+        """Loads the words of a run or a model; None if they are missing or invalid."""
         path = directory / FILE
         with contextlib.suppress(OSError, ValueError, EOFError):
             if not path.is_file() or (

@@ -39,12 +39,7 @@ WORDS = "source.words"
 
 
 class EncodedChunk(NamedTuple):
-    """An encoded chunk without its text.
-
-    Attributes:
-      part: index of its corpus in the mixture.
-      first: line number of its first pair, from 1.
-    """
+    """An encoded chunk without its text; fields as of `Chunk`."""
 
     part: int
     first: int
@@ -54,11 +49,7 @@ class EncodedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Shard:
-    """A complete shard.
-
-    Attributes:
-      part: index of its corpus in the mixture.
-    """
+    """A complete shard."""
 
     path: Path
     part: int
@@ -70,11 +61,7 @@ class Shard:
 
 
 def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
-    """Writes consecutive chunks of one corpus as a shard.
-
-    Args:
-      path: its directory, which is missing or incomplete.
-    """
+    """Writes consecutive chunks of one corpus as a shard."""
     partial = path.with_name(f"{path.name}.partial")
     for left in (partial, path):
         shutil.rmtree(left, ignore_errors=True)
@@ -161,11 +148,7 @@ def _checksum(path: Path) -> int:
 
 
 def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
-    """Writes the files of a cache from its shards, one shard at a time.
-
-    Returns:
-      Size and CRC-32 of each file, by name, as for `is_valid`.
-    """
+    """Writes the files of a cache from its shards; returns sizes and CRC-32 by name."""
     files: dict[str, list[int]] = {}
     for side in SIDES:
         for kind in ("tokens", "hashes"):
@@ -199,10 +182,7 @@ def _offsets(
 
 
 def fsync_dir(directory: Path) -> None:
-    """Syncs the files of a directory, and their names, to disk.
-
-    A rename after that is safe against power loss.
-    """
+    """Syncs the files of a directory, and their names, to disk."""
     for path in directory.iterdir():
         _fsync(path)
     with contextlib.suppress(OSError):  # some network file systems refuse directories

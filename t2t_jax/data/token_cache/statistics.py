@@ -18,7 +18,6 @@ from t2t_jax.data.vocabulary.vocabulary import UNK
 SIDES = ("source", "target")
 
 MAX_EXAMPLES = 3
-"""Examples kept of each kind."""
 
 MAX_NAME_LENGTH = 300
 """Characters of a corpus's name in a message: a spec may list many files."""
@@ -70,13 +69,7 @@ class CorpusStats:
 
     @classmethod
     def total(cls, parts: Iterable[CorpusStats]) -> CorpusStats:
-        """Adds statistics in order.
-
-        Example:
-          >>> some = CorpusStats(unknown={"source": 2, "target": 3})
-          >>> CorpusStats.total([some, some]).unknown
-          {'source': 4, 'target': 6}
-        """
+        """Adds statistics in order."""
         total = cls()
         for stats in parts:
             total.counts = _sum(total.counts, stats.counts)
@@ -109,10 +102,5 @@ def _example(chunk: Chunk, pair: int) -> dict[str, Any]:
 
 
 def truncate(text: str, most: int = _EXAMPLE_LENGTH) -> str:
-    """Truncates an example or a name.
-
-    Example:
-      >>> truncate("a" * 100)[75:]
-      'aaaa…'
-    """
+    """Truncates an example or a name."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

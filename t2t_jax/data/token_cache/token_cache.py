@@ -82,7 +82,7 @@ class TokenCache:
       line_numbers: [N] line of each kept pair in its part of the corpus, from 1.
       meta: content of `meta.json`: inputs and statistics.
       hashes: of the sentences of each side, [N] both.
-      weights: how often the pairs of each part are seen in an epoch.
+      weights: of the parts.
       corpora: the parts, with the specs of this run.
       source_words: unique hashes of the words of the source sentences, sorted.
     """
@@ -145,12 +145,7 @@ def build_or_open(
 ) -> TokenCache:
     """Opens the token cache of a corpus; encodes the corpus if there is none.
 
-    Args:
-      corpus: sentence pairs; weights are not stored.
-
-    Returns:
-      The cache, memory-mapped. A damaged one is replaced; an unfinished build is
-      resumed.
+    A damaged cache is replaced; an unfinished build is resumed. Weights are not stored.
 
     Raises:
       ConfigError: `data.cache_dir` is in a home directory that does not exist.
@@ -196,7 +191,6 @@ def build_or_open(
 
 @contextmanager
 def _write_errors(home: Path) -> Iterator[None]:
-    """Turns write errors into user errors with directory and configuration key."""
     try:
         yield
     except OSError as error:
@@ -259,7 +253,6 @@ def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
 
 
 def _with_specs(cache: TokenCache, corpus: Corpus) -> TokenCache:
-    """Replaces the stored specs and weights by those of `corpus`."""
     parts = parts_of(corpus)
     named = [
         {"spec": part.corpus.spec, **stored}

@@ -51,11 +51,7 @@ Result: TypeAlias = tuple[Chunk, Encoded]
 
 
 def num_workers(workers: int) -> int:
-    """Returns the number of processes for `data.workers`.
-
-    0 means one per core, at most 16: more would wait for the process that reads and
-    counts, and each takes memory.
-    """
+    """Returns the processes for `data.workers`; 0 is one per core, at most 16."""
     if workers:
         return workers
     if hasattr(os, "sched_getaffinity"):  # may be fewer than cpu_count, as under Slurm
@@ -68,12 +64,11 @@ def num_workers(workers: int) -> int:
 def encode_chunks(
     chunks: Iterator[Chunk], encoder: PairEncoder, *, workers: int
 ) -> Generator[Result]:
-    """Encodes chunks and yields each with its result, in order.
+    """Encodes chunks, read only a little ahead, and yields the results in order.
 
     Close the generator to stop the processes.
 
     Args:
-      chunks: read only a little ahead of the results.
       encoder: used in this process; the others construct a copy.
       workers: number of processes. With 1, or fewer than 10 chunks, this process
         encodes.

@@ -70,10 +70,7 @@ class VocabularyPair(NamedTuple):
 
     @classmethod
     def load(cls, directory: str | Path, *, config: VocabularyConfig) -> VocabularyPair:
-        """Loads what `save` wrote.
-
-        Args:
-          config: the expected sizes, and whether the source has its own vocabulary.
+        """Loads what `save` wrote, of the configured sizes.
 
         Raises:
           DataError: a file is not a SentencePiece model, has other special ids, or
@@ -105,7 +102,6 @@ class VocabularyPair(NamedTuple):
 
         Args:
           pairs: the training corpus; read once for each vocabulary to be trained.
-          seed: of the sample, if the corpus is larger than needed.
 
         Raises:
           DataError: the text is too small or too varied for a size.
@@ -131,7 +127,7 @@ class VocabularyPair(NamedTuple):
 
         Args:
           name: origin of the vocabularies, for the message.
-          advice: what to do about it, a sentence; "" is to change the size.
+          advice: a sentence; "" is to change the size.
 
         Raises:
           DataError: they differ.
@@ -147,15 +143,7 @@ class VocabularyPair(NamedTuple):
 
 
 def joint_fingerprint(*sides: str) -> str:
-    """Returns the fingerprint of a pair from those of its vocabularies.
-
-    Args:
-      *sides: Of the shared vocabulary, or of the source's and the target's.
-
-    Example:
-      >>> joint_fingerprint("4e07408562")
-      '4e07408562'
-    """
+    """Returns the fingerprint of a pair from that of each vocabulary, or of one."""
     if len(sides) == 1:
         return sides[0]
     return hashlib.sha256("".join(sides).encode()).hexdigest()

@@ -164,12 +164,9 @@ class Vocabulary:
             ) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
-        """Encodes sentences into subwords, on all cores.
+        """Encodes sentences into ids without bos and eos, on all cores.
 
         Text that looks like a special piece is encoded as ordinary text.
-
-        Returns:
-          The ids of each sentence, without bos and eos.
 
         Raises:
           TypeError: `lines` is a single string, or holds something other than strings.
@@ -178,14 +175,7 @@ class Vocabulary:
         return self._processor.encode(texts, out_type=int)  # type: ignore[no-any-return]
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
-        """Decodes ids into sentences.
-
-        Args:
-          sequences: ids; pad, bos and eos are dropped anywhere.
-
-        Returns:
-          One line each: line ends become spaces.
-        """
+        """Decodes ids into lines, without pad, bos and eos; line ends become spaces."""
         ids = [[int(piece) for piece in sequence] for sequence in sequences]
         return [_LINE_ENDS.sub(" ", line) for line in self._processor.decode(ids)]
 

@@ -22,7 +22,6 @@ class Console:
     Args:
       total: steps of the complete run.
       every_seconds: between two lines where `stream` is not a terminal.
-      stream: None for stderr.
       smoothed: whether the loss is label-smoothed; the perplexity never is.
 
     Attributes:
@@ -59,8 +58,7 @@ class Console:
     def advance(self, text: str) -> None:
         """Shows the progress of an activity between two steps.
 
-        On a terminal in the bar; elsewhere a line every 30 seconds, or
-        every `every_seconds` if that is more.
+        In the bar, or as a line every 30 seconds, or `every_seconds` if that is more.
         """
         sparse = max(_SPARSE_SECONDS, self.every_seconds)
         now = time.monotonic()
@@ -101,7 +99,6 @@ class Console:
         self._steps.close()
 
     def _losses(self, record: Record) -> str:
-        """Formats loss and perplexity, labelled as smoothed or not."""
         smoothed = " (smoothed)" * self._smoothed
         unsmoothed = " (not smoothed)" * self._smoothed
         return (

@@ -71,7 +71,6 @@ DESCRIPTIONS = {
     "best_bleu": "highest development BLEU of the run",
     "minutes": "of training, without evaluation and checkpoints",
 }
-"""The description of each metric in TensorBoard."""
 
 
 class EventFile:
@@ -116,11 +115,7 @@ class EventFile:
         self._append(Event(step=step, summary=Summary(value=values)))
 
     def append_text(self, step: int, tag: str, text: str) -> None:
-        """Writes a text, shown verbatim.
-
-        Raises:
-          OSError: as in `append`.
-        """
+        """Writes a text, shown verbatim."""
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.summary import text as text_summary
 
@@ -129,15 +124,7 @@ class EventFile:
         self._append(Event(step=step, summary=text_summary(tag, block)))
 
     def append_settings(self, settings: Mapping[str, Any], metrics: list[str]) -> None:
-        """Writes the configuration of a run, for the page "HParams".
-
-        Args:
-          settings: numbers, strings and truth values by their names.
-          metrics: the tags by which the page compares runs.
-
-        Raises:
-          OSError: as in `append`.
-        """
+        """Writes the configuration of a run, for the page "HParams"."""
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.summary import hparams
 
@@ -241,7 +228,6 @@ class MetricsWriter:
     Args:
       step: the current step of the run.
       log: reports when writing fails, and when it succeeds again.
-      timestamps: adds the time to each record.
       settings: the configuration, for TensorBoard's page "HParams".
     """
 
@@ -280,11 +266,7 @@ class MetricsWriter:
         self.attempt("The event file", write, step, "samples", samples)
 
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
-        """Writes something optional: errors are logged, once until it succeeds.
-
-        Args:
-          what: its name, for the message.
-        """
+        """Writes something optional: errors are logged, once until it succeeds."""
         try:
             write(*args)
         except OSError as error:

@@ -18,20 +18,11 @@ class Timestamps:
         return time.monotonic() - self._began
 
     def fields(self) -> dict[str, str | float]:
-        """Returns the time fields of a record of metrics.jsonl.
-
-        Example:
-          >>> sorted(Timestamps().fields())
-          ['elapsed', 'time']
-        """
+        """Returns the time fields of a record of metrics.jsonl."""
         return {"time": utc("%Y-%m-%dT%H:%M:%SZ"), "elapsed": round(self.elapsed(), 3)}
 
     def prefix(self, *, date: bool) -> str:
-        """Returns the prefix of a log line.
-
-        Args:
-          date: whether to include the date.
-        """
+        """Returns the prefix of a log line, with or without the date."""
         now = utc("%Y-%m-%d %H:%M:%SZ" if date else "%H:%M:%SZ")
         return f"[{now} +{format_clock(self.elapsed())}]"
 

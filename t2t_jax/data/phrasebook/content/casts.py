@@ -130,7 +130,6 @@ _SHOWN = (*_THINGS, *_TRANSPORT, *_FITTINGS, *_FRIENDLY, *_FRIENDLY)
 
 
 def _of_deeds() -> tuple[Cast, ...]:
-    """What people and animals do and feel."""
     dogs, birds = (of_classes((lexicon.ANIMALS.only(n),)) for n in ("dog", "bird"))
     states = actions(SUBJECTS, deeds.FEELING, places=False)
     having = actions(SUBJECTS, _HAVING, places=False)
@@ -154,7 +153,6 @@ def _of_deeds() -> tuple[Cast, ...]:
 
 
 def _of_states() -> tuple[Cast, ...]:
-    """What people and things are like."""
     aged = (people.AGED, people.AGED[:3])
     measured = (people.PERSONS, people.NAMES, *_ALL_THINGS)
     return (
@@ -171,7 +169,6 @@ def _of_states() -> tuple[Cast, ...]:
 
 
 def _of_places() -> tuple[Cast, ...]:
-    """Where people and things are, and what there is."""
     things = (*3 * (_THINGS,), _MASSES)
     persons = (people.PERSONS, people.PRONOUNS, people.NAMES)
     where = whereabouts
@@ -198,7 +195,6 @@ def _of_places() -> tuple[Cast, ...]:
 
 
 def _of_questions() -> tuple[Cast, ...]:
-    """What asks who, what, where and how much."""
     felt = (*_STATES, *_HAVING)
     done = (*_ASKABLE_DEEDS, *6 * (deeds.DOING,))
     met, liked = (
@@ -238,7 +234,6 @@ def _of_questions() -> tuple[Cast, ...]:
 
 
 def _of_others() -> tuple[Cast, ...]:
-    """Orders, what is called out to somebody, and prices."""
     you = (people.SPEAKERS[1:2],)
     called = actions((people.ADDRESSED,), deeds.ACTING, places=False)
     return (

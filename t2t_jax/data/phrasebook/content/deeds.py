@@ -189,7 +189,6 @@ RESTING = (
     make_verb("play", "spielen", phrases="="),
     make_verb("wait", "warten", phrases="="),
 )  # fmt: skip
-"""What animals do too."""
 
 FEELING = (
     HAVING,
@@ -239,7 +238,6 @@ HAPPENING = (
     make_verb("arrive at", "an|kommen: - ist gekommen", STATIONS, governs="an dat"),
     make_verb("arrive", "an|kommen: - ist gekommen", phrases="="),
 )  # fmt: skip
-"""What nobody would be asked for."""
 
 GIVING = (
     make_verb("give: gave", "geben: gib gegeben", GIFTS, READING, SNACKS, FOOD, DRINKS,
@@ -280,7 +278,6 @@ FEEDING = (
         pronouns=_ANYTHING),
 )  # fmt: skip
 ANIMAL_LIFE = RESTING + FEEDING
-"""What animals do."""
 
 MOVING = (
     make_verb("arrive", "an|kommen: - ist gekommen", phrases="="),
@@ -288,13 +285,11 @@ MOVING = (
     make_verb("leave: left", "ab|fahren: fähr ist gefahren", phrases="="),
     make_verb("wait", "warten", phrases="="),
 )  # fmt: skip
-"""What buses and trains do."""
 
 WEATHER = (
     make_verb("rain", "regnen", phrases="="),
     make_verb("snow", "schneien", phrases="="),
 )
-"""What "it" does."""
 
 PAYING = (make_verb("pay for: paid", "bezahlen", *PRICED, governs="für acc"),)
 """What people pay for; the price stands before it."""

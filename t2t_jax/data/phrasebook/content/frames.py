@@ -22,10 +22,9 @@ class Frame(NamedTuple):
     """A sentence pattern.
 
     Attributes:
-      name: unique.
       write: makes the sentences of a scene and one of the choices.
       choices: all its further arguments, each a tuple.
-      mood: one of `nominals.MOODS`: which determiners fit.
+      mood: one of `MOODS`: which determiners fit.
     """
 
     name: str

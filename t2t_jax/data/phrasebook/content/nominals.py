@@ -20,11 +20,9 @@ class Nominal(NamedTuple):
     """One lemma and everything that may be said of it.
 
     Attributes:
-      lemma: its English name.
-      fixed: its phrases, if they have no parts (names, pronouns, prices).
-      noun: else its noun,
-      determiners: what may stand before it, of each of `MOODS`,
-      kind: and the class whose adjectives it takes.
+      fixed: its phrases, if it has no noun (names, pronouns, prices).
+      determiners: what may stand before its noun, of each of `MOODS`.
+      kind: the class whose adjectives its noun takes.
       predicates: what may be said of it by "is".
     """
 
@@ -37,7 +35,7 @@ class Nominal(NamedTuple):
 
     @property
     def german(self) -> str:
-        """Its German name, which stands for it in combinations."""
+        """The German lemma, as in combinations."""
         if self.noun is not None:
             return self.noun.german.singular
         nominative, accusative, _ = self.fixed[0].german
@@ -64,7 +62,7 @@ class Nominal(NamedTuple):
         return noun_phrase(choices.of(fitting), adjectives, self.noun)
 
     def of_number(self, *, plural: bool) -> Nominal:
-        """Keeps its determiners of a number."""
+        """Keeps the determiners of a number."""
         kept = determiners.of_number(self.determiners, plural=plural)
         return self._replace(determiners=kept)
 
@@ -115,11 +113,9 @@ def pronoun(english: str, accusative: str, dative: str) -> Nominal:
 
 
 def adverbial(english: str, german: str) -> Nominal:
-    """Makes a complement that is no noun phrase ("at home"), or one without an article.
+    """Makes a complement that is no noun phrase, such as "at home".
 
-    Args:
-      english: the English words, or "".
-      german: the German ones; "keine Musik" is Musik, and what denies it.
+    The German "keine Musik" is Musik, and what denies it.
     """
     first, _, rest = german.partition(" ")
     if first.startswith("kein"):

@@ -44,13 +44,11 @@ _GIVING = frozenset(verb.name for verb in deeds.GIVING)
 
 
 class Event(NamedTuple):
-    """Who does what.
+    """Who does what, to whom or for how much, and where.
 
     Attributes:
-      subjects: who, one or two.
-      verb: does.
-      complements: what, one or two.
-      other: to whom, or for how much.
+      subjects: one or two.
+      complements: one or two.
       place: a verb that governs a place, and the place.
     """
 
@@ -78,7 +76,7 @@ class Event(NamedTuple):
         """Chooses phrases for all that take part.
 
         Args:
-          mood: of the frame, one of `nominals.MOODS`.
+          mood: of the frame, one of `MOODS`.
 
         Raises:
           LookupError: something cannot be said in this mood.
@@ -121,9 +119,8 @@ class Cast(NamedTuple):
     """Events that fit the same frames.
 
     Attributes:
-      name: unique.
       event: chooses one, or None where the choice makes no sense.
-      frames: the frames, each with its share of the corpus.
+      frames: each with its share of the corpus.
     """
 
     name: str
@@ -267,11 +264,7 @@ def _plain(adjective: lexicon.Adjective) -> Nominal:
 def placed(
     subjects: Groups, places: tuple[Verb, ...]
 ) -> Callable[[Choices], Event | None]:
-    """Says of people or things where they are.
-
-    Returns:
-      What chooses an event.
-    """
+    """Says of people or things where they are."""
     with_grounds = tuple((verb, complements(verb)) for verb in places)
 
     def choose(choices: Choices) -> Event | None:

@@ -91,7 +91,6 @@ SHORT = (
     + anchors("want", (NO_TIME,)) + anchors("progressive", NOW[:2])
     + anchors("past", BEFORE[:2]) + anchors("will", LATER[:2])
 )  # fmt: skip
-"""For what is short: mostly without a time."""
 _TIMED = PRESENT + PAST + _FUTURE
 ASKED = (
     *3 * tuple(a for a in SHORT if a.tense != "must"), *_TIMED,
@@ -122,7 +121,6 @@ THEN = THERE + anchors("simple", NOW[1:2]) + anchors("past", BEFORE[:2])
 TIMES = tuple(
     Anchor("", *words) for words in (*NOW, *BEFORE, *LATER, *_ALWAYS, *_OFTEN, *DAYS)
 )
-"""What says when, besides dates and hours."""
 
 _MONTHS = tuple(
     zip(

@@ -29,7 +29,6 @@ from t2t_jax.data.phrasebook.grammar.lexicon import (
 )
 
 BE = make_verb("be: was is", "sein", governs="nom", is_state=True)
-"""The copula."""
 
 
 def _being(where: str, german: str, *complements: NounClass, phrases: str = "") -> Verb:
@@ -77,7 +76,6 @@ BUILDINGS_ARE = (
 """Where buildings and vehicles may be."""
 
 TOWNS_HAVE = (BUILDINGS_ARE[0],)
-"""Where there may be a building."""
 
 BEING_AT = BE._replace(
     phrases=(("at home", "zu Hause"), ("here", "hier"), ("at school", "in der Schule"))
@@ -116,4 +114,3 @@ LYING = (
     make_verb("lie behind: lay", "liegen: - gelegen", FURNITURE, OPENINGS,
         governs="hinter dat"),
 )  # fmt: skip
-"""Where things are."""

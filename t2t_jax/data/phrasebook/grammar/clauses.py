@@ -1,7 +1,7 @@
 """Clauses of the phrasebook: the word orders of its sentences.
 
-English has two, German three, distinguished by the position of the verb. Each function
-forms one of them for a scene and an anchor, without capital and full stop.
+English has two, German three, distinguished by the position of the verb. No clause has
+a capital or a full stop yet.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ class Anchor(NamedTuple):
 
     Attributes:
       tense: as for `english.verb_group`.
-      english: the time, or "".
-      german: the same time.
       is_inside: whether English puts it before its verb: "often".
     """
 
@@ -31,11 +29,7 @@ class Anchor(NamedTuple):
 
 
 def english_objects(scene: Scene) -> str:
-    """Writes the complements in the English order, and the place.
-
-    Returns:
-      "the boy a key in the garden", "a key to the boy", "ten euros for the coat".
-    """
+    """Writes particle, complements and place: "a key to the boy in the garden"."""
     what = join(scene.verb.english.particle, scene.complement.english)
     whom = scene.other.english if scene.other else ""
     both = (what, "to", whom) if scene.is_to else (whom, what)
@@ -43,14 +37,7 @@ def english_objects(scene: Scene) -> str:
 
 
 def english_clause(scene: Scene, anchor: Anchor) -> str:
-    """Writes subject, verb, complements, time.
-
-    Args:
-      scene: who does what; an empty subject is left out.
-
-    Returns:
-      "the doctor bought it yesterday".
-    """
+    """Writes "the doctor bought it yesterday"; an empty subject is left out."""
     group = verb_group(scene.verb.english, anchor.tense, scene.subject.person)
     verb, time = group.statement, anchor.english
     if anchor.is_inside:
@@ -59,18 +46,13 @@ def english_clause(scene: Scene, anchor: Anchor) -> str:
 
 
 def _with_adverb(group: VerbGroup, adverb: str) -> str:
-    """Puts "often" before a full verb, and behind an auxiliary that is in sight."""
     if group.auxiliary in ("do", "does", "did"):
         return join(adverb, group.statement)
     return join(group.auxiliary, adverb, group.rest)
 
 
 def english_question(scene: Scene, anchor: Anchor) -> str:
-    """Writes auxiliary, subject, the rest of the verb, complements, time.
-
-    Returns:
-      "did the doctor buy it yesterday".
-    """
+    """Writes "did the doctor buy it yesterday"."""
     group = verb_group(scene.verb.english, anchor.tense, scene.subject.person)
     inside, time = ("", anchor.english)
     if anchor.is_inside:
@@ -82,14 +64,7 @@ def english_question(scene: Scene, anchor: Anchor) -> str:
 
 
 def english_denial(scene: Scene, anchor: Anchor) -> str:
-    """Writes subject, auxiliary, not, the rest of the verb, complements, time.
-
-    Args:
-      scene: who does not do what.
-
-    Returns:
-      "the doctor did not buy it yesterday".
-    """
+    """Writes "the doctor did not buy it yesterday"."""
     group = verb_group(scene.verb.english, anchor.tense, scene.subject.person)
     no = ("cannot",) if group.auxiliary == "can" else (group.auxiliary, "not")
     return join(
@@ -110,9 +85,6 @@ def middle_field(
 
     Args:
       is_inside: whether the time is of the kind of "oft".
-
-    Returns:
-      "ihm gestern den Schlüssel nicht", "heute nicht auf den Bus".
     """
     _, verb, complement, other, _, (_, place) = scene
     preposition = verb.german.preposition
@@ -136,35 +108,24 @@ def middle_field(
 
 
 def verb_second(scene: Scene, anchor: Anchor, *, negated: bool = False) -> str:
-    """Writes a German main clause that the subject begins.
-
-    Returns:
-      "der Arzt hat es gestern (nicht) gekauft".
-    """
+    """Writes "der Arzt hat es gestern (nicht) gekauft"."""
     left, right, _ = bracket(scene.verb.german, anchor.tense, scene.subject.person)
     middle = _middle(scene, anchor, negated=negated)
     return join(scene.subject.german[Case.NOM], left, middle, right)
 
 
 def verb_first(scene: Scene, anchor: Anchor, *, negated: bool = False) -> str:
-    """Writes a German question, or a main clause but for what is put in front.
-
-    Returns:
-      "hat der Arzt es gestern gekauft".
-    """
+    """Writes "hat der Arzt es gestern gekauft", also to follow what is in front."""
     left, right, _ = bracket(scene.verb.german, anchor.tense, scene.subject.person)
     middle = _middle(scene, anchor, negated=negated)
     return join(left, scene.subject.german[Case.NOM], middle, right)
 
 
 def verb_last(scene: Scene, anchor: Anchor, *, relative: bool = False) -> str:
-    """Writes a German subordinate clause but for its conjunction.
+    """Writes "der Arzt es gestern gekauft hat", to follow a conjunction.
 
     Args:
       relative: whether a relative pronoun stands for the subject.
-
-    Returns:
-      "der Arzt es gestern gekauft hat".
     """
     subject = scene.subject
     who = subject.relative if relative else subject.german[Case.NOM]
@@ -179,18 +140,7 @@ def _middle(scene: Scene, anchor: Anchor, *, negated: bool = False) -> str:
 
 
 def sentences(english: str, german: str, *, mark: str = ".") -> Words:
-    """Makes clauses sentences: a capital in front and a mark behind.
-
-    Args:
-      mark: ".", "?" or "!".
-
-    Returns:
-      Both sentences.
-
-    Example:
-      >>> sentences("who", "wer", mark="?")
-      ('Who?', 'Wer?')
-    """
+    """Makes clauses sentences: a capital in front and a mark behind."""
     return (
         english[0].upper() + english[1:] + mark,
         german[0].upper() + german[1:] + mark,

@@ -16,9 +16,6 @@ class Determiner(NamedTuple):
     """A determiner and the number it calls for. English "a" becomes "an" by itself.
 
     Attributes:
-      english: the English word, or "".
-      german: the German one.
-      plural: its number.
       denial: how German denies a phrase with it: "nicht" (of what is known), "kein"
         (of what is not), or "" if the phrase is never denied.
       asserted: whether it may stand in a statement; "any" may not.
@@ -67,7 +64,7 @@ def by_mood(allowed: tuple[Determiner, ...]) -> ByMood:
 
 @cache
 def of_number(determiners: ByMood, *, plural: bool) -> ByMood:
-    """Keeps those of a number."""
+    """Keeps the determiners of a number."""
     return tuple(
         tuple(d for d in of_mood if d.plural == plural) for of_mood in determiners
     )

@@ -33,10 +33,7 @@ class EnglishVerb(NamedTuple):
     """An English verb.
 
     Attributes:
-      base: the infinitive: "wait".
       particle: what stands before the complement: "for", or "".
-      past: the simple past: "waited".
-      third: the third person of the present: "waits".
     """
 
     base: str
@@ -49,9 +46,9 @@ class VerbGroup(NamedTuple):
     """A finite verb, split as English syntax asks for it.
 
     Attributes:
-      statement: all of it together: "wants to buy".
-      auxiliary: what a question puts before the subject: "does".
-      rest: what it leaves behind the subject: "want to buy".
+      statement: the whole of it: "wants to buy".
+      auxiliary: precedes the subject of a question: "does".
+      rest: follows it: "want to buy".
     """
 
     statement: str
@@ -119,10 +116,6 @@ def verb_group(verb: EnglishVerb, tense: str, person: str) -> VerbGroup:
       verb: the verb; "be" is its own auxiliary, and so is the "would" of "would like".
       tense: "progressive", "simple", "past", "want", "have to", "would like", "wanted",
         "had to", or a modal that takes the bare infinitive ("will", "can", …).
-      person: "1s" to "3p".
-
-    Returns:
-      The finite verb in one piece, and split for a question.
 
     Example:
       >>> verb_group(english_verb("wait for"), "past", "3s")

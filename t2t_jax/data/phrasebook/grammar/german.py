@@ -46,7 +46,7 @@ _ORDINALS = {1: "ersten", 3: "dritten", 7: "siebten", 8: "achten"}
 
 
 class Case(IntEnum):
-    """The cases, numbered as the columns of the tables."""
+    """Cases, as columns of the tables."""
 
     NOM = 0
     ACC = 1
@@ -57,9 +57,6 @@ class GermanNoun(NamedTuple):
     """A German noun.
 
     Attributes:
-      singular: its nominative.
-      plural: its nominative.
-      gender: "m", "f" or "n".
       weak: whether the singular takes the plural's -n outside the nominative.
     """
 
@@ -92,9 +89,6 @@ def decline(
 
     Args:
       adjective: a stem ("alt", "teur"), several ("groß rot"), or "" for none.
-
-    Returns:
-      Determiner, adjective, noun and possessor, as far as there are any.
 
     Example:
       >>> arzt, ein = GermanNoun("Arzt", "Ärzte", "m", False), "ein-word"

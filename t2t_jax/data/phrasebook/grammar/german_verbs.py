@@ -56,9 +56,7 @@ class GermanVerb(NamedTuple):
       infinitive: without that prefix: "machen".
       changed: the stem of du and er where its vowel changes ("lies"), or "".
       participle: with the prefix: "aufgemacht".
-      auxiliary: of the perfect, "haben" or "sein".
       preposition: before the complement ("auf"), or "".
-      case: of the complement.
     """
 
     prefix: str
@@ -100,9 +98,6 @@ def german_verb(
       changed: the stem with changed vowel, or "".
       participle: without the prefix, if it is irregular.
       governs: "acc", "dat", or a preposition and one of them: "auf acc".
-
-    Returns:
-      The verb.
 
     Example:
       >>> german_verb("auf|machen").participle
@@ -163,10 +158,6 @@ def bracket(verb: GermanVerb, tense: str, person: str) -> Bracket:
       tense: an English tense of `english.verb_group`: the progressive is a
         German present, the simple past a perfect, or the preterite of the few verbs
         of which that is usual (haben, sein, mögen, wollen, kennen).
-      person: "1s" to "3p".
-
-    Returns:
-      The verb's halves.
 
     Example:
       >>> bracket(german_verb("auf|machen"), "past", "3s")

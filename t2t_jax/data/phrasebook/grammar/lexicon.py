@@ -37,7 +37,6 @@ class NounClass(NamedTuple):
     """Nouns alike in what may stand before them.
 
     Attributes:
-      nouns: the nouns.
       determiners: any of them goes with any of the nouns, as often as it is there, in
         each of `MOODS`.
       adjectives: any of them goes with any of the nouns.
@@ -50,12 +49,12 @@ class NounClass(NamedTuple):
     colors: tuple[Adjective, ...] = ()
 
     def only(self, *english: str) -> NounClass:
-        """Keeps the nouns named, and everything that may stand before them."""
+        """Keeps the named nouns."""
         return self._replace(nouns=tuple(n for n in self.nouns if n.english in english))
 
     @property
     def all_adjectives(self) -> tuple[Adjective, ...]:
-        """Its adjectives, colors and others."""
+        """Adjectives and colors."""
         return self.adjectives + self.colors
 
 
@@ -63,9 +62,6 @@ class Verb(NamedTuple):
     """A verb in both languages, and what it can be about.
 
     Attributes:
-      english: the English verb.
-      german: the German verb.
-      complements: the classes of its complement.
       phrases: complements that are not of a class, as (English, German): "at home";
         the German of what is denied by it begins with "kein": "keine Musik".
       pronouns: which pronouns it takes: "me him it", or "".
@@ -81,7 +77,7 @@ class Verb(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The English verb with its particle: "look for"."""
+        """The English infinitive and particle."""
         return f"{self.english.base} {self.english.particle}".rstrip()
 
 
@@ -98,13 +94,9 @@ def make_verb(
         of du and er where its vowel changes ("-" where it does not), "ist" if its
         perfect is made with sein, and the participle if it is irregular:
         "ab|fahren: fähr ist gefahren".
-      complements: the classes of its complement.
       governs: "acc", "dat", or a preposition and one of them: "auf acc".
       phrases: complements that are not of a class: "at home=zu Hause, =", where
         nothing at all is a complement too.
-
-    Returns:
-      The verb.
     """
     words, _, forms = english.partition(": ")
     past, _, third = forms.partition(" ")
@@ -167,9 +159,6 @@ def noun_class(
     Args:
       adjectives: entries such as "old=alt tired=müd/müde".
       nouns: entries such as "child/children das Kind Kinder", with commas between.
-
-    Returns:
-      The class.
     """
     return NounClass(
         tuple(_noun(entry) for entry in nouns.split(",")),

@@ -29,8 +29,6 @@ class Phrase(NamedTuple):
     """A noun phrase, a pronoun, or what else may be a complement.
 
     Attributes:
-      english: the English phrase.
-      german: nominative, accusative, dative.
       person: "1s" to "3p", what a verb agrees with.
       relative: the nominative relative pronoun, or "" where none can follow.
       vocative: how somebody addressed as "you" is called.
@@ -59,12 +57,8 @@ class Scene(NamedTuple):
     """Who does what: all of a clause but its tense and time.
 
     Attributes:
-      subject: who.
-      verb: does.
-      complement: what, in the case that the verb governs.
-      other: to whom, in the dative, or for how much; or None.
+      other: to whom, in the dative, or for how much.
       is_to: whether English says "to" whom, behind the complement.
-      place: where, or twice "".
     """
 
     subject: Phrase
@@ -79,14 +73,7 @@ class Scene(NamedTuple):
 def noun_phrase(
     determiner: Determiner, adjectives: tuple[Adjective, ...], noun: Noun
 ) -> Phrase:
-    """Makes a noun phrase, declined in German.
-
-    Args:
-      determiner: its first word; decides its number.
-
-    Returns:
-      The phrase in both languages.
-    """
+    """Makes a noun phrase of the determiner's number, declined in German."""
     plural = determiner.plural
     head = noun.english_plural if plural else noun.english
     words = join(*(adjective.english for adjective in adjectives), head)
@@ -138,10 +125,5 @@ def located(preposition: str, german: str, phrase: Phrase) -> Words:
 
 
 def join(*words: str) -> str:
-    """Joins words by spaces, leaving out empty ones.
-
-    Example:
-      >>> join("the", "", "coat")
-      'the coat'
-    """
+    """Joins words by spaces, leaving out empty ones."""
     return " ".join(filter(None, words))

@@ -46,9 +46,6 @@ def statement(scene: Scene, anchor: Anchor) -> Words:
     """Makes a main clause: the finite verb is second.
 
     `The doctor bought it yesterday.` `Der Arzt hat es gestern gekauft.`
-
-    Returns:
-      The English and the German sentence.
     """
     return sentences(english_clause(scene, anchor), verb_second(scene, anchor))
 
@@ -57,9 +54,6 @@ def fronted(scene: Scene, anchor: Anchor) -> Words:
     """Puts the time in front, so that the German subject goes behind the verb.
 
     `Yesterday the doctor bought it.` `Gestern hat der Arzt es gekauft.`
-
-    Returns:
-      The English and the German sentence.
     """
     tense, time, zeit, _ = anchor
     timeless = Anchor(tense)
@@ -73,12 +67,6 @@ def denial(scene: Scene, anchor: Anchor) -> Words:
     """Denies what a statement says.
 
     `The doctor did not buy it.` `Der Arzt hat es nicht gekauft.`
-
-    Args:
-      scene: who does not do what.
-
-    Returns:
-      The English and the German sentence.
     """
     return sentences(
         english_denial(scene, anchor), verb_second(scene, anchor, negated=True)
@@ -86,15 +74,9 @@ def denial(scene: Scene, anchor: Anchor) -> Words:
 
 
 def lack(scene: Scene, anchor: Anchor) -> Words:
-    """Says that somebody has no such thing.
+    """Says that somebody has none, of what kein can deny.
 
     `She has no red car.` `Sie hat kein rotes Auto.`
-
-    Args:
-      scene: who has what, which kein can deny.
-
-    Returns:
-      The English and the German sentence.
     """
     none = scene._replace(
         complement=scene.complement._replace(english=f"no {scene.complement.bare}")
@@ -108,9 +90,6 @@ def question(scene: Scene, anchor: Anchor) -> Words:
     """Asks whether: the finite verb is first.
 
     `Did the doctor buy it yesterday?` `Hat der Arzt es gestern gekauft?`
-
-    Returns:
-      The English and the German sentence.
     """
     english, german = english_question(scene, anchor), verb_first(scene, anchor)
     return sentences(english, german, mark="?")
@@ -120,39 +99,24 @@ def open_question(scene: Scene, word: Words, anchor: Anchor) -> Words:
     """Asks why or when: a question behind its word.
 
     `Why did the doctor buy it?` `Warum hat der Arzt es gekauft?`
-
-    Returns:
-      The English and the German sentence.
     """
     english, german = english_question(scene, anchor), verb_first(scene, anchor)
     return sentences(f"{word[0]} {english}", f"{word[1]} {german}", mark="?")
 
 
 def who(scene: Scene, anchor: Anchor) -> Words:
-    """Asks for the subject, in the order of a statement.
+    """Asks for the subject, which is "who", in the order of a statement.
 
     `Who bought it?` `Wer hat es gekauft?`
-
-    Args:
-      scene: who does what; its subject is "who".
-
-    Returns:
-      The English and the German sentence.
     """
     english, german = english_clause(scene, anchor), verb_second(scene, anchor)
     return sentences(english, german, mark="?")
 
 
 def what(scene: Scene, anchor: Anchor) -> Words:
-    """Asks for the complement, which begins the sentence.
+    """Asks for the complement ("what", "which book", "how old"), which comes first.
 
     `Who is he waiting for?` `Auf wen wartet er?` `How old is she?` `Wie alt ist sie?`
-
-    Args:
-      scene: who does what; its complement is "what", "which book", "how old".
-
-    Returns:
-      The English and the German sentence.
     """
     words, verb = scene.complement, scene.verb.german
     asked = words.german[verb.case]
@@ -167,12 +131,6 @@ def reported(scene: Scene, opening: Words, anchor: Anchor) -> Words:
     """Makes a subordinate clause behind its main clause: all verbs are last.
 
     `I know that the doctor bought it.` `Ich weiß, dass der Arzt es gekauft hat.`
-
-    Args:
-      opening: the main clause and that, whether, because, although or why.
-
-    Returns:
-      The English and the German sentence.
     """
     english, german = english_clause(scene, anchor), verb_last(scene, anchor)
     return sentences(f"{opening[0]} {english}", f"{opening[1]} {german}")
@@ -184,13 +142,6 @@ def condition(
     """Makes a subordinate clause in first place, so that the main verb is next.
 
     `If the doctor buys it, we will stay.` `Wenn der Arzt es kauft, bleiben wir.`
-
-    Args:
-      conjunction: if or as soon as.
-      consequence: the main clause, its verb first in German.
-
-    Returns:
-      The English and the German sentence.
     """
     english, german = english_clause(scene, anchor), verb_last(scene, anchor)
     return sentences(
@@ -207,9 +158,6 @@ def relative(scene: Scene, opening: tuple[Words, Case, str], anchor: Anchor) -> 
     Args:
       opening: the beginning of the main clause, the case it puts the person in, and
         the German verb that closes it, or "".
-
-    Returns:
-      The English and the German sentence.
     """
     (english, german), case, closing = opening
     subject = scene.subject
@@ -232,9 +180,6 @@ def infinitive(scene: Scene, intention: tuple[Words, str], time: Words) -> Words
     Args:
       intention: an English past up to "to", a German participle up to the comma or
         "um", and the auxiliary of its perfect.
-
-    Returns:
-      The English and the German sentence.
     """
     subject, verb = scene.subject, scene.verb
     (past, participle), perfect = intention
@@ -251,13 +196,6 @@ def request(scene: Scene, time: Words) -> Words:
     """Asks somebody to do it: the imperative of du, ihr or Sie.
 
     `Anna, please open it now.` `Anna, mach es bitte jetzt auf.`
-
-    Args:
-      scene: who is to do what.
-      time: when, or twice "".
-
-    Returns:
-      The English and the German sentence.
     """
     name, german_name = scene.subject.vocative
     left, right, _ = imperative(scene.verb.german, scene.subject.person)
@@ -272,13 +210,7 @@ def order(scene: Scene, polite: str, time: Words, mark: str) -> Words:
     `Open the door!` `Mach die Tür auf!`  `Do not open it.` `Mach es nicht auf.`
 
     Args:
-      scene: what is to be done.
       polite: "please {}" or "{}, please" for please; "do not {}" for a denial, or "{}".
-      time: when, or twice "".
-      mark: "." or "!".
-
-    Returns:
-      The English and the German sentence.
     """
     left, right, _ = imperative(scene.verb.german, "2s")
     english = join(scene.verb.english.base, english_objects(scene), time[0])
@@ -298,9 +230,6 @@ def addressed_question(scene: Scene, anchor: Anchor) -> Words:
     """Asks somebody about themselves: du, ihr or Sie, by the name.
 
     `Mr. Weber, did you buy it?` `Herr Weber, haben Sie es gekauft?`
-
-    Returns:
-      The English and the German sentence.
     """
     english, german = english_question(scene, anchor), verb_first(scene, anchor)
     name, german_name = scene.subject.vocative
@@ -314,16 +243,7 @@ _GIBT = {"simple": "gibt", "past": "gab"}
 
 
 def existence(scene: Scene, kind: str, anchor: Anchor) -> Words:
-    """Says that there is something, in a town or anywhere.
-
-    Args:
-      scene: its complement is what there is.
-      kind: one of `KINDS`.
-      anchor: when; "simple" or "past".
-
-    Returns:
-      The English and the German sentence.
-    """
+    """Says that there is something, in a town or anywhere; `kind` is one of `KINDS`."""
     place, finite = scene.place[1], _GIBT[anchor.tense]
     what = _what(scene, kind, anchor, case=Case.ACC)
     if kind == "asked":
@@ -336,16 +256,7 @@ def existence(scene: Scene, kind: str, anchor: Anchor) -> Words:
 
 
 def presence(scene: Scene, kind: str, anchor: Anchor) -> Words:
-    """Says that something is at a place.
-
-    Args:
-      scene: its complement is what is there, its place where.
-      kind: one of `KINDS`.
-      anchor: when; "simple" or "past".
-
-    Returns:
-      The English and the German sentence.
-    """
+    """Says that something is at a place; `kind` is one of `KINDS`."""
     place, person = scene.place[1], scene.complement.person
     finite = bracket(scene.verb.german, anchor.tense, person).left
     what = _what(scene, kind, anchor, case=Case.NOM)
@@ -357,7 +268,6 @@ _MARKS = {"told": ".", "asked": "?", "no": ".", "not": "."}
 
 
 def _what(scene: Scene, kind: str, anchor: Anchor, *, case: Case) -> str:
-    """Says in German what there is, behind the time."""
     thing = scene.complement
     is_denied = kind in ("no", "not")
     cases = thing.denied if is_denied and thing.denied else thing.german
@@ -365,7 +275,6 @@ def _what(scene: Scene, kind: str, anchor: Anchor, *, case: Case) -> str:
 
 
 def _both(scene: Scene, kind: str, anchor: Anchor, *, german: str) -> Words:
-    """Makes a sentence of the German words, and the English one beside it."""
     return sentences(_english(scene, kind, anchor), german, mark=_MARKS[kind])
 
 
