@@ -1,7 +1,6 @@
-"""Costs of a training step, by formula and by the compiler's analysis.
+"""Costs of a training step: by `model.counting`'s FLOPs formula, and by the compiler.
 
-The step is compiled as in a run, for real or simulated devices; nothing is executed
-and no array is allocated.
+The step is compiled for real or simulated devices; no array is allocated.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Memory(NamedTuple):
 
     Attributes:
       arguments: the state and this device's share of the batch.
-      temporaries: activations, gradients and other buffers of the step.
+      temporaries: activations and gradients.
       aliased: outputs that reuse the buffer of an argument.
     """
 
@@ -66,7 +65,7 @@ class Compiled(NamedTuple):
 
     Attributes:
       flops: on all devices; the body of a loop is counted once.
-      platform: of the compiler: cpu, gpu or tpu.
+      platform: cpu, gpu or tpu.
     """
 
     flops: float
@@ -91,12 +90,7 @@ def state_shapes(config: Config) -> TrainState:
 
 
 def num_bytes(shapes: PyTree) -> int:
-    """Sums the bytes of all arrays of a tree.
-
-    Example:
-      >>> num_bytes([jax.ShapeDtypeStruct((2, 3), "float32")])
-      24
-    """
+    """Sums the bytes of all arrays of a tree."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
 
 
@@ -120,7 +114,7 @@ def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainS
 
 
 def micro_batches(config: Config) -> int:
-    """Returns the number of micro-batches, 1 if it is chosen automatically."""
+    """Returns the number of micro-batches; 1 if it is chosen automatically."""
     return config.training.micro_batches or 1
 
 
@@ -132,9 +126,6 @@ def num_batch_rows(config: Config, mesh: Mesh) -> int:
 
 def parameter_table(params: Params) -> dict[str, dict[str, int]]:
     """Counts parameters by part and kind of sub-layer.
-
-    Returns:
-      For embedding, encoder and decoder: the parameters of each kind of sub-layer.
 
     Raises:
       ValueError: the kind of a parameter is unknown.
@@ -170,8 +161,7 @@ def _kind_of(path: str) -> str:
 def longest_shape(config: Config) -> tuple[int, int]:
     """Returns (rows, slots of a row) of the batches with the longest rows.
 
-    Batches of shorter rows have more rows and about as many slots, so the costs of the
-    longest are an upper bound. The length buckets depend on the corpus.
+    Batches of shorter rows have about as many slots, so these cost the most.
 
     Example:
       >>> longest_shape(Config())
@@ -181,11 +171,9 @@ def longest_shape(config: Config) -> tuple[int, int]:
 
 
 def step_flops(config: Config, *, rows: int) -> dict[str, float]:
-    """Counts the FLOPs of a step by formula, padding included.
+    """Counts the FLOPs of each part of a step with rows as in `longest_shape`.
 
-    Returns:
-      FLOPs by part, for rows as in `longest_shape`. Attention scores are counted for
-      all positions of a row, however many pairs are packed into it.
+    Padding counts, and so do scores between the pairs that are packed into a row.
     """
     _, length = longest_shape(config)
     of_a_row = training_flops(

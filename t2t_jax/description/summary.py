@@ -32,8 +32,7 @@ from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
-SENTENCE_LENGTH = 28
-"""Subwords of an average WMT sentence, for comparing models."""
+SENTENCE_LENGTH = 28  # subwords of an average WMT sentence
 
 _INT32_BYTES = 4
 
@@ -57,7 +56,7 @@ def describe(
     """Computes the description of a configuration.
 
     Args:
-      data: from `count_pairs_of`; None if the corpora were not counted.
+      data: from `cli.modes.describe.count_pairs_of`; None if not counted.
       peak_tflops: of one device, in 10^12 operations per second; 0 if unknown.
 
     Returns:
@@ -88,7 +87,7 @@ def describe(
         ),
         **_checkpoints(config, state),
         "steps": config.steps,
-        "epochs": _epochs(config, data, rows=rows),
+        "epochs": _epochs(config, data),
         "data": data if _is_any_known(data) else None,
         "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
         "training_flops": flops * config.steps,
@@ -209,9 +208,7 @@ def _is_any_known(data: Mapping[str, Any] | None) -> bool:
     return any(corpus["pairs"] is not None for corpus in (data or {}).values())
 
 
-def _epochs(
-    config: Config, data: Mapping[str, Any] | None, *, rows: int
-) -> float | None:
+def _epochs(config: Config, data: Mapping[str, Any] | None) -> float | None:
     """Returns the slots of the run divided by the subwords of the longer side."""
     lengths = ((data or {}).get("train") or {}).get("mean_length")
     if not lengths or not data:

@@ -1,8 +1,59 @@
+import dataclasses
+import json
+
 import pytest
 
-from t2t_jax.cli.modes.describe import check_mesh
-from t2t_jax.errors import ConfigError
+from t2t_jax.cli.modes.describe import check_mesh, count_pairs_of
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.run.workdir import Workdir
 from t2t_jax.sharding.config import MeshConfig
+
+CONFIG = dataclasses.replace(
+    Config(),
+    data=DataConfig(train="phrasebook:train:300", dev="phrasebook:dev:11"),
+)
+
+
+def test_without_a_run_the_corpora_are_counted(tmp_path):
+    found = count_pairs_of(CONFIG, workdir=Workdir(tmp_path / "none"))
+    assert {part: told["pairs"] for part, told in found.items()} == {
+        "train": 300,
+        "dev": 11,
+    }
+
+
+def test_what_a_run_has_counted_is_believed(tmp_path):
+    told = {
+        "spec": "text:a,b",
+        "counts": {"read": 9, "kept": 7},
+        "mean_length": {"source": 5.0, "target": 6.0},
+    }
+    (tmp_path / "data.json").write_text(json.dumps({"train": told, "dev": told}))
+    found = count_pairs_of(CONFIG, workdir=Workdir(tmp_path))
+    assert found["train"] == {
+        "spec": "text:a,b",
+        "pairs": 7,
+        "note": "",
+        "mean_length": {"source": 5.0, "target": 6.0},
+    }
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"train": 3, "dev": 4}'])
+def test_a_damaged_record_is_named(tmp_path, text):
+    (tmp_path / "data.json").write_text(text)
+    with pytest.raises(DataError, match=r"data\.json is damaged"):
+        count_pairs_of(CONFIG, workdir=Workdir(tmp_path))
+
+
+def test_without_evaluation_there_is_no_development_text_to_count(tmp_path):
+    off = dataclasses.replace(CONFIG, evaluation=EvaluationConfig(every_steps=0))
+    assert list(count_pairs_of(off, workdir=Workdir(tmp_path / "none"))) == ["train"]
+    told = {"spec": "a", "counts": {"kept": 7}, "mean_length": {}}
+    (tmp_path / "data.json").write_text(json.dumps({"train": told}))
+    assert list(count_pairs_of(off, workdir=Workdir(tmp_path))) == ["train"]
 
 
 @pytest.mark.parametrize(
