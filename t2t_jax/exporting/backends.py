@@ -12,12 +12,14 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD, UNK
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.batching import pair_batches
 from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
 from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.exporting.ctranslate2 import exported_positions
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.types import Array, Params, PyTree
@@ -30,11 +32,7 @@ Logs: TypeAlias = npt.NDArray[np.float32]
 
 
 class Output(NamedTuple):
-    """One translation.
-
-    Attributes:
-      tokens: its ids, eos included unless truncated.
-    """
+    """One translation; its token ids include eos unless it was truncated."""
 
     text: str
     tokens: tuple[int, ...]
@@ -56,11 +54,7 @@ class Backend(Protocol):
 
 
 class JaxBackend:
-    """A model of this package, on one device.
-
-    Args:
-      config: limits of lengths and batches; other search settings are ignored.
-    """
+    """A model of this package, on one device, with the length limits of a config."""
 
     def __init__(self, model: TranslationModel, config: DecodingConfig):
         self._apply: Apply = model.module.apply
@@ -109,7 +103,7 @@ class CTranslate2Backend:
     """A CTranslate2 model on the CPU.
 
     Args:
-      threads: of the processor; 0 for CTranslate2's default.
+      threads: 0 for CTranslate2's default.
 
     Attributes:
       compute_type: number format of the computation, which depends on the processor.
@@ -120,8 +114,7 @@ class CTranslate2Backend:
         directory: Path,
         *,
         vocabularies: VocabularyPair,
-        config: DecodingConfig,
-        positions: int,
+        config: Config,
         threads: int = 0,
     ):
         import ctranslate2
@@ -135,14 +128,13 @@ class CTranslate2Backend:
         )
         self._source[: UNK + 1] = self._target[: UNK + 1]
         self._ids = {piece: id_ for id_, piece in enumerate(self._target)}
-        self._vocabularies, self._config = vocabularies, config
-        self._positions = positions
+        self._vocabularies, self._config = vocabularies, config.decoding
+        self._positions = exported_positions(config)
 
     def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
         """Translates with CTranslate2 within the length limits of this package.
 
-        A call has one length limit, which here depends on the source, so lines of equal
-        length are translated in one call.
+        A call has one limit, so lines of equal length are translated in one.
         """
         subwords = self._vocabularies.source.encode(lines)
         found: list[tuple[int, ...]] = [()] * len(lines)

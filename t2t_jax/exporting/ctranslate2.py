@@ -25,8 +25,7 @@ from t2t_jax.types import Params
 
 _Matrix = npt.NDArray[np.float32]
 
-MIN_POSITIONS = 2048
-"""Minimum number of sinusoids written: CTranslate2's own default."""
+MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
 
 def fill_stacks(
@@ -54,26 +53,7 @@ def fill_stacks(
     spec.decoder.projection.weight = tables["pre_softmax"]
 
 
-def num_positions(config: TransformerConfig, *, longest: int) -> int:
-    """Returns the number of positions of an exported model.
-
-    Args:
-      longest: tokens of the longest output of the model's own translator.
-
-    Example:
-      >>> num_positions(TransformerConfig(), longest=1074)
-      2048
-      >>> learned = TransformerConfig(positions="learned", max_positions=512)
-      >>> num_positions(learned, longest=114)
-      512
-    """
-    if config.positions == "learned":
-        return config.max_positions
-    return max(longest, MIN_POSITIONS)
-
-
 def _tables(params: Params) -> dict[str, _Matrix]:
-    """Returns the source, target and pre-softmax matrices, which may be shared."""
     target = params.get("target_embedding", params.get("embedding"))
     parts = {
         "source": params.get("source_embedding", target),
@@ -165,15 +145,19 @@ def require_transformer(config: Config) -> None:
 
 
 def exported_positions(config: Config) -> int:
-    """Returns the number of positions of the exported model of a configuration.
+    """Returns the number of positions of an exported model.
 
     Example:
       >>> exported_positions(Config())
       2048
+      >>> learned = TransformerConfig(positions="learned", max_positions=1500)
+      >>> exported_positions(Config(model=learned))
+      1500
     """
+    if config.model.positions == "learned":
+        return config.model.max_positions
     decoding = config.decoding
-    longest = decoding.max_source_length + decoding.max_extra_tokens
-    return num_positions(config.model, longest=longest)
+    return max(decoding.max_source_length + decoding.max_extra_tokens, MIN_POSITIONS)
 
 
 def write_ctranslate2(

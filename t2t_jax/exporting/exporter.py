@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from flax import linen as nn
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
@@ -22,7 +21,6 @@ from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exporting import model_card, verification
 from t2t_jax.exporting.backends import Backend, CTranslate2Backend, JaxBackend
 from t2t_jax.exporting.ctranslate2 import (
-    exported_positions,
     require_ctranslate2,
     require_transformer,
     write_ctranslate2,
@@ -87,9 +85,6 @@ def load_for_export(
 ) -> TranslationModel:
     """Loads the model to export, in float32 on one device.
 
-    Args:
-      checkpoint: `best`, `last` or a step.
-
     Raises:
       UserError: as for `load.load`.
     """
@@ -99,7 +94,8 @@ def load_for_export(
         decoding=config.decoding,
         devices=jax.local_devices()[:1],
     )
-    return dataclasses.replace(model, module=_float32_module(config))
+    network = dataclasses.replace(config.network, compute_dtype="float32")
+    return dataclasses.replace(model, module=make_module(network))
 
 
 def export(
@@ -115,10 +111,7 @@ def export(
 
     Args:
       model: from `load_for_export`.
-      to: the directory, missing or empty.
-
-    Returns:
-      The result of the comparison.
+      to: missing or empty.
 
     Raises:
       DataError: the export differs from the model; nothing is kept.
@@ -149,7 +142,6 @@ def export(
                 comparison=found,
                 quantization=spec.quantization,
                 max_bleu_loss=spec.tolerance.bleu,
-                positions=_positions(spec, config),
                 suppressed=model.vocabularies.target.pieces((PAD, BOS)),
                 params_sha256=fingerprint_params(model.params),
                 vocabulary_sha256=model.vocabularies.fingerprint,
@@ -159,15 +151,6 @@ def export(
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
-
-
-def _float32_module(config: Config) -> nn.Module:
-    network = dataclasses.replace(config.network, compute_dtype="float32")
-    return make_module(network)
-
-
-def _positions(spec: ExportSpec, config: Config) -> int:
-    return exported_positions(config) if spec.format == "ctranslate2" else 0
 
 
 def _write(
@@ -201,13 +184,11 @@ def _write(
 def _load_backend(
     directory: Path, model: TranslationModel, *, spec: ExportSpec, config: Config
 ) -> Backend:
-    """Loads the written export."""
     if spec.format == "ctranslate2":
         return CTranslate2Backend(
             directory,
             vocabularies=model.vocabularies.load(directory, config=config.vocabulary),
-            config=config.decoding,
-            positions=exported_positions(config),
+            config=config,
         )
     written = load_for_export(Workdir(directory), checkpoint="last", config=config)
     _check_equal(model.params, written.params)

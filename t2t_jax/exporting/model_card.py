@@ -10,6 +10,7 @@ from typing import Any
 
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.exporting.ctranslate2 import exported_positions
 from t2t_jax.exporting.verification import TIE, Comparison
 from t2t_jax.inference.provenance import SHA256SUMS, languages_of
 from t2t_jax.model.architectures import count_parameters
@@ -29,7 +30,6 @@ class ModelCardFacts:
     Attributes:
       format: model_dir, safetensors or ctranslate2.
       origin: from `provenance.provenance_of`.
-      positions: of the CTranslate2 model; 0 for other formats.
       suppressed: pieces that are never generated, pad and bos.
       params_sha256: of the parameters in float32, before quantization.
       vocabulary_sha256: of the vocabulary, or of both.
@@ -42,7 +42,6 @@ class ModelCardFacts:
     comparison: Comparison
     quantization: str
     max_bleu_loss: float
-    positions: int
     suppressed: Sequence[str]
     params_sha256: str
     vocabulary_sha256: str
@@ -86,6 +85,7 @@ def _use(facts: ModelCardFacts) -> str:
         facts=facts,
         sentence=sentence,
         suppressed=json.dumps(suppressed, ensure_ascii=False),
+        positions=exported_positions(facts.config),
         max_extra_tokens=facts.config.decoding.max_extra_tokens,
         source="vocab_source" if has_own_source else "vocab",
         extra=", with the extra `export`" if facts.format == "safetensors" else "",

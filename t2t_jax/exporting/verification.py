@@ -19,12 +19,7 @@ from t2t_jax.exporting.backends import Backend, Output
 
 
 class VerificationText(NamedTuple):
-    """Lines that are translated with both models.
-
-    Attributes:
-      sources: lines that are neither empty nor too long for the model.
-      num_left_out: lines that were empty or too long.
-    """
+    """Lines that both models translate, without empty and too long ones."""
 
     name: str
     sources: tuple[str, ...]
@@ -67,11 +62,8 @@ def choose_lines(
     return VerificationText(name, sources, references, num_left_out)
 
 
-BEAM_SIZE = 4
-"""Of the second search: the paper's."""
-
-TIE = 1e-4
-"""Tokens whose log-probabilities differ by at most this may swap."""
+BEAM_SIZE = 4  # of the second search: the paper's
+TIE = 1e-4  # tokens whose log-probabilities differ by at most this may swap
 
 
 class Tolerance(NamedTuple):
@@ -80,8 +72,7 @@ class Tolerance(NamedTuple):
     Attributes:
       unequal: share of lines whose greedy outputs may differ; each must be a tie,
         unless all lines may differ.
-      largest: maximum difference of a token's log-probability.
-      mean: mean difference of the log-probabilities.
+      largest: difference of a token's log-probability, in nats.
     """
 
     unequal: float
@@ -108,14 +99,11 @@ class Comparison:
     """Result of the comparison.
 
     Attributes:
-      left_out: lines that were empty or too long.
       equal: greedy outputs with equal tokens.
       ties: of the others, those whose first differing tokens have the same
         log-probability under the model, within `TIE`.
       largest_gap: largest difference between such tokens.
       largest_difference: of a token's log-probability, over the model's outputs.
-      mean_difference: likewise.
-      beam_equal: its outputs with equal tokens.
     """
 
     text: str

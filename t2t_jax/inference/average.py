@@ -38,9 +38,6 @@ from t2t_jax.run.workdir import Workdir
 class CheckpointAverager:
     """Selects and averages checkpoints of a run.
 
-    Attributes:
-      last: the number of checkpoints that the run averages: `checkpoint.keep`.
-
     Raises:
       UserError: the directory is not a run.
     """
@@ -117,9 +114,6 @@ class CheckpointAverager:
         Args:
           steps: oldest first; a step that is given twice has twice the weight.
           decoding: the search settings; None means those of the run.
-
-        Returns:
-          The model, with the step of its newest checkpoint.
         """
         recorded = self._checkpoints.meta(steps[-1]).get("fingerprints", {})
         self._workdir.check_vocabularies(self._vocabularies, recorded)
@@ -156,14 +150,11 @@ def load_average(
     force: bool = False,
     decoding: DecodingConfig | None = None,
 ) -> TranslationModel:
-    """Loads the average of several checkpoints of a run.
+    """Loads the average of several checkpoints of a run, with the newest one's step.
 
     Args:
       last: as in `CheckpointAverager.select`, like `steps` and `force`.
       decoding: the search settings; None means those of the run.
-
-    Returns:
-      The model, with the step of its newest checkpoint.
 
     Raises:
       UserError: the directory is not a run, or has no such checkpoints.
@@ -194,11 +185,11 @@ def average_checkpoints(
     and the text.
 
     Args:
-      to: the directory to create; it must not exist, or be empty.
+      to: must not exist, or be empty.
       last: as in `CheckpointAverager.select`, like `steps` and `force`.
 
     Returns:
-      The steps that were averaged.
+      The averaged steps.
 
     Raises:
       UserError: as for `load_average`.

@@ -24,8 +24,7 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import PyTree
 
-SPACING_KEYS = ("unit", "gaps", "forced")
-"""The keys of an averaged checkpoint that describe the spacing of its steps."""
+SPACING_KEYS = ("unit", "gaps", "forced")  # of an averaged checkpoint's metadata
 
 
 def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
@@ -129,8 +128,6 @@ def _load_ensemble(
 
 def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best") -> int:
     """Returns the step that `load` would load.
-
-    With several processes only process 0 resolves it and broadcasts the result.
 
     Raises:
       DataError: there is no such checkpoint.

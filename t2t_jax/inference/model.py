@@ -47,20 +47,17 @@ class TranslationModel:
     """A trained model that translates and scores text; `t2t_jax.load` makes one.
 
     `translate`, `translations` and `score` take lines of text. `step_model`, `encode`
-    and `decode` are for the search functions `t2t_jax.beam_search` and
-    `t2t_jax.sample`, which work on arrays; `module` and `params` are for Linen.
+    and `decode` are for `t2t_jax.beam_search` and `t2t_jax.sample`, which work on
+    arrays; `module` and `params` are for Linen.
 
     Attributes:
-      module: the Linen module, for `module.apply({"params": params}, …)`.
+      module: for `module.apply({"params": params}, …)`.
       params: nested dict of float32 arrays, replicated over the devices.
       decoding: the search settings of `translate`.
-      step: the optimizer step of the parameters.
       averaged_steps: the averaged checkpoints; empty for a single one.
       spacing: of the averaged checkpoints: `unit`, `gaps`, and whether `forced`.
-      others: further models of an ensemble with the same vocabularies; the
-        probabilities are averaged.
-      known_words: the source words of the training text, for the status `unfamiliar`;
-        None if they are not known.
+      others: further models of an ensemble with the same vocabularies.
+      known_words: the source words of the training text, for the status `unfamiliar`.
     """
 
     module: nn.Module
@@ -88,10 +85,9 @@ class TranslationModel:
 
     @property
     def step_model(self) -> StepModel:
-        """The model as `t2t_jax.beam_search` and `t2t_jax.sample` take it.
+        """The model as `t2t_jax.beam_search` and `t2t_jax.sample` take it, a pytree.
 
-        A pytree whose leaves are the parameters. The `StepModel` of an ensemble
-        averages the probabilities of its models.
+        That of an ensemble averages the probabilities of its models.
         """
         steps = [make_step_model(m.module, m.params) for m in (self, *self.others)]
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
@@ -125,9 +121,6 @@ class TranslationModel:
           tokens_BxT: [B, T] integer target tokens; pad, bos and eos are dropped. Of a
             search's `tokens_BxWxT` pass one output of each sentence, such as
             `tokens_BxWxT[:, 0]`, the best.
-
-        Returns:
-          B lines of text.
 
         Raises:
           UserError: `tokens_BxT` is not a matrix of integers that are tokens of the
@@ -224,9 +217,7 @@ class TranslationModel:
           options: as for `translator`.
 
         Raises:
-          UserError: as in `translate`.
-          DataError: likewise.
-          TypeError: likewise.
+          UserError, DataError, TypeError: as in `translate`.
         """
         lines = as_lines(lines, caller="translations")
         if prefixes is not None:
@@ -342,7 +333,6 @@ def _require_beams(config: DecodingConfig, vocab_size: int) -> None:
 
 
 def _require_positions(config: DecodingConfig, max_length: int | None) -> None:
-    """Checks the maximum output length against the learned positions."""
     longest = config.max_source_length + config.max_extra_tokens
     if max_length is not None and longest > max_length:
         raise UserError(

@@ -36,12 +36,10 @@ def save_model_dir(
     """Writes a model with its configuration and vocabularies.
 
     Args:
-      to: the directory, created if it does not exist.
       params: nested dict of float32 arrays.
       origin: JSON values for `model.json`, such as `step` and `kinds`.
-      known_words: the source words of the training text, if they are known.
-      as_safetensors: whether to write the parameters as `model.safetensors` instead of
-        a checkpoint.
+      known_words: the source words of the training text.
+      as_safetensors: whether to write `model.safetensors` instead of a checkpoint.
 
     Raises:
       OutputError: a path of another kind exists.
@@ -76,13 +74,7 @@ def save_model_dir(
 
 @contextmanager
 def atomic_directory(to: Path) -> Iterator[Path]:
-    """Creates a temporary directory, and renames it to `to` when it is complete.
-
-    Args:
-      to: must not exist, or be empty.
-
-    Yields:
-      The temporary directory.
+    """Yields a temporary directory, and renames it to `to` when it is complete.
 
     Raises:
       OutputError: it cannot be created, or `to` has been created meanwhile.
@@ -113,9 +105,6 @@ def _as_output_error(to: Path) -> Iterator[None]:
 def check_new_dir(workdir: Workdir, to: Path) -> None:
     """Checks that a model directory can be created, before its model is computed.
 
-    Args:
-      workdir: the run or model of which it is made.
-
     Raises:
       OutputError: it is not empty, lies among the run's checkpoints, or cannot be
         created.
@@ -134,7 +123,6 @@ def check_new_dir(workdir: Workdir, to: Path) -> None:
 
 
 def _conflict(workdir: Workdir, to: Path) -> str:
-    """Describes what prevents a model directory; "" if nothing does."""
     if workdir.checkpoints.resolve() in [to.resolve(), *to.resolve().parents]:
         return "lies among the checkpoints of the run"
     if to.exists() and not to.is_dir():

@@ -47,9 +47,8 @@ def train(
     only loaded.
 
     Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`; a second one does not wait
-    for the checkpoint. Signal handlers are installed in the main thread only, and
-    removed at the end. The watchdog for stuck runs (`config.training.step_timeout`),
-    which would end the process, is off.
+    for the checkpoint. Signal handlers are installed in the main thread only. The
+    watchdog (`config.training.step_timeout`), which would end the process, is off.
 
     Args:
       config: the experiment: a ConfigDict, as `t2t_jax.default_config()` (the paper's
@@ -59,7 +58,6 @@ def train(
         workdir with its own configuration.
       workdir: directory of the run, created if it does not exist. If it holds a run,
         only keys that may change on resume can differ, such as `config.steps`.
-      quiet: whether to suppress progress output.
       log: stream for progress; None means stderr.
       devices: to train on; None means all.
 
@@ -71,7 +69,7 @@ def train(
       DataError: text, vocabulary or a checkpoint is not valid.
       InputMissingError: a file does not exist.
       OutputError: the workdir cannot be written, or is in use by another process.
-      UserError: the base class of these; any other error that the user can fix.
+      UserError: the base class of these.
       KeyboardInterrupt: Ctrl-C; the same call resumes the run.
 
     Example:

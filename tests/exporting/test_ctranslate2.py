@@ -78,8 +78,7 @@ def exported(tmp_path, model=TINY, **more):
     return CTranslate2Backend(
         tmp_path,
         vocabularies=vocabularies,
-        config=config.decoding,
-        positions=exported_positions(config),
+        config=config,
         threads=1,
     )
 

@@ -38,7 +38,6 @@ FACTS = ModelCardFacts(
     comparison=COMPARISON,
     quantization="float32",
     max_bleu_loss=0.0,
-    positions=0,
     suppressed=["<pad>", "<ß>"],
     params_sha256="abc",
     vocabulary_sha256="def",
@@ -117,13 +116,13 @@ def test_a_mean_names_its_steps_and_text_its_pairs():
     ],
 )
 def test_each_form_reports_how_it_is_used(form, words):
-    text = card(format=form, positions=2048)
+    text = card(format=form)
     assert words in text
     assert ("has 2,048 positions" in text) == (form == "ctranslate2")
 
 
 def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
-    text = card(format="ctranslate2", positions=2048)
+    text = card(format="ctranslate2")
     for words in (
         "max_input_length=0,",
         "max_decoding_length=min(len(pieces) + 50, 2048),",

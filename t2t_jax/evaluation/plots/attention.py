@@ -17,30 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-_LABEL_INCHES = 0.13
-"""Inches per label of 8 points, spacing included."""
-
-_MAX_PANEL = 10.0
-"""Inches: 76 labels side by side."""
-
-_MIN_WEIGHT = 0.05
-"""Smallest weight plotted as a line; fainter lines would blur the plot."""
-
+_LABEL_INCHES = 0.13  # of a label of 8 points, spacing included
+_MAX_PANEL = 10.0  # inches: 76 labels side by side
+_MIN_WEIGHT = 0.05  # fainter lines would blur the plot
+# Inches: PNG files are limited to 65,536 dots, and few viewers open half of that.
 _MAX_HEIGHT = 200.0
-"""Inches: PNG files are limited to 65,536 dots, and few viewers open half of that."""
 
 _QUERY, _KEY = "query", "key"
 _GRAY = "0.45"
 
 
 def label_of(piece: str) -> str:
-    """Formats a vocabulary piece as a label.
-
-    Args:
-      piece: as stored in the vocabulary, U+2581 at the beginning of a word.
-
-    Returns:
-      Beginnings of words unchanged; continuations after a middle dot.
+    """Formats a vocabulary piece as a label: continuations after a middle dot.
 
     Example:
       >>> [label_of(piece) for piece in ["▁Hünd", "chen", ".", "▁", "</s>"]]
@@ -65,10 +53,10 @@ def plot_heat_maps(
     If labels do not fit, only every second or third is shown.
 
     Args:
-      weights_HxQxK: [H, Q, K] weights of one layer, all heads.
+      weights_HxQxK: of one layer, all heads.
       queries: Q labels of the rows.
       keys: K labels of the columns.
-      heads: indices of the heads to plot, from 0.
+      heads: indices from 0.
 
     Raises:
       UserError: matplotlib is not installed.
@@ -117,10 +105,10 @@ def plot_lines(
     0.05. A head has the same colour in every figure; several heads are offset.
 
     Args:
-      weights_HxQxK: [H, Q, K] weights of one layer, all heads.
+      weights_HxQxK: of one layer, all heads.
       queries: Q labels, on the left.
       keys: K labels, on the right.
-      heads: indices of the heads to plot, from 0.
+      heads: indices from 0.
 
     Raises:
       UserError: matplotlib is not installed.
@@ -204,7 +192,6 @@ def _lines(
     heights_K: np.ndarray[Any, Any],
     color: Color,
 ) -> LineCollection:
-    """Creates a line for each weight that is large enough."""
     from matplotlib.collections import LineCollection
 
     queries, keys = np.nonzero(weights_QxK >= _MIN_WEIGHT)

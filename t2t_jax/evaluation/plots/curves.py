@@ -24,13 +24,9 @@ _SHADES = (0.0, 0.45, 0.75)
 
 
 def plot_schedule(last_step: int = 20_000) -> Figure:
-    """Plots equation 3 for three widths and three warm-up lengths.
+    """Plots equation 3 for three widths and three warm-up lengths, base in both.
 
-    Returns:
-      Two panels on one scale. The base model's curve is in both.
-
-    Paper:
-      §5.3, equation 3.
+    Paper: §5.3, equation 3.
     """
     figure = new_figure(10.0, 4.2)
     steps = np.arange(1, last_step + 1)
@@ -53,16 +49,12 @@ def plot_schedule(last_step: int = 20_000) -> Figure:
 
 
 def plot_positions(length: int = 100, d_model: int = 128) -> Figure:
-    """Plots the sinusoidal encoding and three pairs of its dimensions.
+    """Plots the sinusoidal encoding, and below it three pairs of its dimensions.
 
     Args:
-      d_model: width of the model: even, and at least 16.
+      d_model: even, and at least 16.
 
-    Returns:
-      A heat map, and below it curves over the same positions.
-
-    Paper:
-      §3.5.
+    Paper: §3.5.
     """
     figure = new_figure(9.0, 7.0)
     encodings_LxD = np.asarray(sinusoidal_positions(np.arange(length), d_model))
@@ -101,14 +93,10 @@ def plot_averages(
       singles: BLEU of its newest checkpoint, in percent.
       last: checkpoints per average.
 
-    Returns:
-      Two curves over the same steps, with the best average annotated.
-
     Raises:
       UserError: matplotlib is not installed.
 
-    Paper:
-      §6.1.
+    Paper: §6.1.
     """
     figure = new_figure(8.0, 4.8)
     axes = figure.add_subplot()

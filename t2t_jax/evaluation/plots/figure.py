@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
-DOTS_PER_INCH = 150
-"""Resolution of the files: a label of 8 points is 17 dots high."""
-
-COLOR_MAP = "viridis"
-"""Perceptually uniform, in grey as well."""
+DOTS_PER_INCH = 150  # a label of 8 points is 17 dots high
+COLOR_MAP = "viridis"  # perceptually uniform, in grey as well
 
 Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, each in [0, 1]."""
@@ -60,11 +57,7 @@ def shade(share: float) -> Color:
 
 
 def color_of(color_map: str, value: float) -> Color:
-    """Looks up a colour.
-
-    Args:
-      value: a share in [0, 1], or an index into a list of colours.
-    """
+    """Looks up a colour by a share in [0, 1], or an index into a list of colours."""
     from matplotlib import colormaps
 
     red, green, blue, opacity = colormaps[color_map](value)

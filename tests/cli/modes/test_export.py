@@ -150,9 +150,7 @@ def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():
     config = dataclasses.replace(
         FACTS.config, decoding=DecodingConfig(max_extra_tokens=7)
     )
-    assert "len(pieces) + 7, 2048)" in card(
-        format="ctranslate2", positions=2048, config=config
-    )
+    assert "len(pieces) + 7, 2048)" in card(format="ctranslate2", config=config)
 
 
 def test_a_card_names_the_text_once_and_counts_no_pairs_that_nobody_has_counted():
