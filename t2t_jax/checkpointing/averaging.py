@@ -27,9 +27,7 @@ class CheckpointInfo(NamedTuple):
     """The position of a checkpoint in its run.
 
     Attributes:
-      steps: optimizer steps.
       minutes: training time, without evaluation and saving.
-      epochs: completed passes over the corpus.
       kinds: why it was saved: periodic, best, final, stopped.
     """
 
@@ -45,12 +43,7 @@ class CheckpointInfo(NamedTuple):
 
 
 class Spacing(NamedTuple):
-    """The gaps between consecutive checkpoints, in one unit.
-
-    Attributes:
-      unit: `minutes`, `steps` or `epochs`.
-      gaps: one fewer than there are checkpoints.
-    """
+    """The gaps between consecutive checkpoints, in one unit."""
 
     unit: str
     gaps: tuple[float, ...]
@@ -105,13 +98,7 @@ class Selection(NamedTuple):
 
 
 def info_from_meta(meta: Mapping[str, Any]) -> CheckpointInfo:
-    """Reads the position of a checkpoint from its JSON object.
-
-    Example:
-      >>> progress = {"step": 70, "minutes": 1.5, "position": [2, 0]}
-      >>> info_from_meta({"kinds": ["periodic"], "progress": progress})
-      CheckpointInfo(steps=70, minutes=1.5, epochs=2, kinds=('periodic',))
-    """
+    """Reads the position of a checkpoint from its JSON object."""
     progress = meta["progress"]
     return CheckpointInfo(
         steps=progress["step"],
@@ -175,13 +162,7 @@ def select(infos: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
 def sliding_windows(
     infos: Sequence[CheckpointInfo], units: Sequence[str], *, last: int
 ) -> list[Selection]:
-    """Selects every `last` consecutive periodic checkpoints.
-
-    Args:
-      infos: of all checkpoints of a run, in any order.
-
-    Returns:
-      The windows, oldest first; empty if there are too few checkpoints.
+    """Selects every `last` consecutive periodic checkpoints, oldest first.
 
     Example:
       >>> infos = [CheckpointInfo(n, 0.0, 0, ("periodic",)) for n in (5, 10, 15, 20)]
@@ -203,9 +184,6 @@ def _spacing(infos: Sequence[CheckpointInfo], unit: str) -> Spacing:
 
 def average(checkpoints: Iterable[Params]) -> Params:
     """Averages parameter trees, one in memory at a time.
-
-    Args:
-      checkpoints: trees of equal structure and shapes; at least one.
 
     Returns:
       The plain mean of each leaf, summed in float64, in the leaf's own dtype.

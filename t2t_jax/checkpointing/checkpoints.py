@@ -42,12 +42,7 @@ NO_BLEU = -1.0
 
 
 def bleu_of(meta: Mapping[str, Any]) -> float:
-    """Returns a checkpoint's BLEU on the development set; -1 if it was not scored.
-
-    Example:
-      >>> bleu_of({"bleu": 27.5}), bleu_of({})
-      (27.5, -1.0)
-    """
+    """Returns a checkpoint's BLEU on the development set; -1 if it was not scored."""
     return float(meta.get("bleu", NO_BLEU))
 
 
@@ -92,10 +87,7 @@ class Checkpoints(StepDirs):
         return without_checksums(self.read_verified_meta(step))
 
     def files(self, step: int) -> dict[str, bytes]:
-        """Reads the small files of a checkpoint.
-
-        Returns:
-          Contents by name; empty for a checkpoint of an older version.
+        """Reads the small files of a checkpoint, by name; none of an older version.
 
         Raises:
           CorruptCheckpointError: they differ from what was saved.
@@ -168,9 +160,6 @@ class Checkpoints(StepDirs):
     def check_model(self, step: int, *, like: PyTree) -> None:
         """Checks that a checkpoint is of a model, by names and shapes of parameters.
 
-        Args:
-          like: tree of `jax.ShapeDtypeStruct`.
-
         Raises:
           CorruptCheckpointError: its meta differs from what was saved.
           DataError: it holds other parameters.
@@ -234,7 +223,7 @@ class Checkpoints(StepDirs):
         return checkpointer.restore(self.path(step), args=ocp.args.Composite(**items))
 
     def _read_json(self, step: int, item: str) -> Meta:
-        """Reads a JSON item of a checkpoint, which is not verified yet."""
+        """Reads a JSON item without verifying it."""
         directory = self.path(step)
         path = directory / item / "metadata"  # where Orbax puts the JSON of an item
         try:

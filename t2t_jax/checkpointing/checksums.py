@@ -80,15 +80,7 @@ def checksums(tree: PyTree) -> dict[str, str]:
 
 
 def dtype_shapes(tree: PyTree) -> dict[str, str]:
-    """Returns dtype and shape of each array of a tree, by path.
-
-    Args:
-      tree: arrays or `jax.ShapeDtypeStruct`.
-
-    Example:
-      >>> dtype_shapes((np.zeros((2, 3), np.int8),))
-      {'0': 'int8[2,3]'}
-    """
+    """Returns dtype and shape of each array of a tree, by path."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {path_of(path): dtype_shape(leaf) for path, leaf in leaves}
 
@@ -129,27 +121,14 @@ def describe_differences(saved: Mapping[str, str], found: Mapping[str, str]) -> 
 def add_checksums(
     meta: Mapping[str, Any], trees: Mapping[str, PyTree]
 ) -> dict[str, Any]:
-    """Adds the checksums of arrays, the format and a digest to a JSON object.
-
-    Args:
-      trees: pytrees of arrays by name.
-
-    Example:
-      >>> sorted(add_checksums({"step": 7}, {"params": {}}))
-      ['checksums', 'digest', 'format', 'step']
-    """
+    """Adds the checksums of arrays, the format and a digest to a JSON object."""
     sums = {name: checksums(tree) for name, tree in trees.items()}
     content = {**meta, "format": FORMAT, "checksums": sums}
     return {**content, "digest": json_digest(content)}
 
 
 def verify_checksums(meta: Mapping[str, Any]) -> str:
-    """Verifies the digest of a JSON object; returns the fault, "" if there is none.
-
-    Example:
-      >>> verify_checksums({**add_checksums({"step": 7}, {}), "step": 8})
-      'its meta differs from what was saved'
-    """
+    """Verifies the digest of a JSON object; returns the fault, "" if there is none."""
     content = {name: value for name, value in meta.items() if name != "digest"}
     if meta.get("digest") != json_digest(content):
         return "its meta differs from what was saved"
@@ -157,12 +136,7 @@ def verify_checksums(meta: Mapping[str, Any]) -> str:
 
 
 def pack_files(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
-    """Encodes small files for JSON, as (SHA-256, Base64) by name.
-
-    Example:
-      >>> pack_files({"vocab.model": b"a"})["vocab.model"][1]
-      'YQ=='
-    """
+    """Encodes small files for JSON, as (SHA-256, Base64) by name."""
     return {
         name: (hashlib.sha256(content).hexdigest(), base64.b64encode(content).decode())
         for name, content in files.items()
@@ -174,10 +148,6 @@ def unpack_file(text: Any, sha256: str) -> bytes:
 
     Raises:
       ValueError: it differs from what was saved.
-
-    Example:
-      >>> unpack_file("YQ==", pack_files({"": b"a"})[""][0])
-      b'a'
     """
     content = base64.b64decode(str(text), validate=True)
     if hashlib.sha256(content).hexdigest() != sha256:
@@ -197,18 +167,7 @@ def json_digest(values: Mapping[str, Any]) -> str:
 
 
 def checksum_numpy(array: np.ndarray) -> np.ndarray:
-    """Computes the two sums of an array with NumPy, as `checksum_jax` does with JAX.
-
-    Args:
-      array: any shape, elements of 1, 2 or 4 bytes.
-
-    Returns:
-      uint32 array of two.
-
-    Example:
-      >>> checksum_numpy(np.zeros(0, np.int8))
-      array([0, 0], dtype=uint32)
-    """
+    """Computes the two sums of an array with NumPy, as `checksum_jax` does with JAX."""
     flat = np.ascontiguousarray(array).reshape(-1)
     words = flat.view(_WORDS[flat.dtype.itemsize])
     sums = np.zeros(2, np.uint32)
@@ -223,14 +182,7 @@ def checksum_numpy(array: np.ndarray) -> np.ndarray:
 
 
 def checksum_jax(array: jax.Array) -> jax.Array:
-    """Computes the two sums of an array on its devices; call it under `jax.jit`.
-
-    Args:
-      array: any shape and sharding, elements of 1, 2 or 4 bytes.
-
-    Returns:
-      uint32 array of two.
-    """
+    """Computes the two sums of an array on its devices; call it under `jax.jit`."""
     if array.dtype == jnp.bool_:
         array = array.astype(jnp.uint8)
     word = _WORDS[array.dtype.itemsize]

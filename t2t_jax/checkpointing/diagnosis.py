@@ -59,9 +59,6 @@ class CorruptCheckpointError(DataError):
 def as_io_error(error: BaseException, path: Path) -> Exception | None:
     """Returns the error to raise if a system error prevented reading a checkpoint.
 
-    Args:
-      error: raised while the checkpoint at `path` was read.
-
     Returns:
       None if the checkpoint itself is corrupt.
 

@@ -43,10 +43,7 @@ def require_safetensors() -> None:
 
 
 def write_safetensors(path: Path, params: Params) -> None:
-    """Writes parameters with their checksums.
-
-    Args:
-      params: nested dict of float32 arrays.
+    """Writes parameters, a nested dict of float32 arrays, with their checksums.
 
     Raises:
       UserError: the package is not installed.
@@ -81,9 +78,6 @@ class SafetensorsFile:
     def meta(self, step: int) -> Meta:
         """Reads `model.json`, the JSON object of the parameters.
 
-        Args:
-          step: the only one, as `resolve_step` returns it.
-
         Raises:
           DataError: `model.json` is damaged, or of another step.
           InputMissingError: `model.json` does not exist.
@@ -96,9 +90,6 @@ class SafetensorsFile:
     def resolve_step(self, which: str | int) -> int:
         """Returns the only step.
 
-        Args:
-          which: `best`, `last`, or its number.
-
         Raises:
           DataError: `which` is another step.
           InputMissingError: `model.json` does not exist.
@@ -110,9 +101,6 @@ class SafetensorsFile:
 
     def params(self, step: int, *, like: PyTree) -> Params:
         """Restores the parameters; names, shapes and checksums must match.
-
-        Args:
-          like: tree of `jax.ShapeDtypeStruct` with shardings.
 
         Raises:
           DataError: they differ from what was written, or are of another model.

@@ -26,12 +26,7 @@ _PARTIAL = "*.orbax-checkpoint-tmp*"
 
 
 def is_safetensors_dir(directory: Path) -> bool:
-    """Returns whether a run or model directory has `SAFETENSORS` and no checkpoints.
-
-    Example:
-      >>> is_safetensors_dir(Path("nowhere"))
-      False
-    """
+    """Returns whether a run or model directory has `SAFETENSORS` and no checkpoints."""
     return (directory / SAFETENSORS).is_file() and not (
         directory / "checkpoints"
     ).is_dir()

@@ -162,9 +162,6 @@ class CheckpointWriter(Checkpoints):
     def check_writable(self, step: int) -> None:
         """Checks that this process can create files here, by writing a small one.
 
-        Args:
-          step: the step to be saved next, for the message.
-
         Raises:
           StorageError: it cannot.
         """

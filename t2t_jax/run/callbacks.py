@@ -28,15 +28,7 @@ _ESTIMATED_STEPS, _ESTIMATED_SECONDS = 19, 60.0
 
 
 class RunCallbacks:
-    """Implements `training.loop.Callbacks` for a run.
-
-    Args:
-      evaluator: None if evaluation is off.
-      size: of the run, for the time estimate.
-
-    Attributes:
-      profile: the profiler of the steps in `config.profile`.
-    """
+    """Implements `training.loop.Callbacks` for a run."""
 
     def __init__(
         self,

@@ -29,9 +29,6 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     those of `EXAMPLES`, which are not in its training text. Any other run has short
     sentences of its development text, from the samples of its last evaluation.
 
-    Args:
-      workdir: a run or a model.
-
     Returns:
       Up to `MAX_EXAMPLES` sentences; empty if there is no text.
 

@@ -21,7 +21,6 @@ class TextPair(NamedTuple):
     """One pair of a batch.
 
     Attributes:
-      location: the corpus and line of the pair.
       source: decoded from its subwords, as the model reads it, unknown ones included.
       target: likewise.
     """
@@ -32,13 +31,7 @@ class TextPair(NamedTuple):
 
 
 class BatchContents(NamedTuple):
-    """The batch of one step.
-
-    Attributes:
-      position: of the batch in the data order.
-      num_rows: rows into which the pairs are packed.
-      pairs: row by row.
-    """
+    """The batch of one step."""
 
     position: DataPosition
     num_rows: int

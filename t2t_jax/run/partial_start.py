@@ -23,20 +23,12 @@ _MISMATCH = "is not the one that data.json describes"
 
 
 def vocabulary_settings(config: Config) -> dict[str, Any]:
-    """Returns the settings that a vocabulary depends on.
-
-    Example:
-      >>> vocabulary_settings(Config())["seed"]
-      0
-    """
+    """Returns the settings that a vocabulary depends on."""
     return {**dataclasses.asdict(config.vocabulary), "seed": config.seed}
 
 
 def require_same_start(config: Config, path: Path) -> None:
     """Checks, before text is read, that a vocabulary was trained with these settings.
-
-    Args:
-      path: the workdir, which has no config.json.
 
     Raises:
       DataError: it was trained with other settings, or with unknown ones.
@@ -59,9 +51,6 @@ def load_partial_vocabularies(
     train: Corpus, config: Config, path: Path
 ) -> VocabularyPair | None:
     """Loads the vocabularies of an interrupted start.
-
-    Args:
-      path: the workdir, which has no config.json.
 
     Returns:
       None if they have to be loaded from the configured files, or trained.
@@ -87,10 +76,6 @@ def load_partial_vocabularies(
 
 def require_same_vocabularies(vocabularies: VocabularyPair, path: Path) -> None:
     """Checks that vocabularies are those of an interrupted start, if there are any.
-
-    Args:
-      vocabularies: loaded or trained by this start.
-      path: the workdir, which has no config.json.
 
     Raises:
       DataError: a file there holds another one.

@@ -49,12 +49,7 @@ FIXED_ON_RESUME = {
 
 
 def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
-    """Lists the keys whose values differ, as (key, old value, new value).
-
-    Example:
-      >>> differences(Config(seed=1), Config(seed=2))
-      [('seed', 1, 2)]
-    """
+    """Lists the keys whose values differ, as (key, old value, new value)."""
     before, after = dict(flatten(to_dict(old))), dict(flatten(to_dict(new)))
     return [
         (key, before[key], after[key]) for key in before if before[key] != after[key]
@@ -62,12 +57,7 @@ def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
 
 
 def forbidden_changes(old: Config, new: Config) -> list[str]:
-    """Returns an error message for each key that may not change on resume.
-
-    Example:
-      >>> forbidden_changes(Config(steps=7), Config(steps=11))
-      []
-    """
+    """Returns an error message for each key that may not change on resume."""
     return [
         f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
         f"change on resume ({FIXED_ON_RESUME[key.split('.')[0]]}). Set config.{key} to "
@@ -83,9 +73,6 @@ def require_resumable(old: Config, new: Config, *, workdir: Path) -> None:
     Raises:
       ConfigError: keys differ that cannot change. It lists them, or counts them if
         this is another experiment.
-
-    Example:
-      >>> require_resumable(Config(steps=7), Config(steps=11), workdir=Path("run"))
     """
     changes = forbidden_changes(old, new)
     if len(changes) > _MAX_LISTED:
@@ -102,9 +89,6 @@ def require_own_checkpoint(
     path: Path, config: Config, *, step: int, meta: Mapping[str, Any]
 ) -> None:
     """Checks, before anything is written, that a checkpoint is of this experiment.
-
-    Args:
-      path: the workdir.
 
     Raises:
       DataError: it is of another experiment, or has no optimizer state.
@@ -144,9 +128,6 @@ def check_fingerprints(
 
     Raises:
       DataError: they differ.
-
-    Example:
-      >>> check_fingerprints({"train": "ab"}, {"train": "ab", "dev": "cd"})
     """
     changed = {
         name: f"{name} ({was}, now {now.get(name)})"

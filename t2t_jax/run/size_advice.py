@@ -16,7 +16,6 @@ class Row(NamedTuple):
     """A row of configs/own_text.py.
 
     Attributes:
-      pairs: smallest suitable number of sentence pairs.
       parameters: smallest number of parameters of encoder and decoder that counts as
         this size: the geometric mean of this row's and the smaller row's.
     """

@@ -51,9 +51,6 @@ def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
 def require_unchanged(workdir: Workdir, config: Config) -> None:
     """Checks a workdir again after locking: another process may have started a run.
 
-    Args:
-      config: resolved before the workdir was locked.
-
     Raises:
       UserError: the workdir holds another experiment, or an incomplete one.
     """
@@ -81,7 +78,6 @@ def open_run(
       workdir: created if it does not exist.
       overrides: the keys set on the command line, to be saved.
       stream: gets the progress of encoding; None means stderr.
-      distributed: whether the run has several processes.
 
     Raises:
       UserError: text, configuration or workdir are not valid.

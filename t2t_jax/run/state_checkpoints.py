@@ -30,9 +30,7 @@ class RunCheckpointer:
     """Initializes, restores and saves the training state of one run on one mesh.
 
     Args:
-      config: of the run; saved in every checkpoint.
       init: initializes a new state; called under `jax.jit`.
-      mesh: the devices that hold the state.
       fingerprints: hashes of vocabulary and corpora; saved in every checkpoint.
       log: reports corrupt checkpoints and failed saves.
       files: small files to save in every checkpoint, by name: the vocabulary.
@@ -133,7 +131,6 @@ class RunCheckpointer:
 
         Args:
           state: its buffers may be donated once this returns.
-          kinds: why it is saved: periodic, best, final, stopped.
           bleu: of this state on the development set, if it was scored.
         """
         meta: Meta = {

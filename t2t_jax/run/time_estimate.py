@@ -19,7 +19,6 @@ class RunSize:
     """The sizes that determine how long a run takes.
 
     Attributes:
-      steps: of the complete run.
       evaluate_every: optimizer steps between evaluations; 0 for none.
       dev_tokens: target tokens translated at each evaluation.
       tokens_per_batch: tokens per side of a batch, padding included.
@@ -33,19 +32,7 @@ class RunSize:
     on_cpu: bool
 
     def evaluations_after(self, step: int) -> int:
-        """Counts the evaluations after a step.
-
-        Example:
-          >>> size = RunSize(
-          ...     steps=25,
-          ...     evaluate_every=10,
-          ...     tokens_per_batch=64,
-          ...     parameters=7,
-          ...     on_cpu=True,
-          ... )
-          >>> [size.evaluations_after(step) for step in (0, 10, 24, 25)]
-          [3, 2, 1, 0]
-        """
+        """Counts the evaluations after a step; the last step has one too."""
         every = self.evaluate_every
         if not every or step >= self.steps:
             return 0
@@ -54,11 +41,7 @@ class RunSize:
     def seconds_left(
         self, step: int, *, step_seconds: float, tokens_per_second: float
     ) -> float:
-        """Estimates the seconds from a step to the end, evaluations included.
-
-        Args:
-          tokens_per_second: target tokens trained on.
-        """
+        """Estimates the seconds from a step to the end, evaluations included."""
         evaluation = EVALUATION_COST * self.dev_tokens / tokens_per_second
         steps = max(0, self.steps - step)
         return steps * step_seconds + self.evaluations_after(step) * evaluation
@@ -67,14 +50,7 @@ class RunSize:
 def estimate(
     size: RunSize, step: int, *, step_seconds: float, tokens_per_second: float
 ) -> str:
-    """Describes the time left; for a long run on a CPU also what would shorten it.
-
-    Args:
-      tokens_per_second: target tokens trained on.
-
-    Returns:
-      A line; several if the run takes more than 12 hours on a CPU.
-    """
+    """Describes the time left; for a long run on a CPU also what would shorten it."""
     left = size.seconds_left(
         step, step_seconds=step_seconds, tokens_per_second=tokens_per_second
     )

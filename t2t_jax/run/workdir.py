@@ -81,11 +81,7 @@ def require_outside_runs(path: str | Path, *, flag: str) -> None:
 
 @dataclass(frozen=True)
 class Workdir:
-    """The paths, the lock and the small files of a run.
-
-    Args:
-      path: the directory; it need not exist yet.
-    """
+    """The paths, the lock and the small files of a run."""
 
     path: Path
 
@@ -281,7 +277,6 @@ class Workdir:
             yield owner
 
     def _open_lock(self) -> TextIO:
-        """Opens and locks the lock file."""
         with ExitStack() as opened:
             try:
                 # Does not follow a link or block on a pipe.
@@ -373,9 +368,6 @@ class Workdir:
         self, vocabularies: VocabularyPair, fingerprints: Mapping[str, str]
     ) -> None:
         """Checks that vocabularies are those that a model was trained with.
-
-        Args:
-          fingerprints: as the run or a checkpoint of it has recorded them.
 
         Raises:
           DataError: they are not, so that their ids would stand for other words.

@@ -79,12 +79,7 @@ class BatchLayout:
 
 
 def pluralize(number: int, thing: str) -> str:
-    """Formats a count with its noun.
-
-    Example:
-      >>> pluralize(1, "device"), pluralize(2, "micro-batch")
-      ('1 device', '2 micro-batches')
-    """
+    """Formats a count with its noun: "2 micro-batches"."""
     ending = "" if number == 1 else "es" if thing.endswith("ch") else "s"
     return f"{number} {thing}{ending}"
 

@@ -54,7 +54,6 @@ class StepCompiler:
     Args:
       make_step: makes the jitted step with a number of micro-batches.
       state: shapes of the state.
-      log: writes a line to the console.
       about: the expected compile time, in words.
 
     Attributes:

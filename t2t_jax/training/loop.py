@@ -43,11 +43,7 @@ class Step(Protocol):
 
 
 class Callbacks(Protocol):
-    """What the loop calls.
-
-    Attributes:
-      profile: of some of the steps, or of none.
-    """
+    """What the loop calls."""
 
     profile: Profiler
 
@@ -61,10 +57,7 @@ class Callbacks(Protocol):
         """Writes and shows a skipped update; may end the run."""
 
     def evaluate(self, state: TrainState, step: int) -> Record | None:
-        """Evaluates the development set; None if cancelled by a stop request.
-
-        The record holds `bleu` if the set was decoded.
-        """
+        """Evaluates the development set; None if cancelled by a stop request."""
 
     def is_time(self, step: int, due: bool) -> bool:
         """Returns whether to save by time, the same on all processes.
@@ -76,11 +69,7 @@ class Callbacks(Protocol):
     def save(
         self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
     ) -> None:
-        """Writes a checkpoint, and replaces one of the same step.
-
-        Args:
-          kinds: of periodic, best, final, stopped.
-        """
+        """Writes a checkpoint, and replaces one of the same step."""
 
 
 def train(
@@ -129,8 +118,6 @@ def train(
 
 @dataclass
 class _Loop:
-    """The parts of the loop, and what they share."""
-
     meter: StepMeter
     step: Step
     intervals: Intervals

@@ -23,8 +23,6 @@ class Sums(NamedTuple):
       loss: smoothed cross entropy, summed over target tokens, in nats.
       nll: cross entropy without smoothing, summed over target tokens, in nats.
       correct: target tokens whose most likely prediction is right.
-      target_tokens: real (non-pad) target tokens.
-      source_tokens: real (non-pad) source tokens.
       slots: token slots of both sides, padding included.
     """
 
@@ -41,10 +39,6 @@ def total(parts: Sequence[Sums]) -> Sums:
 
     The float32 and int32 of the devices would lose small terms, and overflow over a
     long window.
-
-    Example:
-      >>> total([Sums(1.0, 1.0, 1, 2, 2, 8), Sums(3.0, 2.0, 1, 2, 3, 8)]).loss
-      4.0
     """
     return Sums(*(sum(map(float, column)) for column in zip(*parts, strict=True)))
 
@@ -58,10 +52,6 @@ def summarise(sums: Sums) -> dict[str, float]:
 
     Raises:
       ValueError: there are no target tokens.
-
-    Example:
-      >>> summarise(Sums(4.0, 0.0, 1, 2, 3, 10))["padding_fraction"]
-      0.5
     """
     tokens = float(sums.target_tokens)
     if tokens == 0:

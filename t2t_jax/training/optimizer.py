@@ -16,7 +16,6 @@ def learning_rate(
 
     Args:
       count: updates so far, from 0 as Optax counts; equation 3 gets count + 1.
-      d_model: width of the model, which sets the paper's peak.
 
     Returns:
       The learning rate of the next update, float32.

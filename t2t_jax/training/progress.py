@@ -15,7 +15,6 @@ class RunProgress(NamedTuple):
     """The progress of a run, saved with every checkpoint.
 
     Attributes:
-      step: optimizer steps done.
       position: the next batch to read.
       minutes: of training, without evaluation and saving.
       best_bleu: highest development BLEU so far; -1 before the first evaluation.
@@ -23,9 +22,7 @@ class RunProgress(NamedTuple):
       window: the `Sums` of the steps since the last training record, so that a
         resumed run writes the same record as an uninterrupted one; () for none.
         (A record's gradient norm is that of its last update.)
-      gradient_norm: of the last update.
       skipped: updates skipped in the run; see `training.step.skip_bad_updates`.
-      skipped_in_a_row: consecutive skipped updates up to the last step.
       pending: kinds of the checkpoint of this step, if its evaluation was cancelled by
         a signal and has to be repeated; else ().
     """
@@ -42,26 +39,14 @@ class RunProgress(NamedTuple):
     pending: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields by name, without `best_bleu` before an evaluation.
-
-        Example:
-          >>> "best_bleu" in RunProgress(7).to_dict()
-          False
-        """
+        """Returns the fields by name, without `best_bleu` before an evaluation."""
         values = self._asdict()
         if self.best_bleu < 0:
             del values["best_bleu"]
         return values
 
     def completes(self, steps: int) -> bool:
-        """Returns whether a run of so many steps is complete.
-
-        Example:
-          >>> RunProgress(7).completes(7)
-          True
-          >>> RunProgress(7, pending=("stopped",)).completes(7)
-          False
-        """
+        """Returns whether a run of so many steps is complete, with its evaluation."""
         return self.step >= steps and not self.pending
 
 
@@ -69,7 +54,6 @@ class Intervals(NamedTuple):
     """Intervals in optimizer steps; 0 for never, except for `log`.
 
     Attributes:
-      steps: total steps of the run.
       log: between training records; the first step has one too.
       evaluate: between evaluations; the last step is evaluated too, unless this is 0.
       show_seconds: seconds between metrics on the console; those of a process's first

@@ -11,11 +11,7 @@ from t2t_jax.training.progress import Record
 
 
 def skip_message(record: Record, *, workdir: Path) -> str:
-    """Returns the one-line warning of a skipped update.
-
-    Args:
-      record: of kind `skipped`.
-    """
+    """Returns the one-line warning of a skipped update."""
     step = record["step"]
     return (
         f"WARNING: Skipped the update of step {step:,} ({_reasons(record)}; epoch "
@@ -26,9 +22,6 @@ def skip_message(record: Record, *, workdir: Path) -> str:
 
 def check_divergence(record: Record, *, config: TrainingConfig) -> None:
     """Aborts after too many consecutive skipped updates.
-
-    Args:
-      record: of kind `skipped`, of the last step.
 
     Raises:
       DivergedError: `max_bad_steps` is reached, or the loss is not finite and
@@ -64,7 +57,6 @@ def _reasons(record: Record) -> str:
 
 
 def _batches(record: Record, number: int) -> str:
-    """Names the batches of the last `number` steps."""
     epoch, last = record["epoch"], record["batch"]
     if number == 1:
         return f"epoch {epoch}, batch {last}"

@@ -22,7 +22,6 @@ class TrainState(NamedTuple):
     Attributes:
       step: int32 scalar, steps done.
       params: nested dict of float32 arrays.
-      optimizer: the Optax state.
     """
 
     step: jax.Array

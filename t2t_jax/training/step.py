@@ -30,7 +30,6 @@ class StepOutput(NamedTuple):
     """The metrics of a step.
 
     Attributes:
-      sums: of the batch, before the update.
       gradient_norm: global L2 norm of the gradient of the mean loss.
       applied: bool scalar, whether the update was applied; see `skip_bad_updates`.
     """
@@ -56,9 +55,7 @@ def forward_loss(
     """Runs the model on a batch and sums the loss over its real target tokens.
 
     Args:
-      module: its `__call__` takes the arrays of a `Batch`.
-      label_smoothing: probability mass spread over the vocabulary.
-      dropout_key: PRNG key of dropout; None for no dropout.
+      dropout_key: None for no dropout.
       loss_chunks: chunks of each target for which logits and loss are computed one
         after the other. Above 1 the module must have a `head`, as `Transformer` has.
 
@@ -251,7 +248,6 @@ def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
     bit for bit the same; only `state.step` advances, and with it the dropout masks.
 
     Args:
-      step: `train_step`, with arguments bound.
       skip_gradient_norm: largest gradient norm of an update; 0 for no limit.
 
     Returns:

@@ -18,8 +18,6 @@ from t2t_jax.types import DataPosition
 
 
 class _PendingStep(NamedTuple):
-    """A dispatched step: its number, the position of its batch, its output."""
-
     step: int
     position: DataPosition
     output: StepOutput
@@ -31,7 +29,6 @@ class StepMeter:
     Skipped updates do not enter the metrics; they are counted, and passed to `skip`.
 
     Args:
-      progress: initial window, counts and minutes.
       skip: called with the record of each skipped update, in order.
 
     Attributes:
@@ -65,12 +62,7 @@ class StepMeter:
         self._started = time.perf_counter()
 
     def add(self, output: StepOutput, *, step: int, position: DataPosition) -> None:
-        """Adds a dispatched step.
-
-        Args:
-          step: its number, from 1.
-          position: of its batch.
-        """
+        """Adds a dispatched step."""
         # Two steps in flight hide the host's work; more would only hold batches, and
         # delay the end of a run that has diverged.
         while len(self._pending) > 1:

@@ -26,7 +26,8 @@ def test_the_time_left_is_that_of_steps_and_evaluations():
 
 def test_the_last_step_is_evaluated_too_and_none_where_evaluation_is_off():
     size = RunSize(**{**SIZE, "steps": 2_500})
-    assert [size.evaluations_after(n) for n in (0, 1_000, 2_400)] == [3, 2, 1]
+    counted = [size.evaluations_after(n) for n in (0, 1_000, 2_400, 2_500)]
+    assert counted == [3, 2, 1, 0]
     off = RunSize(**{**SIZE, "evaluate_every": 0})
     assert off.evaluations_after(0) == 0
     published = estimate(off, 20, step_seconds=0.5, tokens_per_second=9.0)

@@ -93,10 +93,7 @@ class InterruptRequest(StopRequest):
 
 
 class SharedStopRequest(StopRequest):
-    """Stops several processes after the same step, whichever received the signal.
-
-    Every process enters it together with its training loop.
-    """
+    """Stops several processes after the same step, whichever received the signal."""
 
     _notice: PreemptionSync
 
@@ -132,7 +129,6 @@ def exit_on_signals(
 
     Args:
       clear_up: called before the exit, in another thread.
-      advice: last sentence of the message.
     """
 
     def exit_now(name: str) -> None:
@@ -162,11 +158,7 @@ def raise_on_signals() -> Iterator[None]:
 
 
 def abort_stuck_run(what: str) -> NoReturn:
-    """Prints the stacks of all threads, and ends the run with exit code 70.
-
-    Args:
-      what: the activity, and for how long.
-    """
+    """Prints the stacks of all threads, and ends the run with exit code 70."""
     text = (
         f"This run is stuck: {what}. Raise config.training.step_timeout or "
         "config.training.pause_timeout if it only needs more time."

@@ -55,11 +55,7 @@ class Watchdog:
 
     @contextmanager
     def extended(self, what: str) -> Iterator[None]:
-        """Sets the timer to `pause` for an activity between steps.
-
-        Args:
-          what: the activity, for the message.
-        """
+        """Sets the timer to `pause` for an activity between steps."""
         self.begin(what)
         yield
         self.begin(f"waiting for a step after {what}")

@@ -20,7 +20,6 @@ class Profiler:
     Args:
       steps: their numbers; empty for none.
       folder: directory of the trace, created when needed.
-      log: writes a line to the console.
     """
 
     def __init__(self, steps: range, *, folder: Path, log: Callable[[str], None]):
@@ -61,10 +60,7 @@ class Profiler:
         return jax.profiler.StepTraceAnnotation("train", step_num=step)
 
     def stop(self) -> None:
-        """Writes the trace, and logs its path and summary.
-
-        The devices must have finished its steps.
-        """
+        """Writes the trace of steps that are finished; logs its path and summary."""
         self._write()
         # Collectives time out, in Gloo after 30 s, so all processes continue together.
         barrier(current_processes(), f"profiled from {self._first}")
