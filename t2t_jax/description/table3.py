@@ -39,12 +39,10 @@ _ENGLISH_FRENCH = {"vocabulary.size": 32_000}
 
 
 def _heads(number: int, depth: int) -> dict[str, int]:
-    """Returns the keys for another number of heads, with d_k = d_v = depth."""
     return {"model.num_heads": number, "model.d_k": depth, "model.d_v": depth}
 
 
 def _width(d_model: int) -> dict[str, int]:
-    """Returns the keys for another d_model with 8 heads."""
     return {
         "model.d_model": d_model,
         "model.d_k": d_model // 8,
@@ -117,11 +115,7 @@ def table3_row(config: Config) -> str:
 def variations(config: Config) -> list[Variation]:
     """Lists the varied keys in which a configuration differs from base.
 
-    Returns:
-      One entry per key; its `row` is that of the configuration, if it equals one.
-
-    Paper:
-      Table 3; §5.1 and §6.1 for English-French.
+    Paper: Table 3; §5.1 and §6.1 for English-French.
 
     Example:
       >>> variations(Config(steps=300_000))
@@ -156,11 +150,8 @@ def _changed_keys(config: Config) -> list[tuple[str, Any, Any]]:
 def paper_result(row: str) -> dict[str, float | str | bool | None] | None:
     """Returns the results of a row in the paper, with their test sets.
 
-    Args:
-      row: from `table3_row`; "" for none.
-
     Returns:
-      JSON values; None if the configuration is not a row of the paper.
+      JSON values; None if `row` is not one of the paper.
 
     Example:
       >>> paper_result("C_N2")["perplexity"], paper_result("En-Fr_big")["test_bleu"]

@@ -45,20 +45,7 @@ def attention_maps(
       UserError: the module is not a Transformer.
       ValueError: a sentence is empty or contains padding, which attends to nothing.
 
-    Paper:
-      Figures 3, 4 and 5.
-
-    Example:
-      >>> from t2t_jax.model.config import TransformerConfig
-      >>> config = TransformerConfig(
-      ...     vocab_size=11, num_layers=1, d_model=4, d_ff=8, num_heads=2, d_k=2, d_v=2
-      ... )
-      >>> source, target_inputs = jnp.array([5, 7, 2]), jnp.array([1, 6, 8, 9])
-      >>> model = Transformer(config)
-      >>> params = model.init(jax.random.key(0), source[None], target_inputs[None])
-      >>> maps = attention_maps(model, params["params"], source, target_inputs)
-      >>> {kind: weights.shape for kind, weights in maps.items()}
-      {'encoder': (1, 2, 3, 3), 'decoder': (1, 2, 4, 4), 'cross': (1, 2, 4, 3)}
+    Paper: Figures 3, 4 and 5.
     """
     if not isinstance(module, Transformer):
         raise UserError(
@@ -87,13 +74,9 @@ def _weights(
         {"params": params}, source_BxS, target_inputs_BxT, mutable=["intermediates"]
     )
     sown = collections["intermediates"]
-
-    def stack_layers(stack: str, attention: str) -> jax.Array:
-        # Sown values are tuples: a module may be called more than once.
-        layers = [
-            sown[stack][f"layer_{n}"][attention]["weights"][0]
-            for n in range(module.config.num_layers)
-        ]
-        return jnp.stack(layers)
-
-    return {kind: stack_layers(*path) for kind, path in _ATTENTION_PATHS.items()}
+    layers = [f"layer_{n}" for n in range(module.config.num_layers)]
+    # Sown values are tuples: a module may be called more than once.
+    return {
+        kind: jnp.stack([sown[stack][one][attention]["weights"][0] for one in layers])
+        for kind, (stack, attention) in _ATTENTION_PATHS.items()
+    }

@@ -77,8 +77,7 @@ def paper_bleu(
       `score` in percent, its sacreBLEU `signature`, and the `label` that sets it apart.
 
     Raises:
-      DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something other than strings.
+      DataError, TypeError: as in `bleu.check_aligned`.
 
     Paper: Table 2 (§6.1).
 

@@ -1,7 +1,4 @@
-"""The paper's evaluation protocol: search settings, scores and fingerprints.
-
-Works on lines and arrays only; it reads no file and knows no run.
-"""
+"""The paper's evaluation protocol: search settings, scores and fingerprints."""
 
 from __future__ import annotations
 
@@ -83,8 +80,7 @@ def protocol_scores(
       baseline `paired_test`.
 
     Raises:
-      DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something other than strings.
+      DataError, TypeError: as in `bleu.check_aligned`.
 
     Paper: §6.1.
     """
@@ -104,10 +100,7 @@ def protocol_scores(
 
 
 def fingerprint_params(params: Params) -> str:
-    """Hashes parameters, independently of their device and order.
-
-    Returns:
-      SHA-256 over every leaf's path, dtype, shape and bytes, sorted by path.
+    """Hashes every leaf's path, dtype, shape and bytes with SHA-256, sorted by path.
 
     Example:
       >>> weights = {"b": np.zeros(3), "a": {"kernel": np.ones((2, 3))}}

@@ -38,8 +38,7 @@ def bootstrap_intervals(
       percent.
 
     Raises:
-      DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something other than strings.
+      DataError, TypeError: as in `bleu.check_aligned`.
 
     Example:
       >>> lines = ["Ein Hund bellt laut."]
@@ -78,8 +77,7 @@ def paired_test(
       then.
 
     Raises:
-      DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something other than strings.
+      DataError, TypeError: as in `bleu.check_aligned`.
 
     Example:
       >>> lines = ["Ein Hund bellt sehr laut.", "Zwei Katzen schlafen gern lange."]

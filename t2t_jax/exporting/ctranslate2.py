@@ -35,7 +35,7 @@ def fill_stacks(
 
     Args:
       spec: `ctranslate2.specs.TransformerSpec` with as many layers, heads and norms.
-      positions: number of sinusoids; a learned table has its own number.
+      positions: number of sinusoids.
     """
     # Copies, as CTranslate2 quantizes matrices in place.
     params = jax.tree.map(np.array, params)

@@ -83,10 +83,7 @@ class CheckpointAverager:
         return selection
 
     def windows(self, *, last: int = 0) -> list[Selection]:
-        """Lists every `last` consecutive periodic checkpoints.
-
-        Returns:
-          At least one window, oldest first, those with faults included.
+        """Lists every `last` consecutive periodic checkpoints, also with faults.
 
         Raises:
           DataError: there are not enough checkpoints.
@@ -152,14 +149,10 @@ def load_average(
 ) -> TranslationModel:
     """Loads the average of several checkpoints of a run, with the newest one's step.
 
-    Args:
-      last: as in `CheckpointAverager.select`, like `steps` and `force`.
-      decoding: the search settings; None means those of the run.
+    The arguments are those of `CheckpointAverager.select` and `model`.
 
     Raises:
       UserError: the directory is not a run, or has no such checkpoints.
-
-    Paper: §6.1.
     """
     averager = CheckpointAverager(workdir)
     selection = averager.select(last=last, steps=steps, force=force)
@@ -181,11 +174,7 @@ def average_checkpoints(
 ) -> tuple[int, ...]:
     """Writes the average of several checkpoints as a model directory.
 
-    Its model.json records the steps, their spacing, whether `force` was needed, the run
-    and the text.
-
     Args:
-      to: must not exist, or be empty.
       last: as in `CheckpointAverager.select`, like `steps` and `force`.
 
     Returns:

@@ -113,8 +113,7 @@ def plot_lines(
     Raises:
       UserError: matplotlib is not installed.
 
-    Paper:
-      Figures 3, 4 and 5.
+    Paper: Figures 3, 4 and 5.
     """
     rows = max(len(queries), len(keys))
     row = min(0.22, _MAX_HEIGHT / rows)
@@ -160,7 +159,6 @@ def _label_length(words: Sequence[str]) -> float:
 def _set_labels(
     axis: Axis, words: Sequence[str], *, cell: float, rotation: int
 ) -> None:
-    """Labels an axis with as many words as fit."""
     shown = range(0, len(words), math.ceil(_LABEL_INCHES / cell))
     axis.set_ticks(shown)
     axis.set_ticklabels(
@@ -176,7 +174,6 @@ def _column(
     heights: np.ndarray[Any, Any],
     row: float,
 ) -> None:
-    """Writes a column of words under its name, queries on the left."""
     x, side = (-0.02, "right") if name == _QUERY else (1.02, "left")
     axes.text(x, -0.6, name, color=_GRAY, size=8, ha=side, va="center")
     for n in range(0, len(words), math.ceil(_LABEL_INCHES / row)):
