@@ -6,14 +6,14 @@ into a frozen `Config`. This module does not import JAX, so errors are reported 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, get_type_hints
 
 from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
+from t2t_jax.config_keys import DERIVED, current_key, did_you_mean, unknown_key
 from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, ErrorCollector
@@ -39,59 +39,6 @@ KINDS: dict[type, str] = {
 """Names of the types in messages and help texts."""
 
 
-def alternatives(words: Sequence[str], *, word: str = "or") -> str:
-    """Joins words to a list in prose.
-
-    Example:
-      >>> alternatives(["a", "b", "c"])
-      'a, b or c'
-    """
-    return f" {word} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def similar(name: str, known: Sequence[str]) -> list[str]:
-    """Finds known names that are similar to a wrong one.
-
-    Args:
-      name: the wrong name, `section.name` or `name`.
-
-    Returns:
-      Known names with the same last word, in the most similar section if one is similar
-      enough; otherwise the name with the closest spelling, if any.
-
-    Example:
-      >>> similar("data.d_model", ["model.d_model", "seed"])
-      ['model.d_model']
-    """
-    section, _, last = name.rpartition(".")
-    same = [key for key in known if key.rpartition(".")[2] == last]
-    if same:
-        near = difflib.get_close_matches(
-            section, [key.rpartition(".")[0] for key in same], n=1
-        )
-        of_section = [key for key in same if key.rpartition(".")[0] in near]
-        return of_section or same
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return near
-    tails = {key.rpartition(".")[2]: key for key in reversed(known)}
-    # With a lower cutoff "file" would match "flagfile".
-    return [
-        tails[tail] for tail in difflib.get_close_matches(last, tails, n=1, cutoff=0.75)
-    ]
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """Returns " Did you mean …?" for similar known names, or "".
-
-    Example:
-      >>> did_you_mean("stps", ["steps", "seed"])
-      ' Did you mean steps?'
-    """
-    near = similar(name, known)
-    return f" Did you mean {alternatives(near)}?" if near else ""
-
-
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields nested values as (`section.name`, value).
 
@@ -112,7 +59,6 @@ def check_types(
     *,
     prefix: str,
     problems: list[str],
-    hint: Callable[[str], str],
 ) -> dict[str, Any]:
     """Returns the values with a known key and the right type; reports the others.
 
@@ -120,13 +66,12 @@ def check_types(
       hints: known keys and their types.
       prefix: of the keys, for messages.
       problems: receives a message for each invalid value.
-      hint: returns a suggestion for an unknown key.
     """
     checked = {}
     for name, value in given.items():
         key = f"{prefix}{name}"
         if name not in hints:
-            problems.append(f"There is no key config.{key}.{hint(key)}")
+            problems.append(unknown_key(key, value, known=keys()))
             continue
         wanted = hints[name]
         if wanted is float and type(value) is int:
@@ -164,17 +109,6 @@ ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
 """Values of `architecture`, and the section that configures each."""
 
 _MAX_STEPS = 1_000_000_000  # more is a typo; 2^31 would overflow counters
-
-# Derived from the vocabulary, not set, so that no number is declared twice.
-_DERIVED = {
-    "model.vocab_size": "vocabulary.size",
-    "model.source_vocab_size": "vocabulary.source_size",
-    "rnn.vocab_size": "vocabulary.size",
-    "rnn.source_vocab_size": "vocabulary.source_size",
-}
-
-_RENAMED = {"data.row_halvings": "data.packed_row_lengths"}
-"""Keys of version 0.1.0; halvings are one less than lengths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +218,7 @@ def default() -> config_dict.ConfigDict:
 def to_dict(config: Config) -> dict[str, Any]:
     """Returns `config` as nested dicts of JSON values, without derived keys."""
     values = asdict(config)
-    for key in _DERIVED:
+    for key in DERIVED:
         section, name = key.split(".")
         del values[section][name]
     return values
@@ -301,7 +235,7 @@ def parse(values: Mapping[str, Any]) -> Config:
     sections = {name for name, hint in known.items() if is_dataclass(hint)}
     top = {name: value for name, value in values.items() if name not in sections}
     plain = {name: hint for name, hint in known.items() if name not in sections}
-    arguments = check_types(top, plain, prefix="", problems=problems, hint=suggestion)
+    arguments = check_types(top, plain, prefix="", problems=problems)
     for name in filter(sections.__contains__, known):  # in their order
         given = values.get(name, {})
         if isinstance(given, Mapping | config_dict.ConfigDict):
@@ -330,22 +264,6 @@ def parse_saved(values: Mapping[str, Any]) -> Config:
     return parse(values)
 
 
-def current_key(key: str, value: Any) -> tuple[str, Any]:
-    """Returns the name and the value that a saved key, `section.name`, has today.
-
-    Example:
-      >>> current_key("data.row_halvings", 2)
-      ('data.packed_row_lengths', 3)
-      >>> current_key("data.layout", "length_groups")
-      ('data.layout', 'length_buckets')
-    """
-    if key in _RENAMED and type(value) is int:
-        return _RENAMED[key], value + 1
-    if (key, value) == ("data.layout", "length_groups"):
-        return key, "length_buckets"
-    return key, value
-
-
 def _parse_section(
     name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
 ) -> None:
@@ -354,12 +272,10 @@ def _parse_section(
     hints = {
         field: hint
         for field, hint in get_type_hints(cls).items()
-        if f"{name}.{field}" not in _DERIVED
+        if f"{name}.{field}" not in DERIVED
     }
     found: list[str] = []
-    checked = check_types(
-        given, hints, prefix=f"{name}.", problems=found, hint=suggestion
-    )
+    checked = check_types(given, hints, prefix=f"{name}.", problems=found)
     if name in ARCHITECTURES.values():
         vocabulary = into.get("vocabulary", VocabularyConfig())
         checked["vocab_size"] = vocabulary.size
@@ -399,45 +315,6 @@ def choices() -> dict[str, tuple[str, ...]]:
 def sections() -> list[str]:
     """Returns the sections of the configuration, in order."""
     return [name for name, hint in get_type_hints(Config).items() if is_dataclass(hint)]
-
-
-def key_suggestions(name: str) -> tuple[list[str], str]:
-    """Finds keys that are similar to a wrong one.
-
-    Args:
-      name: the wrong key, `section.name` or `name`.
-
-    Returns:
-      The keys, and "". If `name` is a derived key: nothing, and the key that it is
-      derived from.
-
-    Example:
-      >>> key_suggestions("num_layers")
-      (['model.num_layers'], '')
-      >>> key_suggestions("model.vocab_size")
-      ([], 'vocabulary.size')
-    """
-    if name in _DERIVED:
-        return [], _DERIVED[name]
-    if name in _RENAMED:
-        return [_RENAMED[name]], ""
-    # Names shared by both architectures suggest the Transformer's.
-    usual = [key for key in keys() if not key.startswith("rnn.")]
-    near = similar(name, keys() if name.startswith("rnn.") else usual)
-    return near or similar(name, keys()), ""
-
-
-def suggestion(name: str) -> str:
-    """Returns a suggestion for a wrong key, or "".
-
-    Example:
-      >>> suggestion("model.vocab_size")
-      ' It always equals vocabulary.size.'
-    """
-    near, derived = key_suggestions(name)
-    if derived:
-        return f" It always equals {derived}."
-    return f" Did you mean {alternatives(near)}?" if near else ""
 
 
 def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any]:

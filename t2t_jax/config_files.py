@@ -13,7 +13,8 @@ from pathlib import Path
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from t2t_jax.config import KINDS, default, defaults, keys, sections, suggestion
+from t2t_jax.config import KINDS, default, defaults, keys, sections
+from t2t_jax.config_keys import unknown_key
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 # ml_collections loads every file as this module, into the namespace of the previous.
@@ -245,7 +246,7 @@ def _reason(causes: list[BaseException], *, where: str, line: str, path: str) ->
     for text in texts:
         if wrong_key := _LOCKED.search(text):
             key = _section_with(_FIELD.findall(text)) + (wrong_key[1] or wrong_key[2])
-            return f"{where}: There is no key config.{key}.{suggestion(key)}"
+            return f"{where}: {unknown_key(key, known=keys())}"
         if wrong_type := _OVERRIDE.search(text):
             return f"{where}: {_wrong_type(*wrong_type.groups(), line=line)}"
     hint = f" (with the argument {row!r})" if row else ""

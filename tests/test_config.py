@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from t2t_jax.config import Config, default, keys, parse, suggestion, to_dict
+from t2t_jax.config import Config, default, keys, parse, to_dict
 from t2t_jax.errors import ConfigError
 from t2t_jax.training.config import LoggingConfig
 
@@ -156,28 +156,6 @@ def test_a_run_of_before_these_keys_goes_on_as_it_was():
     for key in ("source_size", "source_file"):
         del values["vocabulary"][key]
     assert parse(values) == Config()
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("model.d_modle", " Did you mean model.d_model?"),
-        ("num_layers", " Did you mean model.num_layers?"),
-        ("data.num_layers", " Did you mean model.num_layers?"),
-        ("rnn.num_lyers", " Did you mean rnn.num_layers?"),
-        ("d_hidden", " Did you mean rnn.d_hidden?"),
-        (
-            "every_steps",
-            " Did you mean evaluation.every_steps, checkpoint.every_steps or "
-            "logging.every_steps?",
-        ),
-        ("evaluaton.every_steps", " Did you mean evaluation.every_steps?"),
-        ("model.vocab_size", " It always equals vocabulary.size."),
-        ("zzz", ""),
-    ],
-)
-def test_a_suggestion_is_what_was_meant_or_nothing(name, meant):
-    assert suggestion(name) == meant
 
 
 @pytest.mark.parametrize(

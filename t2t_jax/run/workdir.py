@@ -26,7 +26,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TextIO
 
-from t2t_jax.config import Config, current_key, keys, parse_saved, to_dict
+from t2t_jax.config import Config, keys, parse_saved, to_dict
+from t2t_jax.config_keys import current_key
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import (

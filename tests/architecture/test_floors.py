@@ -17,6 +17,7 @@ ORDER = (
     ("decoding", "runtime"),
     ("checkpointing", "training"),
     ("evaluation",),
+    ("config_keys",),
     ("config",),
     ("config_files",),
     ("run",),

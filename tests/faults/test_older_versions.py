@@ -1,7 +1,7 @@
 """Directories of version 0.1.0 load and resume; its keys are answered with new ones.
 
 Seen to fail: with `parse` instead of `parse_saved` in `Workdir.read_config`; without
-`_RENAMED` in `key_suggestions`.
+`_RENAMED` in `config_keys.suggestion`.
 """
 
 import tarfile
@@ -56,8 +56,11 @@ def test_saved_names_are_read_under_those_of_today():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("--config.data.row_halvings=2", "--config.data.packed_row_lengths"),
-        ("--config.data.layout=length_groups", "'length_buckets'"),
+        (
+            "--config.data.row_halvings=2",
+            "whose value is one more. Pass --config.data.packed_row_lengths=3.",
+        ),
+        ("--config.data.layout=length_groups", "is 'length_buckets' now. Set config."),
     ],
 )
 def test_an_old_name_is_answered_with_the_new_one(tmp_path, capsys, old, new):

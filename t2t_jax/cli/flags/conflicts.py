@@ -10,7 +10,8 @@ from t2t_jax.cli.flags.arguments import printable
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flags_of, modes_of
 from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
 from t2t_jax.cli.flags.values import Flag
-from t2t_jax.config import Config, alternatives, did_you_mean
+from t2t_jax.config import Config
+from t2t_jax.config_keys import alternatives, did_you_mean
 from t2t_jax.exporting.formats import EXPORT_FORMATS
 from t2t_jax.run.workdir import runs_near
 

@@ -16,15 +16,14 @@ from t2t_jax.cli.flags.aliases import suggest_flag
 from t2t_jax.cli.flags.arguments import Argument, CommandLine, Words, printable, split
 from t2t_jax.cli.flags.modes import FLAGS, MODES
 from t2t_jax.cli.flags.values import SWITCH
-from t2t_jax.config import (
-    KINDS,
-    alternatives,
-    defaults,
-    key_suggestions,
-    keys,
-    sections,
-)
+from t2t_jax.config import KINDS, defaults, keys, sections
 from t2t_jax.config_files import is_directory, is_file
+from t2t_jax.config_keys import (
+    DERIVED,
+    alternatives,
+    former_key,
+    key_suggestions,
+)
 
 PROGRAM = "t2t-jax"
 """The command in suggestions; `python -m t2t_jax` is equivalent."""
@@ -313,11 +312,11 @@ def _hint(name: str, value: str | None, *, mode: str) -> str:
     plain = name.removeprefix("config.").replace("-", "_")
     if plain.lower() in MODES:
         return f" Did you mean {PROGRAM} {plain.lower()} (--mode={plain.lower()})?"
-    if plain == "nohelp":
-        return ""
-    meant, derived = key_suggestions(plain)
-    if derived:
-        return f" It always equals config.{derived}."
+    if plain in DERIVED:
+        return f" It always equals config.{DERIVED[plain]}."
+    if former := former_key(plain, value, advice="Pass --"):
+        return former
+    meant = key_suggestions(plain, keys())
     flag, reason = suggest_flag(name, mode=mode)
     tail = plain.rpartition(".")[2]
     if flag and not (
@@ -326,7 +325,7 @@ def _hint(name: str, value: str | None, *, mode: str) -> str:
         if flag == "--workdir" and not mode:
             return f" Did you mean {PROGRAM} MODE {flag}? Without a MODE it trains."
         return f" Did you mean {flag}{f' ({reason})' if reason else ''}?"
-    if len(plain) <= _TOO_SHORT:
+    if len(plain) <= _TOO_SHORT or plain == "nohelp":
         return ""
     if not name.startswith("config."):
         near = difflib.get_close_matches(plain.lower(), ["config", *FLAGS], n=1)

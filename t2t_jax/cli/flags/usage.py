@@ -14,8 +14,9 @@ from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.values import SWITCH, Flag
-from t2t_jax.config import alternatives, defaults, sections
+from t2t_jax.config import defaults, sections
 from t2t_jax.config_files import shipped_directory, shipped_names
+from t2t_jax.config_keys import alternatives
 from t2t_jax.errors import UserError
 
 _HELP = ("help", "h", "helpfull", "helpshort", "?")
