@@ -26,7 +26,6 @@ class PreemptionSync(NamedTuple):
     Attributes:
       should_stop: call it at each step with its number; True at the agreed step, some
         time after `request_stop` on any process.
-      request_stop: requests all processes to stop.
     """
 
     should_stop: Callable[[int], bool]
@@ -64,12 +63,7 @@ def preemption_sync() -> Iterator[PreemptionSync]:
 
 @dataclass(frozen=True)
 class SignalAction:
-    """The action of a signal, as installed when this was made.
-
-    Attributes:
-      number: of the signal.
-      action: the system's `struct sigaction`.
-    """
+    """The action of a signal, as installed when this was made."""
 
     number: int
     action: ctypes.Array[ctypes.c_char]

@@ -29,11 +29,6 @@ def watch_signals(
     """Calls back from a separate thread when a signal of `STOP_SIGNALS` arrives.
 
     Use it in the main thread. Python's own handlers run too, when they can.
-
-    Args:
-      on_stop: called with the signal's name, for each signal.
-      seconds: timeout for the first signal; None means none.
-      on_expiry: called when the timeout is over.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -30,9 +30,6 @@ def attention(
     r"""Computes Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V.
 
     Args:
-      q_xQxDk: [..., Q, Dk] queries.
-      k_xKxDk: [..., K, Dk] keys.
-      v_xKxDv: [..., K, Dv] values.
       mask_xQxK: [..., Q, K] True = attends; axes of size 1 are broadcast. None: every
         query attends to all keys.
       dropout: applied to the weights; None for no dropout.
@@ -68,8 +65,6 @@ def attention_weights(
     """Computes the attention weights, the first half of equation 1.
 
     Args:
-      q_xQxDk: [..., Q, Dk] queries.
-      k_xKxDk: [..., K, Dk] keys.
       mask_xQxK: [..., Q, K] True = attends; axes of size 1 are broadcast. None: every
         query attends to all keys.
 
@@ -117,10 +112,6 @@ def fused_attention(
     The mask is repeated for each head, in the dtype of the queries.
 
     Args:
-      q_BxHxQxD: [B, H, Q, D] queries.
-      k_BxHxKxD: [B, H, K, D] keys.
-      v_BxHxKxD: [B, H, K, D] values.
-      mask_Bx1xQxK: [B, 1, Q, K] True = attends.
       implementation: of `jax.nn.dot_product_attention`. "cudnn" runs on NVIDIA GPUs
         only, for inputs that `can_be_fused` accepts; "xla" everywhere.
 
@@ -152,8 +143,6 @@ def can_be_fused(
     """Returns whether cuDNN has a kernel for these shapes and this dtype.
 
     Args:
-      q_BxHxQxDk: [B, H, Q, Dk] queries; keys have the same depth.
-      v_BxHxKxDv: [B, H, K, Dv] values.
       mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1, which cuDNN
         does not support.
 

@@ -37,11 +37,6 @@ def chunked_loss_sums(
     are kept: no product is computed twice, as with rematerialized logits.
 
     Args:
-      y_BxTxD: [B, T, D] output of the decoder.
-      table_VxD: [V, D] the pre-softmax matrix.
-      targets_BxT: [B, T] the target words.
-      real_BxT: [B, T] bool, False for padding.
-      label_smoothing: probability mass spread over the vocabulary.
       chunks: parts of T, processed one after the other; at least 1. They have equal
         size, so there may be fewer.
 

@@ -22,7 +22,6 @@ def dropout(x_Bx: Array, *, rate: float, key: Array, rows_B: Array) -> jax.Array
       x_Bx: [B, ...] input: [B, L, D] activations or [B, H, Q, K] attention weights.
       rate: probability of being dropped, in [0, 1).
       key: one PRNG key (typed or legacy), distinct for each site and step.
-      rows_B: [B] global row numbers.
 
     Returns:
       [B, ...] in the dtype of the input, equal to it in expectation.

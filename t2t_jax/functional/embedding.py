@@ -17,10 +17,6 @@ def embed(ids_x: Array, table_VxD: Array) -> jax.Array:
     Args:
       ids_x: [...] ids from 0 to V - 1. An id outside the table gives NaN, so that a
         wrong vocabulary is detected at once.
-      table_VxD: [V, D] the embedding matrix.
-
-    Returns:
-      [..., D] in the dtype of the table.
 
     Paper: §3.4: "In the embedding layers, we multiply those weights by sqrt(d_model)."
 
@@ -35,7 +31,6 @@ def logits(y_xD: Array, table_VxD: Array) -> jax.Array:
     """Computes the logits of every word: [..., V] float32.
 
     Args:
-      y_xD: [..., D] output of the decoder.
       table_VxD: [V, D] the pre-softmax matrix, cast to the dtype of `y_xD`.
 
     Paper:

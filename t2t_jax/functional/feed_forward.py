@@ -23,11 +23,6 @@ def feed_forward(
     """Computes FFN(x) = max(0, x W1 + b1) W2 + b2 at each position.
 
     Args:
-      x_xD: [..., D] input.
-      w1_DxF: [D, F] weights of the inner layer.
-      b1_F: [F] bias of the inner layer.
-      w2_FxD: [F, D] weights of the outer layer.
-      b2_D: [D] bias of the outer layer.
       dropout: applied after the ReLU; None for no dropout.
 
     Returns:

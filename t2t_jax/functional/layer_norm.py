@@ -14,9 +14,6 @@ def layer_norm(
     """Normalizes each vector to mean 0 and variance 1, then applies scale and bias.
 
     Args:
-      x_xD: [..., D] input.
-      scale_D: [D] learned scale.
-      bias_D: [D] learned bias.
       epsilon: added to the variance, so that a constant vector gives the bias.
 
     Returns:

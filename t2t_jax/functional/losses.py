@@ -30,12 +30,6 @@ def loss_sums(
 ) -> LossSums:
     """Sums the loss over the real target tokens.
 
-    Args:
-      logits_xV: [..., V] scores of every word.
-      targets_x: [...] the target word.
-      real_x: [...] bool, False for padding.
-      label_smoothing: as in `label_smoothed_nll`, which checks the arguments.
-
     Example:
       >>> loss_sums(
       ...     jnp.eye(3), jnp.arange(3), real_x=jnp.arange(3) > 0, label_smoothing=0.0
@@ -73,7 +67,6 @@ def label_smoothed_nll(
     The gradient is custom: reverse mode only, also twice, but not `jax.jvp`.
 
     Args:
-      logits_xV: [..., V] scores z of every word.
       targets_x: [...] the target word y. At padding the loss is meaningless, and the
         caller must mask it.
       label_smoothing: eps in [0, 1]; 0.1 in the paper.

@@ -18,10 +18,6 @@ PAD = 0
 def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
     """Masks keys of other segments, and padding.
 
-    Args:
-      query_segments_xQ: [..., Q] segment numbers from 1; 0 is padding.
-      key_segments_xK: [..., K] segment numbers from 1; 0 is padding.
-
     Returns:
       mask: [..., Q, K] bool.
 
@@ -41,9 +37,6 @@ def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
 def causal_mask(length: int) -> jax.Array:
     """Masks later positions.
 
-    Args:
-      length: number of positions in the row.
-
     Returns:
       mask: [length, length] bool, queries down, keys across.
 
@@ -60,9 +53,6 @@ def causal_mask(length: int) -> jax.Array:
 
 def causal_segment_mask(segments_xL: Array) -> jax.Array:
     """Masks later positions, other segments, and padding.
-
-    Args:
-      segments_xL: [..., L] segment numbers from 1; 0 is padding.
 
     Returns:
       mask: [..., L, L] bool.
@@ -84,9 +74,6 @@ def causal_segment_mask(segments_xL: Array) -> jax.Array:
 
 def segments_of(tokens_xL: Array) -> jax.Array:
     """Returns the segments of rows with one sentence each.
-
-    Args:
-      tokens_xL: [..., L] token ids; pad = 0.
 
     Returns:
       segments: [..., L] int32, 1 for tokens, 0 for padding.

@@ -16,9 +16,6 @@ def check_axes(**arrays: tuple[Array | None, str]) -> dict[str, int]:
         `"BxSxD"`. A number is a fixed size (`"BxSx512"`), a leading `...` stands for
         any axes. None is an omitted argument, and is not checked.
 
-    Returns:
-      The size of every letter.
-
     Raises:
       ValueError: an array has another number of axes, or a letter two sizes.
 

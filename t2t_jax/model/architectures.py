@@ -34,13 +34,6 @@ def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Modul
     Args:
       platform: cpu, gpu or tpu; resolves `compute_dtype="auto"` and
         `attention="cudnn"`. None: JAX's default device, at tracing time.
-
-    Returns:
-      A module that takes the arguments of `Transformer.__call__`.
-
-    Example:
-      >>> type(make_module(TransformerConfig())).__name__
-      'Transformer'
     """
     if platform:
         dtype = resolve_compute_dtype(config, platform)
@@ -100,7 +93,6 @@ class AlignmentExtractor:
     """Extracts one layer's cross-attention weights in a teacher-forced pass.
 
     Attributes:
-      module: the model.
       layer: of the decoder, from 0; negative numbers count from the last. A recurrent
         model has one layer with attention, 0.
 
@@ -126,7 +118,6 @@ class AlignmentExtractor:
         """Computes the weights; row t belongs to the token that position t predicts.
 
         Args:
-          variables: the first argument of the module's `apply`.
           source_BxS: [B, S] tokens; pad = 0.
           target_inputs_BxT: [B, T] tokens, bos first.
 

@@ -38,8 +38,6 @@ class Projection(nn.Module):
     """A linear map without bias, between the model's width and the heads.
 
     Attributes:
-      shape: of the kernel, inputs first.
-      num_inputs: number of input axes; the rest are outputs.
       equation: of the product. Heads come out as [B, H, L, Dk]: batched matrix
         products over the last two axes are 5 times as fast on a CPU as [B, L, H, Dk].
     """
@@ -104,10 +102,7 @@ class MultiHeadAttention(nn.Module):
         Sows the weights [B, H, Q, K] into "intermediates" if it is mutable.
 
         Args:
-          x_BxQxD: [B, Q, D] queries.
-          keys_values: keys and values, from `keys_values`.
           mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
         """
         q_BxHxQxDk = self.query(x_BxQxD)
         keys, values = keys_values
@@ -145,7 +140,6 @@ class MultiHeadAttention(nn.Module):
 
         Args:
           past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv]; K is the capacity.
-          x_BxWxD: [B, W, D] the layer's input at `position`.
           parents_BxW: [B, W] the beam of the past that each beam continues; None: its
             own.
         """
@@ -159,7 +153,6 @@ class MultiHeadAttention(nn.Module):
         """Attends from each beam's newest position to its own past: [B, W, D].
 
         Args:
-          x_BxWxD: [B, W, D] the layer's input at `position`.
           past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], written up to and
             including `position`.
         """

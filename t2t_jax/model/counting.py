@@ -16,8 +16,6 @@ class ParameterCount(NamedTuple):
 
     Attributes:
       embedding: the vocabulary's matrices, and learned positions if there are any.
-      encoder: its N layers.
-      decoder: its N layers.
     """
 
     embedding: int
@@ -88,9 +86,6 @@ def training_flops(
     Matrix products only: they are all but a thousandth. The backward pass costs two
     forward passes. Scores are counted for every pair of positions, as they are
     computed; causality would halve a third of 1 %.
-
-    Args:
-      source_length: subwords of the source, or their average.
 
     Returns:
       The numbers, by part; divided by the length, those of a pair of tokens.

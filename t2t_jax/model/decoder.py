@@ -73,13 +73,7 @@ class DecoderLayer(nn.Module):
         cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Computes one layer at all positions: [B, T, D].
-
-        Args:
-          x_BxTxD: [B, T, D] output of the layer below.
-          memory: this layer's keys and values of the memory.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
-        """
+        """Computes one layer at all positions: [B, T, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
             keys_values = self.self_attention.keys_values(x)
@@ -111,9 +105,6 @@ class DecoderLayer(nn.Module):
         for them.
 
         Args:
-          x_BxWxD: [B, W, D] output of the layer below.
-          memory: this layer's keys and values of the memory.
-          past: this layer's keys and values of earlier positions.
           parents_BxW: [B, W] the beam of `past` that each beam continues; None: its
             own.
 
@@ -200,9 +191,6 @@ class Decoder(nn.Module):
 
         Args:
           x_BxTxD: [B, T, D] embedded target tokens, bos first.
-          segments_BxT: [B, T] segment numbers from 1; 0 is padding.
-          positions_BxT: [B, T] position inside the segment, from 0.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
         """
         self_mask_Bx1xTxT = causal_segment_mask(segments_BxT)[:, None]
         cross_mask_Bx1xTxS = segment_mask(segments_BxT, memory.segments)[:, None]
@@ -260,9 +248,6 @@ def empty_cache(
 ) -> tuple[KVPair, ...]:
     """Allocates the self-attention cache of every beam and layer.
 
-    Args:
-      length: capacity in target positions.
-
     Returns:
       For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv] in the
       compute dtype.
@@ -283,11 +268,6 @@ def empty_cache(
 
 
 def identity_parents(parents_BxW: Array) -> jax.Array:
-    """Returns each beam as its own parent: [B, W] int32 in the shape of `parents_BxW`.
-
-    Example:
-      >>> identity_parents(jnp.array([[1, 1, 0]])).tolist()
-      [[0, 1, 2]]
-    """
+    """Returns each beam as its own parent, [B, W] int32."""
     beams_W = jnp.arange(parents_BxW.shape[1], dtype=jnp.int32)
     return jnp.broadcast_to(beams_W[None], parents_BxW.shape)

@@ -31,10 +31,6 @@ def default_segments_and_positions(
       segments_BxL: [B, L] segment numbers; None: 1 for tokens, 0 for pad.
       positions_BxL: [B, L] positions; None: 0 to L - 1.
 
-    Returns:
-      segments: [B, L]
-      positions: [B, L]
-
     Raises:
       ValueError: there are fewer learned positions than L. (Explicit positions are
         traced; beyond the table they give NaN.)
@@ -51,11 +47,7 @@ def default_segments_and_positions(
 def dropout_rows(
     tokens_BxL: Array, rows_B: Array | None, *, deterministic: bool
 ) -> Array | None:
-    """Returns the row numbers for dropout; None if deterministic.
-
-    Args:
-      rows_B: [B] global row numbers; None: 0 to B - 1.
-    """
+    """Returns the row numbers for dropout; None if deterministic."""
     if deterministic:
         return None
     return jnp.arange(tokens_BxL.shape[0]) if rows_B is None else rows_B
@@ -80,21 +72,12 @@ def compute_dtype(config: ModelConfig) -> str:
 
     `architectures.make_module(config, platform=…)` resolves "auto" before. Otherwise
     JAX's default device or backend decides.
-
-    Example:
-      >>> compute_dtype(TransformerConfig(compute_dtype="bfloat16"))
-      'bfloat16'
     """
     return resolve_compute_dtype(config, _default_platform())
 
 
 def attention_kernel(config: TransformerConfig) -> str:
-    """Returns the attention implementation for tracing, "plain" or "cudnn".
-
-    Example:
-      >>> attention_kernel(TransformerConfig())
-      'plain'
-    """
+    """Returns the attention implementation for tracing, "plain" or "cudnn"."""
     return resolve_attention(config, _default_platform())
 
 

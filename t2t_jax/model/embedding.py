@@ -19,10 +19,6 @@ from t2t_jax.types import Array
 class Embedding(nn.Module):
     """An embedding matrix, used for lookups and for logits.
 
-    Attributes:
-      num_ids: rows of the matrix: V, or the number of learned positions.
-      dtype: of the vectors looked up.
-
     Paper:
       §3.4: "we share the same weight matrix between the two embedding layers and the
       pre-softmax linear transformation".
@@ -95,11 +91,7 @@ class Positions(nn.Module):
             )
 
     def __call__(self, x_BxLxD: jax.Array, positions_BxL: Array) -> jax.Array:
-        """Adds positions to embeddings: [B, L, D].
-
-        Args:
-          positions_BxL: [B, L] position inside the sentence, from 0.
-        """
+        """Adds positions to embeddings: [B, L, D]."""
         if self.config.positions == "learned":
             return x_BxLxD + self.learned(positions_BxL)
         encodings_BxLxD = sinusoidal_positions(positions_BxL, self.config.d_model)

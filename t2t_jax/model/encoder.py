@@ -32,12 +32,7 @@ class EncoderLayer(nn.Module):
     def __call__(
         self, x_BxSxD: jax.Array, *, mask_Bx1xSxS: jax.Array, rows_B: Array | None
     ) -> jax.Array:
-        """Computes one layer: [B, S, D].
-
-        Args:
-          x_BxSxD: [B, S, D] output of the layer below.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
-        """
+        """Computes one layer: [B, S, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
             keys_values = self.self_attention.keys_values(x)
@@ -79,11 +74,6 @@ class Encoder(nn.Module):
         rows_B: Array | None,
     ) -> jax.Array:
         """Encodes all positions.
-
-        Args:
-          segments_BxS: [B, S] segment numbers from 1; 0 is padding.
-          positions_BxS: [B, S] position inside the segment, from 0.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
           memory: [B, S, D]

@@ -15,11 +15,7 @@ from t2t_jax.types import Array
 
 
 class Affine(nn.Module):
-    """One W and b of equation 2.
-
-    Attributes:
-      shape: of the kernel: inputs, outputs.
-    """
+    """One W and b of equation 2."""
 
     shape: tuple[int, int]
 
@@ -46,11 +42,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(self.config.relu_dropout)
 
     def __call__(self, x_BxLxD: jax.Array, rows_B: Array | None) -> jax.Array:
-        """Applies the network to every position: [B, L, D] -> [B, L, D].
-
-        Args:
-          rows_B: [B] global row numbers for dropout; None: deterministic.
-        """
+        """Applies the network to every position: [B, L, D] -> [B, L, D]."""
         return feed_forward(
             x_BxLxD,
             w1_DxF=self.inner.kernel,

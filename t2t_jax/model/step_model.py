@@ -42,9 +42,6 @@ class TransformerStepModel:
     It is a pytree whose leaves are the parameters, so a jitted search takes it as an
     argument and compiles once for all checkpoints.
 
-    Attributes:
-      model: static under `jit`.
-
     Paper: §6.1: what beam search requires of a model.
     """
 

@@ -74,12 +74,7 @@ class AddAndNorm(nn.Module):
         *,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Computes LayerNorm(x + Dropout(Sublayer(x))): [B, L, D].
-
-        Args:
-          sublayer: the function between the residual connection's ends.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
-        """
+        """Computes LayerNorm(x + Dropout(Sublayer(x))): [B, L, D]."""
         if self.config.norm_position == "pre":
             return x_BxLxD + self.dropout(sublayer(self.norm(x_BxLxD)), rows_B)
         return self.norm(x_BxLxD + self.dropout(sublayer(x_BxLxD), rows_B))

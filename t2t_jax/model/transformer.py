@@ -197,13 +197,8 @@ class Transformer(nn.Module):
         """Allocates the cache for decoding step by step, one sentence per row.
 
         Args:
-          memory: [B, S, D] from `encode`.
           source_segments: [B, S] 1 for tokens, 0 for padding.
-          num_beams: W, beams per sentence.
           length: capacity in target positions.
-
-        Returns:
-          The cache for `step`.
 
         Raises:
           ValueError: the shapes do not agree, or there are fewer learned positions than

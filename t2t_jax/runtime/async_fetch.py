@@ -28,9 +28,6 @@ def fetch_pipelined(
       dispatched: pytrees of arrays; taking the next one dispatches its computation.
       at_once: the most computations in flight.
 
-    Yields:
-      The pytrees, of NumPy arrays.
-
     Example:
       >>> begin = jax.jit(lambda x: x * x)
       >>> [int(square) for square in fetch_pipelined(begin(x) for x in range(4))]

@@ -126,7 +126,6 @@ def machine_key(cpu_lines: Iterable[str], *, cpus: int, jaxlib: str) -> str:
 
     Args:
       cpu_lines: of /proc/cpuinfo, about one processor; empty on systems without it.
-      cpus: the number of processors that this process may use.
 
     Example:
       >>> one = machine_key(["flags : avx2"], cpus=2, jaxlib="0.10.2")

@@ -94,9 +94,6 @@ def parse(environ: Mapping[str, str]) -> Fault:
 def maybe_inject_fault(step: int, phase: str = "training") -> None:
     """Triggers the injected fault, if one is configured for this step (tests only).
 
-    Args:
-      phase: as `Fault.phase`.
-
     Raises:
       RuntimeError: the configured fault is `raise`.
     """
@@ -113,11 +110,7 @@ def maybe_inject_fault(step: int, phase: str = "training") -> None:
 
 
 def maybe_inject_nan(loss: jax.Array, step: jax.Array) -> jax.Array:
-    """Replaces the loss by NaN at the configured steps; traceable by `jax.jit`.
-
-    Args:
-      step: int32 scalar, updates made before this one.
-    """
+    """Replaces the loss by NaN at the configured steps; traceable by `jax.jit`."""
     fault = configured_fault()
     if fault.kind != "nan":
         return loss

@@ -34,9 +34,6 @@ def make_mesh(
       devices: None means those of all processes, ordered by process, so that `tensor`
         and then `fsdp`, which communicate most, do so within a host.
 
-    Returns:
-      A mesh with the axes of `AXES`.
-
     Raises:
       ConfigError: the product of the sizes is not the number of devices.
 
@@ -72,9 +69,6 @@ def round_up_rows(mesh: Mesh, rows: int, *, micro_batches: int = 1) -> int:
 
 def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
     """Returns the shard of every batch that the devices of a process hold.
-
-    Args:
-      mesh: over the devices of all processes.
 
     Raises:
       ConfigError: the rows of the process are not one shard of equal size.

@@ -28,7 +28,6 @@ def make_global_batch(batch: Batch, mesh: Mesh) -> Batch:
       batch: NumPy arrays with this process's rows (`mesh.local_batch_shard`), all rows
         with a single process. Do not modify them afterwards: on a CPU a device array
         may share their memory.
-      mesh: the devices of all processes.
 
     Returns:
       The global batch, as sharded device arrays.
@@ -54,7 +53,6 @@ class ParameterAxis(NamedTuple):
 
     Attributes:
       mesh_axes: the mesh axes over which it is split.
-      key: the configuration key of its size.
       where_possible: whether to use only those mesh axes that divide it and are not
         used by an earlier axis of the array, instead of raising an error.
     """

@@ -45,12 +45,7 @@ def source_lengths(max_source_length: int) -> tuple[int, ...]:
 
 
 def max_batch_rows(config: DecodingConfig) -> int:
-    """Returns the rows of a device's largest batch, one of short sentences.
-
-    Example:
-      >>> max_batch_rows(DecodingConfig())
-      62
-    """
+    """Returns the rows of a device's largest batch, one of short sentences."""
     shortest = source_lengths(config.max_source_length)[0]
     return config.tokens_per_batch // (shortest + config.max_extra_tokens)
 
@@ -59,9 +54,6 @@ def single_line_shapes(
     config: DecodingConfig, *, devices: int
 ) -> list[tuple[int, int]]:
     """Lists the batch shapes of most single lines: (rows, slots), the shortest first.
-
-    Args:
-      devices: number of devices that share the rows of a batch.
 
     Example:
       >>> single_line_shapes(DecodingConfig(), devices=1)
@@ -91,12 +83,8 @@ def source_batches(
     Args:
       sources: sentences as subwords, without eos, each of at most
         `config.max_source_length - 1`.
-      devices: number of devices that share the rows of a batch.
       row_growth: 2 adds the fewest empty rows; more gives fewer shapes over calls of
         few sentences each.
-
-    Yields:
-      Batches that hold every sentence once.
 
     Example:
       >>> config = DecodingConfig(max_source_length=16)

@@ -53,8 +53,6 @@ def chunked_search(
     shape of the source and structure of the model; new weights compile nothing, and a
     chunk is compiled when an output first reaches it.
 
-    The rows are split over the devices that hold the model.
-
     Paper: section 6.1.
 
     Args:
@@ -107,10 +105,6 @@ class _Batch:
 
     All arrays start with an axis for the devices; each device keeps as many rows as the
     one with the most active sentences.
-
-    Attributes:
-      rows_DxB: the row of the original batch.
-      results: the outputs of the original batch so far, on the host.
     """
 
     model: StepModel
@@ -235,11 +229,6 @@ def start(
     search_params: SearchParams,
 ) -> tuple[PyTree, _State]:
     """Encodes the sources and initializes the decoding state.
-
-    Args:
-      batch_inputs: prefixes and keys, if any.
-      max_length: T, capacity of the outputs.
-      cache_length: initial capacity of the cache, in positions.
 
     Returns:
       (memory, state), on each device.

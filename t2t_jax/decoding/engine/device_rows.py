@@ -53,12 +53,7 @@ def devices_of(tree: PyTree) -> Mesh:
 
 
 def abstract_key(tree: PyTree) -> Hashable:
-    """Returns a cache key for programs: tree structure, shapes, dtypes and shardings.
-
-    Example:
-      >>> abstract_key({"kernel": np.ones(7)}) == abstract_key({"kernel": np.zeros(7)})
-      True
-    """
+    """Returns a cache key: tree structure, shapes, dtypes and shardings."""
     leaves, structure = jax.tree.flatten(tree)
     arrays = tuple((jax.typeof(x), getattr(x, "sharding", None)) for x in leaves)
     return structure, arrays
@@ -132,9 +127,6 @@ def per_device(
 
 def gather_rows(results: Tree) -> Tree:
     """Fetches rows to the host, in order.
-
-    Args:
-      results: leaves [devices, B / devices, ...].
 
     Returns:
       The same pytree with NumPy leaves [B, ...].

@@ -54,13 +54,8 @@ def run_batches(
     Args:
       compile_shape: compiles the programs for a shape, in a thread, while earlier
         batches run; None compiles nothing ahead.
-      cache_key: everything but the shape that the programs depend on.
-      devices: number of devices that share the rows of a batch.
       max_concurrent: batches in flight on a single device. What does not fit beside
         another is retried by itself before it is halved.
-
-    Yields:
-      The result of each batch.
 
     Raises:
       ConfigError: as in `halve_batches`.
@@ -94,8 +89,6 @@ class BackgroundCompiler:
 
     Args:
       compile_shape: compiles for a shape; None leaves all shapes to the caller.
-      shapes: those of the batches, in order.
-      cache_key: everything else that the programs depend on.
     """
 
     def __init__(
@@ -215,13 +208,6 @@ def halve_batches(
     """Halves the rows of all batches that are left, since the first one did not fit.
 
     The others take about as much memory, so they are not tried first.
-
-    Args:
-      error: of the first batch.
-      devices: number of devices that share the rows of a batch.
-
-    Returns:
-      The same sentences in order, in batches of half as many rows.
 
     Raises:
       ConfigError: the first batch has a single row on each device.

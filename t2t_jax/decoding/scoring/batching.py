@@ -30,7 +30,6 @@ class PairBatch(NamedTuple):
       source_BxS: [B, S] int32, each row a source's subwords, eos, pad; rows beyond the
         pairs are only pad.
       target_outputs_BxT: [B, T] int32, their targets likewise.
-      indices: the pair of each of the first rows.
     """
 
     source_BxS: npt.NDArray[np.int32]
@@ -45,7 +44,6 @@ def pair_lengths(longest: int, *, max_length: int | None = None) -> tuple[int, .
     it, so that a single long line does not lengthen others.
 
     Args:
-      longest: slots that the longest side of a pair needs.
       max_length: slots that the model can read; None for no limit.
 
     Example:
@@ -83,10 +81,6 @@ def pair_batches(
       pairs: subwords of source and target, without eos.
       vocab_size: V, logits of each slot.
       max_length: slots that the model can read; no side with its eos may be longer.
-      devices: number of devices that share the rows of a batch.
-
-    Yields:
-      Batches that hold every pair once, in at most 8 shapes.
 
     Example:
       >>> pairs = [([5], [6]), ([5], [7, 8]), ([5, 6, 7], [])]

@@ -78,10 +78,8 @@ class Scorer:
     training: `translate` skips the model there, scoring does not.
 
     Attributes:
-      apply: the model, such as a Linen module's `apply`.
       variables: its first argument, such as `{"params": params}`, replicated over its
         devices.
-      config: `length_penalty`, `max_source_length` and `tokens_per_batch`.
       max_length: positions of the model; None for no limit.
     """
 

@@ -54,11 +54,8 @@ def token_log_probabilities(
     static, and under `jax.vmap`.
 
     Args:
-      apply: the model, such as a Linen module's `apply`.
-      variables: the first argument of `apply`.
       source_BxS: [B, S] int tokens, pad after the end.
       target_outputs_BxT: [B, T] int tokens, usually with eos, pad after the end.
-      ids: pad and bos of the model.
 
     Returns:
       [B, T] float32, natural logarithms; 0 at pad.
@@ -120,11 +117,7 @@ class Rescorer:
     Probabilities and attention weights of several models are averaged.
 
     Attributes:
-      applies: of each model, such as a Linen module's `apply`.
-      variables: of each model, replicated over its devices.
-      vocab_size: V, of the outputs.
       attends: of each model; empty for no attention.
-      token_scores: whether to compute the tokens' log-probabilities.
     """
 
     applies: tuple[Apply, ...]

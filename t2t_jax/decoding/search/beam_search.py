@@ -81,7 +81,6 @@ def beam_search(  # noqa: PLR0913
         among them.
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
       beam_size: W, live hypotheses per sentence. 1 with `length_penalty=0` is greedy.
-      length_penalty: the paper's alpha, at least 0.
       max_extra_tokens: maximum length of an output beyond the subwords of its source
         (pad and eos not counted).
       max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
@@ -90,10 +89,6 @@ def beam_search(  # noqa: PLR0913
         lower.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none. An output may
         always hold one token more than its prefix.
-      ids: pad, bos and eos of the model.
-
-    Returns:
-      The `n_best` outputs of every sentence.
 
     Raises:
       UserError: an argument is out of range, the source is not [B, S], or its tokens
@@ -157,8 +152,6 @@ class Hypotheses(NamedTuple):
 
     Attributes:
       tokens_BxWxT: [B, W, T] int32 tokens without bos, pad after the last one.
-      log_probabilities_BxW: [B, W] float32, the sum over the tokens.
-      scores_BxW: [B, W] float32, log-probability / length penalty.
     """
 
     tokens_BxWxT: jax.Array
@@ -170,12 +163,8 @@ class BeamState(NamedTuple):
     """The state of a search between two positions.
 
     Attributes:
-      position: int32 scalar, tokens of every live hypothesis.
       limits_B: [B] int32, maximum tokens of an output, 0 for an empty row.
       last_tokens_BxW: [B, W] int32, the next input of each live beam.
-      living: the W hypotheses that are still extended.
-      finished: the best W hypotheses that ended in eos.
-      cache: the model's decoder state of the live beams.
       prefixes_BxP: [B, P] int32 forced prefixes, then pad; None for none.
     """
 
@@ -200,13 +189,7 @@ def init_state(
 ) -> BeamState:
     """Initializes the search state; only beam 0 is live, as all W would be equal.
 
-    Args:
-      memory: from `model.encode`, for B sentences.
-      limits_B: [B] int32, maximum tokens of each output.
-      max_length: T, capacity of the outputs; no limit may exceed it.
-      cache_length: initial capacity of the model's cache, in positions.
-      prefixes_BxP: forced prefixes, then pad; None for none. A limit within a prefix
-        is raised.
+    A limit within a prefix is raised. The cache has a capacity of `cache_length`.
     """
     limits_B = raise_limits_for_prefix(
         limits_B, prefixes_BxP, max_length=max_length, pad=search_params.ids.pad
@@ -344,15 +327,7 @@ def collect(state: BeamState, *, search_params: BeamParams) -> BeamResult:
 
 
 def empty_result(count: int, length: int) -> BeamResult:
-    """Returns the result for a batch without sentences.
-
-    Args:
-      count: W, outputs per sentence.
-
-    Example:
-      >>> empty_result(2, 5).tokens_BxWxT.shape
-      (0, 2, 5)
-    """
+    """Returns the result for a batch without sentences."""
     numbers_BxW = jnp.zeros((0, count), jnp.float32)
     return BeamResult(
         tokens_BxWxT=jnp.zeros((0, count, length), jnp.int32),
@@ -401,12 +376,7 @@ def _best(hypotheses: Hypotheses, beams: int) -> tuple[Hypotheses, jax.Array]:
 
 
 def empty_hypotheses(rows: int, beams: int, *, max_length: int, pad: int) -> Hypotheses:
-    """Returns B x W empty hypotheses: only `pad`, scores -inf.
-
-    Example:
-      >>> empty_hypotheses(1, 2, max_length=3, pad=0).scores_BxW.tolist()
-      [[-inf, -inf]]
-    """
+    """Returns B x W empty hypotheses: only `pad`, scores -inf."""
     return Hypotheses(
         tokens_BxWxT=jnp.full((rows, beams, max_length), pad, jnp.int32),
         log_probabilities_BxW=jnp.full((rows, beams), -jnp.inf, jnp.float32),
@@ -415,19 +385,7 @@ def empty_hypotheses(rows: int, beams: int, *, max_length: int, pad: int) -> Hyp
 
 
 def gather_beams(tree: Tree, indices_BxC: jax.Array) -> Tree:
-    """Gathers beams from every leaf, sentence by sentence.
-
-    Args:
-      tree: leaves [B, W, ...].
-      indices_BxC: [B, C] which of the W beams.
-
-    Returns:
-      The same pytree with leaves [B, C, ...].
-
-    Example:
-      >>> gather_beams(jnp.array([[7, 8, 9]]), jnp.array([[2, 0]])).tolist()
-      [[9, 7]]
-    """
+    """Gathers the beams `indices_BxC` of every sentence: [B, W, ...] -> [B, C, ...]."""
 
     def take(leaf: jax.Array) -> jax.Array:
         trailing = tuple(range(2, leaf.ndim))
@@ -438,14 +396,7 @@ def gather_beams(tree: Tree, indices_BxC: jax.Array) -> Tree:
 
 
 def mask_hypotheses(keep_BxW: jax.Array, hypotheses: Hypotheses) -> Hypotheses:
-    """Sets the scores of hypotheses outside `keep_BxW` ([B, W] bool) to -inf.
-
-    Example:
-      >>> two = empty_hypotheses(1, 2, max_length=3, pad=0)
-      >>> two = two._replace(scores_BxW=jnp.array([[-1.0, -2.0]]))
-      >>> mask_hypotheses(jnp.array([[False, True]]), two).scores_BxW.tolist()
-      [[-inf, -2.0]]
-    """
+    """Sets the scores of hypotheses outside `keep_BxW` ([B, W] bool) to -inf."""
     return hypotheses._replace(
         log_probabilities_BxW=jnp.where(
             keep_BxW, hypotheses.log_probabilities_BxW, -jnp.inf
@@ -455,13 +406,7 @@ def mask_hypotheses(keep_BxW: jax.Array, hypotheses: Hypotheses) -> Hypotheses:
 
 
 def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
-    """Concatenates W and C hypotheses of the same sentences and T into W + C.
-
-    Example:
-      >>> one = empty_hypotheses(1, 1, max_length=3, pad=0)
-      >>> concat_hypotheses(one, one).tokens_BxWxT.shape
-      (1, 2, 3)
-    """
+    """Concatenates W and C hypotheses of the same sentences and T into W + C."""
     joined: Hypotheses = jax.tree.map(
         lambda left, right: jnp.concatenate([left, right], axis=1), first, second
     )
@@ -469,17 +414,7 @@ def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
 
 
 def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:
-    """Selects rows of `old` where `old_B` ([B] bool) holds, else of `new`.
-
-    Args:
-      old: leaves start with axis B.
-      new: the same shapes.
-
-    Example:
-      >>> old, new = jnp.array([[1], [2]]), jnp.array([[3], [4]])
-      >>> where_rows(jnp.array([True, False]), old, new=new).tolist()
-      [[1], [4]]
-    """
+    """Selects rows of `old` where `old_B` ([B] bool) holds, else of `new`."""
 
     def select(before: jax.Array, after: jax.Array) -> jax.Array:
         trailing = tuple(range(1, before.ndim))

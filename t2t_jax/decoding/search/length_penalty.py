@@ -12,17 +12,7 @@ from t2t_jax.types import Array
 
 
 class SpecialIds(NamedTuple):
-    """The special token ids of a model.
-
-    Attributes:
-      pad: fills rows; never generated.
-      bos: the first decoder input; never generated.
-      eos: ends an output.
-
-    Example:
-      >>> SpecialIds(eos=7).bos
-      1
-    """
+    """The special token ids of a model."""
 
     pad: int = PAD
     bos: int = BOS
@@ -44,9 +34,6 @@ def length_penalty(lengths: Array, alpha: float) -> jax.Array:
     Args:
       lengths: n of any shape, decoded tokens, the eos included.
       alpha: at least 0.
-
-    Returns:
-      float32 of the same shape.
 
     Example:
       >>> length_penalty(jnp.array([1, 7, 19]), 0.5).tolist()

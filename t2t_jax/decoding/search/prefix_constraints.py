@@ -39,7 +39,6 @@ def mask_to_forced_token(
     """Masks all logits of a sentence but that of its forced token.
 
     Args:
-      logits_BxWxV: [B, W, V] of any float type.
       forced_B: [B] from `forced_tokens`; pad: nothing is masked.
 
     Example:
@@ -60,7 +59,6 @@ def raise_limits_for_prefix(
 
     Args:
       limits_B: [B] int32 maximum tokens of each output, 0 for an empty row.
-      prefixes_BxP: [B, P] int tokens; None for no prefixes.
 
     Returns:
       [B] int32: at least one token more than the prefix, 0 for an empty row.
@@ -81,9 +79,6 @@ def raise_limits_for_prefix(
 
 def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
     """Checks model and source of a search, and returns the source as a JAX array.
-
-    Args:
-      caller: the public function, for the message.
 
     Raises:
       TypeError: the model is a loaded `TranslationModel` or not a `StepModel`, or the
@@ -148,8 +143,6 @@ def validated_max_length(
     """Checks source, bounds and prefixes, and returns T, the capacity of the outputs.
 
     Args:
-      prefixes_BxP: [B, P] forced prefixes; None for none.
-      max_extra_tokens: tokens allowed beyond a sentence's own length.
       max_length: bound of the caller; None means S + `max_extra_tokens`, or P + 1 where
         that is more.
       ids: tokens that a prefix must not hold; checked only where the values are known.

@@ -47,7 +47,6 @@ def sample(
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
       key: from `jax.random.key`, with JAX's default implementation; or [B] keys, one
         for each sentence.
-      sampling_params: the number of samples, the temperature and the filters.
       max_extra_tokens: maximum length of an output beyond the subwords of its source.
       max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none.
@@ -119,7 +118,6 @@ def row_keys(key: Array, numbers: Array | int) -> jax.Array:
     """Derives one key per sentence.
 
     Args:
-      key: from `jax.random.key`.
       numbers: [B] whole numbers from 0 that identify the sentences, such as line
         numbers; an int B stands for 0 to B - 1.
 
@@ -139,15 +137,8 @@ class SampleState(NamedTuple):
     """The state of sampling between two positions; W counts the samples of a sentence.
 
     Attributes:
-      position: int32 scalar, tokens sampled so far.
       limits_B: [B] int32, maximum tokens of an output, 0 for an empty row.
       keys_BxK: [B, K] uint32, the data of each sentence's PRNG key.
-      last_tokens_BxW: [B, W] int32, the next input of each sample.
-      tokens_BxWxT: [B, W, T] int32, pad after the last one.
-      log_probabilities_BxW: [B, W] float32, the model's own.
-      ended_BxW: [B, W] bool, whether eos was sampled.
-      cache: the model's decoder state of the samples.
-      prefixes_BxP: [B, P] int32 forced prefixes; None for none.
     """
 
     position: jax.Array
@@ -172,16 +163,7 @@ def init_state(
     keys_BxK: Array,
     prefixes_BxP: Array | None = None,
 ) -> SampleState:
-    """Initializes the state before the first token.
-
-    Args:
-      memory: from `model.encode`, for B sentences.
-      limits_B: [B] int32, maximum tokens of each output.
-      max_length: T, capacity of the outputs; no limit may exceed it.
-      cache_length: initial capacity of the model's cache, in positions.
-      keys_BxK: [B, K] uint32, the data of a PRNG key for each sentence.
-      prefixes_BxP: forced prefixes, then pad; None for none.
-    """
+    """Initializes the state before the first token."""
     rows, samples, ids = (
         jnp.shape(limits_B)[0],
         search_params.num_samples,

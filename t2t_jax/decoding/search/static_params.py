@@ -17,9 +17,6 @@ class BeamParams:
     Attributes:
       beam_size: W, live hypotheses per sentence. A beam of 1 is greedy: an eos that is
         only the second best continuation does not end the output.
-      length_penalty: the paper's alpha, at least 0.
-      n_best: outputs per sentence, at most W.
-      min_tokens: minimum tokens of an output before its eos.
 
     Raises:
       UserError: a value is invalid.
@@ -61,7 +58,6 @@ class SamplingParams:
       top_p: in (0, 1]; sample among the fewest most probable tokens whose probabilities
         add up to this, after `temperature` and `top_k`.
       length_penalty: the alpha of the scores; it does not change the samples.
-      min_tokens: minimum tokens of an output before its eos.
 
     Raises:
       UserError: a value is invalid.
@@ -102,12 +98,7 @@ SearchParams: TypeAlias = BeamParams | SamplingParams
 
 
 def params_from_config(config: DecodingConfig) -> SearchParams:
-    """Returns the search or sampling parameters of a configuration.
-
-    Example:
-      >>> params_from_config(DecodingConfig(sample=True, n_best=3)).num_samples
-      3
-    """
+    """Returns the search or sampling parameters of a configuration."""
     if not config.sample:
         return BeamParams(
             beam_size=config.beam_size,

@@ -82,7 +82,6 @@ def top_k(
     where `jax.lax.top_k` takes 2.6 and `argmax` 10.
 
     Args:
-      values_xV: [..., V] numbers of any float type.
       k: static, at most V.
       block: entries per block; static. None balances the two searches.
 

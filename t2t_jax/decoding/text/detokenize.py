@@ -34,7 +34,6 @@ def to_translations(
     Args:
       result: of a search, on the host.
       segments: those of the first rows; rows beyond are empty.
-      rescorer: adds token log-probabilities and attention to every output.
     """
     outputs = _hypotheses(
         result, source_BxS, len(segments), vocabularies.target, rescorer
@@ -121,9 +120,6 @@ def _weights(
 
 def check_finite(hypotheses: Iterable[Hypothesis], *, line: int) -> None:
     """Checks that the scores are finite.
-
-    Args:
-      line: its number in the complete text, from 0.
 
     Raises:
       DataError: a score is not finite.

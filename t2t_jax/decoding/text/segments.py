@@ -59,14 +59,10 @@ def make_segments(
     """Encodes lines and prefixes, and splits the lines that are too long.
 
     Args:
-      lines: any text without line ends.
       longest: maximum subwords of a segment, without eos.
       prefixes: one for each line, "" for none, forced upon its first part; None for no
         prefixes.
       first: the number of line 0 in the complete text.
-
-    Returns:
-      The segments of non-blank lines, in the order of the lines.
 
     Raises:
       UserError: the number of prefixes and lines differs.
@@ -156,12 +152,7 @@ def check_prefix_lengths(segments: Sequence[Segment], config: DecodingConfig) ->
 
 
 class BatchInputs(TypedDict, total=False):
-    """Optional arrays of a batch.
-
-    Attributes:
-      prefixes_BxP: [B, P] int32 forced prefixes, then pad.
-      keys_BxK: [B, K] uint32, the data of each sentence's PRNG key.
-    """
+    """Optional arrays of a batch."""
 
     prefixes_BxP: npt.NDArray[np.int32]
     keys_BxK: npt.NDArray[np.uint32]
@@ -178,9 +169,6 @@ def make_batch_inputs(
     """Makes the prefixes and keys of a batch, where they are needed.
 
     Args:
-      segments: those of the first rows.
-      rows: B; rows beyond the segments are empty.
-      max_length: T, capacity of the outputs.
       longest_prefix: subwords of the longest prefix of all batches, which share one
         width, since each width is a program to compile.
 

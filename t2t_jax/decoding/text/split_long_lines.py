@@ -64,12 +64,10 @@ def split_line(line: str, *, longest: int, count: Count) -> list[Part]:
     between any two characters. As many neighbours as fit make one part. A full
     stop after an abbreviation is taken for the end of a sentence.
 
-    Only white space at the ends of parts is lost. Each span of text is counted a few
-    times at most, in large batches.
+    Only white space at the ends of parts is lost.
 
     Args:
       longest: maximum subwords of a part, at least 1.
-      count: returns the number of subwords of each text.
 
     Returns:
       At least one part. None has more than `longest` subwords, except for a single

@@ -169,9 +169,6 @@ def merge_parts(
     log-probability is kept.
 
     Args:
-      parts: in the order of the line, at least one.
-      between: the separator before each part's text; the first is not used.
-      length_penalty: the alpha of the scores.
       ranked: whether to sort by score; samples keep their order.
 
     Example:

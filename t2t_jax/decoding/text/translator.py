@@ -63,16 +63,12 @@ class Translator:
     A line that is longer than `config.max_source_length` is split at the end of a
     sentence or a clause, and its parts are translated and joined.
 
-    Where several devices hold the model, the rows of a batch are split over them.
-
     Paper: section 6.1.
 
     Attributes:
       model: a `StepModel` that is a pytree, replicated over its devices.
       row_growth: with fewer lines than a batch has rows, it takes the next power of
         this; see `source_batches`.
-      rescorer: computes token scores or attention; None for neither.
-      known_words: the source words of the training text; None if unknown.
       max_concurrent: batches in flight on a single device; with 1 everything runs in
         the caller's thread, under its JAX context managers.
     """

@@ -58,7 +58,6 @@ class AdditiveAttention(nn.Module):
         """Attends from the state of every beam to its sentence's memory.
 
         Args:
-          output_BxWxDh: [B, W, Dh] queries.
           mask_BxWxS: [B, W, S] True = attends; the W axis may be 1.
 
         Returns:

@@ -55,10 +55,6 @@ class AttentiveLSTM(nn.Module):
     ) -> AttentionOutput:
         """Processes rows of segments.
 
-        Args:
-          words_BxTxD: [B, T, D] embedded target tokens, shifted right.
-          segments_BxT: [B, T] segment numbers from 1; 0 is padding.
-
         Returns:
           Arrays [B, T, ...].
         """
@@ -136,11 +132,6 @@ class RNNDecoder(nn.Module):
         """Decodes all positions.
 
         Sows the attention weights [B, T, S] into "intermediates" if it is mutable.
-
-        Args:
-          words_BxTxD: [B, T, D] embedded target tokens, shifted right.
-          segments_BxT: [B, T] segment numbers from 1; 0 is padding.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
           [B, T, D] the input of the logits.

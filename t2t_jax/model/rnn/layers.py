@@ -29,10 +29,6 @@ def empty_state(shape: tuple[int, ...]) -> State:
 def segment_starts(segments_BxL: Array, *, reverse: bool = False) -> jax.Array:
     """Marks the first token of each segment in reading order, [B, L] bool.
 
-    Args:
-      segments_BxL: [B, L] segment numbers from 1; 0 is padding.
-      reverse: whether rows are read from the end.
-
     Example:
       >>> segment_starts(jnp.array([[1, 1, 2, 0]])).astype(int).tolist()
       [[1, 0, 1, 1]]
@@ -56,11 +52,7 @@ def scan_rows(
     """Scans rows token by token, with a reset of the state at each segment.
 
     Args:
-      module: owner of the parameters of `read`.
       read: (module, state, inputs at one position) -> (state, outputs).
-      state: the initial one, arrays [B, ...].
-      segments_BxL: [B, L] segment numbers from 1; 0 is padding.
-      reverse: whether to scan from the end of the rows.
 
     Returns:
       The outputs of all positions, arrays [B, L, ...].
@@ -96,9 +88,7 @@ class LSTM(nn.Module):
     of 64 at Dh = 208.
 
     Attributes:
-      width: of its state.
       dtype: of products and gates; the state is float32.
-      reverse: whether rows are read from the end.
     """
 
     width: int
@@ -111,9 +101,6 @@ class LSTM(nn.Module):
 
     def __call__(self, x_BxLxX: jax.Array, segments_BxL: Array) -> jax.Array:
         """Processes rows of segments.
-
-        Args:
-          segments_BxL: [B, L] segment numbers from 1; 0 is padding.
 
         Returns:
           [B, L, width] in the compute dtype.
@@ -152,10 +139,6 @@ class RNNEncoder(nn.Module):
         self, x_BxSxD: jax.Array, *, segments_BxS: Array, rows_B: Array | None
     ) -> jax.Array:
         """Encodes all positions.
-
-        Args:
-          segments_BxS: [B, S] segment numbers from 1; 0 is padding.
-          rows_B: [B] global row numbers for dropout; None: deterministic.
 
         Returns:
           memory: [B, S, Dh] in the compute dtype.

@@ -24,9 +24,6 @@ class RNN(nn.Module):
     takes the same arguments as `Transformer`; positions are ignored, since the order is
     that of reading.
 
-    Attributes:
-      head: as in `Transformer`.
-
     Paper:
       Table 1, row "Recurrent". §1: recurrent models "generate a sequence of hidden
       states h_t, as a function of the previous hidden state h_{t-1} and the input for
@@ -86,8 +83,6 @@ class RNN(nn.Module):
           source_segments: [B, S] segment numbers from 1, 0 is padding; None: 1 for
             tokens. The tokens of a segment are adjacent.
           target_segments: [B, T] likewise; a pair shares its number.
-          source_positions: [B, S] unused.
-          target_positions: [B, T] unused.
           rows: [B] global row numbers for dropout; None: 0 to B - 1.
           deterministic: False applies dropout, with the "dropout" key of
             `apply(…, rngs=…)`.
@@ -164,10 +159,6 @@ class RNN(nn.Module):
 
         The other arguments are those of `__call__`.
 
-        Args:
-          memory: [B, S, Dh] from `encode`.
-          source_segments: [B, S] as for `encode`.
-
         Returns:
           logits: [B, T, V] float32.
 
@@ -202,11 +193,6 @@ class RNN(nn.Module):
         self, tokens: Array, memory: AttendedMemory, states: States
     ) -> tuple[jax.Array, States]:
         """Decodes one token of every beam, an incremental `decode`.
-
-        Args:
-          tokens: [B, W] the tokens; bos first.
-          memory: from `decoder.project_memory`, one sentence per row.
-          states: from `init_states`, or from the previous step.
 
         Returns:
           logits: [B, W, V] float32.

@@ -26,9 +26,6 @@ class RNNStepModel:
 
     Like `TransformerStepModel`, it is a pytree whose leaves are the parameters. Its
     cache does not grow with the target.
-
-    Attributes:
-      model: static under `jit`.
     """
 
     model: RNN
@@ -65,10 +62,6 @@ class RNNStepModel:
         position: Array,
     ) -> tuple[jax.Array, States]:
         """Decodes one token of every beam.
-
-        Args:
-          tokens_BxW: [B, W] tokens; bos first.
-          cache: the states of every beam.
 
         Returns:
           logits: [B, W, V] float32, of the next token.
