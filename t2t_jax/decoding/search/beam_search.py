@@ -81,6 +81,7 @@ def beam_search(  # noqa: PLR0913
         among them.
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
       beam_size: W, live hypotheses per sentence. 1 with `length_penalty=0` is greedy.
+      length_penalty: the paper's alpha, at least 0.
       max_extra_tokens: maximum length of an output beyond the subwords of its source
         (pad and eos not counted).
       max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
@@ -89,6 +90,10 @@ def beam_search(  # noqa: PLR0913
         lower.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none. An output may
         always hold one token more than its prefix.
+      ids: pad, bos and eos of the model.
+
+    Returns:
+      The `n_best` outputs of every sentence.
 
     Raises:
       UserError: an argument is out of range, the source is not [B, S], or its tokens

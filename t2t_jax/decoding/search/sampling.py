@@ -47,6 +47,7 @@ def sample(
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
       key: from `jax.random.key`, with JAX's default implementation; or [B] keys, one
         for each sentence.
+      sampling_params: the number of samples, the temperature and the filters.
       max_extra_tokens: maximum length of an output beyond the subwords of its source.
       max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none.

@@ -58,6 +58,7 @@ class SamplingParams:
       top_p: in (0, 1]; sample among the fewest most probable tokens whose probabilities
         add up to this, after `temperature` and `top_k`.
       length_penalty: the alpha of the scores; it does not change the samples.
+      min_tokens: minimum tokens of an output before its eos.
 
     Raises:
       UserError: a value is invalid.
