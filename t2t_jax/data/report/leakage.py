@@ -14,7 +14,7 @@ from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.corpora.base import Corpus, locate_pair, parts_of
 from t2t_jax.data.corpora.open import open_corpus, split_spec
 from t2t_jax.data.token_cache.filters import pair_hashes, text_hashes
-from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, MAX_NAME_LENGTH, truncate
+from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, short_name, truncate
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.errors import ErrorCollector, InputMissingError
 
@@ -122,11 +122,7 @@ def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """
     warnings = []
     for spec, found in leaks.items():
-        name, pairs, both = (
-            truncate(spec, MAX_NAME_LENGTH),
-            found["pairs"],
-            found["both"],
-        )
+        name, pairs, both = short_name(spec), found["pairs"], found["both"]
         if both:
             warnings.append(
                 f"warning: {both:,} of the {pairs:,} pairs of {name} {_are(both)} in "
@@ -157,10 +153,9 @@ def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
         both = found["both"]
         sources, targets = (found[side] - both for side in ("source", "target"))
         lines.append(
-            f"{truncate(spec, MAX_NAME_LENGTH)}: of {found['pairs']:,} pairs {both:,} "
-            f"{_are(both)} in the training text; {sources:,} "
-            f"source{'s' * (sources != 1)} and {targets:,} "
-            f"target{'s' * (targets != 1)} are there in other pairs."
+            f"{short_name(spec)}: of {found['pairs']:,} pairs {both:,} {_are(both)} in "
+            f"the training text; {sources:,} source{'s' * (sources != 1)} and "
+            f"{targets:,} target{'s' * (targets != 1)} are there in other pairs."
         )
     return lines
 
@@ -189,7 +184,7 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """
     return [
         f"warning: {one['copies']:,} of the {one['pairs']:,} pairs of "
-        f"{truncate(spec, MAX_NAME_LENGTH)} ({one['copies'] / one['pairs']:.0%}) have "
+        f"{short_name(spec)} ({one['copies'] / one['pairs']:.0%}) have "
         "the same text on both sides. Check that its files are a text and its "
         "translation."
         for spec, one in found.items()

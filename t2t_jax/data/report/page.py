@@ -9,7 +9,7 @@ from typing import Any
 from t2t_jax.data.report.leakage import copy_warnings, leak_counts, leak_warnings
 from t2t_jax.data.token_cache.filters import REASONS
 from t2t_jax.data.token_cache.known_words import MAX_WORDS
-from t2t_jax.data.token_cache.statistics import MAX_NAME_LENGTH, SIDES, truncate
+from t2t_jax.data.token_cache.statistics import SIDES, short_name
 
 _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40
@@ -40,7 +40,7 @@ def report_text(report: dict[str, Any]) -> str:
         corpus = report[name]
         lines += [
             "",
-            f"{title}: {truncate(corpus['spec'], MAX_NAME_LENGTH)}",
+            f"{title}: {short_name(corpus['spec'])}",
             f"  SHA-256 {corpus['fingerprint']}",
         ]
         if "batches_per_epoch_at_least" in corpus:
@@ -80,7 +80,7 @@ def _corpus_lines(stats: dict[str, Any]) -> Iterator[str]:
 
 
 def _location(pair: Mapping[str, Any]) -> str:
-    return f"line {pair['line']:,} of {truncate(pair['corpus'], MAX_NAME_LENGTH)}"
+    return f"line {pair['line']:,} of {short_name(pair['corpus'])}"
 
 
 def _example_lines(pair: Mapping[str, Any], location: str) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _part_lines(parts: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield (
             f"  {part['weight']:>8g}{counts['read']:>14,}{counts['kept']:>14,}"
             f"{tokens['source']:>16,}{tokens['target']:>16,}  "
-            f"{truncate(part['spec'], MAX_NAME_LENGTH)}"
+            f"{short_name(part['spec'])}"
         )
     if len(parts) > _MAX_PARTS:
         yield f"  and {len(parts) - _MAX_PARTS:,} more, which data.json lists"
@@ -126,7 +126,7 @@ def _leak_lines(leaks: dict[str, dict[str, Any]]) -> Iterator[str]:
     if not leaks:
         yield "No held-out text was checked against the training text."
         return
-    names = ", ".join(truncate(spec, MAX_NAME_LENGTH) for spec in leaks)
+    names = ", ".join(short_name(spec) for spec in leaks)
     yield f"Checked against the training text: {names}"
     if any(found[side] for found in leaks.values() for side in SIDES):
         yield from leak_counts(leaks)

@@ -10,12 +10,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.base import locate_pair
 from t2t_jax.data.report.leakage import find_copies
 from t2t_jax.data.token_cache.filters import REASONS
-from t2t_jax.data.token_cache.statistics import (
-    MAX_EXAMPLES,
-    MAX_NAME_LENGTH,
-    SIDES,
-    truncate,
-)
+from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, SIDES, short_name
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 
@@ -161,7 +156,7 @@ def summary_line(cache: TokenCache) -> str:
     """Returns a line with the pairs read, kept, and dropped by reason."""
     counts = cache.counts
     report = (
-        f"{truncate(cache.meta['spec'], MAX_NAME_LENGTH)}: {counts['read']:,} pairs "
+        f"{short_name(cache.meta['spec'])}: {counts['read']:,} pairs "
         f"read, {counts['kept']:,} kept, {counts['empty']:,} empty, "
         f"{counts['too_long']:,} longer than {cache.meta['max_length']} subwords"
     )

@@ -25,12 +25,7 @@ from t2t_jax.data.token_cache.filters import (
     pair_hashes,
 )
 from t2t_jax.data.token_cache.shards import EncodedChunk, Shard
-from t2t_jax.data.token_cache.statistics import (
-    MAX_NAME_LENGTH,
-    SIDES,
-    CorpusStats,
-    truncate,
-)
+from t2t_jax.data.token_cache.statistics import SIDES, CorpusStats, short_name
 from t2t_jax.data.token_cache.worker_pool import (
     CHUNK_PAIRS,
     Chunk,
@@ -167,7 +162,7 @@ def _build_shards(
     for shard in shards:
         done[shard.part] += shard.stats.counts["read"]
     workers = num_workers(config.workers)
-    progress.log(f"Preparing {truncate(corpus.spec, MAX_NAME_LENGTH)} …")
+    progress.log(f"Preparing {short_name(corpus.spec)} …")
     if shards:
         progress.log(f"Resuming after {sum(done):,} encoded pairs.")
     chunks = _chunks(parts, done, most=max_characters(config))

@@ -19,10 +19,8 @@ SIDES = ("source", "target")
 
 MAX_EXAMPLES = 3
 
-MAX_NAME_LENGTH = 300
-"""Characters of a corpus's name in a message: a spec may list many files."""
-
 _EXAMPLE_LENGTH = 80
+_NAME_LENGTH = 300
 
 
 @dataclass
@@ -104,3 +102,8 @@ def _example(chunk: Chunk, pair: int) -> dict[str, Any]:
 def truncate(text: str, most: int = _EXAMPLE_LENGTH) -> str:
     """Truncates an example or a name."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def short_name(spec: str) -> str:
+    """Truncates the name of a corpus for a message: a spec may list many files."""
+    return truncate(spec, _NAME_LENGTH)

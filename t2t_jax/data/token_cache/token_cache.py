@@ -39,7 +39,7 @@ from t2t_jax.data.token_cache.builder import (
     exclusive_lock,
 )
 from t2t_jax.data.token_cache.shards import WORDS, is_valid
-from t2t_jax.data.token_cache.statistics import MAX_NAME_LENGTH, truncate
+from t2t_jax.data.token_cache.statistics import short_name
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError, write_error
 from t2t_jax.files import read_json_object
@@ -156,7 +156,7 @@ def build_or_open(
     """
     progress = progress or ProgressBar()
     home = token_caches(config)
-    name = truncate(corpus.spec, MAX_NAME_LENGTH)
+    name = short_name(corpus.spec)
     with progress.heartbeat(f"Checking the token cache of {name}"):
         inputs = _inputs_of(corpus, vocabularies, config)
         fingerprint = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
