@@ -31,8 +31,7 @@ class Words(NamedTuple):
     """Consecutive words of a command line that are neither flags nor their values.
 
     Attributes:
-      text: the words, with spaces between.
-      before: the preceding flag, or None.
+      before: the preceding flag.
     """
 
     text: str
@@ -44,8 +43,6 @@ class CommandLine(NamedTuple):
 
     Attributes:
       leading: the first argument, if it is a word; else "".
-      flags: in order.
-      stray: all other words.
     """
 
     leading: str
@@ -61,12 +58,10 @@ class CommandLine(NamedTuple):
 def split(argv: Sequence[str], *, switches: Collection[str]) -> CommandLine:
     """Splits a command line, without checking names or values.
 
+    A flag's value follows `=` or is the next argument, unless that is a flag itself.
+
     Args:
       switches: names of the flags that need no value; `--noNAME` turns one off.
-
-    Returns:
-      The parts. A flag's value follows `=` or is the next argument, unless that is a
-      flag itself.
 
     Example:
       >>> line = split(["translate", "--workdir", "w", "--resume"], switches=["resume"])
@@ -75,26 +70,15 @@ def split(argv: Sequence[str], *, switches: Collection[str]) -> CommandLine:
     """
     line = CommandLine("" if not argv or _is_flag(argv[0]) else argv[0], [], [])
     rest = list(argv[1:] if line.leading else argv)
-    previous: list[str] = []  # words that follow one another
     while rest:
-        token = rest.pop(0)
-        if not _is_flag(token):
-            previous.append(token)
+        if _is_flag(rest[0]):
+            line.flags.append(_take_flag(rest, switches=switches))
             continue
-        _close(previous, line)
-        name, equals, value = token.lstrip("-").partition("=")
-        written = token.partition("=")[0]
-        if equals:
-            line.flags.append(Argument(name, value, written))
-        elif name in switches:
-            line.flags.append(Argument(name, "true", written))
-        elif _without_no(name) in switches:
-            line.flags.append(Argument(_without_no(name), "false", written))
-        else:
-            follows = bool(rest) and not _is_flag(rest[0])
-            argument = Argument(name, rest.pop(0) if follows else None, written)
-            line.flags.append(argument)
-    _close(previous, line)
+        words = []
+        while rest and not _is_flag(rest[0]):
+            words.append(rest.pop(0))
+        before = line.flags[-1] if line.flags else None
+        line.stray.append(Words(" ".join(words), before))
     return line
 
 
@@ -109,19 +93,20 @@ def printable(value: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _close(words: list[str], line: CommandLine) -> None:
-    """Moves collected words to the line's stray words."""
-    if words:
-        before = line.flags[-1] if line.flags else None
-        line.stray.append(Words(" ".join(words), before))
-        words.clear()
+def _take_flag(rest: list[str], *, switches: Collection[str]) -> Argument:
+    """Removes a flag and its value from the arguments."""
+    written, equals, value = rest.pop(0).partition("=")
+    name = written.lstrip("-")
+    if equals:
+        return Argument(name, value, written)
+    if name in switches:
+        return Argument(name, "true", written)
+    if name.removeprefix("no") in switches:
+        return Argument(name.removeprefix("no"), "false", written)
+    follows = bool(rest) and not _is_flag(rest[0])
+    return Argument(name, rest.pop(0) if follows else None, written)
 
 
 def _is_flag(token: str) -> bool:
     """Returns whether a token is a flag; `-`, `--` and negative numbers are words."""
     return token[:1] == "-" and bool(token.strip("-")) and not _NUMBER.match(token)
-
-
-def _without_no(name: str) -> str:
-    """Returns the switch that `noNAME` turns off; `noconfig.KEY` is one too."""
-    return name.removeprefix("no")

@@ -51,7 +51,6 @@ class Fault(NamedTuple):
       shown: the flag as named in the message.
       one: the message about this flag.
       many: the end of a message about several flags.
-      is_config: whether the flag is a configuration key.
     """
 
     cause: str
@@ -73,22 +72,14 @@ def read_line(argv: Sequence[str]) -> CommandLine:
 
 
 def find_faults(line: CommandLine, *, mode: str) -> tuple[list[Fault], list[Argument]]:
-    """Checks every flag of a command line.
+    """Returns the faults of the flags, and the valid flags.
 
     Args:
       mode: for hints; "" if none was given.
-
-    Returns:
-      The faults, and the valid flags.
     """
-    found, good = [], []
-    for argument in line.flags:
-        fault = _fault(argument, mode=mode)
-        if fault:
-            found.append(fault)
-        else:
-            good.append(argument)
-    return found, good
+    checked = [(flag, _fault(flag, mode=mode)) for flag in line.flags]
+    faults = [fault for _, fault in checked if fault]
+    return faults, [flag for flag, fault in checked if not fault]
 
 
 def messages(found: Iterable[Fault]) -> list[str]:
@@ -235,10 +226,11 @@ def _fault(argument: Argument, *, mode: str) -> Fault | None:
         )
     if kind is str or _parses(kind, value):
         return None
+    keywords = "".join(f" or {word}" for word in KEYWORD_VALUES.get(name, {}))
     return Fault(
         f"type {kind.__name__}",
         f"{written}={printable(value)}",
-        f"{written}={printable(value)} must be {KINDS[kind]}{_or_keyword(name)}. "
+        f"{written}={printable(value)} must be {KINDS[kind]}{keywords}. "
         f"Change {written}.",
         f"must each be {KINDS[kind]}. Change them.",
         is_key or bool(key),
@@ -249,11 +241,6 @@ def _expand_keywords(flag: Argument) -> Argument:
     """Replaces a keyword of `KEYWORD_VALUES` by its number."""
     words = KEYWORD_VALUES.get(flag.name, {})
     return flag._replace(value=words.get(flag.value or "", flag.value))
-
-
-def _or_keyword(name: str) -> str:
-    """Lists the keywords that a flag accepts instead of a number."""
-    return "".join(f" or {word}" for word in KEYWORD_VALUES.get(name, {}))
 
 
 def _parses(kind: type, value: str) -> bool:
@@ -318,10 +305,8 @@ def _hint(name: str, value: str | None, *, mode: str) -> str:
         return former
     meant = key_suggestions(plain, keys())
     flag, reason = suggest_flag(name, mode=mode)
-    tail = plain.rpartition(".")[2]
-    if flag and not (
-        "." in plain and tail in {key.rpartition(".")[2] for key in keys()}
-    ):
+    is_last_word = plain.rpartition(".")[2] in {k.rpartition(".")[2] for k in keys()}
+    if flag and not ("." in plain and is_last_word):
         if flag == "--workdir" and not mode:
             return f" Did you mean {PROGRAM} MODE {flag}? Without a MODE it trains."
         return f" Did you mean {flag}{f' ({reason})' if reason else ''}?"
@@ -329,13 +314,9 @@ def _hint(name: str, value: str | None, *, mode: str) -> str:
         return ""
     if not name.startswith("config."):
         near = difflib.get_close_matches(plain.lower(), ["config", *FLAGS], n=1)
-        if near and (near[0] == plain.lower() or tail not in _tails()):
+        if near and (near[0] == plain.lower() or not is_last_word):
             return f" Did you mean --{near[0]}?"
     if meant:
         return f" Did you mean {alternatives([f'--config.{key}' for key in meant])}?"
     near = difflib.get_close_matches(plain.lower(), FLAGS, n=1)
     return f" Did you mean --{near[0]}?" if near else ""
-
-
-def _tails() -> set[str]:
-    return {key.rpartition(".")[2] for key in keys()}

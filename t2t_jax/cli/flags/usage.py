@@ -107,15 +107,10 @@ def _about_config(name: str) -> str:
     page = ast.parse(path.read_text(encoding="utf-8"))
     row = row or ("ROW" if "choose_row" in ast.unparse(page) else "")
     given = f"--config={stem}:{row}" if row else f"--config={stem}"
-    return "\n".join(
-        [
-            _paragraph(f"{stem} is a configuration, in {path}:"),
-            "",
-            ast.get_docstring(page) or "",
-            "",
-            *_examples([f"describe {given}", f"train {given}"]),
-            "",
-        ]
+    return _page(
+        _paragraph(f"{stem} is a configuration, in {path}:"),
+        ast.get_docstring(page) or "",
+        _examples([f"describe {given}", f"train {given}"]),
     )
 
 
@@ -136,60 +131,39 @@ def _unknown(topic: str, name: str) -> str:
 
 
 def _overview() -> str:
-    return "\n".join(
-        [
-            _paragraph(
-                "t2t-jax: train, evaluate and run translation Transformers "
-                '("Attention Is All You Need").'
-            ),
-            "",
-            _paragraph(
-                "Usage: t2t-jax [MODE] [--FLAG=VALUE …] [--config.KEY=VALUE …]",
-                indent="       ",
-            ),
-            "",
-            _paragraph(
-                "MODE can also be written --mode=MODE, and t2t-jax as python -m "
-                "t2t_jax. Without arguments, it trains the embedded English-German "
-                "experiment in runs/phrasebook."
-            ),
-            "",
-            *_table("Modes", MODES),
-            "",
-            *_table("Common flags", _COMMON),
-            "",
-            *_table("More help", {**_MORE, "--help=SECTION": _sections_line()}),
-            "",
-            *_examples(
-                [OPTIONS["train"].examples[1], OPTIONS["translate"].examples[0]]
-            ),
-            "",
-        ]
+    listed = f"{_MORE['--help=SECTION']} {', '.join(sections())}."
+    return _page(
+        _paragraph(
+            "t2t-jax: train, evaluate and run translation Transformers "
+            '("Attention Is All You Need").'
+        ),
+        _usage("[MODE] [--FLAG=VALUE …] [--config.KEY=VALUE …]"),
+        _paragraph(
+            "MODE can also be written --mode=MODE, and t2t-jax as python -m t2t_jax. "
+            "Without arguments, it trains the embedded English-German experiment in "
+            "runs/phrasebook."
+        ),
+        _table("Modes", MODES),
+        _table("Common flags", _COMMON),
+        _table("More help", {**_MORE, "--help=SECTION": listed}),
+        _examples([OPTIONS["train"].examples[1], OPTIONS["translate"].examples[0]]),
     )
 
 
-def _sections_line() -> str:
-    return f"{_MORE['--help=SECTION']} {', '.join(sections())}."
-
-
 def _about_mode(mode: str) -> str:
-    needed = [flag.usage(n) for n, flag in flags_of(mode).items() if flag.required]
-    text = [
-        _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
-        "",
-        _paragraph(
-            " ".join(["Usage: t2t-jax", mode, *needed, "[--FLAG=VALUE …]"]),
-            indent="       ",
-        ),
-        "",
-        "Flags:",
-    ]
+    flags = flags_of(mode)
+    needed = [flag.usage(name) for name, flag in flags.items() if flag.required]
+    listed = ["Flags:"]
     if not issubclass(OPTIONS[mode], RunOptions) and mode != "figures":
-        text += _entry("--config=NAME", ["default phrasebook"], _CONFIG)
-    for name, flag in flags_of(mode).items():
-        text += _flag_entry(name, flag)
-    notes = [_paragraph(_keys_note(mode)), ""]
-    return "\n".join([*text, "", *_examples(OPTIONS[mode].examples), "", *notes])
+        listed.append(_entry("--config=NAME", ["default phrasebook"], _CONFIG))
+    listed += [_flag_entry(name, flag) for name, flag in flags.items()]
+    return _page(
+        _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
+        _usage(" ".join([mode, *needed, "[--FLAG=VALUE …]"])),
+        "\n".join(listed),
+        _examples(OPTIONS[mode].examples),
+        _paragraph(_keys_note(mode)),
+    )
 
 
 def _keys_note(mode: str) -> str:
@@ -209,7 +183,7 @@ def _keys_note(mode: str) -> str:
     )
 
 
-def _flag_entry(name: str, flag: Flag) -> list[str]:
+def _flag_entry(name: str, flag: Flag) -> str:
     """Formats a flag of a mode."""
     notes = ["required"] if flag.required else []
     if flag.choices:
@@ -239,7 +213,7 @@ def _about_flag(name: str) -> str:
     choices = flags[0].choices if len({flag.choices for flag in flags}) == 1 else ()
     required = len(flags) == 1 and flags[0].required
     shown = flags[0]._replace(help=usual, choices=choices, required=required)
-    text = _flag_entry(name, shown)
+    text = [_flag_entry(name, shown)]
     for mode, flag in declared.items():
         if flag.choices != choices:
             words = f"{mode}: {', '.join(flag.choices)}"
@@ -249,58 +223,58 @@ def _about_flag(name: str) -> str:
             words = f"{mode}: {flag.help}"
             text.append(_paragraph(words, indent=" " * 8, first=" " * 6))
     modes = "all modes" if set(declared) == set(MODES) else alternatives(list(declared))
-    return "\n".join([*text, f"      Modes: {modes}.", ""])
+    return _page("\n".join([*text, f"      Modes: {modes}."]))
 
 
 def _all_flags() -> str:
-    return "\n".join(
-        [
-            "Flags:",
-            *_entry("--config=NAME", ["default phrasebook"], _CONFIG),
-            *(_about_flag(name).rstrip("\n") for name in FLAGS),
-            "",
-        ]
-    )
+    config = _entry("--config=NAME", ["default phrasebook"], _CONFIG)
+    flags = [_about_flag(name).rstrip("\n") for name in FLAGS]
+    return _page("\n".join(["Flags:", config, *flags]))
 
 
 def _about_section(section: str) -> str:
     docs = [doc for doc in key_docs().values() if doc.key.startswith(f"{section}.")]
-    title = f"Section {section}: {section_doc(section)}"
-    return "\n".join([_paragraph(title), "", *map(_key_entry, docs), ""])
+    title = _paragraph(f"Section {section}: {section_doc(section)}")
+    return _page(title, "\n".join(map(_key_entry, docs)))
 
 
 def _top_level() -> str:
     docs = [doc for doc in key_docs().values() if "." not in doc.key]
-    return "\n".join(
-        [
-            "Keys outside sections:",
-            "",
-            *map(_key_entry, docs),
-            "",
-            *_table("Sections", {name: section_doc(name) for name in sections()}),
-            "",
-        ]
+    return _page(
+        "Keys outside sections:",
+        "\n".join(map(_key_entry, docs)),
+        _table("Sections", {name: section_doc(name) for name in sections()}),
     )
 
 
 def _about_key(doc: KeyDoc) -> str:
-    short = [f"--{name}" for name, flag in FLAGS.items() if flag.key == doc.key]
     text = [_key_entry(doc)]
-    if short:
-        text.append(f"      Short form in some modes: {short[0]}.")
-    return "\n".join([*text, ""])
+    text += [
+        f"      Short form in some modes: --{name}."
+        for name, flag in FLAGS.items()
+        if flag.key == doc.key
+    ]
+    return _page("\n".join(text))
 
 
 def _key_entry(doc: KeyDoc) -> str:
     default = str(doc.default).lower() if isinstance(doc.default, bool) else doc.default
     shown = f"--config.{doc.key}={'' if default == '' else default}"
-    return "\n".join(_entry(shown, [doc.values], doc.meaning))
+    return _entry(shown, [doc.values], doc.meaning)
 
 
 def _everything() -> str:
     modes = [_about_mode(mode) for mode in MODES]
     keys = [_top_level(), *(_about_section(name) for name in sections())]
     return "\n".join([_overview(), *modes, *keys])
+
+
+def _page(*blocks: str) -> str:
+    return "\n\n".join(blocks) + "\n"
+
+
+def _usage(arguments: str) -> str:
+    return _paragraph(f"Usage: t2t-jax {arguments}", indent="       ")
 
 
 def _width() -> int:
@@ -319,30 +293,27 @@ def _paragraph(text: str, *, indent: str = "", first: str = "") -> str:
     )
 
 
-def _entry(name: str, notes: Iterable[str], text: str) -> list[str]:
+def _entry(name: str, notes: Iterable[str], text: str) -> str:
     """Formats a flag or key with its values, and its meaning below."""
     head = f"  {name}  ({'; '.join(notes)})" if notes else f"  {name}"
-    lines = [_paragraph(head, indent="          ")]
+    blocks = [_paragraph(head, indent="          ")]
     if text:
-        lines.append(_paragraph(text, indent="      ", first="      "))
-    return lines
+        blocks.append(_paragraph(text, indent="      ", first="      "))
+    return "\n".join(blocks)
 
 
-def _table(title: str, rows: dict[str, str]) -> list[str]:
+def _table(title: str, rows: dict[str, str]) -> str:
     left = max(map(len, rows)) + 4
-    return [
-        f"{title}:",
-        *(
-            _paragraph(text, indent=" " * left, first=f"  {name}".ljust(left))
-            for name, text in rows.items()
-        ),
-    ]
+    found = [f"{title}:"]
+    for name, text in rows.items():
+        found.append(_paragraph(text, indent=" " * left, first=f"  {name}".ljust(left)))
+    return "\n".join(found)
 
 
-def _examples(lines: Iterable[str]) -> list[str]:
+def _examples(lines: Iterable[str]) -> str:
     """Formats command lines; long ones are broken before a flag."""
     found = ["Examples:"]
     for line in lines:
         broken = _paragraph(f"t2t-jax {line}", first="  ", indent="      ")
         found.append(broken.replace("\n", " \\\n"))
-    return found
+    return "\n".join(found)

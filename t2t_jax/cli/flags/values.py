@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,17 +39,10 @@ def _switch(value: str) -> bool:
     return bool(value) and bool(flags.BooleanParser().parse(value))
 
 
-def _count(value: str) -> int:
-    if value and (not value.isdecimal() or int(value) < 1):
+def _count(value: str, *, most: float = math.inf) -> int:
+    if value and not (value.isdecimal() and 1 <= int(value) <= most):
         raise ValueError
     return int(value or 0)
-
-
-def _shards(value: str) -> int:
-    shards = _count(value)
-    if shards > _MAX_SHARDS:
-        raise ValueError
-    return shards
 
 
 def _index(value: str) -> int | None:
@@ -111,7 +105,9 @@ _A_PATH = "a valid path; ~user must be a user of this machine"
 TEXT = FlagType(str, "text", "VALUE")
 SWITCH = FlagType(_switch, "true or false", "")
 COUNT = FlagType(_count, "an integer from 1", "N")
-SHARDS = FlagType(_shards, f"an integer from 1 to {_MAX_SHARDS:,}", "N")
+SHARDS = FlagType(
+    partial(_count, most=_MAX_SHARDS), f"an integer from 1 to {_MAX_SHARDS:,}", "N"
+)
 INDEX = FlagType(_index, "an integer from 0", "I")
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
 DIRECTORY = FILE._replace(metavar="DIR")
