@@ -63,21 +63,17 @@ class StepDirs:
         """Renames a checkpoint to `corrupt-<step>` and returns the new path."""
         return self._rename(step, "corrupt")
 
-    def clear_step_dir(self, step: int, *, replace: bool = False) -> Path | None:
-        """Frees the name of a step that is to be saved.
-
-        What is not a checkpoint is renamed to `stray-<step>` and kept.
-
-        Args:
-          replace: whether an existing checkpoint of that step is renamed too.
+    def clear_step_dir(self, step: int) -> Path | None:
+        """Frees the name of a step that is to be saved, by renaming what has it.
 
         Returns:
-          The new path of the existing checkpoint; None if there was none.
+          The new path of a checkpoint, `replaced-<step>`; None if there was none.
+          Anything else is kept as `stray-<step>`.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.path(step)
         if _is_step(path):
-            return self._rename(step, "replaced") if replace else None
+            return self._rename(step, "replaced")
         if path.is_symlink() or path.exists():
             self._rename(step, "stray")
         return None

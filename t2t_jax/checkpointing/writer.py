@@ -81,10 +81,10 @@ class CheckpointWriter(Checkpoints):
         optimizer: PyTree | None,
         meta: Meta,
         files: Mapping[str, bytes] | None = None,
-        replace: bool = False,
     ) -> None:
         """Starts to write a checkpoint, after the save before is complete.
 
+        An existing checkpoint of that step is removed when the new one is complete.
         Collective: call on every process.
 
         Args:
@@ -92,14 +92,10 @@ class CheckpointWriter(Checkpoints):
           meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
             which checkpoints are kept.
           files: small files to store in the checkpoint, by name.
-          replace: whether to replace an existing checkpoint of that step, which is
-            otherwise left unchanged. It is removed when the new one is complete.
 
         Raises:
           StorageError: the checkpoint cannot be written, or the save before failed.
         """
-        if not replace and step in self.steps():
-            return
         self.wait()
         trees = {"params": params}
         if optimizer is not None:
@@ -124,7 +120,7 @@ class CheckpointWriter(Checkpoints):
             if self._is_first:
                 # Threads of a failed save may have continued to write for a while.
                 self.remove_partial()
-                self._replaced = self.clear_step_dir(step, replace=replace)
+                self._replaced = self.clear_step_dir(step)
             args = ocp.args.Composite(**items)
             self._checkpointer.save(self.path(step), args=args)
         except Exception as error:

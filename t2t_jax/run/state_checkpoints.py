@@ -154,7 +154,6 @@ class RunCheckpointer:
                 optimizer=state.optimizer,
                 meta=meta,
                 files=self._files,
-                replace=True,
             )
 
     def check_for_errors(self) -> None:

@@ -71,15 +71,6 @@ def test_meta_comes_back_as_it_was(checkpoints):
     assert checkpoints.meta(2) == meta
 
 
-def test_an_existing_step_is_left_as_it_is(checkpoints, one):
-    save(checkpoints, 5, "periodic")
-    checkpoints.save(5, params=params_of(6), optimizer=None, meta={"kinds": ["best"]})
-    checkpoints.wait()
-    restored = checkpoints.params(5, like=like(params_of(5), one))
-    jax.tree.map(np.testing.assert_array_equal, restored, params_of(5))
-    assert checkpoints.meta(5)["kinds"] == ["periodic"]
-
-
 def test_the_newest_periodic_ones_the_best_and_the_newest_survive(checkpoints):
     # keep=2. Each row: what is saved, and the steps that are left then.
     timeline = [
@@ -176,11 +167,9 @@ def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
     assert not left.exists()
 
 
-def test_replace_replaces_a_checkpoint_of_the_same_step(checkpoints):
+def test_a_save_replaces_a_checkpoint_of_the_same_step(checkpoints):
     save(checkpoints, 5, "stopped")
-    checkpoints.save(
-        5, params=params_of(6), optimizer=None, meta={"kinds": ["best"]}, replace=True
-    )
+    checkpoints.save(5, params=params_of(6), optimizer=None, meta={"kinds": ["best"]})
     checkpoints.wait()
     assert checkpoints.meta(5)["kinds"] == ["best"]
     assert [path.name for path in checkpoints.directory.iterdir()] == ["5"]

@@ -62,12 +62,11 @@ def test_quarantine_takes_the_next_free_name(folders):
 def test_only_an_existing_entry_is_renamed_before_a_save(folders):
     assert folders.clear_step_dir(7) is None
     make(folders, 7)
-    assert folders.clear_step_dir(7) is None
-    assert folders.clear_step_dir(7, replace=True).name == "replaced-7"
+    assert folders.clear_step_dir(7).name == "replaced-7"
     (folders.directory / "8").write_text("notes")
     assert folders.clear_step_dir(8) is None
     (folders.directory / "9").symlink_to("nowhere")
-    assert folders.clear_step_dir(9, replace=True) is None
+    assert folders.clear_step_dir(9) is None
     assert names(folders) == ["replaced-7", "stray-8", "stray-9"]
 
 
