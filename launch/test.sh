@@ -9,11 +9,11 @@
 #   bash launch/test.sh --soak    half an hour of kills, signals and other devices
 #   bash launch/test.sh --print   shows the commands, installs and runs nothing
 set -euo pipefail
-selection="not soak and not full"
+selection="not soak and not full" workers=2
 case "${1:-}" in
   "" | --soak) ;;
   --quick) selection="quick and not soak" ;;
-  --full) selection="not soak" ;;
+  --full) selection="not soak" workers=3 ;;  # Tests of processes wait for them.
   -h | --help) sed -n -e 1d -e '/^#/!q' -e 's/^# //p' -e 's/^#$//p' "$0"; exit ;;
   --print) sed -n '/^source /,$p' "$0"; exit ;;
   *) echo "usage: bash launch/test.sh [--help | --print | --quick | --full | --soak]" >&2
@@ -30,6 +30,6 @@ fi
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
-# In order, so that what a file sets up is set up once, but for what is left when one
-# of the two has nothing more to do.
-.venv/bin/pytest -n 2 --dist=worksteal --durations=30 -m "$selection"
+# In order, so that what a file sets up is set up once, but for what is left when a
+# worker has nothing more to do.
+.venv/bin/pytest -n "$workers" --dist=worksteal --durations=30 -m "$selection"

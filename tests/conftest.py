@@ -23,6 +23,8 @@ os.environ.update({key: _kept[key] for key in _kept if key.startswith("JAX_")})
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from tests.integration import tiny  # noqa: E402
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
@@ -51,6 +53,25 @@ def compiled_as_for_users():
     """What the tests of a file start is compiled as users' programs are."""
     with compiling.optimized():
         yield
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory):
+    """The whole tiny experiment. Tests read it, and change copies of it."""
+    workdir = tmp_path_factory.mktemp("tiny") / "run"
+    done = tiny.run(*tiny.arguments(workdir))
+    assert done.returncode == 0, done.stderr.decode()
+    return workdir
+
+
+@pytest.fixture(scope="session")
+def one_step(tmp_path_factory):
+    """A run of one step, which was evaluated and saved. As `tiny_run`."""
+    workdir = tmp_path_factory.mktemp("one step") / "run"
+    every = {"checkpoint__every_steps": 1, "evaluation__every_steps": 1}
+    done = tiny.run(*tiny.arguments(workdir, steps=1, **every))
+    assert done.returncode == 0, done.stderr.decode()
+    return workdir
 
 
 @pytest.fixture

@@ -116,26 +116,28 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(
-    workdir, sound, damage
-):
-    act, reason = DAMAGES[damage]
+def test_damaged_checkpoints_are_set_aside_and_the_one_before_them_used(tmp_path):
+    workdir = tmp_path / "run"
+    every = {"steps": 8, "checkpoint__every_steps": 1, "checkpoint__keep": 8}
+    running.finish(workdir, **every)
+    parameters, metrics = running.parameters(workdir, 8), running.metrics(workdir)
     checkpoints = workdir / "checkpoints"
-    act(checkpoints / "12")
-    said = go_on(workdir, sound)
-    assert f"Checkpoint {checkpoints / '12'} is corrupt: " in said
-    assert re.search(reason, said)
+    damaged = dict(zip((8, 7, 6, 5, 4, 3, 2), DAMAGES, strict=True))
+    for step, damage in damaged.items():
+        DAMAGES[damage][0](checkpoints / str(step))
+    said = running.finish(workdir, **every)
     assert "Traceback" not in said
-    assert "Renamed to corrupt-12." in said
-    assert f"Resuming from step 8 in {workdir}." in said
-    names = sorted(path.name for path in checkpoints.iterdir())
-    assert names == ["12", "4", "8", "corrupt-12"]
+    for step, damage in damaged.items():
+        named = re.escape(f"Checkpoint {checkpoints / str(step)} is corrupt: ")
+        reason = DAMAGES[damage][1].removeprefix("is corrupt: ")
+        assert re.search(f"{named}.*{reason}", said), damage
+        assert f"Renamed to corrupt-{step}." in said
+    assert f"Resuming from step 1 in {workdir}." in said
+    names = {path.name for path in checkpoints.iterdir()}
+    assert names == {*map(str, range(1, 9)), *(f"corrupt-{step}" for step in damaged)}
     # What is trained again is what was trained before.
-    running.require_bit_equal(
-        running.parameters(workdir, 12), running.parameters(sound, 12)
-    )
-    assert running.metrics(workdir) == running.metrics(sound)
+    running.require_bit_equal(running.parameters(workdir, 8), parameters)
+    assert running.metrics(workdir) == metrics
 
 
 def test_two_damaged_ones_are_both_set_aside_beside_an_older_one(workdir, sound):

@@ -35,7 +35,7 @@ FAULTS = [
     ("kill_evaluating@10", {4, 8}),
     ("kill@13", {8, 10, 12}),  # a step after a save has begun; 10 may be the best
 ]
-KILLS = int(os.environ.get("T2T_JAX_TEST_KILLS", "4"))
+KILLS = int(os.environ.get("T2T_JAX_TEST_KILLS", "2"))
 
 
 def leftovers(workdir):

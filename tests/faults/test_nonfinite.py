@@ -17,8 +17,7 @@ from tests.integration import tiny
 
 # Nothing but steps and checkpoints, as many as there are.
 KEYS = {
-    "evaluation__every_steps": 100_000,  # the last step alone
-    "evaluation__bleu_sentences": 1,
+    "evaluation__every_steps": 0,
     "checkpoint__every_steps": 1,
     "checkpoint__keep": 30,
     "logging__every_steps": 3,
@@ -71,7 +70,7 @@ def test_the_warning_ends_in_the_flags_that_show_the_text(once):
     (line,) = (line for line in said.splitlines() if "WARNING" in line)
     assert "] WARNING: Skipped the update of step 7 (loss not finite" in line
     flags = shlex.split(line.partition("To print its text: ")[2])
-    done = tiny.run(*flags)
+    done = tiny.run(*flags, fresh=True)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
     assert b"Step 7 reads batch 6 of epoch 0: " in done.stderr
     heading, *rows = done.stdout.decode().splitlines()
@@ -110,7 +109,12 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
 
 
 def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
-    keys = {**KEYS, "evaluation__every_steps": 6, "checkpoint__every_steps": 5}
+    keys = {
+        **KEYS,
+        "evaluation__every_steps": 6,
+        "evaluation__bleu_sentences": 1,
+        "checkpoint__every_steps": 5,
+    }
     for name, ends in (("whole", [12]), ("parts", [6, 12])):
         for steps in ends:
             running.finish(tmp_path / name, fault="nan@4-9", steps=steps, **keys)

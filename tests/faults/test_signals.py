@@ -7,6 +7,7 @@ only other way); without the thread of `StopRequest` (the second signal waits); 
 `give` in `SharedStopRequest` (the other ranks never stop).
 """
 
+import shutil
 import signal
 import time
 
@@ -25,35 +26,27 @@ from tests.faults.running import (
 )
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The run that nobody interrupts."""
-    workdir = tmp_path_factory.mktemp("whole") / "run"
-    finish(workdir)
-    return workdir
-
-
-def require_same_end(workdir, whole):
-    require_bit_equal(parameters(workdir, 12), parameters(whole, 12))
-    assert metrics(workdir) == metrics(whole)
+def require_same_end(workdir, tiny_run):
+    require_bit_equal(parameters(workdir, 12), parameters(tiny_run, 12))
+    assert metrics(workdir) == metrics(tiny_run)
     assert "This run is complete" in finish(workdir)
 
 
 # A checkpoint is due at 10 anyway; what comes between is in test_resume_exact.py.
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.soak), 10])
-def test_a_signal_after_any_step_saves_that_step(tmp_path, whole, step):
+def test_a_signal_after_any_step_saves_that_step(tmp_path, tiny_run, step):
     workdir = tmp_path / "run"
     said = finish(workdir, fault=f"term@{step}", code=75)
     assert saved(workdir)[-1] == step
     assert f"Saved step {step}" in said
     assert "Traceback" not in said
     finish(workdir)
-    require_same_end(workdir, whole)
+    require_same_end(workdir, tiny_run)
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(12, marks=pytest.mark.soak)])
 def test_a_signal_in_an_evaluation_saves_and_the_evaluation_is_made_up_for(
-    tmp_path, whole, step
+    tmp_path, tiny_run, step
 ):
     workdir = tmp_path / "run"
     finish(workdir, fault=f"term_evaluating@{step}", code=75)
@@ -61,10 +54,10 @@ def test_a_signal_in_an_evaluation_saves_and_the_evaluation_is_made_up_for(
     scored = [record["step"] for record in metrics(workdir) if "bleu" in record]
     assert step not in scored
     finish(workdir)
-    require_same_end(workdir, whole)
+    require_same_end(workdir, tiny_run)
 
 
-def test_before_the_first_step_there_is_nothing_to_save(tmp_path, whole):
+def test_before_the_first_step_there_is_nothing_to_save(tmp_path, tiny_run):
     workdir = tmp_path / "run"
     said = finish(workdir, fault="term_compiling@0", code=75)
     assert "error: Stopped by SIGTERM. Rerun the same command.\n" in said
@@ -74,7 +67,7 @@ def test_before_the_first_step_there_is_nothing_to_save(tmp_path, whole):
     said = finish(workdir, fault="term_compiling@5", code=75)
     assert "Stopped by SIGTERM" in said
     finish(workdir)
-    require_same_end(workdir, whole)
+    require_same_end(workdir, tiny_run)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
@@ -91,18 +84,17 @@ def test_each_of_the_signals_stops_a_run(tmp_path, number):
     assert saved(workdir)
 
 
-def test_a_run_that_was_killed_before_its_last_record_writes_it(tmp_path, whole):
-    workdir = tmp_path / "run"
-    finish(workdir)
+def test_a_run_that_was_killed_before_its_last_record_writes_it(tmp_path, tiny_run):
+    workdir = shutil.copytree(tiny_run, tmp_path / "run")
     records = (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     cut = "".join(f"{line}\n" for line in records[:-1])
     (workdir / "metrics.jsonl").write_text(cut, encoding="utf-8")
     finish(workdir)
-    require_same_end(workdir, whole)
+    require_same_end(workdir, tiny_run)
 
 
 def test_a_second_signal_leaves_within_two_seconds_and_nothing_saved_is_lost(
-    tmp_path, whole
+    tmp_path, tiny_run
 ):
     workdir = tmp_path / "run"
     with running(workdir, fault="sleep_saving@5") as process:
@@ -116,7 +108,7 @@ def test_a_second_signal_leaves_within_two_seconds_and_nothing_saved_is_lost(
     assert code == 75
     assert time.monotonic() - began < 2
     finish(workdir)
-    require_same_end(workdir, whole)
+    require_same_end(workdir, tiny_run)
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.soak)])

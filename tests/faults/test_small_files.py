@@ -22,6 +22,7 @@ KINDS = {
     "loop": lambda path: path.symlink_to(path.name),
 }
 TEXT = ["--source=text", "--reference=text"]
+FEW = "--config.data.train=phrasebook:train:9"
 MODES = {
     "train": ["--config.steps=3"],
     "prepare": [],
@@ -94,8 +95,8 @@ def test_a_file_of_another_kind_is_told_in_one_line(
         ["--mode=evaluate", "--source=text", "--reference={}"],
         ["--mode=score", "--source={}", "--reference=text"],
         ["--mode=prepare", "--config.data.train=text:{},text"],
-        ["--mode=prepare", "--config.data.dev=text:text,{}"],
-        ["--mode=prepare", "--config.vocabulary.file={}"],
+        ["--mode=prepare", FEW, "--config.data.dev=text:text,{}"],
+        ["--mode=prepare", FEW, "--config.vocabulary.file={}"],
     ],
     ids=" ".join,
 )

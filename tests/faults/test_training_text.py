@@ -6,6 +6,7 @@ import pytest
 
 from tests.integration import tiny
 
+UNEVALUATED = {"evaluation__every_steps": 0}
 PAIRS = [(f"sentence number {n} .", f"Satz Nummer {n} .") for n in range(200)]
 
 
@@ -111,7 +112,7 @@ def test_odd_but_usable_text_is_trained_on_and_what_is_dropped_is_counted(
     target = _write(tmp_path / "odd.de", [b"ein Satz ."] * len(odd))
     for side, good in ((source, sides[0]), (target, sides[1])):
         side.write_bytes(side.read_bytes() + good.read_bytes())
-    done = _train(tmp_path, source, target)
+    done = _train(tmp_path, source, target, **UNEVALUATED)
     errors = done.stderr.decode()
     assert done.returncode == 0, errors
     assert "207 pairs read, 205 kept, 1 empty, 1 longer" in errors
@@ -122,7 +123,7 @@ def test_gzipped_text_is_trained_on(tmp_path, sides):
     for side in sides:
         zipped.append(side.with_suffix(side.suffix + ".gz"))
         zipped[-1].write_bytes(gzip.compress(side.read_bytes()))
-    done = _train(tmp_path, *zipped)
+    done = _train(tmp_path, *zipped, **UNEVALUATED)
     assert done.returncode == 0, done.stderr.decode()
     assert b"200 pairs read, 200 kept" in done.stderr
 
@@ -130,7 +131,7 @@ def test_gzipped_text_is_trained_on(tmp_path, sides):
 def test_a_given_vocabulary_does_not_hide_what_is_wrong_with_both_corpora(
     tmp_path, sides
 ):
-    done = _train(tmp_path, *sides)
+    done = _train(tmp_path, *sides, **UNEVALUATED)
     assert done.returncode == 0, done.stderr.decode()
     for side in sides:
         bad = side.with_suffix(side.suffix + ".bad")

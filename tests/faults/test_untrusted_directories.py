@@ -33,7 +33,7 @@ class Bomb:
         return os.mkdir, (str(self.mark),)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run(one_step):
     return one_step
 

@@ -11,17 +11,14 @@ import shutil
 
 import pytest
 
-from tests.faults import running
 from tests.integration import tiny
 
 SHORT = {"steps": 1, "checkpoint__every_steps": 1}
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("vocabulary") / "run"
-    running.finish(workdir, **SHORT)
-    return workdir
+@pytest.fixture
+def run(one_step):
+    return one_step
 
 
 @pytest.fixture(scope="module")

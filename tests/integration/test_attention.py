@@ -39,22 +39,24 @@ def workdir(tmp_path_factory):
     token = jnp.ones((1, 1), jnp.int32)
     module = Transformer(config.model)
     checkpoints = CheckpointWriter(workdir.checkpoints, keep=2)
+    init = jax.jit(module.init)
     for step, kind in ((5, "periodic"), (6, "best")):
-        params = module.init(jax.random.key(step), token, token)["params"]
+        params = init(jax.random.key(step), token, token)["params"]
         meta = {"step": step, "kinds": [kind], "bleu": float(step)}
         checkpoints.save(step, params=params, optimizer=None, meta=meta)
     checkpoints.wait()
     return path
 
 
-def draw(workdir, to, *argv):
-    return tiny.run("--mode=attention", f"--workdir={workdir}", f"--to={to}", *argv)
+def draw(workdir, to, *argv, **how):
+    flags = (f"--workdir={workdir}", f"--to={to}", *argv)
+    return tiny.run("--mode=attention", *flags, **how)
 
 
 @pytest.fixture(scope="module")
 def drawn(workdir, tmp_path_factory):
     to = tmp_path_factory.mktemp("drawn") / "pictures"
-    done = draw(workdir, to, f"--text={TEXT}")
+    done = draw(workdir, to, f"--text={TEXT}", fresh=True)
     assert done.returncode == 0, done.stderr.decode()
     return done, to
 
@@ -143,7 +145,7 @@ def test_text_that_cannot_be_read_is_an_error(workdir, tmp_path, argv, message):
 
 
 def test_the_figures_need_no_run(tmp_path):
-    done = tiny.run("--mode=figures", f"--to={tmp_path / 'figures'}")
+    done = tiny.run("--mode=figures", f"--to={tmp_path / 'figures'}", fresh=True)
     assert done.returncode == 0, done.stderr.decode()
     named = [Path(line) for line in done.stdout.decode().splitlines()]
     assert [path.name for path in named] == ["schedule.png", "positions.png"]

@@ -61,7 +61,7 @@ def run(workdir, *flags):
 def test_an_average_is_a_model_that_translates(workdir, tmp_path):
     to = tmp_path / "average"
     flags = ("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2")
-    done = tiny.run(*flags)
+    done = tiny.run(*flags, fresh=True)
     assert done.returncode == 0, done.stderr.decode()
     assert b"checkpoints 44, 55 into" in done.stderr
     used = tiny.run("--mode=translate", f"--workdir={to}", stdin=b"A man.\n\n")

@@ -120,6 +120,7 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
         f"--source={tmp_path / 'en'}",
         f"--reference={tmp_path / 'de'}",
         "--checkpoint=last",
+        fresh=True,
     )
     assert done.returncode == 0, done.stderr.decode()
     result = json.loads(done.stdout)

@@ -18,10 +18,9 @@ LINES = [
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tiny_run, tmp_path_factory):
     place = tmp_path_factory.mktemp("together")
-    done = tiny.run(*tiny.arguments(place / "run", steps=6))
-    assert done.returncode == 0, done.stderr.decode()
+    (place / "run").symlink_to(tiny_run)
     (place / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     return place
 

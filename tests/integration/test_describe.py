@@ -24,6 +24,7 @@ def test_one_json_object_for_devices_that_are_not_there(tmp_path):
         described(
             *unrun(tmp_path / "none"),
             *("--format=json", "--devices=3", "--peak_tflops=0.001", "--mfu=0.5"),
+            fresh=True,
         )
     )
     assert told["batch"]["devices"] == 3

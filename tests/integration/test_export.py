@@ -179,7 +179,8 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     place = tmp_path / "ct2"
     flags = ["--format=ctranslate2", f"--to={place}", FEW]
     # As many devices as here, for whose programs are kept.
-    done = tiny.run("--mode=export", f"--workdir={workdir}", *flags, devices=8)
+    argv = ("--mode=export", f"--workdir={workdir}", *flags)
+    done = tiny.run(*argv, devices=8, fresh=True)
     assert done.returncode == 0, done.stderr.decode()
     found = json.loads(done.stdout)
     assert (found["lines"], found["equal"] + found["ties"]) == (20, 20)

@@ -100,11 +100,8 @@ def test_text_is_prepared_once_and_training_stops_together(tmp_path):
     assert str(steps[-1]) in saved
 
 
-def test_a_complete_run_is_complete_for_all(tmp_path):
-    workdir = tmp_path / "run"
-    argv = tiny.arguments(workdir, steps=3)
-    assert tiny.run(*argv).returncode == 0
-    code, said = end(start(*argv))
+def test_a_complete_run_is_complete_for_all(tiny_run):
+    code, said = end(start(*tiny.arguments(tiny_run)))
     assert code == 0, said
     assert said.count("This run is complete") == 1
 

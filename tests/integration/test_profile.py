@@ -18,15 +18,16 @@ def traces(workdir):
     )
 
 
-def test_a_run_writes_a_trace_and_its_figures_are_those_of_a_run_without(tmp_path):
-    plain, traced = tmp_path / "plain", tmp_path / "traced"
-    finish(plain)
+def test_a_run_writes_a_trace_and_its_figures_are_those_of_a_run_without(
+    tiny_run, tmp_path
+):
+    traced = tmp_path / "traced"
     said = finish(traced, profile__steps="3:5")
     assert "Traced steps 3 to 5" in said
     assert "matrix products" in said
     assert traces(traced) == ["profile/3-5"]
-    assert traces(plain) == []
-    assert metrics(traced) == metrics(plain)
+    assert traces(tiny_run) == []
+    assert metrics(traced) == metrics(tiny_run)
     # A run that goes on traces nothing of what is past, and other steps if asked to.
     said = finish(traced, steps=13)
     assert "nothing is traced, since this run is at step 12" in said

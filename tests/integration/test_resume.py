@@ -8,10 +8,8 @@ import shutil
 from tests.integration import tiny
 
 
-def test_a_change_under_a_run_is_refused_with_both_values(tmp_path):
-    workdir = tmp_path / "run"
-    assert tiny.run(*tiny.arguments(workdir, steps=1)).returncode == 0
-    refused = tiny.run(f"--workdir={workdir}", "--config.model.d_ff=64")
+def test_a_change_under_a_run_is_refused_with_both_values(one_step):
+    refused = tiny.run(f"--workdir={one_step}", "--config.model.d_ff=64")
     assert refused.returncode == 78
     assert b"model.d_ff was 32" in refused.stderr
     assert b"64" in refused.stderr
@@ -22,6 +20,7 @@ def test_changed_text_under_a_run_is_refused(tmp_path):
     for path in (source, target):
         path.write_text("".join(f"a sentence {n}\n" for n in range(99)))
     text = {"data__train": f"text:{source},{target}", "vocabulary__size": 40}
+    text["evaluation__every_steps"] = 0
     run = tmp_path / "run"
     assert tiny.run(*tiny.arguments(run, steps=1, **text)).returncode == 0
     records = ("config.json", "data.json", "fingerprints.json", "vocab.model")
@@ -35,9 +34,8 @@ def test_changed_text_under_a_run_is_refused(tmp_path):
         assert before == {name: (run / name).read_bytes() for name in records}
 
 
-def test_a_run_without_a_checkpoint_keeps_to_its_text_too(tmp_path):
-    run = tmp_path / "run"
-    assert tiny.run(*tiny.arguments(run, steps=1)).returncode == 0
+def test_a_run_without_a_checkpoint_keeps_to_its_text_too(one_step, tmp_path):
+    run = shutil.copytree(one_step, tmp_path / "run")
     shutil.rmtree(run / "checkpoints")
     other = {"data__train": "phrasebook:train:301"}
     refused = tiny.run(*tiny.arguments(run, steps=2, **other))
@@ -45,9 +43,8 @@ def test_a_run_without_a_checkpoint_keeps_to_its_text_too(tmp_path):
     assert b"other content of: train" in refused.stderr
 
 
-def test_a_run_of_before_there_were_fingerprints_gets_its_own(tmp_path):
-    run = tmp_path / "run"
-    assert tiny.run(*tiny.arguments(run, steps=1)).returncode == 0
+def test_a_run_of_before_there_were_fingerprints_gets_its_own(one_step, tmp_path):
+    run = shutil.copytree(one_step, tmp_path / "run")
     made = (run / "fingerprints.json").read_bytes()
     (run / "fingerprints.json").unlink()
     other = {"data__train": "phrasebook:train:301"}

@@ -48,7 +48,7 @@ def trained(tmp_path_factory):
     return Trained(str(place / "run"), str(source), str(target))
 
 
-def score(workdir, source, reference, *more, stdin=b""):
+def score(workdir, source, reference, *more, stdin=b"", fresh=False):
     return tiny.run(
         "--mode=score",
         f"--workdir={workdir}",
@@ -56,6 +56,7 @@ def score(workdir, source, reference, *more, stdin=b""):
         f"--reference={reference}",
         *more,
         stdin=stdin,
+        fresh=fresh,
     )
 
 
@@ -97,7 +98,7 @@ def test_a_translation_gets_the_score_that_the_beam_found_it_with(trained, tmp_p
 
 
 def test_the_perplexity_is_that_of_the_evaluation(trained):
-    done = score(trained.workdir, trained.source, trained.target)
+    done = score(trained.workdir, trained.source, trained.target, fresh=True)
     rows = table(done)
     total = sum(row["log_probability"] for row in rows)
     tokens = sum(row["num_tokens"] for row in rows)

@@ -12,7 +12,7 @@ def test_a_run_trains_resumes_and_translates(tmp_path):
     workdir = tmp_path / "run"
     for steps in (6, 8):
         changed = {"steps": steps, "evaluation__every_steps": 0}
-        done = tiny.run(*tiny.arguments(workdir, **changed))
+        done = tiny.run(*tiny.arguments(workdir, **changed), fresh=True)
         assert done.returncode == 0, done.stderr.decode()
     lines = (workdir / "metrics.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
@@ -20,7 +20,8 @@ def test_a_run_trains_resumes_and_translates(tmp_path):
     assert b"from step 6" in done.stderr
 
     lines = b"The old teacher reads a book.\n\nTwo men.\n"
-    done = tiny.run("--mode=translate", f"--workdir={workdir}", stdin=lines)
+    argv = ("--mode=translate", f"--workdir={workdir}")
+    done = tiny.run(*argv, stdin=lines, fresh=True)
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout.count(b"\n") == 3
     assert done.stdout.splitlines()[1] == b""

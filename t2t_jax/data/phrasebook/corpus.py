@@ -38,6 +38,7 @@ sets, and of a generator's version.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -147,6 +148,7 @@ def derivations(split: str, count: int, *, seed: int = 0) -> Iterator[Derivation
     return islice(_distinct(split, f"{seed}|{split}"), count)
 
 
+@functools.cache
 def fingerprint() -> str:
     """Returns the SHA-256 of the version and the first pairs of each split."""
     digest = hashlib.sha256(f"phrasebook {VERSION}".encode())

@@ -175,22 +175,25 @@ def test_another_process_writes_the_same(hash_seed):
     assert output.strip() == fingerprint()
 
 
+computed = fingerprint.__wrapped__  # and not kept
+
+
 def test_the_fingerprint_distinguishes_versions(monkeypatch):
-    before = fingerprint()
+    before = computed()
     assert re.fullmatch("[0-9a-f]{64}", before)
     monkeypatch.setattr(corpus, "VERSION", corpus.VERSION + 1)
-    assert fingerprint() != before
+    assert computed() != before
 
 
 def test_the_fingerprint_distinguishes_grammars(monkeypatch):
-    before = fingerprint()
+    before = computed()
     other = corpus.sentence_pairs
     monkeypatch.setattr(
         corpus,
         "sentence_pairs",
         lambda *a, **k: ((e, g.replace("ß", "ss")) for e, g in other(*a, **k)),
     )
-    assert fingerprint() != before
+    assert computed() != before
 
 
 @pytest.mark.parametrize("weights", [(1,), (3, 1), (2, 5, 7)])
