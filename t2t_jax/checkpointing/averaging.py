@@ -73,11 +73,9 @@ class Spacing(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Checkpoints selected for an average.
+    """Checkpoints selected for an average, oldest first.
 
     Attributes:
-      steps: of the checkpoints, oldest first.
-      spacing: their gaps, in the unit of the checks.
       faults: clauses for the error message; empty if the selection is valid.
     """
 

@@ -105,10 +105,7 @@ class Checkpoints(StepDirs):
             raise self.corrupt(step, f"in files, {error}") from error
 
     def params(self, step: int, *, like: PyTree) -> Params:
-        """Restores the parameters of a checkpoint.
-
-        Args:
-          like: tree of `jax.ShapeDtypeStruct` with shardings.
+        """Restores the parameters of a checkpoint; `like` has the shardings.
 
         Raises:
           CorruptCheckpointError: they differ from what was saved.
@@ -121,14 +118,11 @@ class Checkpoints(StepDirs):
     def read(
         self, step: int, like: Mapping[str, PyTree]
     ) -> tuple[dict[str, PyTree], Meta]:
-        """Reads items of a checkpoint, which `check` has to verify.
+        """Reads items of a checkpoint and its meta, which `check` has to verify.
 
         Args:
           like: for `params` and `optimizer`, if wanted, the tree of
             `jax.ShapeDtypeStruct` with shardings.
-
-        Returns:
-          The items, and the JSON object with the checksums.
 
         Raises:
           CorruptCheckpointError: they cannot be read.
@@ -254,7 +248,6 @@ class Checkpoints(StepDirs):
     def _check_shapes(
         self, step: int, saved: Mapping[str, Any], like: Mapping[str, PyTree]
     ) -> None:
-        """Checks that a checkpoint holds arrays of these names and shapes."""
         for name, tree in like.items():
             shapes = {
                 path: text.rpartition(" ")[0]

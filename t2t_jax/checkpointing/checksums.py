@@ -167,7 +167,7 @@ def json_digest(values: Mapping[str, Any]) -> str:
 
 
 def checksum_numpy(array: np.ndarray) -> np.ndarray:
-    """Computes the two sums of an array with NumPy, as `checksum_jax` does with JAX."""
+    """Computes the two uint32 sums with NumPy, as `checksum_jax` does with JAX."""
     flat = np.ascontiguousarray(array).reshape(-1)
     words = flat.view(_WORDS[flat.dtype.itemsize])
     sums = np.zeros(2, np.uint32)
@@ -182,7 +182,7 @@ def checksum_numpy(array: np.ndarray) -> np.ndarray:
 
 
 def checksum_jax(array: jax.Array) -> jax.Array:
-    """Computes the two sums of an array on its devices; call it under `jax.jit`."""
+    """Computes two uint32 sums of an array of any sharding, for use under `jax.jit`."""
     if array.dtype == jnp.bool_:
         array = array.astype(jnp.uint8)
     word = _WORDS[array.dtype.itemsize]

@@ -27,7 +27,6 @@ class Restored(NamedTuple):
     """The newest valid checkpoint.
 
     Attributes:
-      items: `params` and `optimizer`.
       meta: the JSON object, without the checksums.
       corrupt: of each newer checkpoint the error, newest first; for `quarantine`.
     """
@@ -51,7 +50,6 @@ def restore_latest_valid(
 
     Args:
       like: as for `Checkpoints.read`.
-      log: reports numbered directories that are not checkpoints.
 
     Returns:
       None if there is no checkpoint.

@@ -169,7 +169,7 @@ class SafetensorsFile:
 
 
 def _dtype_shape(part: Any) -> str:
-    """Formats dtype and shape of an array in the header as `dtype_shape` does."""
+    """Formats an array of the header as `dtype_shape` does."""
     dtype = part.get_dtype()
     return f"{_DTYPES.get(dtype, dtype)}[{','.join(map(str, part.get_shape()))}]"
 

@@ -81,7 +81,6 @@ def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosit
 def _sentences(
     side: TokenSide, pairs: Iterable[int], vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Joins the subwords of one side of pairs."""
     yield from vocabulary.decode(
         side.tokens[side.offsets[pair] : side.offsets[pair + 1]] for pair in pairs
     )

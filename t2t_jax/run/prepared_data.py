@@ -119,7 +119,6 @@ def prepare_data(
 
     Args:
       workdir: gets the vocabulary, data.json and data_report.txt.
-      log: writes a line of progress.
       stream: gets a progress bar if it is a terminal; None means stderr.
 
     Raises:
@@ -157,10 +156,7 @@ def _save_known_words(text: PreparedData, workdir: Workdir) -> None:
 def open_prepared_data(config: Config, *, workdir: Workdir, log: Log) -> PreparedData:
     """Opens the text of a run that another process has prepared.
 
-    Args:
-      config: names the corpora; their paths may differ between hosts.
-      workdir: holds the vocabulary; nothing is written there.
-      log: writes a line of progress: another host may have to encode the text again.
+    Another host may have to encode it again; nothing is written into the workdir.
 
     Raises:
       UserError: a corpus or the vocabulary is not valid.

@@ -36,9 +36,6 @@ ROWS = (
 def size_advice(config: Config, pairs: int) -> str:
     """Suggests the row that suits a training corpus if the model's size does not.
 
-    Args:
-      pairs: training pairs after filtering.
-
     Returns:
       A line; "" if the size suits the corpus, for the recurrent baseline, and for the
       phrasebook, whose sentences all follow one grammar.

@@ -62,9 +62,6 @@ _COPY = "Restore it from a copy, or pass another workdir."
 def require_outside_runs(path: str | Path, *, flag: str) -> None:
     """Checks that an output path is not a file of a run or model.
 
-    Args:
-      flag: that the path was passed with, for the message.
-
     Raises:
       OutputError: the path is such a file, or lies in a folder of a run.
     """
@@ -111,7 +108,7 @@ class Workdir:
 
     @property
     def advice(self) -> str:
-        """What the user can do if a required file is missing or damaged."""
+        """What to do about a missing or damaged file."""
         return _RECOVER if next(self._glob("checkpoints/*"), "") else _COPY
 
     def require_valid_path(self) -> None:
@@ -235,8 +232,7 @@ class Workdir:
         After an exception the lock and the directories created here are removed again
         if nothing else was written.
 
-        Yields:
-          As `locked`.
+        Yields as `locked`.
 
         Raises:
           DataError: as `create`.
@@ -344,7 +340,7 @@ class Workdir:
             raise DataError(f"{path} is damaged: {problem}\n{advice}") from error
 
     def read_overrides(self) -> dict[str, Any]:
-        """Reads the configuration keys that command lines have set so far.
+        """Reads the keys set on command lines so far.
 
         Raises:
           DataError: the file is damaged.
@@ -382,7 +378,7 @@ class Workdir:
             )
 
     def _read(self, name: str, *, advice: str) -> dict[str, Any] | None:
-        """Reads a JSON file of the directory; None if it does not exist."""
+        """Reads a JSON file; None if it does not exist."""
         path = self.path / name
         try:
             return read_json_object(path, advice=advice)
@@ -399,9 +395,9 @@ class Workdir:
     def write_config(
         self, config: Config, overrides: dict[str, Any] | None = None
     ) -> None:
-        """Writes the resolved configuration and the keys set on the command line.
+        """Writes the configuration and the keys set on the command line.
 
-        Replaces that of an existing run; the caller has checked what may change.
+        The caller has checked what may change under an existing run.
         """
         self.write_json("overrides.json", overrides or {})
         if self.has_config:

@@ -89,7 +89,7 @@ class StepCompiler:
         return made
 
     def is_ready(self, batch: Batch) -> bool:
-        """Returns whether the step is compiled for batches of this shape."""
+        """Returns whether the step is compiled for the shape of a batch."""
         return self._shape_of(batch) in self._compiled
 
     def compile_for_batch(self, batch: Batch) -> None:

@@ -222,7 +222,6 @@ class _Loop:
     def _kinds_due(
         self, before: RunProgress, now: RunProgress, bleu: float | None
     ) -> tuple[str, ...]:
-        """Returns the kinds of checkpoint due after the step from `before` to `now`."""
         every = self.intervals
         epochs, minutes = every.save_epochs, every.save_minutes
         is_late = now.minutes - now.saved_minutes >= minutes

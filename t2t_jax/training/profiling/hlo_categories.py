@@ -11,8 +11,8 @@ class OpCategory(NamedTuple):
     """The category of an operation of a compiled program.
 
     Attributes:
-      kind: of the computation: matrix products, elementwise, …
-      part: of the step: feed-forward, attention, optimizer, …
+      kind: matrix products, elementwise, …
+      part: feed-forward, attention, optimizer, …
     """
 
     kind: str
@@ -92,13 +92,10 @@ def categorize_all(programs: Iterable[str]) -> dict[str, OpCategory]:
 
 
 def categorize_ops(program: str) -> dict[str, OpCategory]:
-    """Categorizes the operations of a program.
+    """Categorizes the operations of a program, by their names.
 
     Args:
       program: the HLO text, `compiled.as_text()`.
-
-    Returns:
-      The categories by operation name.
 
     Example:
       >>> categorize_ops('''

@@ -20,8 +20,7 @@ class Operation(NamedTuple):
 
     Attributes:
       name: `module/operation`; operations of other programs may have the same name.
-      begin: in nanoseconds, on the clock of the trace.
-      end: in nanoseconds.
+      begin: in nanoseconds, as `end`, on the clock of the trace.
     """
 
     name: str
@@ -30,11 +29,7 @@ class Operation(NamedTuple):
 
 
 def operations(plane: Any) -> Iterator[Operation]:
-    """Yields the executed operations of a device.
-
-    Args:
-      plane: the device's, of a `jax.profiler.ProfileData`.
-    """
+    """Yields the operations of a device, a plane of a `jax.profiler.ProfileData`."""
     # A CPU runs larger products in other threads. Their end is a separate event, with
     # the id of the operation.
     ends = {
