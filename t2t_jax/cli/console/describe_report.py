@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -113,18 +114,13 @@ def _exactness(info: _Info) -> Iterator[Section]:
 
 
 def _parameters(info: _Info) -> Section:
-    table, total = info["parameters_by_kind"], info["parameters"]["total"]
-    kinds = list(dict.fromkeys(kind for part in table.values() for kind in part))
-    rows = [
-        (part, *(found.get(kind, 0) for kind in kinds), sum(found.values()))
-        for part, found in table.items()
-    ]
-    sums = (sum(found.get(kind, 0) for found in table.values()) for kind in kinds)
-    rows.append(("total", *sums, total))
-    cells = [
-        (name, *(f"{n:,}" if n else "-" for n in counts)) for name, *counts in rows
-    ]
-    header = ("", *(kind.replace("_", "-") for kind in kinds), "total")
+    parts = info["parameters_by_kind"]
+    total: Counter[str] = sum(map(Counter, parts.values()), Counter())
+    cells = []
+    for name, found in {**parts, "total": total}.items():
+        counts = [*(found.get(kind, 0) for kind in total), sum(found.values())]
+        cells.append((name, *(f"{n:,}" if n else "-" for n in counts)))
+    header = ("", *(kind.replace("_", "-") for kind in total), "total")
     return Section("Parameters", cells, header, right=range(1, len(header)))
 
 

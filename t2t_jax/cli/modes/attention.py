@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from t2t_jax.data.vocabulary.vocabulary import Vocabulary
     from t2t_jax.inference.model import TranslationModel
 
-_NAMES = {
-    "encoder": "Encoder self-attention",
-    "decoder": "Decoder self-attention",
-    "cross": "Cross-attention",
+# The title of each kind of attention, and the sides of its queries and keys.
+_KINDS = {
+    "encoder": ("Encoder self-attention", "source", "source"),
+    "decoder": ("Decoder self-attention", "target", "target"),
+    "cross": ("Cross-attention", "target", "source"),
 }
 
 
@@ -193,27 +194,21 @@ def _plots(
     """Plots heat maps and lines for each kind of attention in each selected layer."""
     from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines
 
-    words = {side: [label_of(piece) for piece in pieces[side]] for side in pieces}
-    sides = {
-        "encoder": (words["source"], words["source"]),
-        "decoder": (words["target"], words["target"]),
-        "cross": (words["target"], words["source"]),
-    }
+    labels = {side: list(map(label_of, pieces[side])) for side in pieces}
+    heads = selection.heads
     for kind, weights in maps.items():
-        numbers = "_".join(map(str, selection.heads))
+        name, queries, keys = _KINDS[kind]
         suffix, head_title = "", "all heads"
-        if len(selection.heads) < weights.shape[1]:
-            suffix = f"_head_{numbers}"
-            head_title = f"head {numbers.replace('_', ', ')}"
-        queries, keys = sides[kind]
+        if len(heads) < weights.shape[1]:
+            suffix = f"_head_{'_'.join(map(str, heads))}"
+            head_title = f"head {', '.join(map(str, heads))}"
         for layer in selection.layers:
-            title = f"{_NAMES[kind]}, layer {layer}, {head_title}"
-            for way, draw in (("heat", plot_heat_maps), ("lines", plot_lines)):
-                figure = draw(
+            for way, plot in (("heat", plot_heat_maps), ("lines", plot_lines)):
+                figure = plot(
                     weights[layer],
-                    queries=queries,
-                    keys=keys,
-                    heads=selection.heads,
-                    title=title,
+                    queries=labels[queries],
+                    keys=labels[keys],
+                    heads=heads,
+                    title=f"{name}, layer {layer}, {head_title}",
                 )
                 yield f"{kind}_layer_{layer}{suffix}_{way}", figure
