@@ -83,7 +83,7 @@ def find_faults(line: CommandLine, *, mode: str) -> tuple[list[Fault], list[Argu
 
 
 def messages(found: Iterable[Fault]) -> list[str]:
-    """Formats a message for each fault, or one for several with the same cause.
+    """Formats a message for each fault, or one for many with the same cause.
 
     Example:
       >>> fault = Fault("x", "--a", "There is no --a.", "are not flags.", False)

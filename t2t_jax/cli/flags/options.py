@@ -34,15 +34,13 @@ class Options:
     """What every mode takes.
 
     Attributes:
-      mode: its name, also that of its file in `cli/modes`.
-      about: one line about the mode.
-      examples: two command lines, without the program's name.
+      mode: also the name of its file in `cli/modes`.
+      examples: command lines, without the program's name.
       is_read_only: whether the mode never writes to a run: a signal may end it at any
         time.
       reads_config: whether it uses the configuration of the run in `workdir`.
       config: of the run; for an existing workdir its own, with the overrides.
       overrides: the `--config.KEY=VALUE` flags, including those of earlier commands.
-      config_given: whether `--config` was given.
     """
 
     mode: ClassVar[str]
@@ -81,8 +79,6 @@ class DistributedOptions(Options):
     """Of the modes that can run on several processes.
 
     Attributes:
-      num_processes: 0 if not given.
-      process_id: rank; None if not given.
       processes: set once they are initialized.
     """
 

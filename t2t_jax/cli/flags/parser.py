@@ -59,12 +59,9 @@ class _Command(NamedTuple):
     """A command line without errors of flags.
 
     Attributes:
-      mode: one of `MODES`.
       flags: the texts of the given flags.
       path: of the configuration, with `:ROW`.
-      config_given: whether `--config` was given.
       values: of the configuration, with overrides.
-      overrides: the keys that were set, with their values.
     """
 
     mode: str
@@ -112,11 +109,7 @@ def _read_command(line: CommandLine) -> _Command:
 def _load(
     path: str, given: Sequence[Argument]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Loads a configuration file by ml_collections, with checked overrides.
-
-    Returns:
-      The values of the configuration, and those of the given keys.
-    """
+    """Loads the values of a configuration file, and those of the given keys."""
     values = flags.FlagValues()
     line = ["t2t_jax", f"--config={path}", *map(str, given)]
     # ml_collections would load a second file of this process into the same module.
