@@ -61,12 +61,7 @@ class Memory(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """The compiler's analysis of a training step.
-
-    Attributes:
-      flops: on all devices; the body of a loop is counted once.
-      platform: cpu, gpu or tpu.
-    """
+    """The compiler's analysis; FLOPs are of all devices, a loop's body counted once."""
 
     flops: float
     memory: Memory

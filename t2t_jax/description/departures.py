@@ -168,8 +168,7 @@ class Match(NamedTuple):
     """An exact match with the paper.
 
     Attributes:
-      keys: the configuration keys that change it; `network.` stands for the section of
-        the architecture.
+      keys: the configuration keys that change it, as in `PaperDefault`.
     """
 
     name: str

@@ -125,7 +125,6 @@ def _parameters(info: _Info) -> Section:
 
 
 def _results(info: _Info) -> Iterator[Section]:
-    """Yields the paper's results of this model, beside the counts here."""
     paper = info["paper_results"]
     if not paper:
         return
@@ -199,7 +198,6 @@ def _batch(info: _Info) -> Section:
 
 
 def _mesh(batch: _Info) -> str:
-    """Formats the number of devices, and the mesh if it has several axes."""
     sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
     plain = batch["mesh"]["data"] == batch["devices"]
     return f"{batch['devices']:,}{'' if plain else f' ({sizes})'}"

@@ -15,9 +15,6 @@ class OutputDirectory:
 
     To be constructed before the work begins, so that an invalid path fails early.
 
-    Attributes:
-      path: of the directory.
-
     Raises:
       OutputError: the directory cannot be created, or is not writable.
     """

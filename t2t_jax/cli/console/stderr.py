@@ -54,10 +54,9 @@ def open_log(path: Path) -> TextIO:
 
 
 def make_stderr_robust() -> None:
-    """Makes `sys.stderr` drop what it cannot write, for the rest of this process.
+    """Makes `sys.stderr` drop what it cannot write; encoded as `configure_stdout`'s.
 
-    Files and pipes get UTF-8, whatever the locale; a terminal its own encoding, with
-    escapes. A closed stderr is replaced by the null device: otherwise the next file
+    A closed stderr is replaced by the null device: otherwise the next file
     opened would get its descriptor, and native log output would go into a checkpoint.
     """
     encoding = "utf-8"
@@ -71,7 +70,7 @@ def make_stderr_robust() -> None:
 
 
 def configure_stdout() -> None:
-    """Makes `sys.stdout` accept any text, for the rest of this process.
+    """Makes `sys.stdout` accept any text.
 
     Files and pipes get UTF-8, whatever the locale and PYTHONIOENCODING, and file names
     as their original bytes; a terminal its own encoding, with escapes.
