@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from t2t_jax.arguments import as_lines
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.errors import DataError, UserError
 
 METRICS = ("bleu", "chrf", "ter")

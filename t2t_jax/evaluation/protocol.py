@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import t2t_jax
-from t2t_jax.arguments import as_lines
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.evaluation.bleu import METRICS, check_aligned, corpus_scores
 from t2t_jax.evaluation.paper_bleu import paper_bleu

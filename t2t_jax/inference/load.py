@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.arguments import as_directory, as_lines, require_lines
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.safetensors_io import SafetensorsFile
 from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
+from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate

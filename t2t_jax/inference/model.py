@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from flax import linen as nn
 
-from t2t_jax.arguments import as_lines
 from t2t_jax.config_keys import did_you_mean
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ml_collections import config_dict
 
-from t2t_jax.arguments import as_directory
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
+from t2t_jax.data.line_arguments import as_directory
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable

@@ -12,7 +12,7 @@ PACKAGE = Path(t2t_jax.__file__).parent
 # Imports only point to lower floors; within one folder they are free.
 ORDER = (
     ("types", "errors", "version", "configs"),
-    ("arguments", "files", "functional", "sharding", "distributed"),
+    ("files", "functional", "sharding", "distributed"),
     ("data", "model"),
     ("decoding", "runtime"),
     ("checkpointing", "training"),

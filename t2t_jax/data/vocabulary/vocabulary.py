@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.arguments import as_lines, require_lines
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
+from t2t_jax.data.line_arguments import as_lines, require_lines
 from t2t_jax.errors import DataError, write_error
 from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
 

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.arguments import as_lines
 from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.device_rows import (
     devices_of,

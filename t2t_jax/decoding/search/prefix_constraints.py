@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.arguments import with_article
+from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.search.length_penalty import SpecialIds
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.types import Array

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.arguments import with_article
+from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
 from t2t_jax.decoding.search.length_penalty import length_penalty, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.arguments import as_lines
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import (
     SourceBatch,

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_jax.arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Scorer

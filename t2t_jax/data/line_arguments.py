@@ -1,4 +1,4 @@
-"""Checks the arguments of public functions that take lines of text.
+"""Checks arguments of public functions: lines of text, and directories.
 
 A `str` is an iterable of its characters, so without a check every character would be a
 line.
