@@ -1,8 +1,4 @@
-"""The processes of a run, and messages between them over JAX's coordinator.
-
-Uses the key-value store of JAX's distributed runtime, which process 0 hosts and for
-which JAX has no public API.
-"""
+"""The processes of a run: their start, their ranks, and their end."""
 
 from __future__ import annotations
 
@@ -11,8 +7,9 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from t2t_jax.distributed import key_value_store
 from t2t_jax.distributed.cluster_env import detect_cluster
 from t2t_jax.distributed.failure_notices import FailureMonitor
 from t2t_jax.distributed.rendezvous import hard_exit, initialize_jax_distributed
@@ -20,7 +17,6 @@ from t2t_jax.distributed.rendezvous import hard_exit, initialize_jax_distributed
 # Less than SHUTDOWN_SECONDS, after which JAX ends the process with another code.
 _SHUTDOWN_SECONDS = 25
 _SHUTDOWN_SECONDS_AFTER_FAILURE = 8
-_SLICE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,21 +55,11 @@ class Processes:
     def publish(self, name: str, text: str) -> None:
         """Publishes a text under a name for `receive`; does nothing if single."""
         if self.count > 1:
-            _client().key_value_set(_key(name), text)
+            key_value_store.publish(name, text)
 
     def receive(self, name: str) -> str:
-        """Waits until some process has published a text, and returns it.
-
-        If process 0 ends, JAX ends this process.
-        """
-        while True:
-            try:  # In slices, so that signal handlers run in between.
-                milliseconds = int(1000 * _SLICE_SECONDS)
-                text: str = _client().blocking_key_value_get(_key(name), milliseconds)
-                return text
-            except RuntimeError as error:
-                if "DEADLINE_EXCEEDED" not in str(error):
-                    raise
+        """Waits until some process has published a text, and returns it."""
+        return key_value_store.receive(name)
 
     def abort_all(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
         """Ends this process now, and all others with the same exit code.
@@ -177,7 +163,10 @@ def initialize(
     import jax
 
     _monitor = FailureMonitor(
-        _client(), rank=info.index, count=info.count, before_exit=before_exit
+        key_value_store.client(),
+        rank=info.index,
+        count=info.count,
+        before_exit=before_exit,
     )
     _monitor.start()
     print(
@@ -188,14 +177,3 @@ def initialize(
         flush=True,
     )
     return _current
-
-
-def _client() -> Any:
-    """Returns the client of JAX's coordinator."""
-    from jax._src import distributed
-
-    return distributed.global_state.client
-
-
-def _key(name: str) -> str:
-    return f"t2t_jax/{name}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,22 +15,11 @@ from t2t_jax.functional.attention import (
     fused_attention,
 )
 from t2t_jax.functional.einsum import einsum_f32
+from t2t_jax.model.cache import KVPair
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import attention_kernel
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
-
-
-class KVPair(NamedTuple):
-    """Projected keys and values of attention.
-
-    Attributes:
-      keys: [B, H, K, Dk], or [B, H, W, K, Dk] with one set per beam.
-      values: [B, H, K, Dv], or [B, H, W, K, Dv].
-    """
-
-    keys: jax.Array
-    values: jax.Array
 
 
 class Projection(nn.Module):

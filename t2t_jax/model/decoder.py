@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
-from t2t_jax.model.attention import KVPair, MultiHeadAttention
+from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.model.cache import Cache, CrossKV, KVPair, identity_parents
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.defaults import check_positions, compute_dtype
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
 from t2t_jax.types import Array
-
-
-class CrossKV(NamedTuple):
-    """The memory's keys and values, projected once for each sentence.
-
-    Attributes:
-      layers: for each layer, keys [B, H, S, Dk] and values [B, H, S, Dv].
-      segments: [B, S] the source's segment numbers.
-    """
-
-    layers: tuple[KVPair, ...]
-    segments: jax.Array
-
-
-class Cache(NamedTuple):
-    """The inputs of a decoding step besides parameters and tokens.
-
-    Attributes:
-      memory: for cross-attention; shared by all beams of a sentence.
-      past: for self-attention of each layer: keys [B, H, W, length, Dk] and values
-        [B, H, W, length, Dv], zeros where nothing is written yet.
-      parents: [B, W] the beam of `past` that each beam continues at the next step;
-        None: its own.
-    """
-
-    memory: CrossKV
-    past: tuple[KVPair, ...]
-    parents: Array | None = None
 
 
 class DecoderLayer(nn.Module):
@@ -241,33 +212,3 @@ class Decoder(nn.Module):
         if self.config.norm_position == "pre":
             x_BxTxD = self.final_norm(x_BxTxD)
         return x_BxTxD
-
-
-def empty_cache(
-    config: TransformerConfig, batch: int, *, num_beams: int, length: int
-) -> tuple[KVPair, ...]:
-    """Allocates the self-attention cache of every beam and layer.
-
-    Returns:
-      For each layer, zeros [B, H, W, length, Dk] and [B, H, W, length, Dv] in the
-      compute dtype.
-
-    Raises:
-      ValueError: there are fewer learned positions than `length`.
-    """
-    check_positions(config, length)
-    shape = (batch, config.num_heads, num_beams, length)
-    dtype = compute_dtype(config)
-    return tuple(
-        KVPair(
-            jnp.zeros((*shape, config.d_k), dtype),
-            jnp.zeros((*shape, config.d_v), dtype),
-        )
-        for _ in range(config.num_layers)
-    )
-
-
-def identity_parents(parents_BxW: Array) -> jax.Array:
-    """Returns each beam as its own parent, [B, W] int32."""
-    beams_W = jnp.arange(parents_BxW.shape[1], dtype=jnp.int32)
-    return jnp.broadcast_to(beams_W[None], parents_BxW.shape)

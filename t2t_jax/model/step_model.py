@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
-from t2t_jax.model.attention import KVPair
-from t2t_jax.model.decoder import Cache, CrossKV, empty_cache
+from t2t_jax.model.cache import Cache, CrossKV, KVPair, empty_cache
 from t2t_jax.model.defaults import check_positions
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree

@@ -8,8 +8,9 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
+from t2t_jax.model.cache import Cache, empty_cache
 from t2t_jax.model.config import TransformerConfig, require_config
-from t2t_jax.model.decoder import Cache, Decoder, empty_cache
+from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.defaults import default_segments_and_positions, dropout_rows
 from t2t_jax.model.embedding import Embedding, Head, declare_matrices
 from t2t_jax.model.encoder import Encoder

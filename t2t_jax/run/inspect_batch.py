@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from t2t_jax.data.batching.pipeline import START, find_batch
-from t2t_jax.data.corpora.base import PairLocation
+from t2t_jax.data.corpora.mixture import PairLocation
 from t2t_jax.data.token_cache.token_cache import TokenSide
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.run.prepared_data import PreparedData

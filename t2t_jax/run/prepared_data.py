@@ -27,7 +27,7 @@ from t2t_jax.data.corpora.open import (
     train_and_dev,
 )
 from t2t_jax.data.files.cache_paths import check_cache_writable
-from t2t_jax.data.files.progress import Log, ProgressBar
+from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.report.leakage import (
     copy_warnings,
     find_all_leaks,

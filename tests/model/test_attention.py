@@ -6,7 +6,8 @@ import numpy as np
 from flax import linen as nn
 from numpy.testing import assert_allclose, assert_array_equal
 
-from t2t_jax.model.attention import KVPair, MultiHeadAttention
+from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.model.cache import KVPair
 from tests.model.tiny import TINY
 
 # Linen's own has one depth for keys and values, and needs it to divide the width.

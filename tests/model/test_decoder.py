@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from t2t_jax.model.decoder import Decoder, empty_cache
+from t2t_jax.model.cache import empty_cache
+from t2t_jax.model.decoder import Decoder
 from tests.model.tiny import TINY, tiny_params
 
 MEMORY = jax.random.normal(jax.random.key(1), (1, 5, 14))

@@ -14,7 +14,7 @@ from t2t_jax.cli.modes.evaluate import warn_of_copies
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.files.lines import read_lines
-from t2t_jax.data.files.progress import ProgressLabels
+from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import DataError, ErrorCollector
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from t2t_jax.cli.translation.formats import summary
 from t2t_jax.data.files.line_counts import Count, estimate_lines
-from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, print_line
+from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.errors import UserError
 
 _PATIENCE = 2.0  # seconds

@@ -35,13 +35,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import (
-    Corpus,
-    MixtureCorpus,
-    Part,
-    SliceCorpus,
-    parts_of,
-)
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.mixture import MixtureCorpus, Part, SliceCorpus, parts_of
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text, open_tsv
 from t2t_jax.data.corpora.tfds import open_tfds
 from t2t_jax.data.files.line_counts import Count, estimate_lines

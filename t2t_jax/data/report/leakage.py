@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from t2t_jax.data.arrays import Flags, Hashes, Integers
-from t2t_jax.data.corpora.base import Corpus, locate_pair, parts_of
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.mixture import locate_pair, parts_of
 from t2t_jax.data.corpora.open import open_corpus, split_spec
 from t2t_jax.data.token_cache.filters import pair_hashes, text_hashes
 from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, short_name, truncate

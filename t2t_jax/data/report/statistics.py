@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import locate_pair
+from t2t_jax.data.corpora.mixture import locate_pair
 from t2t_jax.data.report.leakage import find_copies
 from t2t_jax.data.token_cache.filters import REASONS
 from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, SIDES, short_name

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import Corpus, Part, parts_of
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.mixture import Part, parts_of
 from t2t_jax.data.corpora.open import estimate_pairs
-from t2t_jax.data.files.progress import ProgressBar
+from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import shards as token_shards
 from t2t_jax.data.token_cache.encoder import PairEncoder, max_characters
 from t2t_jax.data.token_cache.filters import (

@@ -23,7 +23,8 @@ import numpy.typing as npt
 
 from t2t_jax.data.arrays import Hashes, Integers
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import Corpus, PairLocation, locate_pair, parts_of
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.mixture import PairLocation, locate_pair, parts_of
 from t2t_jax.data.files.cache_paths import (
     partial_path,
     publish,
@@ -31,7 +32,7 @@ from t2t_jax.data.files.cache_paths import (
     remove_stale_build,
     token_caches,
 )
-from t2t_jax.data.files.progress import ProgressBar
+from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache.builder import (
     META_FILE,
     TOKEN_DTYPES,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.files.progress import ProgressBar
+from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, print_line
+from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.training.progress import Record
 from t2t_jax.training.reporting.timestamps import Timestamps
 

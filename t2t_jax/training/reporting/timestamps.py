@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from t2t_jax.data.files.progress import format_clock
+from t2t_jax.data.files.progress_bar import format_clock
 
 
 class Timestamps:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.corpora.base import parts_of
+from t2t_jax.data.corpora.mixture import parts_of
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 

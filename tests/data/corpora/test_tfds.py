@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from t2t_jax.data.corpora.base import parts_of
+from t2t_jax.data.corpora.mixture import parts_of
 from t2t_jax.data.corpora.open import count_pairs, open_corpus
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from tests.data.tfds_sets import write_wmt14

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.files.progress import ProgressBar
+from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import builder, shards
 from t2t_jax.data.token_cache.builder import exclusive_lock
 from t2t_jax.data.token_cache.encoder import PairEncoder

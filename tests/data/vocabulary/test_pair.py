@@ -4,7 +4,7 @@ import time
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.files.progress import ProgressBar
+from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError

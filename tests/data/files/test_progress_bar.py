@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from t2t_jax.data.files.progress import ProgressBar, ProgressLabels, print_line
+from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 
 
 class Terminal(io.StringIO):

@@ -1,0 +1,124 @@
+"""Corpora made of others: weighted mixtures, and slices."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.errors import DataError
+
+
+class Part(NamedTuple):
+    """One corpus of a mixture.
+
+    Attributes:
+      weight: how often each pair is seen in an epoch: 2.5 means twice, and a random
+        half of them, sampled anew each epoch, once more.
+    """
+
+    corpus: Corpus
+    weight: float
+
+
+@dataclass(frozen=True)
+class MixtureCorpus:
+    """Concatenated corpora, each pair once; the parts are not mixtures."""
+
+    spec: str
+    parts: tuple[Part, ...]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        problems = LineProblems()
+        for corpus, _ in self.parts:
+            try:
+                for pair in corpus:
+                    if not problems.count:
+                        yield pair
+            except DataError as error:
+                for problem in error.problems:
+                    problems.add(problem)
+                problems.count += error.unlisted
+        problems.raise_if_any()
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Sums the pairs of all parts, without weights."""
+        return sum(corpus.num_pairs(budget=budget) for corpus, _ in self.parts)
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the parts' fingerprints, without weights."""
+        parts = " ".join(corpus.fingerprint() for corpus, _ in self.parts)
+        return hashlib.sha256(f"mixture {parts}".encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class SliceCorpus:
+    """The pairs `start` to `stop` - 1 of another corpus."""
+
+    spec: str
+    base: Corpus
+    start: int
+    stop: int
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        number = -1
+        # Iterate past the slice: the base corpus raises its faults, such as sides of
+        # unequal length, only at its end.
+        for number, pair in enumerate(self.base):
+            if self.start <= number < self.stop:
+                yield pair
+        if number < self.start:
+            raise DataError(
+                f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
+                f"{self.start} (config.data.dev_pairs, if it holds pairs out), or "
+                "choose another corpus."
+            )
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the pairs of the slice."""
+        total = self.base.num_pairs(budget=budget)
+        return max(min(total, self.stop) - self.start, 0)
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the base corpus's fingerprint and the bounds."""
+        name = f"slice {self.base.fingerprint()} {self.start} {self.stop}"
+        return hashlib.sha256(name.encode()).hexdigest()
+
+
+def parts_of(corpus: Corpus) -> tuple[Part, ...]:
+    """Returns the parts of a corpus, in order; without a mixture, one of weight 1.
+
+    Example:
+      >>> from t2t_jax.data.corpora.open import open_corpus
+      >>> corpus = open_corpus("phrasebook:dev:7++2*phrasebook:test:5[:3]")
+      >>> [(part.corpus.spec, part.weight) for part in parts_of(corpus)]
+      [('phrasebook:dev:7', 1.0), ('phrasebook:test:5[:3]', 2.0)]
+    """
+    return corpus.parts if isinstance(corpus, MixtureCorpus) else (Part(corpus, 1.0),)
+
+
+class PairLocation(NamedTuple):
+    """A corpus or one of its files, and a line, from 1."""
+
+    corpus: str
+    line: int
+
+
+def locate_pair(corpus: Corpus, number: int) -> PairLocation:
+    """Finds the file and line of a pair, through slices and mixtures.
+
+    Raises:
+      UserError: the corpus can no longer be read.
+    """
+    if isinstance(corpus, SliceCorpus):
+        return locate_pair(corpus.base, corpus.start + number)
+    if isinstance(corpus, MixtureCorpus):
+        for part, _ in corpus.parts:
+            if number <= (pairs := part.num_pairs()):
+                return locate_pair(part, number)
+            number -= pairs
+    return PairLocation(corpus.spec, number)
