@@ -9,6 +9,8 @@ from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.cli.processes.handshake import RunHandshake
 from t2t_jax.config import to_dict
+from t2t_jax.distributed.consensus import barrier
+from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
 from t2t_jax.run.start import make_console, open_run, require_trainable
@@ -41,6 +43,7 @@ def run(options: TrainOptions) -> int:
             fingerprints=opened.text and opened.text.fingerprints,
             config=to_dict(config),
         ).publish(processes)
+        _wait_for_all(processes)
         if opened.text is None:
             console.log(_next_commands(workdir))
             return 0
@@ -54,12 +57,22 @@ def _join_run(options: TrainOptions) -> int:
     handshake.require_same_config(config, index=index)
     handshake.require_same_workdir(workdir, index=index)
     if handshake.fingerprints is None:
+        _wait_for_all(options.processes)
         return 0
     with open_log(workdir.log_path(index)) as log:
         console = make_console(config, stream=log)
         text = open_prepared_data(config, workdir=workdir, log=console.log)
         handshake.require_same_text(text.fingerprints, index=index)
+        _wait_for_all(options.processes)
         return _train(options, text, console)
+
+
+def _wait_for_all(processes: Processes) -> None:
+    """Waits until every process has opened the run; one that cannot ends all.
+
+    Without a deadline, unlike training: a process may have to encode the text.
+    """
+    barrier(processes, "run opened")
 
 
 def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
