@@ -12,6 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from t2t_jax.distributed.rendezvous import hard_exit
@@ -152,7 +153,8 @@ class FailureMonitor:
             return
         self._ending.acquire()
         write_stderr(f"[rank {self._rank}] error: {reason}")
-        self._before_exit()
+        with suppress(Exception):  # It must end in any case.
+            self._before_exit()
         if self._rank == 0:
             self._exit_after_others(code)
         hard_exit(code)

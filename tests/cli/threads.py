@@ -9,6 +9,7 @@ from t2t_jax.distributed.processes import Processes
 
 TOLD = {}
 CHANGED = threading.Condition()
+SECONDS = 20
 
 
 class Threads(Processes):
@@ -20,9 +21,9 @@ class Threads(Processes):
             TOLD[name] = text
             CHANGED.notify_all()
 
-    def receive(self, name, *, seconds=None):
+    def receive(self, name):
         with CHANGED:
-            assert CHANGED.wait_for(lambda: name in TOLD, timeout=20)
+            assert CHANGED.wait_for(lambda: name in TOLD, timeout=SECONDS)
             return TOLD[name]
 
 

@@ -106,6 +106,24 @@ def test_what_is_to_be_done_before_the_exit_is_done_by_those_that_did_not_fail(e
     assert done == [0]
 
 
+def test_a_process_ends_even_if_that_fails(ended):
+    def fail():
+        raise PermissionError("read-only file system")
+
+    client = Coordinator()
+    processes = [
+        FailureMonitor(client, rank=k, count=2, before_exit=fail) for k in range(2)
+    ]
+    for process in processes:
+        process._period = 0.02
+        process.start()
+    failing = threading.Thread(target=processes[1].abort_all, args=(65, "A rule."))
+    failing.start()
+    wait_until(lambda: len(ended) == 2)
+    failing.join()
+    assert ended == [65, 65]
+
+
 def test_only_the_first_failure_is_published(processes, ended, capfd):
     _, all_three = processes(3)
     for rank, code in ((1, 65), (2, 70)):

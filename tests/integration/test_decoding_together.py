@@ -1,5 +1,6 @@
 """TranslationJob and evaluating by two processes of four devices each."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -21,6 +22,8 @@ LINES = [
 def run(tiny_run, tmp_path_factory):
     place = tmp_path_factory.mktemp("together")
     (place / "run").symlink_to(tiny_run)
+    packed = gzip.compress(b"".join(b"Two men, %d.\n" % n for n in range(3_000)))
+    (place / "cut.gz").write_bytes(packed[: len(packed) // 2])
     (place / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     return place
 
@@ -98,6 +101,8 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
             "--stream requires a single process, and there are 2",
         ),
         ((["no.en"], ["no.en"]), 66, "no.en must be a file that can be read"),
+        # Beyond the first window, which is translated.
+        ((["cut.gz"], ["cut.gz"]), 65, "cut.gz is broken gzip"),
         (
             (["in.en"], ["in.en", "--checkpoint=5", "--config.decoding.beam_size=1"]),
             78,
@@ -113,8 +118,10 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
 def test_a_mistake_of_one_ends_both_with_its_code(run, each, code, message):
     flags = [[f"--input={run / name}", *more] for name, *more in filter(None, each)]
     argv = ("--mode=translate", f"--workdir={run / 'run'}")
-    found, outs, said = together(*argv, each=flags or each)
+    before = sorted(path.name for path in run.iterdir())
+    found, outs, said = together(*argv, f"--output={run / 'no.de'}", each=flags)
     assert found == code, said
     assert message in said
     assert "Traceback" not in said
     assert outs == [b"", b""]
+    assert sorted(path.name for path in run.iterdir()) == before

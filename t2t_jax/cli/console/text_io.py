@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -91,7 +91,8 @@ def flush_before_exit() -> None:
         # The reader of stdout has stopped reading: the flush at exit would block.
         sys.stdout = io.StringIO()
     for partial in _partial_files.copy():
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # It is only a leftover.
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager

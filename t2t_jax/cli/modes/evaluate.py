@@ -166,9 +166,9 @@ def run(options: EvaluateOptions) -> int:
         package is missing.
     """
     start_processes(options)
-    options.workdir.require()
     if not options.processes.is_first:
-        return serve(_load(options), options.processes)
+        serve(_load(options), options.processes)
+        return 0
     evaluate = _evaluate_by_protocol if options.protocol else _evaluate_as_configured
     result = evaluate(options)
     from t2t_jax.cli.console.protocol_report import show_scores

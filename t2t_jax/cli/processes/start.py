@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from t2t_jax.cli.console.stderr import configure_stdout
@@ -16,6 +17,7 @@ from t2t_jax.cli.flags.options import DistributedOptions
 from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.distributed.consensus import broadcast_from_first
+from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.files import MAX_JSON_BYTES, read_limited
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
@@ -32,32 +34,44 @@ _OPTIONAL_FILES = (KNOWN_WORDS,)
 def start_processes(options: DistributedOptions) -> None:
     """Checks that every process has the settings of process 0, and reserves stdout.
 
-    Collective: call on every process, once, and first. Does nothing for a single
-    process.
+    Collective: call on every process, once, and first.
 
     Raises:
       ConfigError: settings differ; the message lists them.
       DataError: a file of the workdir cannot be read.
+      InputMissingError: the workdir is not a run or a model.
     """
+    options.workdir.require()
     processes = options.processes
     if processes.count == 1:
         return
     _redirect_native_stdout()
-    settings = {name: json.dumps(value) for name, value in settings_of(options).items()}
-    first = json.loads(
-        broadcast_from_first(processes, "the settings", json.dumps(settings))
-    )
-    different = [
-        f"{name} is {settings.get(name)} and not {first.get(name)}"
-        for name in {**first, **settings}
-        if settings.get(name) != first.get(name)
-    ]
-    if different:
+    if different := differences_from_first(processes, "settings", settings_of(options)):
         raise ConfigError(
             f"Process {processes.index} has other settings than process 0: "
             f"{', '.join(different)}. Use the same command line for all processes, and "
             "a shared --workdir."
         )
+
+
+def differences_from_first(
+    processes: Processes, name: str, values: Mapping[str, Any]
+) -> list[str]:
+    """Lists the JSON values that differ from those of process 0.
+
+    Collective: call on every process.
+
+    Args:
+      name: of the values; unique in a run.
+      values: by name.
+    """
+    mine = {name: json.dumps(value) for name, value in values.items()}
+    first = json.loads(broadcast_from_first(processes, name, json.dumps(mine)))
+    return [
+        f"{name} is {mine.get(name)} and not {first.get(name)}"
+        for name in {**first, **mine}
+        if mine.get(name) != first.get(name)
+    ]
 
 
 def _redirect_native_stdout() -> None:
@@ -96,7 +110,7 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
                 f"{path / name} cannot be read: {error.strerror}. Fix permissions."
             ) from error
     settings: dict[str, Any] = {
-        f"--{name}": getattr(options, name, None) for name in _FLAGS
+        f"--{name}": getattr(options, name) for name in _FLAGS if hasattr(options, name)
     }
     for key, value in flatten(to_dict(options.config)):
         section = key.partition(".")[0]

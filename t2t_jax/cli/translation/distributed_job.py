@@ -14,15 +14,14 @@ from typing import Protocol
 
 from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.cli.translation.windows import LineWindow
+from t2t_jax.distributed.consensus import barrier
 from t2t_jax.distributed.processes import Processes
 
 
 class TranslateWindow(Protocol):
     """Translates a window as `TranslationJob.translate_window` does."""
 
-    def __call__(
-        self, window: LineWindow, *, seen: Callable[[int], None] = ...
-    ) -> list[str]:
+    def __call__(self, window: LineWindow, *, seen: Callable[[int], None]) -> list[str]:
         """Returns the output of each line."""
 
 
@@ -41,7 +40,7 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
     names = _window_names()
 
     def translate_window(
-        window: LineWindow, *, seen: Callable[[int], None] = lambda number: None
+        window: LineWindow, *, seen: Callable[[int], None]
     ) -> list[str]:
         # The others wait for the header, as a collective operation could time out.
         header = json.dumps([window.first, len(window.lines), job.has_full_batches])
@@ -62,12 +61,8 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
     processes.publish(next(names), "")
 
 
-def serve(job: TranslationJob, processes: Processes) -> int:
-    """Translates a share of each window of process 0, until it has no more.
-
-    Returns:
-      The exit code, 0.
-    """
+def serve(job: TranslationJob, processes: Processes) -> None:
+    """Translates a share of each window of process 0, until it has no more."""
     from t2t_jax.distributed.gather import broadcast_strings
 
     names = _window_names()
@@ -78,7 +73,6 @@ def serve(job: TranslationJob, processes: Processes) -> int:
         texts = broadcast_strings((), processes)
         lines, prefixes = texts[:num_lines], texts[num_lines:] or None
         _translate_shares(job, LineWindow(first, lines, prefixes), processes)
-    return 0
 
 
 def _window_names() -> Iterator[str]:
@@ -99,6 +93,9 @@ def _translate_shares(
     def translate(share: list[str], start: int) -> list[str]:
         prefixes = window.prefixes and window.prefixes[start : start + len(share)]
         part = LineWindow(window.first + start, share, prefixes)
-        return job.translate_window(part, seen=seen)
+        output = job.translate_window(part, seen=seen)
+        # Gathering is a collective operation, too, and shares may take minutes.
+        barrier(processes, f"translated from {window.first}")
+        return output
 
     return map_lines_across_processes(translate, window.lines, processes)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from t2t_jax.cli.console.text_io import resolve_output
 from t2t_jax.cli.flags.translation import TranslateOptions
-from t2t_jax.cli.processes.start import settings_of
+from t2t_jax.cli.processes.start import differences_from_first, settings_of
 from t2t_jax.cli.translation.job import (
     TranslationJob,
     load_job,
@@ -23,10 +23,11 @@ from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windo
 from t2t_jax.data.files.line_counts import Count
 from t2t_jax.distributed.consensus import barrier
 from t2t_jax.distributed.processes import Processes
-from t2t_jax.errors import InputMissingError, OutputError, UserError
+from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT
 
 _POLL_SECONDS = 0.5
+_CONTENT = ("the content of --input", "the content of --prefixes")
 
 
 class _ShardedFiles(NamedTuple):
@@ -65,6 +66,13 @@ def translate_shards(options: TranslateOptions) -> None:
     """
     processes = options.processes
     opened = _open_files(options)
+    content = {name: opened.made_of[name] for name in _CONTENT}
+    if different := differences_from_first(processes, "content", content):
+        raise DataError(
+            f"Process {processes.index} has other files than process 0: "
+            f"{', '.join(different)}. Use a shared file system."
+        )
+    barrier(processes, "content is compared")  # before anything is created
     job = load_job(options)
     made_of = {**opened.made_of, **_model_facts(job)}
     if processes.is_first:
@@ -107,8 +115,8 @@ def _open_files(options: TranslateOptions) -> _ShardedFiles:
     settings = settings_of(options)
     # A job started with or without --resume is the same.
     made_of = {name: settings[name] for name in settings if name != "--resume"}
-    made_of["the content of --input"] = text.sha256[:12]
-    made_of["the content of --prefixes"] = prefixes and prefixes.sha256[:12]
+    digests = (text.sha256[:12], prefixes and prefixes.sha256[:12])
+    made_of |= zip(_CONTENT, digests, strict=True)
     shards = OutputShards(output, count=options.shards, lines=text.count)
     if options.processes.is_first:
         shards.check_resumable(made_of, resume=options.resume)

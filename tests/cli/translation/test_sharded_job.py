@@ -5,6 +5,7 @@ without the lock of a shard (one translated twice), where shards are joined befo
 are there, and where those of an earlier job are looked at with the model only.
 """
 
+import dataclasses
 import fcntl
 import json
 import os
@@ -13,6 +14,7 @@ import threading
 import pytest
 
 from t2t_jax.cli.modes import translate
+from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import sharded_job, shards
 from t2t_jax.errors import (
     ConfigError,
@@ -21,6 +23,7 @@ from t2t_jax.errors import (
     OutputError,
     UserError,
 )
+from tests.cli import threads
 from tests.cli.translations import (
     SPOKEN,
     Loud,
@@ -163,6 +166,40 @@ def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
 def test_an_output_of_shards_is_a_file_of_its_own(output, said):
     with pytest.raises(OutputError, match=said):
         translate.run(options_of("--shards=2", f"--output={output}"))
+
+
+def test_a_process_with_another_input_ends_all_before_anything_is_made(
+    place, monkeypatch
+):
+    (place / "other").write_text("a\n" * 7)
+    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
+    monkeypatch.setattr(threads, "SECONDS", 1)  # that process 0 waits
+    monkeypatch.delattr(sharded_job, "load_job")
+    options = [
+        options_of("--output=out", "--shards=2", f"--input={name}")
+        for name in ("in", "other")
+    ]
+
+    def job(processes):
+        one = dataclasses.replace(options[processes.index], processes=processes)
+        return translate.run(one)
+
+    first, second = threads.on_all(job, count=2)
+    assert isinstance(second, DataError)
+    assert "Process 1 has other files than process 0: the content of --input is" in str(
+        second
+    )
+    assert isinstance(first, AssertionError)  # waits, until it is ended by a notice
+    assert sorted(os.listdir()) == ["in", "other", "run"]
+
+
+def test_shards_of_a_version_with_more_settings_are_resumed(place, speak):
+    killed_in(4, speak, "--shards=3")
+    manifest = place / "out.shards" / "manifest.json"
+    made_of = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(made_of | {"--protocol": "", "--last": 0}))
+    speak("--output=out", "--shards=3", "--resume")
+    assert lines_of("out") == SPOKEN
 
 
 def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch):
