@@ -69,12 +69,10 @@ def restore_latest_valid(
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         try:
-            with _fails_on_all(checkpoints, step, "read", processes):
-                items, meta = checkpoints.read(step, like)
-            with _fails_on_all(checkpoints, step, "check", processes):
-                checkpoints.check(step, items, meta)
+            items, meta = _read(checkpoints, step, like, processes)
         except CorruptCheckpointError as error:
-            corrupt.append(error)
+            # Its traceback would keep the arrays while the next ones are read.
+            corrupt.append(error.with_traceback(None))
         else:
             return Restored(step, items, without_checksums(meta), corrupt)
     raise DataError(
@@ -87,6 +85,20 @@ def restore_latest_valid(
             "Restore a checkpoint from a copy, or choose another workdir.",
         ]
     )
+
+
+def _read(
+    checkpoints: Checkpoints,
+    step: int,
+    like: Mapping[str, PyTree],
+    processes: Processes,
+) -> tuple[dict[str, PyTree], Meta]:
+    """Reads and checks one checkpoint; fails on all processes if it is corrupt."""
+    with _fails_on_all(checkpoints, step, "read", processes):
+        items, meta = checkpoints.read(step, like)
+    with _fails_on_all(checkpoints, step, "check", processes):
+        checkpoints.check(step, items, meta)
+    return items, meta
 
 
 def quarantine(

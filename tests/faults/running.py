@@ -107,15 +107,21 @@ def finish(
     devices: int = 1,
     processes: int = 1,
     flags: tuple[str, ...] = (),
+    fresh: bool = False,
     **changed: object,
 ) -> str:
-    """Runs as `start` does to the end, which must be `code`; returns its stderr."""
+    """Runs as `start` does to the end, which must be `code`; returns its stderr.
+
+    Args:
+      fresh: in an interpreter of its own, with hashes and random numbers of its own.
+    """
     if processes > 1:
         how = {"fault": fault, "devices": devices, "processes": processes}
         found, said = end(start(workdir, flags=flags, **how, **changed), seconds)
     else:
         argv = [*tiny.arguments(workdir, **changed), *flags]
-        done = tiny.run(*argv, fault=fault, devices=devices, timeout=seconds)
+        how = {"fault": fault, "devices": devices, "timeout": seconds, "fresh": fresh}
+        done = tiny.run(*argv, **how)
         found, said = done.returncode, done.stderr.decode()
     assert found == code, said
     return said

@@ -59,7 +59,7 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(tmp_path):
         assert (f"Resuming from step {there} " in said) == (there > 0), said
         assert max(running.saved(run), default=0) in allowed, fault
     running.finish(run, **CHANGED)
-    running.finish(whole, **CHANGED)
+    running.finish(whole, fresh=True, **CHANGED)
     assert running.saved(run) == running.saved(whole)
     require_equal(run, whole, STEPS)
 
@@ -83,5 +83,7 @@ def test_killed_at_random_while_saving_every_step_it_ends_alike(tmp_path):
         assert done.is_right, done
     end = max(running.saved(run), default=0) + 2
     running.finish(run, **how | {"steps": end})
-    running.finish(whole, **how | {"steps": end, "checkpoint__every_steps": 0})
+    running.finish(
+        whole, fresh=True, **how | {"steps": end, "checkpoint__every_steps": 0}
+    )
     require_equal(run, whole, end)

@@ -156,11 +156,15 @@ def _end(program: Callable[[], None]) -> NoReturn:
     try:
         program()
     except SystemExit as raised:
-        code = raised.code
+        code = 0 if raised.code is None else raised.code
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    if not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
     sys.stdout.flush()
-    os._exit(code if isinstance(code, int) else 0)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

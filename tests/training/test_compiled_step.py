@@ -31,7 +31,13 @@ def said():
 
 
 @pytest.fixture
-def make(said):
+def made_for():
+    """Numbers of micro-batches for which a step was made."""
+    return []
+
+
+@pytest.fixture
+def make(said, made_for):
     """Makes steps that add up a batch and a key, on 2 devices."""
     mesh = make_mesh(jax.devices()[:2])
 
@@ -43,8 +49,13 @@ def make(said):
         planned = [(6, 5), (2, 13)] if name_shapes else [(6, 5)]
         shardings = (replicated(mesh), batch_sharding(mesh), replicated(mesh))
         jitted = jax.jit(step, in_shardings=shardings)
+
+        def make_step(micro_batches):
+            made_for.append(micro_batches)
+            return jitted
+
         return StepCompiler(
-            lambda micro_batches: jitted,
+            make_step,
             jax.eval_shape(start),
             layout=BatchLayout(planned=planned, mesh=mesh),
             key=jax.random.key(3),
@@ -104,8 +115,11 @@ def fitting(make, monkeypatch):
 
 
 @pytest.mark.parametrize(("memory", "wanted"), [(210, 1), (140, 2), (70, 3)])
-def test_the_fewest_micro_batches_that_fit_are_found(fitting, said, memory, wanted):
+def test_the_fewest_micro_batches_that_fit_are_found(
+    fitting, made_for, said, memory, wanted
+):
     fitting.choose_micro_batches(memory)
+    assert made_for[-wanted:] == list(range(1, wanted + 1))
     assert fitting.layout.micro_batches == wanted
     assert fitting.reads == list(range(1, wanted + 1))
     # Two devices have three rows each; in two parts there is an empty one.
