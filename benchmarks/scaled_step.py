@@ -51,7 +51,6 @@ class Trainee:
       batch: (rows, slots of a row).
       training: of the step: label smoothing, micro-batches.
       full: whether every slot holds a token; else there are rows of all lengths.
-      label_smoothing: of the loss.
 
     Attributes:
       compiled: the step.

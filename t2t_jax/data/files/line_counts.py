@@ -15,7 +15,7 @@ from t2t_jax.errors import DataError, InputMissingError
 
 _BLOCK = 1 << 22
 _FAST_BYTES = 500_000_000  # under a second to read; two if compressed
-_PROBE_BYTES = 1 << 27
+_PROBE_BYTES = 1 << 24
 
 
 class Count(NamedTuple):
