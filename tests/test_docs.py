@@ -77,9 +77,9 @@ def test_the_exit_codes_are_those_of_the_program():
 
 
 def test_the_restore_order_is_said_as_the_code_has_it():
-    from t2t_jax.checkpointing import recovery
+    from t2t_jax.checkpointing import newest_valid
 
-    order = re.findall(r"^\d\. .*$", recovery.__doc__, re.MULTILINE)
+    order = re.findall(r"^\d\. .*$", newest_valid.__doc__, re.MULTILINE)
     below = RELIABILITY[RELIABILITY.index("## From which checkpoint") :]
     said = re.findall(r"^\d\. .*$", below, re.MULTILINE)
     assert len(said) == 4

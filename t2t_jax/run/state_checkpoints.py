@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.checkpointing.recovery import quarantine, restore_latest_valid
+from t2t_jax.checkpointing.newest_valid import quarantine, restore_latest_valid
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse_saved, to_dict

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.checkpointing import recovery
+from t2t_jax.checkpointing import newest_valid
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
-from t2t_jax.checkpointing.recovery import (
+from t2t_jax.checkpointing.newest_valid import (
     agreed_latest_step,
     quarantine,
     restore_latest_valid,
@@ -119,7 +119,7 @@ def test_what_another_process_cannot_read_or_verify_is_damage_here(
         published.append((name, number))
         return answers.pop(0) if answers else True
 
-    monkeypatch.setattr(recovery, "all_reduce_min", reduced)
+    monkeypatch.setattr(newest_valid, "all_reduce_min", reduced)
     count = len(answers)
     restored = restore_latest_valid(Folder(5, 10), {}, log=print)
     assert restored.step == 5
@@ -140,7 +140,7 @@ def test_damage_that_this_process_finds_is_reported_to_the_others(monkeypatch, b
         published.append((name, number))
         return number
 
-    monkeypatch.setattr(recovery, "all_reduce_min", reduced)
+    monkeypatch.setattr(newest_valid, "all_reduce_min", reduced)
     setattr(folder, bad, fail)
     with pytest.raises(DataError, match="no valid checkpoint"):
         restore_latest_valid(folder, {}, log=print)
@@ -190,9 +190,9 @@ class Second:
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(recovery.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(newest_valid.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(
-        recovery.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
+        newest_valid.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
     )
 
 
