@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -103,25 +104,21 @@ def finish(
     *,
     code: int = 0,
     seconds: float = 120,
-    fault: str = "",
-    devices: int = 1,
-    processes: int = 1,
-    flags: tuple[str, ...] = (),
     fresh: bool = False,
-    **changed: object,
+    **how: Any,
 ) -> str:
     """Runs as `start` does to the end, which must be `code`; returns its stderr.
 
     Args:
       fresh: in an interpreter of its own, with hashes and random numbers of its own.
     """
-    if processes > 1:
-        how = {"fault": fault, "devices": devices, "processes": processes}
-        found, said = end(start(workdir, flags=flags, **how, **changed), seconds)
+    if fresh or how.get("processes", 1) > 1 or how.get("environment"):
+        found, said = end(start(workdir, **how), seconds)
     else:
-        argv = [*tiny.arguments(workdir, **changed), *flags]
-        how = {"fault": fault, "devices": devices, "timeout": seconds, "fresh": fresh}
-        done = tiny.run(*argv, **how)
+        fault, flags = how.pop("fault", ""), how.pop("flags", ())
+        devices, _ = how.pop("devices", 1), how.pop("processes", 1)
+        argv = [*tiny.arguments(workdir, **how), *flags]
+        done = tiny.run(*argv, fault=fault, devices=devices, timeout=seconds)
         found, said = done.returncode, done.stderr.decode()
     assert found == code, said
     return said
