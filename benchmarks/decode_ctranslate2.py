@@ -12,9 +12,9 @@ from decode_free import FreeOutputs
 from decode_work import DecodeWork, MadeUpWords, Way
 from step_figures import peak_resident_megabytes, versions
 
-from t2t_jax.data.vocabulary.vocabulary import EOS
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import EOS
 
 _MORE = DecodingConfig().max_extra_tokens
 

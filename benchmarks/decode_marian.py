@@ -16,9 +16,9 @@ from marian_weights import read_marian
 from peer_networks import MAX_POSITIONS
 from step_figures import peak_resident_megabytes, versions
 
-from t2t_jax.data.vocabulary.vocabulary import EOS, PAD
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import EOS, PAD
 
 _MORE = DecodingConfig().max_extra_tokens
 

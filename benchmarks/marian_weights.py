@@ -90,6 +90,13 @@ def _require_marian(config: TransformerConfig) -> None:
         "tying": "all",
         "d_k": of_a_head,
         "d_v": of_a_head,
+        "activation": "relu",
+        "attention_biases": False,
+        "output_bias": False,
+        "scale_embeddings": True,
+        "position_rates": "paper",
+        "first_position": 0,
+        "start": "bos",
     }
     for name, value in wanted.items():
         if (came := getattr(config, name)) != value:

@@ -21,7 +21,7 @@ import optax
 from contest import Work
 from own_process import peak_megabytes, surroundings
 
-from t2t_jax.data.vocabulary.vocabulary import EOS
+from t2t_jax.types import EOS
 
 
 class PeerStep:

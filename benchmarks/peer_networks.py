@@ -15,8 +15,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import TransformerConfig, decoder_layers
+from t2t_jax.types import BOS, EOS, PAD
 
 MAX_POSITIONS = 512
 """Positions that a network here knows."""
@@ -26,11 +26,12 @@ def marian(config: TransformerConfig) -> nn.Module:
     """Builds Hugging Face's MarianMTModel: post-norm, sinusoids, one tied matrix."""
     from transformers import MarianConfig, MarianMTModel
 
+    depths = {"encoder": config.num_layers, "decoder": decoder_layers(config)}
     sides = {
         f"{side}_{name}": size
-        for side in ("encoder", "decoder")
+        for side, depth in depths.items()
         for name, size in (
-            ("layers", config.num_layers),
+            ("layers", depth),
             ("attention_heads", config.num_heads),
             ("ffn_dim", config.d_ff),
         )
@@ -104,7 +105,7 @@ class TorchTransformer(nn.Module):
             config.d_model,
             config.num_heads,
             config.num_layers,
-            config.num_layers,
+            decoder_layers(config),
             config.d_ff,
             config.dropout,
             batch_first=True,

@@ -18,7 +18,7 @@ from real_text import padded, shifted_right, sorted_batches
 from step_figures import peak_resident_megabytes, versions
 from torch import nn
 
-from t2t_jax.data.vocabulary.vocabulary import EOS, PAD
+from t2t_jax.types import EOS, PAD
 
 
 class _Trainer:

@@ -14,7 +14,7 @@ from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide, build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
+from t2t_jax.types import BOS, PAD
 
 
 @dataclass(frozen=True, kw_only=True)

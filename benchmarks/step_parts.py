@@ -19,7 +19,7 @@ from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.functional.masks import causal_mask
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.attention import MultiHeadAttention
-from t2t_jax.model.config import resolve_compute_dtype
+from t2t_jax.model.config import decoder_layers, resolve_compute_dtype
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.sublayer import AddAndNorm
 from t2t_jax.training.config import OptimizerConfig
@@ -116,7 +116,7 @@ class Parts:
             params,
             x,
             flops=self._work.target_tokens * (weights + scores),
-            times=3 * config.num_layers,
+            times=config.num_layers + 2 * decoder_layers(config),
         )
 
     def _between_projections(self) -> Part:
@@ -131,7 +131,7 @@ class Parts:
             q,
             v,
             flops=math.prod(heads) * length * (config.d_k + config.d_v),
-            times=3 * config.num_layers,
+            times=config.num_layers + 2 * decoder_layers(config),
         )._replace(within=True)
 
     def _feed_forward(self) -> Part:
@@ -144,7 +144,7 @@ class Parts:
             params,
             self._x,
             flops=2 * self._work.target_tokens * config.d_model * config.d_ff,
-            times=2 * config.num_layers,
+            times=config.num_layers + decoder_layers(config),
         )
 
     def _add_and_norm(self) -> Part:
@@ -160,7 +160,7 @@ class Parts:
             )
 
         params = {name: jnp.ones(x.shape[-1]) for name in ("scale", "bias")}
-        times = 5 * self._config.num_layers
+        times = 2 * self._config.num_layers + 3 * decoder_layers(self._config)
         return _pulled_back(
             "dropout, residual and norm", normed, x, params, x, x, times=times
         )
@@ -169,7 +169,7 @@ class Parts:
         dropped = partial(
             dropout, rate=self._config.dropout, key=self._key, rows_B=self._rows
         )
-        times = 5 * self._config.num_layers
+        times = 2 * self._config.num_layers + 3 * decoder_layers(self._config)
         part = _pulled_back("  its dropout", dropped, self._x, self._x, times=times)
         return part._replace(within=True)
 

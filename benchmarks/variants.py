@@ -11,7 +11,10 @@ from typing import Any
 from contest import Work
 
 _SECTIONS = ("model", "training", "data")
-_OF_THE_STEP = ("label_smoothing", "micro_batches", "loss_chunks", "gradient_dtype")
+_OF_THE_STEP = (
+    *("label_smoothing", "micro_batches", "loss_chunks", "gradient_dtype"),
+    *("simcut", "simcut_probability", "r_drop"),
+)
 """What a single step reads of the section training."""
 
 

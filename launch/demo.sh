@@ -59,6 +59,7 @@ cat <<EOF
 It knows some 200 nouns, 60 adjectives and 100 verbs, and these kinds of sentences:
 statements, denials and questions, in the present, past and future, with can, must,
 want to and should; "is" and "there is"; orders; and after that, because, if and who.
+Look at the run:      open $workdir/report.html in a browser
 All its words:        $python -m t2t_jax.data.phrasebook.word_list
 Translate your own:   $python -m t2t_jax.main --mode=translate --workdir=$workdir
 Or from a pipe:       echo "The old teacher reads a book." |

@@ -13,10 +13,20 @@ Train one:
     config.steps = 200
     model = t2t_jax.train(config, "runs/mine")
 
+Import one of Marian, Hugging Face, fairseq or tensor2tensor:
+
+    model = t2t_jax.import_model("opus-mt-en-de", to="models/en-de")
+
 Search or sample on arrays, with a trained model or any other `StepModel`:
 
     result = t2t_jax.beam_search(model.step_model, model.encode(lines))
     model.decode(result.tokens_BxWxT[:, 0])
+
+Train it further in Flax NNX, and save it:
+
+    net = t2t_jax.to_nnx(model)                           # an nnx.Module
+    t2t_jax.from_nnx(net, model).translate(["A dog barks."])
+    t2t_jax.save_model("runs/tuned", t2t_jax.from_nnx(net, model), like="runs/mine")
 
 `Transformer` and `TransformerConfig` are the Linen module and its configuration. Errors
 that a user can fix are `UserError`s. Axis letters such as B, S and T are explained in
@@ -43,9 +53,13 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Hypothesis as Hypothesis
     from t2t_jax.decoding.text.translation import Translation as Translation
     from t2t_jax.errors import UserError as UserError
+    from t2t_jax.exchange.importing.importer import import_model as import_model
+    from t2t_jax.exchange.nnx import from_nnx as from_nnx
+    from t2t_jax.exchange.nnx import to_nnx as to_nnx
     from t2t_jax.inference.load import load as load
     from t2t_jax.inference.load import translate as translate
     from t2t_jax.inference.model import TranslationModel as TranslationModel
+    from t2t_jax.inference.save import save_model as save_model
     from t2t_jax.inference.train import train as train
     from t2t_jax.model.config import TransformerConfig as TransformerConfig
     from t2t_jax.model.transformer import Transformer as Transformer
@@ -66,9 +80,13 @@ LAZY_EXPORTS = {
     "UserError": "t2t_jax.errors",
     "beam_search": "t2t_jax.decoding.search.beam_search",
     "default_config": "t2t_jax.config_files",
+    "from_nnx": "t2t_jax.exchange.nnx",
+    "import_model": "t2t_jax.exchange.importing.importer",
     "load": "t2t_jax.inference.load",
     "load_config": "t2t_jax.config_files",
     "sample": "t2t_jax.decoding.search.sampling",
+    "save_model": "t2t_jax.inference.save",
+    "to_nnx": "t2t_jax.exchange.nnx",
     "train": "t2t_jax.inference.train",
     "translate": "t2t_jax.inference.load",
 }

@@ -15,15 +15,16 @@ from ml_collections import config_dict
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config_keys import DERIVED, current_key, did_you_mean, unknown_key
 from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
-from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.config import BEAM_RULES, LENGTH_NORMALIZATIONS, DecodingConfig
 from t2t_jax.errors import ConfigError, ErrorCollector
-from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
 from t2t_jax.model.config import CHOICES as MODEL_CHOICES
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.training.config import (
     GRADIENT_DTYPES,
     ON_NONFINITE,
+    OPTIMIZERS,
     LoggingConfig,
     OptimizerConfig,
     ProfileConfig,
@@ -121,13 +122,16 @@ class Config:
       steps (optimizer steps): Length of the training, at most 1,000,000,000.
       seed (random seed): Seed of the initial parameters, the order of the data and
         dropout.
+      init_from: Directory of a run or a model whose network, vocabulary and parameters
+        a new run begins with; empty for random parameters. Optimizer, step and the
+        order of the data begin anew.
       data: Corpora, filters and batches.
       vocabulary: The subword vocabulary.
       architecture: Which model is trained: the Transformer, or the recurrent baseline
         of Table 1.
       model: The Transformer; its `vocab_size` always equals `vocabulary.size`.
       rnn: The recurrent baseline, likewise.
-      optimizer: Adam and its learning-rate schedule.
+      optimizer: The optimizer and its learning-rate schedule.
       training: The loss, micro-batches, and when a run stops.
       mesh: How parameters and batches are sharded over devices.
       evaluation: Scoring the development set during training.
@@ -139,6 +143,7 @@ class Config:
 
     steps: int = 100_000
     seed: int = 0
+    init_from: str = ""
     data: DataConfig = field(default_factory=DataConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     architecture: str = "transformer"
@@ -173,9 +178,28 @@ class Config:
         if self.architecture in ARCHITECTURES:
             section = ARCHITECTURES[self.architecture]
             self.mesh.check_divisible(problems, self.network, section=section)
+            self._check_passes(problems, section=section)
+        problems.check(
+            not (self.training.ema_decay and self.optimizer.name == "schedule_free"),
+            f"training.ema_decay={self.training.ema_decay} cannot be combined with "
+            "optimizer.name=schedule_free, whose parameters are an average already. "
+            "Set config.training.ema_decay=0, or change config.optimizer.name.",
+        )
         if self.architecture == "transformer" and self.model.positions == "learned":
             self._check_positions(problems)
         problems.raise_if_any()
+
+    def _check_passes(self, problems: ErrorCollector, *, section: str) -> None:
+        """Checks that two passes of a step differ."""
+        network, training = self.network, self.training
+        rates = ("dropout", "attention_dropout", "relu_dropout")
+        differ = any(getattr(network, rate, 0.0) for rate in rates)
+        differ |= training.simcut > 0 and training.simcut_probability > 0
+        problems.check(
+            training.passes == 1 or differ,
+            "Two passes that training.r_drop or training.simcut compares are the same "
+            f"with {section}.dropout=0. Change config.{section}.dropout.",
+        )
 
     def _check_positions(self, problems: ErrorCollector) -> None:
         """Checks that no sequence exceeds a learned table of positions."""
@@ -186,13 +210,13 @@ class Config:
             f"model.max_positions={most} with learned positions. "
             "Change config.model.max_positions.",
         )
-        longest = decoding.max_source_length + decoding.max_extra_tokens
+        longest = max(decoding.max_source_length, decoding.longest_output())
         problems.check(
             longest <= most,
-            "decoding.max_source_length + decoding.max_extra_tokens="
-            f"{longest} must not exceed model.max_positions={most} with learned "
-            "positions. Change config.decoding.max_source_length: positions beyond "
-            f"data.max_length={self.data.max_length} are never trained.",
+            f"{decoding.longest_output_formula(prefix='decoding.')}={longest} must not "
+            f"exceed model.max_positions={most} with learned positions. Change "
+            "config.decoding.max_source_length: positions beyond data.max_length="
+            f"{self.data.max_length} are never trained.",
         )
 
     @property
@@ -281,7 +305,7 @@ def _parse_section(
         checked["vocab_size"] = vocabulary.size
         # Not checked for the architecture that is not selected.
         if ARCHITECTURES.get(into.get("architecture", "transformer")) == name:
-            checked["source_vocab_size"] = vocabulary.source_size
+            checked["source_vocab_size"] = vocabulary.own_source_size
     if not found:
         construct(cls, checked, into=into, name=name, problems=found)
     problems.extend(found)
@@ -302,8 +326,12 @@ def choices() -> dict[str, tuple[str, ...]]:
     words = {
         "data.layout": LAYOUTS,
         "architecture": tuple(ARCHITECTURES),
+        "optimizer.name": OPTIMIZERS,
         "training.gradient_dtype": GRADIENT_DTYPES,
         "training.on_nonfinite": ON_NONFINITE,
+        "evaluation.tokenize": TOKENIZERS,
+        "decoding.length_normalization": LENGTH_NORMALIZATIONS,
+        "decoding.beam_rule": BEAM_RULES,
     }
     for key, default in defaults().items():
         section, _, name = key.rpartition(".")

@@ -84,6 +84,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli.console.text_io import flush_before_exit
     from t2t_jax.cli.flags.diagnostics import read_line
+    from t2t_jax.cli.flags.modes import module_of
     from t2t_jax.cli.flags.options import DistributedOptions
     from t2t_jax.cli.flags.usage import requested_help
 
@@ -98,8 +99,9 @@ def _run(argv: Sequence[str]) -> int:
 
     options = parser.parse_argv(argv)
     name_flags(vars(options))
-    enable_compilation_cache()  # before a mode imports JAX
-    mode = import_module(f"t2t_jax.cli.modes.{options.mode}")
+    if options.uses_jax:
+        enable_compilation_cache()  # before the mode imports it
+    mode = import_module(f"t2t_jax.cli.modes.{module_of(options.mode)}")
     if isinstance(options, DistributedOptions):
         processes = initialize(
             coordinator_address=options.coordinator_address,

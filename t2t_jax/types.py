@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 else:
     Array = Any
 
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+"""The special ids of every vocabulary."""
+
 Params: TypeAlias = Any
 """Nested dicts of float32 arrays, as `Transformer.init` returns in "params"."""
 

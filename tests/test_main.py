@@ -25,7 +25,11 @@ def fake_mode(monkeypatch):
 
     def install(run):
         options = SimpleNamespace(
-            mode="m", is_read_only=False, workdir=Workdir(Path("w")), checkpoint="9"
+            mode="m",
+            is_read_only=False,
+            uses_jax=True,
+            workdir=Workdir(Path("w")),
+            checkpoint="9",
         )
         monkeypatch.setattr(flags, "parse_argv", lambda argv: options)
         monkeypatch.setattr(
@@ -265,7 +269,7 @@ def test_a_reader_who_has_had_enough_is_no_error():
         "from t2t_jax.cli.flags import parser as flags\n"
         "reader, writer = os.pipe()\n"
         "os.dup2(writer, 1), os.close(writer), os.close(reader)\n"
-        "options = SimpleNamespace(mode='m', is_read_only=False)\n"
+        "options = SimpleNamespace(mode='m', is_read_only=False, uses_jax=True)\n"
         "flags.parse_argv = lambda argv: options\n"
         "run = lambda options: print('x' * 1_000_000, flush=True)\n"
         "program.import_module = lambda name: SimpleNamespace(run=run)\n"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.exchange import marian_save
 from tests.integration.tiny import ROOT, environment
 
 PROJECT = "https://github.com/t2t-jax/t2t_jax"
@@ -69,3 +70,34 @@ def test_every_flag_and_mode_it_names_exists():
         assert flag in [*FLAGS, "config", "help"]
     for name in re.findall(r"--config=([a-z0-9_]+)[`:]", README):
         assert name in shipped_names()
+
+
+def test_the_fine_tuning_of_an_imported_model_runs_as_printed(tmp_path):
+    pytest.importorskip("yaml")
+    block = next(block for block in _blocks("sh") if "--config=fine_tune" in block)
+    (tmp_path / "marian").mkdir()
+    marian_save.save(tmp_path / "marian" / "model.npz")
+    (tmp_path / "marian" / "vocab.spm").write_bytes(marian_save.sentencepiece_model())
+    for name in ("mine.en", "mine.de", "in.txt"):
+        (tmp_path / name).write_text("the new lid is low\nlower wide\n" * 8)
+    small = (
+        "--config.steps=2 --config.evaluation.every_steps=1 --config.data.dev_pairs=4 "
+        "--config.data.tokens_per_batch=512 --config.decoding.max_extra_tokens=3 "
+        f"--config.data.cache_dir={tmp_path}/cache"
+    )
+    commands = block.replace(
+        " --workdir=runs/mine\n", f" --workdir=runs/mine {small}\n"
+    )
+    assert small in commands
+    done = subprocess.run(
+        ["bash", "-ec", commands.replace("python -m", f"{sys.executable} -m")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Beginning with the parameters of step 0 in models/base" in done.stderr
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 16

@@ -1,9 +1,10 @@
 """Reads checkpoints and verifies their checksums before returning anything.
 
 A checkpoint `checkpoints/<step>/` has these items: `params`; `optimizer` (absent in a
-model directory); `meta`, a JSON object; and `files`, small files such as the
-vocabulary, without which the parameters cannot be used. `meta` holds a checksum of
-every array and of itself. Each process reads independently of the others.
+model directory); `trained`, if training continues from other parameters; `meta`, a JSON
+object; and `files`, small files such as the vocabulary, without which the parameters
+cannot be used. `meta` holds a checksum of every array and of itself. Each process reads
+independently of the others.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class Checkpoints(StepDirs):
         """Reads items of a checkpoint and its meta, which `check` has to verify.
 
         Args:
-          like: for `params` and `optimizer`, if wanted, the tree of
+          like: for `params`, `optimizer` and `trained`, if wanted, the tree of
             `jax.ShapeDtypeStruct` with shardings.
 
         Raises:

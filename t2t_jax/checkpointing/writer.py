@@ -79,6 +79,7 @@ class CheckpointWriter(Checkpoints):
         *,
         params: Params,
         optimizer: PyTree | None,
+        trained: PyTree | None = None,
         meta: Meta,
         files: Mapping[str, bytes] | None = None,
     ) -> None:
@@ -89,6 +90,7 @@ class CheckpointWriter(Checkpoints):
 
         Args:
           optimizer: any pytree of arrays; None for a model that is not trained further.
+          trained: the parameters from which training continues; None for `params`.
           meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
             which checkpoints are kept.
           files: small files to store in the checkpoint, by name.
@@ -100,6 +102,8 @@ class CheckpointWriter(Checkpoints):
         trees = {"params": params}
         if optimizer is not None:
             trees["optimizer"] = optimizer
+        if trained is not None:
+            trees["trained"] = trained
         packed = pack_files(files or {})
         if packed:
             meta = {**meta, "files": {name: sha for name, (sha, _) in packed.items()}}

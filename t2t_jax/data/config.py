@@ -24,17 +24,22 @@ class DataConfig:
     Paper: §5.1, "each training batch contained a set of sentence pairs containing
       approximately 25000 source tokens and 25000 target tokens".
     Departs: several pairs share a row, which leaves hardly any padding; the paper
-      batched pairs "by approximate sequence length" instead.
+      batched pairs "by approximate sequence length" instead. BPE-dropout is not in it.
 
     Attributes:
       train: Training corpus, such as "text:train.en,train.de". Prefixes: `text:`,
-        `tsv:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
+        `tsv:`, `trees:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
       dev: Development corpus, scored during training; named like `train`. Read only if
         evaluation is on.
       dev_pairs (pairs): If `dev` is empty, this many pairs at the beginning of `train`
         become the development corpus and are left out of training; 0 for none.
       held_out: Test sets, named like corpora. The training text is searched for their
         sentences and for those of `dev`; they have no other use. Empty for none.
+      subword_joiner: What the subwords of a word end with, but for the last, in text
+        files that are split into subwords already, such as "@@" of subword-nmt. It is
+        removed while text is read, with the space after it: the text of the run is
+        words, which its own vocabulary splits. Of `text:` and `tsv:` corpora, and of
+        the files that a mode translates, scores or compares. Empty for other text.
       tokens_per_batch (tokens): Size of a global batch on each side, padding included.
         An upper bound, at most 100,000,000; shared by all devices.
       row_length (tokens): Length of a packed row on each side.
@@ -51,6 +56,10 @@ class DataConfig:
         other, in tokens, is dropped and counted; 0 keeps all pairs.
       drop_copies: Whether to drop pairs whose two sides are the same text.
       drop_duplicates: Whether to drop repeated pairs, keeping the first.
+      source_bpe_dropout (probability): BPE-dropout of the training sources: the
+        probability of skipping a merge when a word is split into subwords, anew in each
+        epoch; 0 for none, and 0.1 in the paper of the method.
+      target_bpe_dropout (probability): The same of the training targets.
       workers (processes): Processes that encode text, at most 1,024; 0 for one per
         core, at most 16.
       cache_dir: Directory of the encoded corpora; empty for `t2t_jax` in the user's
@@ -61,6 +70,7 @@ class DataConfig:
     dev: str = ""
     dev_pairs: int = 0
     held_out: str = ""
+    subword_joiner: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
     packed_row_lengths: int = 1
@@ -69,6 +79,8 @@ class DataConfig:
     max_length_ratio: float = 0.0
     drop_copies: bool = False
     drop_duplicates: bool = False
+    source_bpe_dropout: float = 0.0
+    target_bpe_dropout: float = 0.0
     workers: int = 0
     cache_dir: str = ""
 
@@ -87,6 +99,7 @@ class DataConfig:
         )
         self._check_rows(problems)
         self._check_numbers(problems)
+        self._check_joiner(problems)
         problems.check(
             self.tokens_per_batch >= self.row_length,
             f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
@@ -111,6 +124,15 @@ class DataConfig:
         )
         problems.raise_if_any()
 
+    def _check_joiner(self, problems: ErrorCollector) -> None:
+        joiner = self.subword_joiner
+        problems.check(
+            not any(character.isspace() for character in joiner),
+            f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
+            'is removed with it. Set config.data.subword_joiner="'
+            f'{"".join(joiner.split())}".',
+        )
+
     def _check_numbers(self, problems: ErrorCollector) -> None:
         problems.check(
             self.dev_pairs >= 0,
@@ -122,6 +144,12 @@ class DataConfig:
             f"data.workers={self.workers} must be at least 1, or 0 for one per core. "
             "Change config.data.workers.",
         )
+        for name in ("source_bpe_dropout", "target_bpe_dropout"):
+            problems.check(
+                0 <= getattr(self, name) <= 1,
+                f"data.{name}={getattr(self, name)} must be a probability from 0 to 1. "
+                f"Change config.data.{name}.",
+            )
         problems.limit("data.workers", self.workers, 1_024)
         problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MAX_TOKENS)
         problems.limit("data.row_length", self.row_length, _MAX_ROW_LENGTH)
@@ -149,6 +177,11 @@ class DataConfig:
         )
 
     @property
+    def bpe_dropout(self) -> tuple[float, float]:
+        """BPE-dropout of source and target."""
+        return self.source_bpe_dropout, self.target_bpe_dropout
+
+    @property
     def row_lengths(self) -> tuple[int, ...]:
         """Slots of packed rows on each side, ascending.
 
@@ -174,6 +207,9 @@ class VocabularyConfig:
         by both sides, or of the target alone if the source has its own.
       source_size (subwords): Size of a separate source vocabulary; 0 for a shared one.
       source_file: Existing SentencePiece model of the source, like `file`.
+      shared_ids: Whether the vocabularies of `file` and `source_file` have the same
+        pieces with the same ids, so that both sides can share one embedding: they only
+        split text differently.
       file: Existing SentencePiece model with the ids pad 0, bos 1, eos 2 and unk 3;
         empty to train one on the training corpus.
       character_coverage (fraction): Fraction of the characters of the text that get a
@@ -186,6 +222,7 @@ class VocabularyConfig:
     size: int = 37_000
     source_size: int = 0
     source_file: str = ""
+    shared_ids: bool = False
     file: str = ""
     character_coverage: float = 1.0
     byte_fallback: bool = False
@@ -213,6 +250,11 @@ class VocabularyConfig:
             "Change config.vocabulary.source_size.",
         )
         problems.check(
+            not self.shared_ids or self.source_size == self.size,
+            f"vocabulary.shared_ids requires vocabulary.source_size={self.source_size} "
+            f"to be vocabulary.size={self.size}. Change config.vocabulary.source_size.",
+        )
+        problems.check(
             0 < self.character_coverage <= 1,
             f"vocabulary.character_coverage={self.character_coverage} must be above 0 "
             "and at most 1. Change config.vocabulary.character_coverage.",
@@ -223,3 +265,8 @@ class VocabularyConfig:
             "Change config.vocabulary.sample_sentences.",
         )
         problems.raise_if_any()
+
+    @property
+    def own_source_size(self) -> int:
+        """Rows of a separate source embedding; 0 if both sides can share one."""
+        return 0 if self.shared_ids else self.source_size

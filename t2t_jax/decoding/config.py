@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from t2t_jax.errors import ErrorCollector
+
+LENGTH_NORMALIZATIONS = ("paper", "power")
+"""Values of `decoding.length_normalization`."""
+
+BEAM_RULES = ("fixed", "shrinking")
+"""Values of `decoding.beam_rule`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,17 +25,28 @@ class DecodingConfig:
         is greedy search.
       length_penalty (exponent): Alpha of the paper, at least 0; log-probabilities are
         divided by `((5 + n) / 6) ** alpha`. 0 compares plain log-probabilities.
+      length_normalization: What is raised to `length_penalty`, of an output of n
+        tokens: "paper", (5 + n) / 6, or "power", n itself, as in Marian, Hugging Face
+        Transformers and CTranslate2.
+      beam_rule: How many hypotheses live on: "fixed", always `beam_size`, until none
+        can overtake the finished ones; or "shrinking", as many as are not yet finished,
+        until all of `beam_size` are, as in Marian.
       max_extra_tokens (tokens): A translation has at most this many tokens more than
         its source.
+      max_length_ratio (target / source tokens): A translation has at most this many
+        times the tokens of its source, rounded up, the end of sentence counted on both
+        sides; 0 for no such limit. `max_extra_tokens` holds as well.
       tokens_per_batch (tokens): Batch size of decoding for each device: rows times the
-        longest output they may reach (source length + `max_extra_tokens`). It bounds
-        the decoder's cache, which holds each slot once per hypothesis. A single device
-        has two such batches in flight.
+        longest output they may reach (source length + `max_extra_tokens`), or the
+        source, if that is longer. It bounds the decoder's cache, which holds each slot
+        once per hypothesis. A single device has two such batches in flight.
       max_source_length (tokens): Longest source, end of sentence included. A longer
         line is split at the ends of sentences or clauses, and its parts are translated
         separately.
       min_tokens (tokens): A translation has at least this many tokens before its end
         of sentence, unless its maximum is lower.
+      allow_unk: Whether the unknown token may be generated; a forced prefix may hold it
+        anyway.
       n_best (translations): Translations per line, at most `beam_size`; the number of
         samples with `sample`, at most 1,000.
       sample: Whether to sample tokens from the model's distribution instead of
@@ -52,10 +70,14 @@ class DecodingConfig:
 
     beam_size: int = 4
     length_penalty: float = 0.6
+    length_normalization: str = "paper"
+    beam_rule: str = "fixed"
     max_extra_tokens: int = 50
+    max_length_ratio: float = 0.0
     tokens_per_batch: int = 4096
     max_source_length: int = 1024
     min_tokens: int = 0
+    allow_unk: bool = True
     n_best: int = 1
     sample: bool = False
     temperature: float = 1.0
@@ -83,10 +105,32 @@ class DecodingConfig:
             f"decoding.length_penalty={self.length_penalty!r} must be a finite number "
             "of at least 0 (0.6 in the paper). Change config.decoding.length_penalty.",
         )
+        self._check_rules(problems)
         self._check_sampling(problems)
         if not problems.messages:
             self._check_combinations(problems)
         problems.raise_if_any()
+
+    def _check_rules(self, problems: ErrorCollector) -> None:
+        words = {"length_normalization": LENGTH_NORMALIZATIONS, "beam_rule": BEAM_RULES}
+        for name, known in words.items():
+            problems.check(
+                getattr(self, name) in known,
+                f"decoding.{name}={getattr(self, name)!r} is not known; known are "
+                f"{', '.join(map(repr, known))}. Change config.decoding.{name}.",
+            )
+        problems.check(
+            _is_number(self.max_length_ratio)
+            and 0 <= self.max_length_ratio < _INFINITY,
+            f"decoding.max_length_ratio={self.max_length_ratio!r} must be a finite "
+            "number of at least 0 (0 for no limit). Change "
+            "config.decoding.max_length_ratio.",
+        )
+        problems.check(
+            isinstance(self.allow_unk, bool),
+            f"decoding.allow_unk={self.allow_unk!r} must be true or false. Change "
+            "config.decoding.allow_unk.",
+        )
 
     def _check_sampling(self, problems: ErrorCollector) -> None:
         problems.check(
@@ -118,11 +162,14 @@ class DecodingConfig:
         )
 
     def _check_combinations(self, problems: ErrorCollector) -> None:
-        longest = self.max_source_length + self.max_extra_tokens
+        # With a max_length_ratio below 1, the longest source is longer.
+        longest = max(self.max_source_length, self.longest_output())
+        is_source = longest > self.longest_output()
+        formula = "max_source_length" if is_source else self.longest_output_formula()
         problems.check(
             self.tokens_per_batch >= longest,
             f"decoding.tokens_per_batch={self.tokens_per_batch} must hold one "
-            f"longest output, max_source_length + max_extra_tokens = {longest}. "
+            f"longest {'source' if is_source else 'output'}, {formula} = {longest}. "
             "Raise config.decoding.tokens_per_batch or lower "
             "config.decoding.max_source_length.",
         )
@@ -131,6 +178,52 @@ class DecodingConfig:
             f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
             f"{self.beam_size}. Lower one or raise the other, or set decoding.sample.",
         )
+
+    def longest_output(self, source_tokens: int | None = None) -> int:
+        """Returns the most tokens of an output of a source of so many tokens.
+
+        Args:
+          source_tokens: with the eos; None means `max_source_length`.
+
+        Example:
+          >>> DecodingConfig().longest_output(10)
+          60
+          >>> DecodingConfig(max_length_ratio=3).longest_output(10)
+          30
+        """
+        return longest_output(
+            self.max_source_length if source_tokens is None else source_tokens,
+            max_extra_tokens=self.max_extra_tokens,
+            max_length_ratio=self.max_length_ratio,
+        )
+
+    def longest_output_formula(self, *, prefix: str = "") -> str:
+        """Returns how the longest output follows from the keys, for messages."""
+        if self.max_length_ratio and self.longest_output() < (
+            self.max_source_length + self.max_extra_tokens
+        ):
+            return f"{prefix}max_source_length * {prefix}max_length_ratio"
+        return f"{prefix}max_source_length + {prefix}max_extra_tokens"
+
+
+def longest_output(
+    source_tokens: int, *, max_extra_tokens: int, max_length_ratio: float
+) -> int:
+    """Returns the most tokens of an output of a source of so many tokens.
+
+    Args:
+      source_tokens: with the eos.
+      max_length_ratio: 0 for no limit.
+
+    Example:
+      >>> longest_output(7, max_extra_tokens=50, max_length_ratio=1.5)
+      11
+    """
+    longest = source_tokens + max_extra_tokens
+    if max_length_ratio:
+        # 1.1 * 10 is a little more than 11 in binary.
+        longest = min(longest, math.ceil(max_length_ratio * source_tokens - 1e-6))
+    return max(1, longest)
 
 
 _INFINITY = float("inf")

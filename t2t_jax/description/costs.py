@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import optax
 from jax.sharding import Mesh
 
 from t2t_jax.config import Config
@@ -18,7 +19,7 @@ from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.model.architectures import make_module, training_flops
 from t2t_jax.sharding.mesh import round_up_rows
 from t2t_jax.sharding.rules import path_of
-from t2t_jax.training.optimizer import make_optimizer
+from t2t_jax.training.optimizer import make_optimizer, matrix_shape
 from t2t_jax.training.state import TrainState, init_state, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Params, PyTree
@@ -31,7 +32,7 @@ FAST_COMPILE_OPTIONS: dict[str, str | bool] = {
 
 # The first pattern that matches a parameter's path is its kind.
 _KINDS = (
-    ("embedding", r"(^|/)table$"),
+    ("embedding", r"(^|/)table$|^(target_embedding|embedding|pre_softmax)/bias$"),
     ("attention", r"attention/"),
     ("feed_forward", r"feed_forward/"),
     ("lstm", r"/cell/"),
@@ -77,10 +78,13 @@ def state_shapes(config: Config) -> TrainState:
       (37000, 512)
     """
     module = make_module(config.network)
-    optimizer = make_optimizer(config.optimizer, d_model=config.network.d_model)
-    shapes: TrainState = jax.eval_shape(
-        partial(init_state, module, optimizer), jax.random.key(config.seed)
+    init = partial(
+        init_state,
+        module,
+        _make_optimizer(config),
+        ema=config.training.ema_decay > 0,
     )
+    shapes: TrainState = jax.eval_shape(init, jax.random.key(config.seed))
     return shapes
 
 
@@ -168,13 +172,35 @@ def longest_shape(config: Config) -> tuple[int, int]:
 def step_flops(config: Config, *, rows: int) -> dict[str, float]:
     """Counts the FLOPs of each part of a step with rows as in `longest_shape`.
 
-    Padding counts, and so do scores between the pairs that are packed into a row.
+    Padding counts, and so do scores between the pairs that are packed into a row, and
+    both passes of a step with a consistency term.
     """
     _, length = longest_shape(config)
     of_a_row = training_flops(
         config.network, source_length=length, target_length=length
     )
-    return {part: rows * flops for part, flops in of_a_row._asdict().items()}
+    passes = rows * config.training.passes
+    return {part: passes * flops for part, flops in of_a_row._asdict().items()}
+
+
+def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
+    """Counts the FLOPs of an update's matrix products; empty if it has none.
+
+    Each Newton-Schulz iteration of Muon, on a matrix of m rows and n >= m columns, has
+    two products of m * m * n and one of m * m * m multiplications.
+
+    Args:
+      optimizer: state of the optimizer, or its shapes.
+    """
+    if config.optimizer.name != "muon":
+        return {}
+    flops = 0.0
+    for keys, momentum in jax.tree_util.tree_leaves_with_path(optimizer):
+        path = path_of(keys)
+        if re.search(r"(^|/)muon/.*/kernel$", path):
+            m, n = sorted(matrix_shape(path, momentum))
+            flops += config.optimizer.ns_steps * (4 * m * m * n + 2 * m**3)
+    return {"optimizer": flops}
 
 
 def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
@@ -183,7 +209,7 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
     step = make_train_step(
         config.training,
         module=make_module(config.network, platform=platform),
-        optimizer=make_optimizer(config.optimizer, d_model=config.network.d_model),
+        optimizer=_make_optimizer(config),
         mesh=mesh,
         shardings=state_shardings(
             state, mesh, shard_optimizer=config.mesh.shard_optimizer
@@ -202,3 +228,11 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
         aliased=found.alias_size_in_bytes,
     )
     return Compiled(of_a_device["flops"] * mesh.size, memory, platform)
+
+
+def _make_optimizer(config: Config) -> optax.GradientTransformation:
+    return make_optimizer(
+        config.optimizer,
+        d_model=config.network.d_model,
+        frozen=config.training.frozen,
+    )

@@ -1,151 +1,20 @@
 """What matches the paper exactly and what departs from it.
 
-This is the only list; README.md and WORKSPACE.md quote it. Variations within the paper
-are not departures; see `t2t_jax.description.table3`.
+This is the only list, with the keys of `paper_defaults`; README.md and WORKSPACE.md
+quote it. Variations within the paper are not departures; see
+`t2t_jax.description.table3`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.config import DataConfig
-
-
-class PaperDefault(NamedTuple):
-    """A key that departs from the paper if its value is not `faithful`.
-
-    Attributes:
-      key: of the configuration; `network.` stands for the section of the architecture.
-      faithful: the paper's value, or the usual one if the paper does not mention it.
-      here: what other values do; a format string with the value as {0}.
-    """
-
-    key: str
-    faithful: Any
-    name: str
-    paper: str
-    here: str
-
-
-PAPER_DEFAULTS = (
-    PaperDefault(
-        "architecture",
-        "transformer",
-        "recurrent baseline",
-        "attention only (§3); compared with LSTMs (Table 1)",
-        "bidirectional LSTM encoder, LSTM decoder, additive attention",
-    ),
-    PaperDefault(
-        "network.norm_position",
-        "post",
-        "pre-norm",
-        "LayerNorm(x + Sublayer(x)) (§3.1)",
-        "x + Sublayer(LayerNorm(x)), and one more norm after each stack",
-    ),
-    PaperDefault(
-        "network.attention_dropout",
-        0.0,
-        "attention dropout",
-        "none on attention weights (§5.4)",
-        "{0:g}",
-    ),
-    PaperDefault(
-        "network.relu_dropout",
-        0.0,
-        "ReLU dropout",
-        "none inside the feed-forward networks (§5.4)",
-        "{0:g}",
-    ),
-    PaperDefault(
-        "network.positions",
-        "sinusoidal",
-        "scale of learned positions",
-        "initialisation and scale unspecified (Table 3 (E))",
-        "as tokens are, one table for each stack",
-    ),
-    PaperDefault(
-        "network.tying",
-        "all",
-        "tying",
-        "one matrix for source, target and pre-softmax (§3.4)",
-        "model.tying={0}",
-    ),
-    PaperDefault(
-        "network.layer_norm_epsilon",
-        1e-6,
-        "epsilon of the norms",
-        "unspecified; 1e-6 in the authors' code",
-        "{0:g}",
-    ),
-    PaperDefault(
-        "network.compute_dtype",
-        "auto",
-        "precision",
-        "unspecified; by default bfloat16 on GPUs and TPUs, float32 on CPUs",
-        "activations in {0}; parameters, softmax and norms in float32",
-    ),
-    PaperDefault(
-        "vocabulary.source_size",
-        0,
-        "separate vocabularies",
-        "one of both languages (§5.1)",
-        "{0:,} pieces of the source's own",
-    ),
-    PaperDefault(
-        "vocabulary.byte_fallback",
-        False,
-        "byte fallback",
-        "unspecified (§5.1)",
-        "characters without a piece are spelt in bytes",
-    ),
-    PaperDefault(
-        "data.max_length_ratio",
-        0.0,
-        "pairs of unlike length",
-        "unspecified",
-        "a pair with a side over {0:g} times the other is left out",
-    ),
-    PaperDefault("data.drop_copies", False, "copies", "unspecified", "left out"),
-    PaperDefault(
-        "data.drop_duplicates", False, "duplicates", "unspecified", "left out"
-    ),
-    PaperDefault(
-        "training.gradient_dtype",
-        "float32",
-        "gradients between devices",
-        "unspecified (§5.2)",
-        "rounded to {0} before they are added up",
-    ),
-    PaperDefault(
-        "training.skip_gradient_norm",
-        0.0,
-        "large gradients",
-        "every step makes its update (§5.3)",
-        "no update where the gradient's norm is above {0:g}",
-    ),
-    PaperDefault(
-        "optimizer.warmup_steps", 4000, "warm-up", "4,000 steps (§5.3)", "{0:,}"
-    ),
-    PaperDefault("optimizer.beta1", 0.9, "Adam's beta1", "0.9 (§5.3)", "{0:g}"),
-    PaperDefault("optimizer.beta2", 0.98, "Adam's beta2", "0.98 (§5.3)", "{0:g}"),
-    PaperDefault("optimizer.epsilon", 1e-9, "Adam's epsilon", "1e-9 (§5.3)", "{0:g}"),
-    PaperDefault("decoding.beam_size", 4, "beam", "4 (§6.1)", "{0}"),
-    PaperDefault("decoding.length_penalty", 0.6, "alpha", "0.6 (§6.1)", "{0:g}"),
-    PaperDefault(
-        "decoding.max_extra_tokens",
-        50,
-        "longest output",
-        "source + 50 (§6.1)",
-        "source + {0}",
-    ),
-    PaperDefault("decoding.min_tokens", 0, "shortest output", "no bound (§6.1)", "{0}"),
-    PaperDefault("decoding.sample", False, "search", "beam search (§6.1)", "sampling"),
-)
-"""By section of the configuration, the architecture first."""
-
+from t2t_jax.description.paper_defaults import PAPER_DEFAULTS
+from t2t_jax.model.config import TransformerConfig, decoder_layers
 
 _TOKENS_PER_BATCH = 25_000
 _REL_TOL = 0.2  # of the paper's "approximately 25000"
@@ -180,34 +49,41 @@ _MATCHES = (
     Match(
         "layers",
         "encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)",
-        ("architecture", "network.norm_position"),
+        ("architecture", "network.norm_position", "network.num_decoder_layers"),
     ),
     Match(
         "attention",
         "scaled dot-product attention in h heads, equation 1 (§3.2)",
-        ("architecture",),
+        ("architecture", "network.attention_biases"),
     ),
     Match(
         "feed-forward networks",
         "max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)",
-        ("architecture",),
+        ("architecture", "network.activation"),
     ),
     Match(
         "embeddings",
         "one matrix for source, target and pre-softmax, times sqrt(d_model) (§3.4)",
-        ("architecture", "network.tying", "vocabulary.source_size"),
+        (
+            *("architecture", "network.tying", "vocabulary.source_size"),
+            *("network.scale_embeddings", "network.output_bias"),
+        ),
     ),
     Match(
         "positions",
         "sinusoids (§3.5), or learned (Table 3 (E))",
-        ("architecture", "network.positions"),
+        ("architecture", "network.positions", "network.position_rates"),
     ),
     Match(
         "dropout",
         "on sub-layer outputs and on embeddings plus positions (§5.4)",
         ("architecture", "network.attention_dropout", "network.relu_dropout"),
     ),
-    Match("loss", "cross-entropy with label smoothing (§5.4)"),
+    Match(
+        "loss",
+        "cross-entropy with label smoothing (§5.4)",
+        ("training.simcut", "training.r_drop"),
+    ),
     Match(
         "batch size",
         "about 25,000 source and 25,000 target tokens (§5.1)",
@@ -217,14 +93,21 @@ _MATCHES = (
         "optimizer",
         "Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)",
         (
-            *("optimizer.beta1", "optimizer.beta2", "optimizer.epsilon"),
-            *("training.gradient_dtype", "training.skip_gradient_norm"),
+            *("optimizer.name", "optimizer.beta1", "optimizer.beta2"),
+            *(
+                "optimizer.epsilon",
+                "training.gradient_dtype",
+                "training.skip_gradient_norm",
+            ),
         ),
     ),
     Match(
         "learning rate",
         "equation 3 with 4,000 warm-up steps (§5.3)",
-        ("optimizer.warmup_steps", "optimizer.peak_learning_rate"),
+        (
+            *("optimizer.name", "optimizer.warmup_steps"),
+            "optimizer.peak_learning_rate",
+        ),
     ),
     Match(
         "beam search",
@@ -232,6 +115,8 @@ _MATCHES = (
         (
             *("decoding.beam_size", "decoding.length_penalty", "decoding.sample"),
             *("decoding.max_extra_tokens", "decoding.min_tokens"),
+            *("decoding.length_normalization", "decoding.beam_rule"),
+            *("decoding.max_length_ratio", "decoding.allow_unk"),
         ),
     ),
     Match(
@@ -239,7 +124,7 @@ _MATCHES = (
         "the last 5, or 20 of big models, written every 10 minutes (§6.1)",
         (
             *("checkpoint.every_steps", "checkpoint.every_minutes"),
-            *("checkpoint.every_epochs", "checkpoint.keep"),
+            *("checkpoint.every_epochs", "checkpoint.keep", "training.ema_decay"),
         ),
     ),
 )
@@ -251,6 +136,13 @@ _PACKED = Departure(
     "data.layout=length_buckets batches by length",
     "",
 )
+
+_OPTIMIZERS = {
+    "adamw": "AdamW: Adam with decoupled weight decay",
+    "schedule_free": "schedule-free AdamW: the average of its steps is the model, and "
+    "the learning rate is constant after the warm-up",
+    "muon": "Muon for the kernels, Adam for the others",
+}
 
 _ALWAYS = (
     Departure(
@@ -327,6 +219,8 @@ def _from_defaults(config: Config) -> Iterator[Departure]:
 
 def _derived(config: Config) -> Iterator[Departure]:
     """Yields departures that need more than a comparison with one value."""
+    if isinstance(config.network, TransformerConfig):
+        yield from _stacks(config.network)
     tokens = config.data.tokens_per_batch
     if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):
         yield Departure(
@@ -335,7 +229,20 @@ def _derived(config: Config) -> Iterator[Departure]:
             f"{tokens:,} slots a side",
             "data.tokens_per_batch",
         )
+    yield from _optimizer(config)
+    yield from _checkpoints(config)
+
+
+def _optimizer(config: Config) -> Iterator[Departure]:
+    """Yields departures of the optimizer and of its peak learning rate."""
     optimizer, peak = config.optimizer, config.optimizer.peak_learning_rate
+    if optimizer.name != "adam":
+        yield Departure(
+            "another optimizer",
+            "Adam (§5.3)",
+            _OPTIMIZERS[optimizer.name],
+            "optimizer.name",
+        )
     equation = (config.network.d_model * optimizer.warmup_steps) ** -0.5
     if peak and not math.isclose(peak, equation, rel_tol=1e-3):
         yield Departure(
@@ -344,7 +251,25 @@ def _derived(config: Config) -> Iterator[Departure]:
             f"{peak:.3e}",
             "optimizer.peak_learning_rate",
         )
-    yield from _checkpoints(config)
+
+
+def _stacks(model: TransformerConfig) -> Iterator[Departure]:
+    """Yields departures of the stacks' depths, and of the positions below them."""
+    if decoder_layers(model) != model.num_layers:
+        yield Departure(
+            "depth of the decoder",
+            "as many layers as the encoder (§3.1)",
+            f"{decoder_layers(model):,}, and {model.num_layers:,} of the encoder",
+            "model.num_decoder_layers",
+        )
+    # Learned positions have no rates.
+    if model.positions == "sinusoidal" and model.position_rates != "paper":
+        yield Departure(
+            "rates of the sinusoids",
+            "10000^(-2i / d_model) (§3.5)",
+            "10000^(-i / (d_model / 2 - 1))",
+            "model.position_rates",
+        )
 
 
 def _checkpoints(config: Config) -> Iterator[Departure]:

@@ -17,6 +17,7 @@ from t2t_jax.description.costs import (
     micro_batches,
     num_batch_rows,
     num_bytes,
+    optimizer_flops,
     parameter_table,
     per_device_state,
     state_shapes,
@@ -66,13 +67,17 @@ def describe(
     state = state_shapes(config)
     rows = num_batch_rows(config, mesh)
     compiled = compile_costs(config, state=state, mesh=mesh)
-    by_part = step_flops(config, rows=rows)
+    by_part = {
+        **step_flops(config, rows=rows),
+        **optimizer_flops(config, state.optimizer),
+    }
     flops = sum(by_part.values())
     parameters = count_parameters(config.network)
     return {
         **_paper_comparison(config),
         "parameters": {**parameters._asdict(), "total": parameters.total},
         "parameters_by_kind": parameter_table(state.params),
+        "passes": config.training.passes,
         "flops_per_step": flops,
         "flops_by_part": by_part,
         "compiler_flops_per_step": compiled.flops,
@@ -124,7 +129,7 @@ def _flops_of_a_pair(config: Config) -> dict[str, float]:
     )
     return {
         "sentence_length": SENTENCE_LENGTH,
-        "flops": of_a_sentence.total / SENTENCE_LENGTH,
+        "flops": config.training.passes * of_a_sentence.total / SENTENCE_LENGTH,
     }
 
 
@@ -172,6 +177,7 @@ def _memory(
         "platform": compiled.platform,
         "parameters": num_bytes(shard.params),
         "optimizer": num_bytes(shard.optimizer),
+        "ema": num_bytes(shard.ema),
         "gradients": num_bytes(shard.params),
         "batch": rows * slots * _INT32_BYTES,
         "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
@@ -179,7 +185,7 @@ def _memory(
 
 
 def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
-    one = num_bytes(state.params) + num_bytes(state.optimizer)
+    one = sum(num_bytes(tree) for tree in (state.params, state.optimizer, state.ema))
     return {
         "checkpoint_bytes": one,
         "checkpoints_bytes": (config.checkpoint.keep + 2) * one,

@@ -112,6 +112,27 @@ def table3_row(config: Config) -> str:
     return next((name for name, row in ROWS.items() if row.changes == changed), "")
 
 
+def closest_row(config: Config) -> str:
+    """Returns the row of Table 3 whose model a configuration has, or "".
+
+    Unlike in `table3_row`, the steps and the size of the vocabulary may differ.
+
+    Example:
+      >>> closest_row(Config(steps=7)), closest_row(Config())
+      ('base', 'base')
+    """
+    if config.architecture != "transformer":
+        return ""
+
+    def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
+        other = ("steps", "vocabulary.size")
+        return {key: value for key, value in changes.items() if key not in other}
+
+    changed = of_model({key: here for key, _, here in _changed_keys(config)})
+    rows = TABLE_3.items()
+    return next((name for name, row in rows if of_model(row.changes) == changed), "")
+
+
 def variations(config: Config) -> list[Variation]:
     """Lists the varied keys in which a configuration differs from base.
 

@@ -13,6 +13,7 @@ from flax import linen as nn
 from t2t_jax.errors import UserError
 from t2t_jax.functional.masks import PAD
 from t2t_jax.functional.shapes import check_axes
+from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params
 
@@ -39,7 +40,7 @@ def attention_maps(
     Returns:
       The weights of `encoder` self-attention, [N, H, S, S]; of `decoder`
       self-attention, [N, H, T, T], zero above the diagonal; of `cross`-attention, [N,
-      H, T, S]. All float32; each row sums to 1.
+      H, T, S]. N are the layers of that stack. All float32; each row sums to 1.
 
     Raises:
       UserError: the module is not a Transformer.
@@ -74,9 +75,17 @@ def _weights(
         {"params": params}, source_BxS, target_inputs_BxT, mutable=["intermediates"]
     )
     sown = collections["intermediates"]
-    layers = [f"layer_{n}" for n in range(module.config.num_layers)]
+    depths = {
+        "encoder": module.config.num_layers,
+        "decoder": decoder_layers(module.config),
+    }
     # Sown values are tuples: a module may be called more than once.
     return {
-        kind: jnp.stack([sown[stack][one][attention]["weights"][0] for one in layers])
+        kind: jnp.stack(
+            [
+                sown[stack][f"layer_{n}"][attention]["weights"][0]
+                for n in range(depths[stack])
+            ]
+        )
         for kind, (stack, attention) in _ATTENTION_PATHS.items()
     }

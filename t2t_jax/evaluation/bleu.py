@@ -1,9 +1,9 @@
-"""Scores translations against raw references with sacreBLEU."""
+"""Scores translations against references with sacreBLEU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.errors import DataError, UserError
@@ -15,16 +15,32 @@ IN_TRAINING = METRICS[:2]
 """Metrics of every evaluation during training."""
 
 
+class BleuSettings(NamedTuple):
+    """How sacreBLEU reads the lines of BLEU; the defaults are its own.
+
+    Attributes:
+      tokenize: of `evaluation.config.TOKENIZERS`; "none" for tokenised text.
+      lowercase: whether case is ignored.
+    """
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+
+
+DEFAULT_BLEU = BleuSettings()
+
+
 def corpus_scores(
     hypotheses: Iterable[str],
     references: Iterable[str],
     *,
     metrics: Iterable[str] = IN_TRAINING,
+    bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Scores a translated corpus.
 
     Args:
-      hypotheses: detokenised translations.
+      hypotheses: translations, detokenised unless `bleu.tokenize` is "none".
       metrics: names from `METRICS`.
 
     Returns:
@@ -48,14 +64,16 @@ def corpus_scores(
     )
     scores: dict[str, Any] = {}
     for name in known_metrics(metrics, caller="corpus_scores"):
-        metric = make_metric(name, references)
+        metric = make_metric(name, references, bleu=bleu)
         scores[name] = metric.corpus_score(hypotheses, None).score
         scores[f"{name}_signature"] = str(metric.get_signature())
     return scores
 
 
-def make_metric(name: str, references: Sequence[str]) -> Any:
-    """Creates a sacreBLEU metric with its default settings.
+def make_metric(
+    name: str, references: Sequence[str], *, bleu: BleuSettings = DEFAULT_BLEU
+) -> Any:
+    """Creates a sacreBLEU metric; all but BLEU have their default settings.
 
     Args:
       references: preprocessed once; pass None as references to its score methods.
@@ -63,7 +81,11 @@ def make_metric(name: str, references: Sequence[str]) -> Any:
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     kinds: dict[str, Any] = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
-    return kinds[name](references=[list(references)])
+    settings: dict[str, Any] = {}
+    if name == "bleu":
+        # force suppresses sacreBLEU's warning that the text is tokenised.
+        settings = {**bleu._asdict(), "force": bleu.tokenize == "none"}
+    return kinds[name](references=[list(references)], **settings)
 
 
 def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
 
+TOKENIZERS = ("13a", "intl", "zh", "char", "none")
+"""Those of sacreBLEU that need no further packages."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
@@ -22,22 +25,40 @@ class EvaluationConfig:
         translations run on to their length limit. If more than this share of the first
         64 sentences reaches it, the others are not translated and only the loss is
         computed. 1 always translates all.
+      tokenize: How sacreBLEU splits lines into the tokens of BLEU: 13a, its default, or
+        intl, for raw text; zh for Chinese, char for single characters; none where the
+        text of the run is tokenised already. With none, no protocol of
+        `--mode=evaluate` tokenises it again.
+      patience (evaluations): Training ends, as complete, after this many evaluations
+        in a row without a better development BLEU; 0 for never.
     """
 
     every_steps: int = 5_000
     bleu_sentences: int = 0
     num_samples: int = 5
     max_unfinished: float = 0.25
+    tokenize: str = "13a"
+    patience: int = 0
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        for name in ("every_steps", "bleu_sentences", "num_samples"):
+        for name in ("every_steps", "bleu_sentences", "num_samples", "patience"):
             value = getattr(self, name)
             problems.check(
                 value >= 0,
                 f"evaluation.{name}={value} must be 0 or more. "
                 f"Change config.evaluation.{name}.",
             )
+        problems.check(
+            not self.patience or self.every_steps > 0,
+            f"evaluation.patience={self.patience} requires evaluations, and "
+            "evaluation.every_steps=0 turns them off. Change one of them.",
+        )
+        problems.check(
+            self.tokenize in TOKENIZERS,
+            f"evaluation.tokenize={self.tokenize!r} is not known; known are "
+            f"{', '.join(map(repr, TOKENIZERS))}. Change config.evaluation.tokenize.",
+        )
         problems.check(
             0 <= self.max_unfinished <= 1,
             f"evaluation.max_unfinished={self.max_unfinished} must be between 0 and 1. "

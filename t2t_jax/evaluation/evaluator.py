@@ -1,4 +1,4 @@
-"""Scores a model on a development set: loss on tokens, BLEU on raw text."""
+"""Scores a model on a development set: loss on tokens, BLEU on text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from itertools import islice
 from typing import Any
 
 from t2t_jax.decoding.text.distributed_translate import Output, Translate
-from t2t_jax.evaluation.bleu import corpus_scores, make_metric
+from t2t_jax.evaluation.bleu import (
+    DEFAULT_BLEU,
+    BleuSettings,
+    corpus_scores,
+    make_metric,
+)
 from t2t_jax.runtime.async_fetch import fetch_pipelined
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
@@ -24,6 +29,7 @@ class Evaluator:
       batches: yields every pair of the set once, on the devices.
       max_unfinished: share of the first sentences that may reach their length limit;
         above it the others are not translated.
+      bleu: how BLEU reads lines.
     """
 
     def __init__(
@@ -35,13 +41,15 @@ class Evaluator:
         sources: Sequence[str],
         references: Sequence[str],
         max_unfinished: float = 1.0,
+        bleu: BleuSettings = DEFAULT_BLEU,
         progress: Callable[[str], None] = lambda text: None,
     ):
         self._sums, self._batches, self._translate = sums, batches, translate
         self.sources, self.references = tuple(sources), tuple(references)
         self._max_unfinished, self._progress = max_unfinished, progress
+        self._bleu = bleu
         # Import sacreBLEU now: on import it searches for a writable directory.
-        make_metric("bleu", self.references or [""])
+        make_metric("bleu", self.references or [""], bleu=bleu)
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
@@ -75,7 +83,7 @@ class Evaluator:
                 f"(evaluation.max_unfinished={self._max_unfinished:g})"
             )
         else:
-            record.update(corpus_scores(hypotheses, self.references))
+            record.update(corpus_scores(hypotheses, self.references, bleu=self._bleu))
         record["sentences"] = len(outputs)
         record["unfinished"] = unfinished
         record["seconds"] = time.perf_counter() - began

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
-from t2t_jax.errors import UserError
-from t2t_jax.evaluation.bleu import check_aligned
+from t2t_jax.evaluation.bleu import BleuSettings, check_aligned, corpus_scores
 
 LABEL = "paper-style, not comparable with sacreBLEU"
 """Label to be shown with every such score."""
@@ -31,35 +29,6 @@ def split_compounds(line: str) -> str:
       'a ##AT##-##AT## b-c'
     """
     return _COMPOUND.sub(r"\1 ##AT##-##AT## \2", line)
-
-
-def moses_tokenizer(language: str) -> Callable[[str], str]:
-    """Creates the Moses tokenizer of sacremoses.
-
-    Args:
-      language: code such as "de"; determines abbreviations and apostrophes.
-
-    Raises:
-      UserError: sacremoses is not installed, or does not support the language.
-    """
-    try:
-        import sacremoses
-    except ImportError as error:
-        raise UserError(
-            "Paper-style BLEU needs the Moses tokenizer, but sacremoses is not "
-            "installed. Run: pip install -e '.[paper]'"
-        ) from error
-    # sacremoses tokenises unknown languages as English.
-    known = sorted(
-        set(sacremoses.corpus.NonbreakingPrefixes().available_langs.values())
-    )
-    if language not in known:
-        raise UserError(
-            f"--target_language={language} must be a language of sacremoses: "
-            f"{', '.join(known)}."
-        )
-    tokenizer = sacremoses.MosesTokenizer(lang=language)
-    return partial(tokenizer.tokenize, return_str=True)
 
 
 def paper_bleu(
@@ -86,13 +55,15 @@ def paper_bleu(
       >>> round(found["score"]), found["label"]
       (100, 'paper-style, not comparable with sacreBLEU')
     """
-    from sacrebleu.metrics import BLEU
-
     ours, theirs = (
         [split_compounds(tokenize(line)) for line in lines]
         for lines in check_aligned(hypotheses, references, caller="paper_bleu")
     )
-    # force=True suppresses sacreBLEU's warning that the text is tokenised.
-    metric = BLEU(tokenize="none", force=True)
-    score = metric.corpus_score(ours, [theirs]).score
-    return {"score": score, "signature": str(metric.get_signature()), "label": LABEL}
+    found = corpus_scores(
+        ours, theirs, metrics=["bleu"], bleu=BleuSettings(tokenize="none")
+    )
+    return {
+        "score": found["bleu"],
+        "signature": found["bleu_signature"],
+        "label": LABEL,
+    }

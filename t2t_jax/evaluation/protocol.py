@@ -1,4 +1,4 @@
-"""The paper's evaluation protocol: search settings, scores and fingerprints."""
+"""Protocols of evaluation: the paper's search settings, scores and fingerprints."""
 
 from __future__ import annotations
 
@@ -13,16 +13,26 @@ import numpy as np
 import t2t_jax
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.evaluation.bleu import METRICS, check_aligned, corpus_scores
+from t2t_jax.evaluation.bleu import (
+    DEFAULT_BLEU,
+    METRICS,
+    BleuSettings,
+    check_aligned,
+)
 from t2t_jax.evaluation.paper_bleu import paper_bleu
-from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
+from t2t_jax.evaluation.significance import scores_and_tests
+from t2t_jax.evaluation.tokenized_bleu import tokenized_bleu
 from t2t_jax.types import Params
 
 _PAPER: dict[str, Any] = {
     "beam_size": 4,
     "length_penalty": 0.6,
+    "length_normalization": "paper",
+    "beam_rule": "fixed",
     "max_extra_tokens": 50,
+    "max_length_ratio": 0.0,
     "min_tokens": 0,
+    "allow_unk": True,
     "n_best": 1,
     "sample": False,
 }
@@ -40,7 +50,7 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
 
     Example:
       >>> protocol_decoding(DecodingConfig(beam_size=1, length_penalty=0.0))
-      DecodingConfig(beam_size=4, length_penalty=0.6, max_extra_tokens=50, ...)
+      DecodingConfig(beam_size=4, length_penalty=0.6, ..., max_extra_tokens=50, ...)
     """
     longest = own.max_source_length + _PAPER["max_extra_tokens"]
     return dataclasses.replace(
@@ -69,11 +79,13 @@ def protocol_scores(
     *,
     tokenize: Callable[[str], str],
     baseline: Iterable[str] | None = None,
+    bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
-    """Computes all scores of the protocol.
+    """Computes all scores of the paper's protocol.
 
     Args:
       tokenize: Moses tokenizer, for paper-style BLEU.
+      bleu: of sacreBLEU's own BLEU.
 
     Returns:
       BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
@@ -87,16 +99,52 @@ def protocol_scores(
     hypotheses, references = check_aligned(
         hypotheses, references, caller="protocol_scores"
     )
-    found = {
-        **corpus_scores(hypotheses, references, metrics=METRICS),
-        "intervals": bootstrap_intervals(hypotheses, references, metrics=METRICS),
+    return {
+        **scores_and_tests(
+            hypotheses, references, metrics=METRICS, bleu=bleu, baseline=baseline
+        ),
         "paper_bleu": paper_bleu(hypotheses, references, tokenize=tokenize),
     }
-    if baseline is not None:
-        found["paired_test"] = paired_test(
-            hypotheses, references, baseline=baseline, metrics=METRICS
-        )
-    return found
+
+
+def tokenized_scores(
+    hypotheses: Iterable[str],
+    references: Iterable[str],
+    *,
+    tokenize: Callable[[str], str],
+    lowercase: bool = False,
+    baseline: Iterable[str] | None = None,
+    bleu: BleuSettings = DEFAULT_BLEU,
+) -> dict[str, Any]:
+    """Computes all scores of the protocol `tokenized`.
+
+    Args:
+      tokenize, lowercase: of `tokenized_bleu`, and of no other score.
+      bleu: of sacreBLEU's own BLEU.
+
+    Returns:
+      BLEU, chrF and TER with their signatures, `tokenized_bleu`, `intervals`, and with
+      a baseline `paired_test`.
+
+    Raises:
+      DataError, TypeError: as in `bleu.check_aligned`.
+    """
+    hypotheses, references = check_aligned(
+        hypotheses, references, caller="tokenized_scores"
+    )
+    baseline = None if baseline is None else list(baseline)
+    return {
+        **scores_and_tests(
+            hypotheses, references, metrics=METRICS, bleu=bleu, baseline=baseline
+        ),
+        "tokenized_bleu": tokenized_bleu(
+            hypotheses,
+            references,
+            tokenize=tokenize,
+            lowercase=lowercase,
+            baseline=baseline,
+        ),
+    }
 
 
 def fingerprint_params(params: Params) -> str:

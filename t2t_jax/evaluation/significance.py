@@ -1,4 +1,4 @@
-"""Confidence intervals and paired tests by sacreBLEU's bootstrap."""
+"""Scores, their confidence intervals, and paired tests, by sacreBLEU's bootstrap."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from t2t_jax.evaluation.bleu import (
+    DEFAULT_BLEU,
     IN_TRAINING,
+    BleuSettings,
     check_aligned,
+    corpus_scores,
     known_metrics,
     make_metric,
 )
@@ -26,6 +29,7 @@ def bootstrap_intervals(
     references: Iterable[str],
     *,
     metrics: Iterable[str] = IN_TRAINING,
+    bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Estimates confidence intervals of scores by bootstrap resampling.
 
@@ -50,7 +54,7 @@ def bootstrap_intervals(
     )
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
     for name in known_metrics(metrics, caller="bootstrap_intervals"):
-        (result,) = _resample(name, [hypotheses], references)
+        (result,) = _resample(name, [hypotheses], references, bleu=bleu)
         found[name] = {
             "mean": float(result.mean),
             "half_width": float(result.ci),
@@ -64,6 +68,7 @@ def paired_test(
     *,
     baseline: Iterable[str],
     metrics: Iterable[str] = IN_TRAINING,
+    bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Tests the difference of two systems by paired bootstrap resampling.
 
@@ -92,7 +97,7 @@ def paired_test(
         "seed": SEED,
     }
     for name in known_metrics(metrics, caller="paired_test"):
-        other, ours = _resample(name, [baseline, hypotheses], references)
+        other, ours = _resample(name, [baseline, hypotheses], references, bleu=bleu)
         gain = ours.score - other.score
         if name == "ter":  # lower is better
             gain = -gain
@@ -105,6 +110,41 @@ def paired_test(
     return found
 
 
+def scores_and_tests(
+    hypotheses: Iterable[str],
+    references: Iterable[str],
+    *,
+    metrics: Iterable[str] = IN_TRAINING,
+    bleu: BleuSettings = DEFAULT_BLEU,
+    baseline: Iterable[str] | None = None,
+) -> dict[str, Any]:
+    """Computes scores with their signatures, `intervals`, and a `paired_test`.
+
+    Args:
+      baseline: translations of another system; None for no test.
+
+    Raises:
+      DataError, TypeError: as in `bleu.check_aligned`.
+
+    Example:
+      >>> list(scores_and_tests(["Ein Hund."], ["Ein Hund."], metrics=["chrf"]))
+      ['chrf', 'chrf_signature', 'intervals']
+    """
+    hypotheses, references = check_aligned(
+        hypotheses, references, caller="scores_and_tests"
+    )
+    settings: dict[str, Any] = {"metrics": list(metrics), "bleu": bleu}
+    found = {
+        **corpus_scores(hypotheses, references, **settings),
+        "intervals": bootstrap_intervals(hypotheses, references, **settings),
+    }
+    if baseline is not None:
+        found["paired_test"] = paired_test(
+            hypotheses, references, baseline=baseline, **settings
+        )
+    return found
+
+
 def _better(gain: float) -> str:
     if not gain:
         return "neither"
@@ -112,7 +152,11 @@ def _better(gain: float) -> str:
 
 
 def _resample(
-    name: str, systems: Sequence[Sequence[str]], references: Sequence[str]
+    name: str,
+    systems: Sequence[Sequence[str]],
+    references: Sequence[str],
+    *,
+    bleu: BleuSettings,
 ) -> list[Any]:
     """Scores and resamples with sacreBLEU; the first system is its baseline."""
     from sacrebleu.significance import PairedTest
@@ -120,7 +164,7 @@ def _resample(
     named: list[tuple[str, Sequence[str]]] = [
         (str(number), list(lines)) for number, lines in enumerate(systems)
     ]
-    metric = {name: make_metric(name, references)}
+    metric = {name: make_metric(name, references, bleu=bleu)}
     with _sacrebleu_seed():
         test = PairedTest(
             named, metric, references=None, test_type="bs", n_samples=RESAMPLES

@@ -7,7 +7,8 @@ float32, and their gradient is as much again: by far the largest arrays of a ste
 from __future__ import annotations
 
 import functools
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +17,16 @@ from t2t_jax.functional.embedding import logits
 from t2t_jax.functional.losses import LossSums, loss_sums
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.functional.shapes import check_axes
-from t2t_jax.types import Array
+from t2t_jax.types import Array, PyTree
 
-_Words: TypeAlias = tuple[jax.Array, jax.Array]
+Weights: TypeAlias = tuple[Array, Array | None]
+"""The pre-softmax matrix [V, D], and a bias [V] or None."""
+
+Words: TypeAlias = tuple[Array, Array]
 """The target word of each position, and whether it is real."""
+
+ChunkSums: TypeAlias = Callable[[PyTree, Weights, Words], Any]
+"""(decoder outputs [B, C, D] of a chunk, weights, words) -> a tuple of sums."""
 
 
 def chunked_loss_sums(
@@ -30,8 +37,9 @@ def chunked_loss_sums(
     real_BxT: Array,
     label_smoothing: float,
     chunks: int,
+    bias_V: Array | None = None,
 ) -> LossSums:
-    """Computes `loss_sums(logits(y, table), …)`, some positions at a time.
+    """Computes `loss_sums(logits(y, table, bias), …)`, some positions at a time.
 
     The gradient of a chunk is computed with its loss, and only the small arrays of both
     are kept: no product is computed twice, as with rematerialized logits.
@@ -39,9 +47,10 @@ def chunked_loss_sums(
     Args:
       chunks: parts of T, processed one after the other; at least 1. They have equal
         size, so there may be fewer.
+      bias_V: [V] added to the logits; None for none.
 
     Returns:
-      The sums over the batch. Only `loss` has a gradient, for `y` and the table, in
+      The sums over the batch. Only `loss` has a gradient, for `y`, table and bias, in
       reverse mode.
 
     Raises:
@@ -62,11 +71,48 @@ def chunked_loss_sums(
         table=(table_VxD, "VxD"),
         targets=(targets_BxT, "BxT"),
         real=(real_BxT, "BxT"),
+        bias=(bias_V, "V"),
     )
-    split = functools.partial(_split, size=-(-targets_BxT.shape[1] // chunks))
-    words = (split(targets_BxT), split(real_BxT))
-    sums: LossSums = _sum_chunks(split(y_BxTxD), table_VxD, words, label_smoothing)
-    return sums
+    found: LossSums = sums_in_chunks(
+        functools.partial(_loss_sums, label_smoothing=label_smoothing),
+        y_BxTxD,
+        (table_VxD, bias_V),
+        words=(targets_BxT, real_BxT),
+        chunks=chunks,
+    )
+    return found
+
+
+def _loss_sums(
+    y_BxCxD: jax.Array, weights: Weights, words: Words, *, label_smoothing: float
+) -> LossSums:
+    targets_BxC, real_BxC = words
+    return loss_sums(
+        logits(y_BxCxD, *weights),
+        targets_BxC,
+        real_x=real_BxC,
+        label_smoothing=label_smoothing,
+    )
+
+
+def sums_in_chunks(
+    sums: ChunkSums, y: PyTree, weights: Weights, *, words: Words, chunks: int
+) -> Any:
+    """Sums a function over chunks of the target, one after the other.
+
+    Args:
+      sums: computes the sums over one chunk.
+      y: one or several decoder outputs [B, T, D], which are split alike.
+      words: target words [B, T], and whether they are real [B, T].
+      chunks: as of `chunked_loss_sums`.
+
+    Returns:
+      The sums over the batch. Only the first has a gradient, for `y` and weights, in
+      reverse mode.
+    """
+    size = -(-words[0].shape[1] // chunks)
+    words, y = jax.tree.map(functools.partial(_split, size=size), (words, y))
+    return _sum_chunks(sums, y, weights, words)
 
 
 def _split(x_BxTx: Array, *, size: int) -> jax.Array:
@@ -78,59 +124,45 @@ def _split(x_BxTx: Array, *, size: int) -> jax.Array:
     return jnp.moveaxis(x_BxNxCx, 1, 0)
 
 
-def _chunk_sums(
-    y_BxCxD: jax.Array, table_VxD: Array, words: _Words, label_smoothing: float
-) -> tuple[jax.Array, LossSums]:
-    targets_BxC, real_BxC = words
-    sums = loss_sums(
-        logits(y_BxCxD, table_VxD),
-        targets_BxC,
-        real_x=real_BxC,
-        label_smoothing=label_smoothing,
-    )
-    return sums.loss, sums
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _sum_chunks(sums: ChunkSums, y: PyTree, weights: Weights, words: Words) -> Any:
+    def chunk_sums(part: tuple[PyTree, Words]) -> tuple[Any, None]:
+        chunk_y, chunk_words = part
+        return sums(chunk_y, weights, chunk_words), None
 
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _sum_chunks(
-    y_NxBxCxD: jax.Array, table_VxD: Array, words: _Words, label_smoothing: float
-) -> LossSums:
-    def sums(part: tuple[jax.Array, _Words]) -> tuple[LossSums, None]:
-        y_BxCxD, chunk_words = part
-        return _chunk_sums(y_BxCxD, table_VxD, chunk_words, label_smoothing)[1], None
-
-    added: LossSums = scan_sum(sums, (y_NxBxCxD, words))[0]
-    return added
+    return scan_sum(chunk_sums, (y, words))[0]
 
 
 def _forward(
-    y_NxBxCxD: jax.Array, table_VxD: Array, words: _Words, label_smoothing: float
-) -> tuple[LossSums, tuple[jax.Array, jax.Array]]:
-    with_gradient = jax.value_and_grad(_chunk_sums, argnums=(0, 1), has_aux=True)
+    sums: ChunkSums, y: PyTree, weights: Weights, words: Words
+) -> tuple[Any, tuple[PyTree, Weights]]:
+    def first_and_all(*arguments: Any) -> tuple[jax.Array, Any]:
+        found = sums(*arguments)
+        return found[0], found
+
+    with_gradient = jax.value_and_grad(first_and_all, argnums=(0, 1), has_aux=True)
 
     def sums_and_gradient(
-        part: tuple[jax.Array, _Words],
-    ) -> tuple[tuple[LossSums, jax.Array], jax.Array]:
-        y_BxCxD, chunk_words = part
-        (_, sums), (dy_BxCxD, dtable_VxD) = with_gradient(
-            y_BxCxD, table_VxD, chunk_words, label_smoothing
-        )
-        return (sums, dtable_VxD), dy_BxCxD
+        part: tuple[PyTree, Words],
+    ) -> tuple[tuple[Any, Weights], PyTree]:
+        chunk_y, chunk_words = part
+        (_, found), (dy, dweights) = with_gradient(chunk_y, weights, chunk_words)
+        return (found, dweights), dy
 
-    (sums, dtable_VxD), dy_NxBxCxD = scan_sum(sums_and_gradient, (y_NxBxCxD, words))
-    return sums, (dy_NxBxCxD, dtable_VxD)
+    (found, dweights), dy = scan_sum(sums_and_gradient, (y, words))
+    return found, (dy, dweights)
 
 
 def _backward(
-    label_smoothing: float,
-    gradients: tuple[jax.Array, jax.Array],
-    cotangents: LossSums,
-) -> tuple[jax.Array, jax.Array, None]:
-    del label_smoothing  # in the gradients already
-    dy, dtable = (
-        (cotangents.loss * gradient).astype(gradient.dtype) for gradient in gradients
-    )
-    return dy, dtable, None
+    sums: ChunkSums, gradients: tuple[PyTree, Weights], cotangents: Any
+) -> tuple[PyTree, Weights, None]:
+    del sums  # its gradients are computed already
+
+    def scale(gradient: jax.Array) -> jax.Array:
+        scaled: jax.Array = (cotangents[0] * gradient).astype(gradient.dtype)
+        return scaled
+
+    return *jax.tree.map(scale, gradients), None
 
 
 _sum_chunks.defvjp(_forward, _backward)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
 
@@ -50,9 +51,57 @@ def dropout(x_Bx: Array, *, rate: float, key: Array, rows_B: Array) -> jax.Array
         )
     if rate == 0:
         return jnp.asarray(x_Bx)
-    threshold = jnp.uint32(round(rate * 2**32))
-    keep_Bx = _hashes(x_Bx.shape, key=key, rows_B=rows_B) >= threshold
+    keep_Bx = _keep(x_Bx.shape, rate=rate, key=key, rows_B=rows_B)
     return jnp.where(keep_Bx, x_Bx / (1 - rate), 0).astype(x_Bx.dtype)
+
+
+def token_cutoff(
+    x_BxLxD: Array, spared_BxL: Array, *, rate: float, key: Array, rows_B: Array
+) -> jax.Array:
+    """Zeroes the whole vector of a token with probability `rate`; scales none up.
+
+    Args:
+      x_BxLxD: [B, L, D] embeddings of tokens, without positions.
+      spared_BxL: [B, L] bool, tokens that are never zeroed.
+      rate: probability of being zeroed, in [0, 1).
+      key: one PRNG key (typed or legacy), distinct for each site and step.
+
+    Returns:
+      [B, L, D] in the dtype of the input.
+
+    Raises:
+      ValueError: `rate` is not in [0, 1), or the shapes do not agree.
+
+    Paper: Shen et al., 2020, "A Simple but Tough-to-Beat Data Augmentation Approach for
+      Natural Language Understanding and Generation": token cutoff.
+
+    Example:
+      >>> x, bos = jnp.ones((1, 5, 2)), jnp.arange(5)[None] == 0
+      >>> cut = token_cutoff(
+      ...     x, bos, rate=0.5, key=jax.random.key(3), rows_B=jnp.array([0])
+      ... )
+      >>> cut[0, :, 0].tolist(), bool((cut[..., 0] == cut[..., 1]).all())
+      ([1.0, 1.0, 0.0, 1.0, 1.0], True)
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(
+            f"rate={rate} must be in [0, 1): it is the probability of being zeroed. "
+            "Change config.training.simcut_probability."
+        )
+    check_axes(x=(x_BxLxD, "BxLxD"), spared=(spared_BxL, "BxL"), rows=(rows_B, "B"))
+    # A mask of tokens: its bits depend on row and position, like those of dropout.
+    drawn_BxL = _keep(spared_BxL.shape, rate=rate, key=key, rows_B=rows_B)
+    keep_BxLx1 = (drawn_BxL | spared_BxL)[..., None]
+    return jnp.where(keep_BxLx1, jnp.asarray(x_BxLxD), 0)
+
+
+def _keep(
+    shape: tuple[int, ...], *, rate: float, key: Array, rows_B: Array
+) -> jax.Array:
+    """Draws bools that are False with probability `rate`."""
+    threshold = jnp.uint32(round(rate * 2**32))
+    keep: jax.Array = _hashes(shape, key=key, rows_B=rows_B) >= threshold
+    return keep
 
 
 def _hashes(shape: tuple[int, ...], *, key: Array, rows_B: Array) -> jax.Array:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.types import Array
+
+ACTIVATIONS: Mapping[str, Callable[[jax.Array], jax.Array]] = {
+    "relu": jax.nn.relu,
+    "swish": jax.nn.swish,
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+    "quick_gelu": lambda x: x * jax.nn.sigmoid(1.702 * x),
+}
+"""The paper's max(0, x); x sigmoid(x); x Phi(x), and its approximation."""
 
 
 def feed_forward(
@@ -19,18 +28,21 @@ def feed_forward(
     w2_FxD: Array,
     b2_D: Array,
     dropout: Callable[[jax.Array], jax.Array] | None = None,
+    activation: str = "relu",
 ) -> jax.Array:
     """Computes FFN(x) = max(0, x W1 + b1) W2 + b2 at each position.
 
     Args:
-      dropout: applied after the ReLU; None for no dropout.
+      dropout: applied after the activation; None for no dropout.
+      activation: of `ACTIVATIONS`.
 
     Returns:
       [..., D] in the dtype of the input. The weights are cast to it.
 
     Paper: §3.3, equation 2.
 
-    Departs: The paper has no dropout inside the network.
+    Departs:
+      The paper has no dropout inside the network, and only the ReLU max(0, x).
 
     Example:
       >>> eye, zero = jnp.eye(2), jnp.zeros(2)
@@ -38,7 +50,7 @@ def feed_forward(
       >>> feed_forward(x, w1_DxF=eye, b1_F=zero, w2_FxD=-eye, b2_D=zero + 1).tolist()
       [-2.0, 1.0]
     """
-    inner_xF = jax.nn.relu(_affine(x_xD, w1_DxF, b1_F))
+    inner_xF = ACTIVATIONS[activation](_affine(x_xD, w1_DxF, b1_F))
     if dropout is not None:
         inner_xF = dropout(inner_xF)
     return _affine(inner_xF, w2_FxD, b2_D)

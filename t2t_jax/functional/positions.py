@@ -12,7 +12,9 @@ LONGEST_PERIOD = 10_000
 """The wavelengths run from 2 pi to nearly this times 2 pi (§3.5)."""
 
 
-def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
+def sinusoidal_positions(
+    positions_xL: Array, d_model: int, *, rates: str = "paper"
+) -> jax.Array:
     r"""Computes the sinusoidal encoding of each position: [..., L, D] float32.
 
     PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same:
@@ -22,11 +24,17 @@ def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
       positions_xL: [..., L] integers: positions inside the sentence, from 0. They are
         an argument because they restart at each sentence of a packed row.
       d_model: width of the model; even.
+      rates: "paper", or "tensor2tensor" for the exponents i / (d_model / 2 - 1) of that
+        program, with which Marian and fairseq compute theirs.
 
     Raises:
       ValueError: `d_model` is odd.
 
     Paper: §3.5.
+
+    Departs:
+      With `rates="tensor2tensor"` the last wavelength is 10,000 times 2 pi, which the
+      paper names as the longest and its formula only approaches.
 
     Example:
       >>> sinusoidal_positions(jnp.array([0, 1]), 4).round(3).tolist()
@@ -38,9 +46,13 @@ def sinusoidal_positions(positions_xL: Array, d_model: int) -> jax.Array:
             "cosine (§3.5). Change config.model.d_model."
         )
     # The rates in NumPy's float64: their errors are multiplied by the position.
-    two_i = np.arange(0, d_model, 2)
-    rates = np.power(float(LONGEST_PERIOD), -two_i / d_model).astype(np.float32)
-    angles = jnp.asarray(positions_xL, jnp.float32)[..., None] * rates.reshape(
+    i = np.arange(d_model // 2)
+    exponents = {
+        "paper": 2 * i / d_model,
+        "tensor2tensor": i / max(d_model // 2 - 1, 1),
+    }[rates]
+    rates_I = np.power(float(LONGEST_PERIOD), -exponents).astype(np.float32)
+    angles = jnp.asarray(positions_xL, jnp.float32)[..., None] * rates_I.reshape(
         (1,) * jnp.ndim(positions_xL) + (-1,)
     )
     pairs = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)

@@ -1,4 +1,4 @@
-"""The learning rate (§5.3 of the paper): a linear warm-up, then 1 / sqrt(step)."""
+"""Learning rates: of §5.3 of the paper, and a linear warm-up to a constant."""
 
 from __future__ import annotations
 
@@ -37,3 +37,23 @@ def inverse_square_root(
         peak = (d_model * warmup_steps) ** -0.5
     progress = jnp.asarray(step, jnp.float32) / warmup_steps
     return peak * jnp.minimum(jax.lax.rsqrt(progress), progress)
+
+
+def linear_warmup(step: Array | int, *, warmup_steps: int, peak: float) -> jax.Array:
+    """Computes lrate = peak * min(1, step / warmup_steps).
+
+    Args:
+      step: optimizer step, counted from 1.
+      warmup_steps: optimizer steps until the peak; at least 1.
+
+    Returns:
+      The learning rate, float32, shaped like `step`.
+
+    Departs: Equation 3 lets the learning rate decay as 1 / sqrt(step).
+
+    Example:
+      >>> linear_warmup(jnp.array([5, 10, 40]), warmup_steps=10, peak=2.0).tolist()
+      [1.0, 2.0, 2.0]
+    """
+    progress = jnp.asarray(step, jnp.float32) / warmup_steps
+    return peak * jnp.minimum(progress, 1.0)

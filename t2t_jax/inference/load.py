@@ -11,9 +11,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.safetensors_io import SafetensorsFile
-from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
+from t2t_jax.checkpointing.checksums import dtype_shapes
+from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
@@ -22,20 +21,9 @@ from t2t_jax.errors import DataError
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.types import PyTree
+from t2t_jax.types import Params, PyTree
 
 SPACING_KEYS = ("unit", "gaps", "forced")  # of an averaged checkpoint's metadata
-
-
-def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
-    """Opens the checkpoints, or the `model.safetensors`, of a run or model directory.
-
-    Raises:
-      UserError: the package safetensors is required and not installed.
-    """
-    if is_safetensors_dir(directory):
-        return SafetensorsFile(directory)
-    return Checkpoints(directory / "checkpoints")
 
 
 def load(
@@ -165,3 +153,24 @@ def abstract_params(module: nn.Module) -> PyTree:
     return jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes
     )
+
+
+def require_params_of(module: nn.Module, params: Params) -> None:
+    """Checks names, types and shapes of parameters against their module.
+
+    Raises:
+      ValueError: an array differs, is missing, or is one too many.
+    """
+    expected, found = dtype_shapes(abstract_params(module)), dtype_shapes(params)
+    wrong = [
+        name
+        for name in dict.fromkeys([*expected, *found])
+        if expected.get(name) != found.get(name)
+    ]
+    if wrong:
+        more = f" (and {len(wrong) - 1} other arrays)" if wrong[1:] else ""
+        raise ValueError(
+            f"params/{wrong[0]} must be {expected.get(wrong[0], 'left out')}, and is "
+            f"{found.get(wrong[0], 'missing')}{more}. Pass the parameters of a "
+            f"{type(module).__name__} with the same configuration."
+        )

@@ -92,22 +92,24 @@ class TranslationModel:
         steps = [make_step_model(m.module, m.params) for m in (self, *self.others)]
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
 
-    def encode(self, lines: Iterable[str]) -> npt.NDArray[np.int32]:
+    def encode(
+        self, lines: Iterable[str], *, target: bool = False
+    ) -> npt.NDArray[np.int32]:
         """Encodes lines as the source tokens that a search reads.
 
         Args:
           lines: B lines of text, neither split nor truncated.
+          target: whether they are target sentences: the outputs of training.
 
         Returns:
-          [B, S] int32 source tokens: the subwords of each line, eos, then pad.
+          [B, S] int32 tokens: the subwords of each line, eos, then pad.
 
         Raises:
           TypeError: `lines` is a single string, or has an element that is not a string.
         """
         texts = map(replace_lone_surrogates, as_lines(lines, caller="encode"))
-        rows = [
-            [*ids, DEFAULT_IDS.eos] for ids in self.vocabularies.source.encode(texts)
-        ]
+        vocabulary = self.vocabularies.target if target else self.vocabularies.source
+        rows = [[*ids, DEFAULT_IDS.eos] for ids in vocabulary.encode(texts)]
         length = max(map(len, rows), default=0)
         source_BxS = np.full((len(rows), length), DEFAULT_IDS.pad, np.int32)
         for row, tokens in zip(source_BxS, rows, strict=True):
@@ -241,7 +243,7 @@ class TranslationModel:
         models = (self, *self.others)
         _require_beams(config, self.vocabularies.target.size)
         for one in models:
-            _require_positions(config, _max_length(one.module))
+            _require_positions(config, learned_positions(one.module))
         rescorer = None
         if token_scores or attention:
             attends = [
@@ -292,7 +294,7 @@ class TranslationModel:
             {"params": self.params},
             self.vocabularies,
             self.decoding,
-            max_length=_max_length(self.module),
+            max_length=learned_positions(self.module),
         )
 
 
@@ -333,15 +335,15 @@ def _require_beams(config: DecodingConfig, vocab_size: int) -> None:
 
 
 def _require_positions(config: DecodingConfig, max_length: int | None) -> None:
-    longest = config.max_source_length + config.max_extra_tokens
+    longest = max(config.max_source_length, config.longest_output())
     if max_length is not None and longest > max_length:
         raise UserError(
-            f"max_source_length + max_extra_tokens = {longest} must be at most the "
+            f"{config.longest_output_formula()} = {longest} must be at most the "
             f"model's {max_length} learned positions. Lower max_source_length."
         )
 
 
-def _max_length(module: nn.Module) -> int | None:
+def learned_positions(module: nn.Module) -> int | None:
     """Returns the number of learned positions; None for sinusoids."""
     config = getattr(module, "config", None)
     if isinstance(config, TransformerConfig) and config.positions == "learned":

@@ -73,8 +73,11 @@ def save_model_dir(
 
 
 @contextmanager
-def atomic_directory(to: Path) -> Iterator[Path]:
+def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
     """Yields a temporary directory, and renames it to `to` when it is complete.
+
+    Args:
+      only: pattern of the one file in it that becomes `to`; "" for all of it.
 
     Raises:
       OutputError: it cannot be created, or `to` has been created meanwhile.
@@ -87,7 +90,11 @@ def atomic_directory(to: Path) -> Iterator[Path]:
     try:
         yield temporary
         with _as_output_error(to):
-            os.rename(temporary, target)
+            if only:
+                # A link, unlike a renamed file, never replaces another.
+                os.link(next(temporary.glob(only)), target)
+            else:
+                os.rename(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

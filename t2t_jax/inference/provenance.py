@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import t2t_jax
+from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import read_json_object
-from t2t_jax.inference.load import open_parameters
 from t2t_jax.run.example_sentences import example_sentences
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -22,7 +22,7 @@ SHA256SUMS = "SHA256SUMS"
 # The keys of a checkpoint that remain useful without its run.
 _META_KEYS = (
     *("step", "kinds", "bleu", "averaged_steps", "unit", "gaps", "forced"),
-    *("run", "data", "development", "examples"),
+    *("run", "data", "development", "examples", "imported"),
 )
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
@@ -35,7 +35,8 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
     Returns:
       JSON values, if known: `step`, `kinds` (why it was saved), `averaged_steps` and
       their spacing, `run`, `data`, `development` (scores on the development set) and
-      `examples` (source sentences). Those of a model come from its model.json.
+      `examples` (source sentences), and of an imported model `imported`. Those of a
+      model come from its model.json.
 
     Raises:
       DataError: the checkpoint or `data.json` is damaged.

@@ -14,6 +14,7 @@ from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.data.line_arguments import as_directory
 from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.run.initial_model import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.start import make_console, open_run, require_trainable
@@ -111,16 +112,17 @@ def _resolve_config(
                 f"{workdir.path} holds no run to resume. Pass a config to start one."
             )
         return workdir.read_config(), workdir.read_overrides()
-    parsed = _parse(config)
-    if not workdir.has_config:
+    saved = workdir.read_config() if workdir.has_config else None
+    parsed = _parse(config, saved=saved)
+    if saved is None:
         return parsed, {}
-    require_resumable(workdir.read_config(), parsed, workdir=workdir.path)
+    require_resumable(saved, parsed, workdir=workdir.path)
     # Keys set by earlier command lines now have the values of this configuration.
     values = dict(flatten(to_dict(parsed)))
     return parsed, {key: values[key] for key in workdir.read_overrides()}
 
 
-def _parse(config: ConfigLike) -> Config:
+def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
     if isinstance(config, Config):
         return config
     if isinstance(config, str | Path):
@@ -133,7 +135,7 @@ def _parse(config: ConfigLike) -> Config:
             f"name of a config file, not a {type(config).__name__}. Pass "
             't2t_jax.load_config("phrasebook").'
         )
-    return parse(config)
+    return parse(adopt_model(config, saved=saved))
 
 
 def _require_stream(log: Any) -> None:
@@ -164,7 +166,8 @@ def _train(
     console: Console,
     devices: Sequence[jax.Device] | None,
 ) -> None:
-    from t2t_jax.run.trainer import Trainer
+    from t2t_jax.report.writer import ReportWriter
+    from t2t_jax.run.trainer import Trainer, is_complete
 
     run = Trainer(
         config,
@@ -173,9 +176,10 @@ def _train(
         console=console,
         devices=devices,
         owns_process=False,
+        write_report=ReportWriter(workdir, log=console.log),
     )
     progress = run.train(InterruptRequest(console.log))
-    if not progress.completes(config.steps):
+    if not is_complete(config, progress):
         raise KeyboardInterrupt(
             f"Stopped at step {progress.step:,}, which is saved. The same call resumes."
         )

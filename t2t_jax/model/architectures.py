@@ -17,6 +17,7 @@ from t2t_jax.model import counting
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
+    decoder_layers,
     resolve_attention,
     resolve_compute_dtype,
 )
@@ -137,4 +138,4 @@ class AlignmentExtractor:
 
 
 def _num_layers(module: nn.Module) -> int:
-    return module.config.num_layers if isinstance(module, Transformer) else 1
+    return decoder_layers(module.config) if isinstance(module, Transformer) else 1

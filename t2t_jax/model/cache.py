@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.defaults import check_positions, compute_dtype
 from t2t_jax.types import Array
 
@@ -72,7 +72,7 @@ def empty_cache(
             jnp.zeros((*shape, config.d_k), dtype),
             jnp.zeros((*shape, config.d_v), dtype),
         )
-        for _ in range(config.num_layers)
+        for _ in range(decoder_layers(config))
     )
 
 

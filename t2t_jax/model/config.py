@@ -16,6 +16,12 @@ CHOICES = {
     "compute_dtype": ("auto", "float32", "bfloat16"),
     "remat": (False, True),
     "attention": ("plain", "cudnn"),
+    "activation": ("relu", "swish", "gelu", "quick_gelu"),
+    "position_rates": ("paper", "tensor2tensor"),
+    "start": ("bos", "zero", "eos"),
+    "attention_biases": (False, True),
+    "output_bias": (False, True),
+    "scale_embeddings": (True, False),
 }
 """The values of keys that are neither numbers nor free text."""
 
@@ -115,6 +121,7 @@ class TransformerConfig:
       source_vocab_size (subwords): Size of a separate source vocabulary; 0, as in the
         paper, for a shared one.
       num_layers (layers): N, layers of the encoder, and of the decoder; at most 1,000.
+      num_decoder_layers (layers): Layers of the decoder; 0 for N, as in the paper.
       d_model (units): Width of the embeddings and of every sub-layer's output.
       d_ff (units): Inner width of the feed-forward networks.
       num_heads (heads): h, attention heads.
@@ -134,7 +141,7 @@ class TransformerConfig:
         stack, and no sentence may be longer. Unused by sinusoids.
       tying: Which vocabulary matrices are shared: "all" of source, target and
         pre-softmax; "decoder" for target and pre-softmax; or "none".
-      layer_norm_epsilon (constant): Added to the variance.
+      layer_norm_epsilon (constant): Added to the variance in layer normalization.
       compute_dtype: Type of activations and of the factors of matrix products; "auto"
         is bfloat16 on GPUs and TPUs and float32 on CPUs. Parameters, gradients, sums,
         softmax, statistics and logits are always float32.
@@ -145,6 +152,21 @@ class TransformerConfig:
         regardless without a GPU, with float32 activations, with attention dropout, for
         rows of odd length, and if `d_k` differs from `d_v`, exceeds 128 or is not a
         multiple of 8; on other GPUs, or without cuDNN, JAX raises an error.
+      activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;
+        "swish", x sigmoid(x); "gelu", x Phi(x); or "quick_gelu", x sigmoid(1.702 x).
+      attention_biases: Whether the projections of attention have biases; not in the
+        paper.
+      output_bias: Whether the logits have a bias, one number for each word; not in the
+        paper.
+      scale_embeddings: Whether embeddings are multiplied by sqrt(d_model), as in the
+        paper.
+      position_rates: Rates of the sinusoids: "paper", 10000^(-2i / d_model), or
+        "tensor2tensor", 10000^(-i / (d_model / 2 - 1)), as in that program, Marian and
+        fairseq. Unused by learned positions.
+      first_position (positions): Number of a sentence's first position; 2 in models of
+        fairseq. A table of learned positions has as many rows more.
+      start: The decoder's input at the first position: the vector of "bos" or of "eos",
+        or "zero" for a vector of zeros.
 
     Raises:
       ConfigError: values are invalid; the message lists all.
@@ -154,7 +176,8 @@ class TransformerConfig:
     Departs:
       `norm_position="pre"`, the two dropouts at 0, learned positions scaled and
       initialised as embeddings are (the paper does not say), and `tying` other than
-      "all" are not in the paper; none is the default.
+      "all" are not in the paper; none is the default. The last seven keys and
+      `num_decoder_layers` are those of other toolkits' models.
     """
 
     vocab_size: int = 37_000
@@ -176,6 +199,14 @@ class TransformerConfig:
     compute_dtype: str = "auto"
     remat: bool = False
     attention: str = "plain"
+    num_decoder_layers: int = 0
+    activation: str = "relu"
+    attention_biases: bool = False
+    output_bias: bool = False
+    scale_embeddings: bool = True
+    position_rates: str = "paper"
+    first_position: int = 0
+    start: str = "bos"
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
@@ -184,6 +215,18 @@ class TransformerConfig:
         check_sizes(problems, self, "model", names=("vocab_size", *sizes))
         check_sizes(problems, self, "model", names=("max_positions",))
         problems.limit("model.num_layers", self.num_layers, MOST_LAYERS)
+        for name, most in (
+            ("num_decoder_layers", MOST_LAYERS),
+            ("first_position", 1_000),
+        ):
+            value = getattr(self, name)
+            problems.check(
+                isinstance(value, int)
+                and not isinstance(value, bool)
+                and 0 <= value <= most,
+                f"model.{name}={value!r} must be a whole number from 0 to {most:,}. "
+                f"Change config.model.{name}.",
+            )
         check_rates(problems, self, "model", names=rates)
         check_choices(problems, self, "model")
         check_tying(problems, self, "model")
@@ -260,6 +303,19 @@ class RNNConfig:
 
 ModelConfig: TypeAlias = TransformerConfig | RNNConfig
 """The configurations that `t2t_jax.model.architectures` can build."""
+
+
+def decoder_layers(config: ModelConfig) -> int:
+    """Returns the number of decoder layers.
+
+    Example:
+      >>> decoder_layers(TransformerConfig(num_layers=6))
+      6
+      >>> decoder_layers(TransformerConfig(num_layers=6, num_decoder_layers=2))
+      2
+    """
+    own = config.num_decoder_layers if isinstance(config, TransformerConfig) else 0
+    return own or config.num_layers
 
 
 def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:

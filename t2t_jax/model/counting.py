@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import TransformerConfig, decoder_layers
 
 
 class ParameterCount(NamedTuple):
@@ -61,7 +61,10 @@ def count_parameters(config: TransformerConfig) -> ParameterCount:
       63
     """
     d_model, d_ff = config.d_model, config.d_ff
-    attention = 2 * d_model * config.num_heads * (config.d_k + config.d_v)
+    width = config.num_heads * (config.d_k + config.d_v)
+    attention = 2 * d_model * width
+    if config.attention_biases:
+        attention += width + config.num_heads * config.d_k + d_model
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
     norm = 2 * d_model
     final_norm = norm if config.norm_position == "pre" else 0
@@ -69,11 +72,11 @@ def count_parameters(config: TransformerConfig) -> ParameterCount:
     if config.tying != "all":
         ids += config.source_vocab_size or config.vocab_size
     if config.positions == "learned":
-        ids += 2 * config.max_positions
+        ids += 2 * (config.max_positions + config.first_position)
     return ParameterCount(
-        embedding=ids * d_model,
+        embedding=ids * d_model + config.output_bias * config.vocab_size,
         encoder=config.num_layers * (attention + feed_forward + 2 * norm) + final_norm,
-        decoder=config.num_layers * (2 * attention + feed_forward + 3 * norm)
+        decoder=decoder_layers(config) * (2 * attention + feed_forward + 3 * norm)
         + final_norm,
     )
 
@@ -99,18 +102,20 @@ def training_flops(
       >>> f"{flops.total / 28:.3e}"
       '3.810e+08'
     """
-    layers, heads, d_model = config.num_layers, config.num_heads, config.d_model
-    both = source_length + target_length
+    heads, d_model = config.num_heads, config.d_model
+    of_encoder, of_decoder = config.num_layers, decoder_layers(config)
+    positions = of_encoder * source_length + of_decoder * target_length
     # A weight is used once per position that it is applied to: W^Q and W^O for
     # queries, W^K and W^V for keys and values.
-    queries = source_length + 2 * target_length
-    keys = both + source_length
+    queries = positions + of_decoder * target_length
+    keys = positions + of_decoder * source_length
     half_attention = d_model * heads * (config.d_k + config.d_v)
-    pairs = source_length**2 + target_length**2 + target_length * source_length
+    pairs = of_encoder * source_length**2
+    pairs += of_decoder * (target_length**2 + target_length * source_length)
     products = FlopCount(
-        feed_forward=layers * both * 2 * d_model * config.d_ff,
-        projections=layers * (queries + keys) * half_attention,
-        scores=layers * pairs * heads * (config.d_k + config.d_v),
+        feed_forward=positions * 2 * d_model * config.d_ff,
+        projections=(queries + keys) * half_attention,
+        scores=pairs * heads * (config.d_k + config.d_v),
         logits=target_length * d_model * config.vocab_size,
     )
     forward_and_backward, multiply_and_add = 3, 2

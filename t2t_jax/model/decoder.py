@@ -11,7 +11,7 @@ from flax import linen as nn
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.cache import Cache, CrossKV, KVPair, identity_parents
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
@@ -138,7 +138,7 @@ class Decoder(nn.Module):
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
         layer = nn.remat(DecoderLayer) if config.remat else DecoderLayer
-        self.layer = [layer(config) for _ in range(config.num_layers)]
+        self.layer = [layer(config) for _ in range(decoder_layers(config))]
         if config.norm_position == "pre":
             self.final_norm = LayerNorm(config)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from t2t_jax.functional.dropout import token_cutoff
 from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import ModelConfig, TransformerConfig
@@ -19,55 +21,112 @@ from t2t_jax.types import Array
 class Embedding(nn.Module):
     """An embedding matrix, used for lookups and for logits.
 
+    Attributes:
+      num_ids: rows of the matrix: V, or the number of learned positions.
+      dtype: of the vectors looked up.
+      scaled: whether vectors are multiplied by sqrt(d_model).
+      has_bias: whether the logits have a bias.
+
     Paper:
       §3.4: "we share the same weight matrix between the two embedding layers and the
       pre-softmax linear transformation".
+
+    Departs: Unscaled vectors and a bias, which models of other toolkits have.
     """
 
     num_ids: int
     d_model: int
     dtype: str
+    scaled: bool = True
+    has_bias: bool = False
 
     def setup(self) -> None:
-        """Declares `table`, of standard deviation d_model^-0.5."""
+        """Declares `table`, of standard deviation d_model^-0.5, and `bias`."""
         normal = nn.initializers.normal(self.d_model**-0.5)
         shape = (self.num_ids, self.d_model)
         self.table = self.param("table", normal, shape, jnp.float32)
+        self.bias: jax.Array | None = None
+        if self.has_bias:
+            zeros = nn.initializers.zeros
+            self.bias = self.param("bias", zeros, shape[:1], jnp.float32)
 
     def __call__(self, ids_BxL: Array) -> jax.Array:
-        """Looks up ids, times sqrt(d_model): [B, L] -> [B, L, D]."""
-        return embed(ids_BxL, self.table).astype(self.dtype)
+        """Looks up ids, times sqrt(d_model) if `scaled`: [B, L] -> [B, L, D]."""
+        return embed(ids_BxL, self.table, scaled=self.scaled).astype(self.dtype)
 
     def logits(self, y_BxLxD: jax.Array) -> jax.Array:
         """Scores every id: [B, L, D] -> [B, L, V] float32."""
-        return logits(y_BxLxD, self.table)
+        return logits(y_BxLxD, self.table, self.bias)
 
 
 Head: TypeAlias = Callable[[Embedding, jax.Array], Any]
 """(pre-softmax matrix, decoder output [B, T, D]) -> the model's output."""
 
 
-def declare_matrices(model: Any, config: ModelConfig) -> None:
+def declare_matrices(
+    model: Any, config: ModelConfig, *, scaled: bool = True, has_bias: bool = False
+) -> None:
     """Declares the vocabulary matrices in a model's `setup`.
 
     Args:
       model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
         one, two or three matrices; a single one is the parameter `embedding`.
+      scaled: whether embeddings are multiplied by sqrt(d_model).
+      has_bias: whether the logits have a bias.
 
     Paper: §3.4; a single matrix by default.
     """
-    new = (config.vocab_size, config.d_model, compute_dtype(config))
+    new = functools.partial(
+        Embedding,
+        d_model=config.d_model,
+        dtype=compute_dtype(config),
+        scaled=scaled,
+    )
     if config.tying == "all":
-        model.embedding = Embedding(*new)
+        model.embedding = new(config.vocab_size, has_bias=has_bias)
         model.source_embedding = model.target_embedding = model.embedding
     else:
-        source_size = config.source_vocab_size or config.vocab_size
-        model.source_embedding = Embedding(source_size, *new[1:])
-        model.target_embedding = Embedding(*new)
+        model.source_embedding = new(config.source_vocab_size or config.vocab_size)
+        model.target_embedding = new(
+            config.vocab_size, has_bias=has_bias and config.tying == "decoder"
+        )
     if config.tying == "none":
-        model.pre_softmax = Embedding(*new)
+        model.pre_softmax = new(config.vocab_size, has_bias=has_bias)
     else:
         model.pre_softmax = model.target_embedding
+
+
+class TokenCutoff(nn.Module):
+    """Zeroes the vectors of random tokens; one side of the second pass of SimCut.
+
+    Attributes:
+      rate: probability of being zeroed; 0 for none.
+      spared: id of the tokens that are never zeroed: eos of a source, or bos of a
+        target.
+
+    Paper: Gao et al., 2022; see `t2t_jax.functional.consistency_loss`.
+    """
+
+    rate: float
+    spared: int
+
+    def __call__(
+        self, x_BxLxD: jax.Array, ids_BxL: Array, rows_B: Array | None
+    ) -> jax.Array:
+        """Cuts off tokens with the "dropout" key of `apply(…, rngs=…)`: [B, L, D].
+
+        Args:
+          rows_B: [B] global row numbers; None: no cutoff (deterministic).
+        """
+        if rows_B is None or self.rate == 0:
+            return x_BxLxD
+        return token_cutoff(
+            x_BxLxD,
+            ids_BxL == self.spared,
+            rate=self.rate,
+            key=self.make_rng("dropout"),
+            rows_B=rows_B,
+        )
 
 
 class Positions(nn.Module):
@@ -77,7 +136,8 @@ class Positions(nn.Module):
 
     Departs:
       The paper does not give the scale or initialization of learned positions: here
-      they are those of tokens, with one table for each stack.
+      they are those of tokens, with one table for each stack. Other toolkits count from
+      `first_position`, or have sinusoids of other `position_rates`.
     """
 
     config: TransformerConfig
@@ -87,12 +147,24 @@ class Positions(nn.Module):
         config = self.config
         if config.positions == "learned":
             self.learned = Embedding(
-                config.max_positions, config.d_model, compute_dtype(config)
+                config.max_positions + config.first_position,
+                config.d_model,
+                compute_dtype(config),
+                scaled=config.scale_embeddings,
             )
 
     def __call__(self, x_BxLxD: jax.Array, positions_BxL: Array) -> jax.Array:
-        """Adds positions to embeddings: [B, L, D]."""
-        if self.config.positions == "learned":
+        """Adds positions to embeddings: [B, L, D].
+
+        Args:
+          positions_BxL: [B, L] position inside the sentence, from 0.
+        """
+        config = self.config
+        if config.first_position:
+            positions_BxL = positions_BxL + config.first_position
+        if config.positions == "learned":
             return x_BxLxD + self.learned(positions_BxL)
-        encodings_BxLxD = sinusoidal_positions(positions_BxL, self.config.d_model)
+        encodings_BxLxD = sinusoidal_positions(
+            positions_BxL, config.d_model, rates=config.position_rates
+        )
         return x_BxLxD + encodings_BxLxD.astype(x_BxLxD.dtype)

@@ -30,6 +30,8 @@ class FeedForward(nn.Module):
     """Computes max(0, x W1 + b1) W2 + b2.
 
     Paper: §3.3, equation 2.
+
+    Departs: `activation` may be another than max(0, x).
     """
 
     config: TransformerConfig
@@ -50,4 +52,5 @@ class FeedForward(nn.Module):
             w2_FxD=self.outer.kernel,
             b2_D=self.outer.bias,
             dropout=functools.partial(self.dropout, rows_B=rows_B),
+            activation=self.config.activation,
         )

@@ -12,9 +12,14 @@ from t2t_jax.model.cache import Cache, empty_cache
 from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.defaults import default_segments_and_positions, dropout_rows
-from t2t_jax.model.embedding import Embedding, Head, declare_matrices
+from t2t_jax.model.embedding import (
+    Embedding,
+    Head,
+    TokenCutoff,
+    declare_matrices,
+)
 from t2t_jax.model.encoder import Encoder
-from t2t_jax.types import Array
+from t2t_jax.types import BOS, EOS, Array
 
 
 class Transformer(nn.Module):
@@ -27,8 +32,14 @@ class Transformer(nn.Module):
     Attributes:
       head: computes the output from the pre-softmax matrix and the decoder's output;
         by default the logits.
+      cutoff: probability with which the embedding of a token is zeroed, where there is
+        dropout; see `TokenCutoff`.
 
     Paper: Figure 1, §3, and the dropout of §5.4.
+
+    Departs:
+      With `start` other than "bos" another vector stands for bos, wherever it occurs in
+      a row. For the other keys that depart see `TransformerConfig`.
 
     Example:
       >>> config = TransformerConfig(
@@ -43,6 +54,7 @@ class Transformer(nn.Module):
 
     config: TransformerConfig
     head: Head = Embedding.logits
+    cutoff: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the type of the configuration.
@@ -55,9 +67,17 @@ class Transformer(nn.Module):
 
     def setup(self) -> None:
         """Declares both stacks and the vocabulary matrices."""
-        declare_matrices(self, self.config)
-        self.encoder = Encoder(self.config)
-        self.decoder = Decoder(self.config)
+        config = self.config
+        declare_matrices(
+            self,
+            config,
+            scaled=config.scale_embeddings,
+            has_bias=config.output_bias,
+        )
+        self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
+        self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
 
     def __call__(
         self,
@@ -138,11 +158,12 @@ class Transformer(nn.Module):
         segments, positions = default_segments_and_positions(
             self.config, source, source_segments, positions_BxL=source_positions
         )
+        rows_B = dropout_rows(source, rows, deterministic=deterministic)
         return self.encoder(
-            self.source_embedding(source),
+            self.source_cutoff(self.source_embedding(source), source, rows_B),
             segments_BxS=segments,
             positions_BxS=positions,
-            rows_B=dropout_rows(source, rows, deterministic=deterministic),
+            rows_B=rows_B,
         )
 
     def decode(
@@ -182,12 +203,14 @@ class Transformer(nn.Module):
         segments, positions = default_segments_and_positions(
             self.config, target_inputs, target_segments, positions_BxL=target_positions
         )
+        rows_B = dropout_rows(target_inputs, rows, deterministic=deterministic)
+        x_BxTxD = self._embed_targets(target_inputs)
         y_BxTxD = self.decoder(
-            self.target_embedding(target_inputs),
+            self.target_cutoff(x_BxTxD, target_inputs, rows_B),
             self.decoder.project_memory(jnp.asarray(memory), source_segments),
             segments_BxT=segments,
             positions_BxT=positions,
-            rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
+            rows_B=rows_B,
         )
         logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
         return logits
@@ -235,6 +258,15 @@ class Transformer(nn.Module):
         """
         check_axes(cache=(cache.past[0].keys, "BxHxWxLxDk"), tokens=(tokens, "BxW"))
         y_BxWxD, cache = self.decoder.step(
-            self.target_embedding(tokens), cache, jnp.asarray(position)
+            self._embed_targets(tokens), cache, jnp.asarray(position)
         )
         return self.pre_softmax.logits(y_BxWxD), cache
+
+    def _embed_targets(self, tokens_BxT: Array) -> jax.Array:
+        """Embeds target tokens, and what stands for bos in other toolkits."""
+        if self.config.start == "eos":
+            tokens_BxT = jnp.where(tokens_BxT == BOS, EOS, tokens_BxT)
+        x_BxTxD: jax.Array = self.target_embedding(tokens_BxT)
+        if self.config.start == "zero":
+            x_BxTxD = jnp.where((tokens_BxT == BOS)[..., None], 0, x_BxTxD)
+        return x_BxTxD

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from t2t_jax.config import Config
 from t2t_jax.distributed.consensus import broadcast_from_first
 from t2t_jax.distributed.gather import Cancelled
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.time_estimate import RunSize, estimate
 from t2t_jax.run.workdir import Workdir
@@ -21,14 +23,18 @@ from t2t_jax.training.progress import Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
 from t2t_jax.training.skipped_steps import check_divergence, skip_message
-from t2t_jax.training.state import TrainState
+from t2t_jax.training.state import TrainState, evaluation_params
 
 # An estimate needs more steps than this, or more time.
 _ESTIMATED_STEPS, _ESTIMATED_SECONDS = 19, 60.0
 
 
 class RunCallbacks:
-    """Implements `training.loop.Callbacks` for a run."""
+    """Implements `training.loop.Callbacks` for a run.
+
+    Attributes:
+      write_report: called on process 0 after each evaluation; raises nothing.
+    """
 
     def __init__(
         self,
@@ -46,6 +52,7 @@ class RunCallbacks:
         self._console, self._metrics = console, metrics
         self._checkpointer, self._evaluator = checkpointer, evaluator
         self._processes = processes
+        self.write_report: Callable[[], None] = lambda: None
         self._size, self._estimated = size, False
         self._shown_first: tuple[int, float] | None = None
         self._paused = 0.0
@@ -58,6 +65,7 @@ class RunCallbacks:
     def log(self, record: Record) -> None:
         """Writes a training record; logs the failure of a checkpoint save."""
         self._metrics.write(self._with_rate(record))
+        self._console.remember(record)
         self._checkpointer.check_for_errors()
 
     def show(self, record: Record) -> None:
@@ -112,7 +120,9 @@ class RunCallbacks:
         maybe_inject_fault(step, "evaluating")
         try:
             with self._not_training():
-                record, hypotheses = self._evaluator.evaluate(state.params, step=step)
+                record, hypotheses = self._evaluator.evaluate(
+                    evaluation_params(state), step=step
+                )
         except Cancelled:
             return None
         self._bleu = {step: record["bleu"]} if "bleu" in record else {}
@@ -123,8 +133,27 @@ class RunCallbacks:
         write = self._workdir.write_samples
         self._metrics.attempt(f"samples/{step}.txt", write, step, samples + "\n")
         self._metrics.write_samples(step, samples)
+        self._write_outputs(step, hypotheses)
         self._console.log_evaluation(record, samples)
+        if self._processes.is_first:
+            self.write_report()
         return record
+
+    def _write_outputs(self, step: int, hypotheses: Sequence[str]) -> None:
+        """Writes all translations of an evaluation, if there are all."""
+        evaluator = self._evaluator
+        if evaluator is None or len(hypotheses) < len(evaluator.sources):
+            return
+        self._metrics.attempt(
+            f"{FOLDER}/{step}.txt",
+            partial(
+                DevOutputs(self._workdir.path).write,
+                sources=evaluator.sources,
+                references=evaluator.references,
+            ),
+            step,
+            hypotheses,
+        )
 
     def is_time(self, step: int, due: bool) -> bool:
         """Broadcasts whether an interval by the clock is over, as process 0 sees it."""

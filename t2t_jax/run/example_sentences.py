@@ -71,7 +71,8 @@ def _sampled_sources(folder: Path) -> list[str]:
 def _dev_sources(config: Config) -> list[str]:
     """Reads the first sources of the development text, if it still exists."""
     try:
-        corpus = open_corpus(config.data.dev, key="data.dev")
+        data = config.data
+        corpus = open_corpus(data.dev, key="data.dev", joiner=data.subword_joiner)
         return [source for source, _ in islice(corpus, _SEARCHED)]
     except (UserError, OSError):
         return []

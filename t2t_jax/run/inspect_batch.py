@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from t2t_jax.data.batching.pipeline import START, find_batch
 from t2t_jax.data.corpora.mixture import PairLocation
+from t2t_jax.data.files.progress_bar import Log
+from t2t_jax.data.token_cache.statistics import SIDES
 from t2t_jax.data.token_cache.token_cache import TokenSide
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.run.prepared_data import PreparedData
@@ -23,11 +25,14 @@ class TextPair(NamedTuple):
     Attributes:
       source: decoded from its subwords, as the model reads it, unknown ones included.
       target: likewise.
+      pieces: the subwords of source and target, separated by spaces; "" for a side
+        without BPE-dropout.
     """
 
     location: PairLocation
     source: str
     target: str
+    pieces: tuple[str, str] = ("", "")
 
 
 class BatchContents(NamedTuple):
@@ -39,28 +44,46 @@ class BatchContents(NamedTuple):
 
 
 def read_batch(
-    text: PreparedData, step: int, *, records: Iterable[Record] = ()
+    text: PreparedData,
+    step: int,
+    *,
+    records: Iterable[Record] = (),
+    log: Log = lambda text: None,
 ) -> BatchContents:
     """Reads the batch of a step from the token cache.
 
+    With BPE-dropout its epoch is sampled again.
+
     Args:
       step: of training, from 1; past or future.
+      log: gets lines on the sampling of subwords, if there is any.
       records: of the run's metrics.jsonl. Planning starts at the last one before the
         step that has the position of its batch; without any it starts at step 1, which
         takes 5 to 7 s per epoch of 4.5 million pairs.
     """
     known, start = _last_position(records, step)
-    position, batch = find_batch(
-        text.train, text.config, seed=text.seed, start=start, ahead=step - known
+    position, batch, tokens = find_batch(
+        text.train,
+        text.config,
+        seed=text.seed,
+        start=start,
+        ahead=step - known,
+        tokens=text.sampled_epochs(log=log, ahead=False),
     )
-    sides = zip(
-        _sentences(text.train.source, batch.pairs, text.vocabularies.source),
-        _sentences(text.train.target, batch.pairs, text.vocabularies.target),
-        strict=True,
-    )
+    sides, pieces = [], []
+    for number, name in enumerate(SIDES):
+        vocabulary, side = getattr(text.vocabularies, name), getattr(tokens, name)
+        sides.append(_sentences(side, batch.pairs, vocabulary))
+        is_sampled = bool(text.config.bpe_dropout[number])
+        pieces.append(_pieces(side, batch.pairs, vocabulary, is_sampled=is_sampled))
     pairs = tuple(
-        TextPair(text.train.locate(int(pair)), *both)
-        for pair, both in zip(batch.pairs, sides, strict=True)
+        TextPair(text.train.locate(int(pair)), both[0], both[1], of_pair)
+        for pair, both, of_pair in zip(
+            batch.pairs,
+            zip(*sides, strict=True),
+            zip(*pieces, strict=True),
+            strict=True,
+        )
     )
     return BatchContents(position, batch.num_rows, pairs)
 
@@ -76,6 +99,14 @@ def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosit
         if found[0] <= known <= step:
             found = (known, DataPosition(*position))
     return found
+
+
+def _pieces(
+    side: TokenSide, pairs: Iterable[int], vocabulary: Vocabulary, *, is_sampled: bool
+) -> Iterator[str]:
+    for pair in pairs:
+        tokens = side.tokens[side.offsets[pair] : side.offsets[pair + 1] - 1]
+        yield " ".join(vocabulary.pieces(tokens)) if is_sampled else ""
 
 
 def _sentences(

@@ -60,7 +60,8 @@ def load_partial_vocabularies(
     """
     if not _vocabulary_files(path):
         return None
-    if config.vocabulary.file or config.vocabulary.source_file:
+    settings = config.vocabulary
+    if settings.file or settings.source_file or config.init_from:
         return None  # `save` compares the configured ones with those here.
     inputs = _read_inputs(path)
     if inputs.get("corpus") != train.fingerprint():

@@ -17,7 +17,8 @@ from typing import NamedTuple, TextIO
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.pipeline import eval_batches, train_stream
-from t2t_jax.data.batching.planner import PLAN_VERSION, batch_shapes
+from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
+from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import (
@@ -38,9 +39,11 @@ from t2t_jax.data.report.page import report_text
 from t2t_jax.data.report.statistics import describe_data, summary_line
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
+from t2t_jax.run.initial_model import read_vocabularies
 from t2t_jax.run.partial_start import (
     load_partial_vocabularies,
     require_same_start,
@@ -75,6 +78,7 @@ class PreparedData(NamedTuple):
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabularies and corpora, as checkpoints record them."""
         dev = {"dev": str(self.dev.meta["corpus"])} if self.dev else {}
+        sampling = {"way of sampling subwords": SAMPLING_VERSION}
         return {
             "vocabulary": self.vocabularies.fingerprint,
             "train": str(self.train.meta["corpus"]),
@@ -82,18 +86,45 @@ class PreparedData(NamedTuple):
             # The weights determine the order of the data.
             "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
             "way of planning batches": PLAN_VERSION,
+            **(sampling if any(self.config.bpe_dropout) else {}),
         }
 
     @property
     def batch_shapes(self) -> list[tuple[int, int]]:
         """(rows, tokens per row) of the training batches, short rows first."""
         lengths = (self.train.source_lengths, self.train.target_lengths)
-        return batch_shapes(self.config, lengths)
+        return train_shapes(self.config, lengths)
+
+    def sampled_epochs(self, *, log: Log, ahead: bool = True) -> SampledEpochs | None:
+        """Returns the tokens of each epoch; None without BPE-dropout.
+
+        Args:
+          ahead: whether the next epoch is sampled while one is used.
+        """
+        if not any(self.config.bpe_dropout):
+            return None
+        return SampledEpochs(
+            self.train,
+            self.vocabularies,
+            config=self.config,
+            seed=self.seed,
+            log=log,
+            ahead=ahead,
+        )
 
     def train_batches(
-        self, start: DataPosition, *, row_multiple: int, share: BatchShard
+        self,
+        start: DataPosition,
+        *,
+        row_multiple: int,
+        share: BatchShard,
+        log: Log = lambda text: None,
     ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
-        """Streams a shard of the batches from `start`, with the position after each."""
+        """Streams a shard of the batches from `start`, with the position after each.
+
+        Args:
+          log: gets lines on the sampling of subwords, if there is any.
+        """
         return train_stream(
             self.train,
             self.config,
@@ -101,6 +132,7 @@ class PreparedData(NamedTuple):
             start=start,
             row_multiple=row_multiple,
             share=share,
+            tokens=self.sampled_epochs(log=log),
         )
 
     def dev_batches(self, *, row_multiple: int, share: BatchShard) -> Iterator[Batch]:
@@ -128,7 +160,10 @@ def prepare_data(
     if not workdir.has_config:
         require_same_start(config, workdir.path)
     errors = ErrorCollector()
-    held_out = errors.try_call(open_held_out, config.data.held_out, log=log)
+    joiner = config.data.subword_joiner
+    held_out = errors.try_call(
+        open_held_out, config.data.held_out, log=log, joiner=joiner
+    )
     load = partial(_load_vocabularies, config=config, workdir=workdir, log=log)
     text = _read(config, errors, load_vocabularies=load, log=log, stream=stream)
     if workdir.has_config:  # Before files of the run are overwritten.
@@ -182,7 +217,10 @@ def _read(
     dev_spec = specs[1] if evaluates else None
     if any(spec and names_tfds(spec) for spec in specs):
         _check_before_downloads(config, specs[0], dev_spec, errors=errors)
-    train = errors.try_call(open_corpus, specs[0], key="data.train", log=log)
+    joiner = config.data.subword_joiner
+    train = errors.try_call(
+        open_corpus, specs[0], key="data.train", log=log, joiner=joiner
+    )
     if dev_spec and names_tfds(dev_spec) and errors.has_errors:
         errors.raise_if_any()  # Before a download.
     dev = errors.try_call(partial(_open_dev, config, log=log), dev_spec)
@@ -192,6 +230,7 @@ def _read(
         errors.try_call(_read_all, train)
     errors.raise_if_any()
     vocabularies = errors.try_call(load_vocabularies, train)
+    merges = errors.try_call(load_tables, vocabularies, config=config.data)
     progress = ProgressBar(
         log, every_seconds=config.logging.every_seconds, stream=stream
     )
@@ -207,7 +246,7 @@ def _read(
             ("train", train, config.data),
             ("dev", dev, _without_filters(config.data)),
         )
-        if vocabularies is not None
+        if merges is not None
     }
     errors.raise_if_any()
     return PreparedData(
@@ -230,7 +269,8 @@ def _require_dev_files(config: Config, spec: str) -> None:
 
 
 def _open_dev(config: Config, spec: str, *, log: Log) -> Corpus:
-    return open_corpus(spec, key=_dev_key(config, spec), log=log)
+    joiner = config.data.subword_joiner
+    return open_corpus(spec, key=_dev_key(config, spec), log=log, joiner=joiner)
 
 
 def _dev_key(config: Config, spec: str) -> str:
@@ -293,15 +333,17 @@ def _report(
 def _load_vocabularies(
     train: Corpus, config: Config, *, workdir: Workdir, log: Log
 ) -> VocabularyPair:
-    """Loads the vocabularies of the run or the configured files, or trains new ones."""
+    """Loads the vocabularies of the run, its first model or files, or trains them."""
     settings = config.vocabulary
     if workdir.has_config:
         return VocabularyPair.load(workdir.path, config=settings)
     vocabularies = load_partial_vocabularies(train, config, workdir.path)
-    if vocabularies is None:
+    if vocabularies is None and config.init_from:
+        vocabularies = read_vocabularies(config)
+    elif vocabularies is None:
         vocabularies = VocabularyPair.load_or_train(
             train, config=settings, seed=config.seed, log=log
         )
-        vocabularies.check_sizes(settings, name=settings.file or settings.source_file)
+        vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
     return vocabularies

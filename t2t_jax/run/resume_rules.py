@@ -12,10 +12,11 @@ from t2t_jax.errors import ConfigError, DataError
 _MAX_LISTED = 5
 
 CHANGEABLE_ON_RESUME = {
+    "init_from": "the path of the first parameters, which are in the checkpoints",
     "steps": "the number of optimizer steps",
     "logging": "what is logged, and when",
     "profile": "which steps are traced",
-    "evaluation": "what is scored, and when; it does not affect training",
+    "evaluation": "what is scored, and when, and when the run is stopped",
     "decoding": "the search parameters; they do not affect training",
     "checkpoint": "when to save, and how many to keep",
     "mesh": "the devices that compute the same sums",
@@ -30,6 +31,7 @@ CHANGEABLE_ON_RESUME = {
     "data.train": "the path of the text, whose fingerprint must be the same",
     "data.dev": "the path of the text, whose fingerprint must be the same",
     "data.held_out": "the test sets of the leakage report",
+    "data.subword_joiner": "how text is read, whose fingerprint must be the same",
     "data.cache_dir": "the path of the encoded text",
     "data.workers": "the number of processes that encode it",
 }

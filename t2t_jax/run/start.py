@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config
@@ -71,8 +72,8 @@ def open_run(
 ) -> Iterator[OpenedRun]:
     """Locks the workdir of a run while it is open, and prepares its text.
 
-    Text and configuration are checked before JAX is imported, unless the mesh has to be
-    checked too.
+    Text and configuration are checked before JAX is imported, unless the mesh or
+    `training.frozen` has to be checked too.
 
     Args:
       workdir: created if it does not exist.
@@ -82,21 +83,20 @@ def open_run(
     Raises:
       UserError: text, configuration or workdir are not valid.
     """
+    # Before the text, which takes longer.
     if distributed or config.mesh != MeshConfig():
         from t2t_jax.sharding.mesh import make_mesh
 
-        # Before the text, which takes longer.
         make_mesh(config=config.mesh)
+    if config.training.frozen:
+        _check_frozen(config)
     with workdir.create_locked() as owner:
         require_unchanged(workdir, config)
-        newest = _newest_step(workdir, config)
+        complete = _complete_text(workdir, config)
         text = None
-        if newest >= config.steps:
+        if complete:
             workdir.read_vocabularies(config.vocabulary)  # Checks them.
-            console.log(
-                f"This run is complete: {workdir.path} holds step {newest:,}. "
-                "Set config.steps above that to train further."
-            )
+            console.log(complete)
         else:
             text = prepare_data(config, workdir=workdir, log=console.log, stream=stream)
             if not config.checkpoint.is_periodic:
@@ -114,27 +114,65 @@ def open_run(
         yield OpenedRun(owner, text)
 
 
-def _newest_step(workdir: Workdir, config: Config) -> int:
-    """Returns the latest step; 0 if it is corrupt or the run has not ended there."""
+def _check_frozen(config: Config) -> None:
+    """Checks that patterns of frozen parameters match some, and not all.
+
+    Raises:
+      ConfigError: they do not.
+    """
+    import jax
+
+    from t2t_jax.model.architectures import make_module
+    from t2t_jax.training.optimizer import make_optimizer
+    from t2t_jax.training.state import init_state
+
+    optimizer = make_optimizer(
+        config.optimizer,
+        d_model=config.network.d_model,
+        frozen=config.training.frozen,
+    )
+    init = partial(init_state, make_module(config.network), optimizer)
+    jax.eval_shape(init, jax.random.key(config.seed))
+
+
+def _complete_text(workdir: Workdir, config: Config) -> str:
+    """Describes the end of a complete run; "" if it is not, or is corrupt there."""
     if not workdir.checkpoints.is_dir():
-        return 0
+        return ""
     from t2t_jax.checkpointing.checkpoints import Checkpoints
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 
     checkpoints = Checkpoints(workdir.checkpoints)
     newest = max(checkpoints.steps(), default=0)
+    if not newest:
+        return ""
     try:
-        if newest >= config.steps:
+        meta = checkpoints.meta(newest)
+        complete = _end_of(meta, config)
+        if complete:
             checkpoints.verify(newest)
             records = read_metrics(workdir.path / "metrics.jsonl")
-            has_ended = any(record["kind"] == "final" for record in records)
-            if checkpoints.meta(newest)["progress"]["pending"] or not has_ended:
-                return 0
-        if newest:
-            meta = checkpoints.meta(newest)
-            require_own_checkpoint(workdir.path, config, step=newest, meta=meta)
-            if not workdir.read_fingerprints():  # Lost, or a run of an older version.
-                workdir.write_json("fingerprints.json", meta["fingerprints"])
+            if not any(record["kind"] == "final" for record in records):
+                complete = ""
+        require_own_checkpoint(workdir.path, config, step=newest, meta=meta)
+        if not workdir.read_fingerprints():  # Lost, or a run of an older version.
+            workdir.write_json("fingerprints.json", meta["fingerprints"])
     except CorruptCheckpointError:
-        return 0  # `restore_latest_valid` reports it.
-    return newest
+        return ""  # `restore_latest_valid` reports it.
+    return complete and f"This run is complete: {workdir.path} {complete}"
+
+
+def _end_of(meta: Mapping[str, Any], config: Config) -> str:
+    """Describes why training ended at a checkpoint; "" if it has not."""
+    progress, patience = meta.get("progress", {}), config.evaluation.patience
+    if progress.get("pending"):
+        return ""
+    if (step := meta["step"]) >= config.steps:
+        return f"holds step {step:,}. Set config.steps above that to train further."
+    if 0 < patience <= progress.get("stale_evaluations", 0):
+        return (
+            f"ended at step {step:,} of {config.steps:,}, after {patience:,} "
+            "evaluations without a better development BLEU. Raise "
+            "config.evaluation.patience to train further."
+        )
+    return ""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
+from pathlib import Path
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
 from t2t_jax.checkpointing.newest_valid import quarantine, restore_latest_valid
+from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse_saved, to_dict
@@ -20,8 +22,8 @@ from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import RunProgress
-from t2t_jax.training.state import TrainState, state_shardings
-from t2t_jax.types import DataPosition
+from t2t_jax.training.state import TrainState, evaluation_params, state_shardings
+from t2t_jax.types import DataPosition, PyTree
 
 _PACKAGES = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
@@ -30,7 +32,7 @@ class RunCheckpointer:
     """Initializes, restores and saves the training state of one run on one mesh.
 
     Args:
-      init: initializes a new state; called under `jax.jit`.
+      init: initializes a new state, with `params` if given; called under `jax.jit`.
       fingerprints: hashes of vocabulary and corpora; saved in every checkpoint.
       log: reports corrupt checkpoints and failed saves.
       files: small files to save in every checkpoint, by name: the vocabulary.
@@ -45,7 +47,7 @@ class RunCheckpointer:
         config: Config,
         *,
         workdir: Workdir,
-        init: Callable[[], TrainState],
+        init: Callable[..., TrainState],
         mesh: Mesh,
         fingerprints: dict[str, str],
         log: Callable[[str], None],
@@ -66,8 +68,29 @@ class RunCheckpointer:
         )
 
     def init(self) -> tuple[TrainState, RunProgress]:
-        """Initializes the state of a new run, sharded on the mesh."""
-        return jax.jit(self._init, out_shardings=self.shardings)(), RunProgress()
+        """Initializes the state of a new run, sharded on the mesh.
+
+        Raises:
+          UserError: the parameters of `config.init_from` are damaged or missing.
+        """
+        new_state = jax.jit(self._init, out_shardings=self.shardings)
+        if not (directory := self._config.init_from):
+            return new_state(), RunProgress()
+        stored = open_parameters(Path(directory))
+        step = stored.resolve_step("best")
+        params = stored.params(step, like=self._with_shardings().params)
+        self._log(f"Beginning with the parameters of step {step:,} in {directory}.")
+        return new_state(params=params), RunProgress()
+
+    def _with_shardings(self) -> TrainState:
+        like: TrainState = jax.tree.map(
+            lambda x, sharding: jax.ShapeDtypeStruct(
+                x.shape, x.dtype, sharding=sharding
+            ),
+            self.shapes,
+            self.shardings,
+        )
+        return like
 
     def resume(self) -> tuple[TrainState, RunProgress] | None:
         """Restores the newest valid checkpoint; None if there is none.
@@ -80,16 +103,10 @@ class RunCheckpointer:
           UserError: a system error prevents reading them, or processes see different
             steps.
         """
-        like = jax.tree.map(
-            lambda x, sharding: jax.ShapeDtypeStruct(
-                x.shape, x.dtype, sharding=sharding
-            ),
-            self.shapes,
-            self.shardings,
-        )
+        like = self._with_shardings()
         restored = restore_latest_valid(
             self._checkpoints,
-            {"params": like.params, "optimizer": like.optimizer},
+            _items_of(like),
             log=self._log,
             processes=self._processes,
         )
@@ -112,8 +129,7 @@ class RunCheckpointer:
         number = jax.jit(lambda number: number, out_shardings=self.shardings.step)(
             np.int32(step)
         )
-        state = TrainState(number, items["params"], items["optimizer"])
-        return state, RunProgress(**saved)
+        return _state_of(number, items), RunProgress(**saved)
 
     def save(
         self,
@@ -150,8 +166,7 @@ class RunCheckpointer:
             self._require_writable(progress.step)
             self._checkpoints.save(
                 progress.step,
-                params=state.params,
-                optimizer=state.optimizer,
+                **_items_of(state),
                 meta=meta,
                 files=self._files,
             )
@@ -213,3 +228,20 @@ class RunCheckpointer:
         except StorageError as error:
             self._failure = error
             self._log(f"WARNING: {error}")
+
+
+def _items_of(state: TrainState) -> dict[str, PyTree]:
+    """Returns the items of a checkpoint; `params` are those that are evaluated.
+
+    What reads a checkpoint needs no other item. Where training continues from other
+    parameters, these are the item `trained`.
+    """
+    items = {"params": evaluation_params(state), "optimizer": state.optimizer}
+    return items if state.ema is None else {**items, "trained": state.params}
+
+
+def _state_of(step: jax.Array, items: Mapping[str, PyTree]) -> TrainState:
+    """Returns the state that `_items_of` was given."""
+    ema = items["params"] if "trained" in items else None
+    params = items.get("trained", items["params"])
+    return TrainState(step, params, items["optimizer"], ema)

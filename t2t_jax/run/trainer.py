@@ -14,8 +14,10 @@ from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.distributed.consensus import all_reduce_min
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
@@ -34,12 +36,21 @@ from t2t_jax.training.health.stop_signals import (
 )
 from t2t_jax.training.health.watchdog import Watchdog
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.progress import Intervals, RunProgress
+from t2t_jax.training.progress import Intervals, Record, RunProgress
 from t2t_jax.training.reporting.console import Console
-from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
+from t2t_jax.training.reporting.metrics_writer import (
+    MetricsWriter,
+    NullMetricsWriter,
+    read_metrics,
+)
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import compile_evaluation, make_train_step
 from t2t_jax.types import Batch
+
+
+def is_complete(config: Config, progress: RunProgress) -> bool:
+    """Returns whether a run has made all its steps, or ended early."""
+    return progress.completes(config.steps, patience=config.evaluation.patience)
 
 
 class Trainer:
@@ -50,6 +61,8 @@ class Trainer:
       devices: to train on; None means those of all processes.
       owns_process: whether a signal before the first step and the watchdog may end the
         process; False in a user's program.
+      write_report: called on process 0 after each evaluation, and with True at the end
+        of the training; raises nothing.
 
     Raises:
       ConfigError: `config.mesh` does not fit the devices.
@@ -65,21 +78,30 @@ class Trainer:
         processes: Processes = SINGLE_PROCESS,
         devices: Sequence[jax.Device] | None = None,
         owns_process: bool = True,
+        write_report: Callable[[bool], None] = lambda is_over: None,
     ):
         self._config, self._workdir, self._text = config, workdir, text
         self._console, self._processes = console, processes
-        self._owns_process = owns_process
+        self._owns_process, self._write_report = owns_process, write_report
         self._mesh = make_mesh(devices, config=config.mesh)
         platform = self._mesh.devices.flat[0].platform
         self._module = make_module(config.network, platform=platform)
         self._optimizer = make_optimizer(
-            config.optimizer, d_model=config.network.d_model
+            config.optimizer,
+            d_model=config.network.d_model,
+            frozen=config.training.frozen,
         )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
         self._checkpointer = RunCheckpointer(
             config,
             workdir=workdir,
-            init=partial(init_state, self._module, self._optimizer, params_key),
+            init=partial(
+                init_state,
+                self._module,
+                self._optimizer,
+                params_key,
+                ema=config.training.ema_decay > 0,
+            ),
             mesh=self._mesh,
             fingerprints=text.fingerprints,
             log=console.log,
@@ -118,11 +140,12 @@ class Trainer:
                 progress.position,
                 row_multiple=step.layout.row_multiple,
                 share=step.layout.share,
+                log=self._console.log,
             ) as batches,
             stop,
         ):
             callbacks = self._make_callbacks(metrics, stop, watchdog)
-            self._console.start(progress.step)
+            self._console.start(progress.step, history=self._records())
             with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
                 _, progress = loop.train(
                     state,
@@ -135,9 +158,17 @@ class Trainer:
                     watchdog=watchdog,
                 )
                 watchdog.begin("ending")
-                if progress.completes(self._config.steps):
-                    metrics.write_final(progress)
+                self._end(progress, metrics)
         return progress
+
+    def _end(
+        self, progress: RunProgress, metrics: MetricsWriter | NullMetricsWriter
+    ) -> None:
+        """Writes the last record of a complete run, and the report of any."""
+        if is_complete(self._config, progress):
+            metrics.write_final(progress)
+        if self._processes.is_first:
+            self._write_report(True)
 
     def _make_watchdog(self) -> Watchdog:
         """Makes the watchdog that ends a stuck run on all processes."""
@@ -154,6 +185,7 @@ class Trainer:
             steps=self._config.steps,
             log=self._config.logging.every_steps,
             evaluate=self._config.evaluation.every_steps,
+            patience=self._config.evaluation.patience,
             show_seconds=self._console.every_seconds,
             save_steps=every.every_steps,
             save_minutes=every.every_minutes,
@@ -172,7 +204,7 @@ class Trainer:
             watchdog.reset()  # Polled whenever the evaluation has made progress.
             return stop.stop_requested()
 
-        return RunCallbacks(
+        callbacks = RunCallbacks(
             self._config,
             workdir=self._workdir,
             console=self._console,
@@ -182,6 +214,8 @@ class Trainer:
             size=self._run_size(),
             processes=self._processes,
         )
+        callbacks.write_report = partial(self._write_report, False)
+        return callbacks
 
     def _make_evaluator(self, is_cancelled: Callable[[], bool]) -> Evaluator | None:
         """Makes the evaluator of the development set; None if evaluation is off.
@@ -212,6 +246,7 @@ class Trainer:
             sources=[source for source, _ in lines],
             references=[reference for _, reference in lines],
             max_unfinished=config.evaluation.max_unfinished,
+            bleu=BleuSettings(config.evaluation.tokenize),
             progress=self._console.advance,
         )
 
@@ -233,6 +268,10 @@ class Trainer:
             settings=dict(flatten(to_dict(self._config))),
         )
 
+    def _records(self) -> Iterator[Record]:
+        """Yields the records of the run so far."""
+        return read_metrics(self._workdir.path / "metrics.jsonl")
+
     def _run_size(self) -> RunSize:
         """Returns the sizes for the time estimate."""
         config, dev_tokens = self._config, 0
@@ -252,7 +291,7 @@ class Trainer:
         """Compiles the step for the longest rows; other shapes at first use."""
         config = self._config
         # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
-        seconds = 2 * config.network.num_layers
+        seconds = config.network.num_layers + decoder_layers(config.network)
         micro_batches = config.training.micro_batches
 
         def make_step(micro_batches: int) -> Any:

@@ -2,9 +2,10 @@
 
 ``config.json overrides.json fingerprints.json vocab.model vocab.json known_words.npy
 data.json data_report.txt metrics.jsonl events.out.* checkpoints/<step>/
-samples/<step>.txt averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model
-directory has the same layout, with one checkpoint of parameters only, or
-``model.safetensors``, and ``model.json``, which records their origin.
+samples/<step>.txt dev_outputs/<step>.txt report.html environment.json averages/
+logs/rank-<k>.log profile/<first>-<last>/``. A model directory has the same layout, with
+one checkpoint of parameters only, or ``model.safetensors``, and ``model.json``, which
+records their origin.
 
 A first start writes `data.json`, the vocabulary, `config.json` and `fingerprints.json`,
 in this order; a run exists from `config.json` on. The vocabulary and `config.json` are
@@ -18,6 +19,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -45,8 +47,9 @@ _FILES = (
     *(_LOCK, "config.json", "overrides.json", "fingerprints.json", "metrics.jsonl"),
     *("vocab.model", "vocab.json", "vocab_source.model", "vocab_source.json"),
     *("data.json", "data_report.txt", "known_words.npy"),
+    *("report.html", "environment.json"),
 )
-_FOLDERS = ("checkpoints", "samples", "logs")
+_FOLDERS = ("checkpoints", "samples", "dev_outputs", "logs")
 _MAX_LISTED = 5
 _RUN_PATTERNS = (
     *("checkpoints/*", "fingerprints.json", "metrics.jsonl", "events.out.*"),
@@ -87,6 +90,11 @@ class Workdir:
     def checkpoints(self) -> Path:
         """The directory with one folder per saved step."""
         return self.path / "checkpoints"
+
+    @property
+    def lock_path(self) -> Path:
+        """The file that the process of the run has locked."""
+        return self.path / _LOCK
 
     @property
     def has_config(self) -> bool:
@@ -281,7 +289,7 @@ class Workdir:
                 flags |= os.O_NONBLOCK | os.O_NOFOLLOW
                 number = os.open(self.path / _LOCK, flags, 0o666)
                 lock = opened.enter_context(os.fdopen(number, "a"))
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock_exclusively(lock)
                 locked, current = os.fstat(number), os.stat(self.path / _LOCK)
                 if locked.st_ino != current.st_ino:  # Its owner has removed it.
                     raise BlockingIOError
@@ -415,6 +423,22 @@ class Workdir:
         folder = self.path / "samples"
         folder.mkdir(exist_ok=True)
         atomic_write(folder / f"{step}.txt", text)
+
+
+def _lock_exclusively(lock: TextIO) -> None:
+    """Locks a file; waits a moment, as reading a status takes a shared lock.
+
+    Raises:
+      BlockingIOError: another process holds the lock.
+    """
+    for pause in (0.01, 0.1, 0):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not pause:
+                raise
+            time.sleep(pause)
 
 
 def runs_under(folder: Path) -> list[Path]:

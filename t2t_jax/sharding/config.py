@@ -23,8 +23,8 @@ class MeshConfig:
         data parallelism): each layer's parameters are gathered when they are used.
       tensor (devices): Size of the axis that splits heads, the inner feed-forward width
         and the vocabulary; these devices process the same rows.
-      shard_optimizer: Whether to split Adam's moments over `data` as well (ZeRO-1),
-        which saves memory and costs a gather of the updated parameters.
+      shard_optimizer: Whether to split the optimizer's moments over `data` as well
+        (ZeRO-1), which saves memory and costs a gather of the updated parameters.
 
     Raises:
       ConfigError: values are not valid; all are listed.

@@ -79,6 +79,7 @@ PARAMETERS: Rules = (
     (r"positions/learned/table", ("", "width")),
     (r"attentive_layer/attention/(query|key)/kernel", ("d_hidden", "")),
     (r"attention/(query|key|value)/kernel", ("d_model", "heads", "")),
+    (r"attention/(query|key|value)/bias", ("heads", "")),
     (r"attention/output/kernel", ("heads", "", "d_model")),
     (r"feed_forward/inner/kernel", ("d_model", "d_ff")),
     (r"feed_forward/inner/bias", ("d_ff",)),
@@ -87,6 +88,8 @@ PARAMETERS: Rules = (
     (r"readout/kernel", ("", "d_model")),
     # Vectors are small, and a sharded one would reshard the activations.
     (r"(bias|scale|score)", ("",)),
+    # Coefficients in the state of Muon.
+    (r"ns_coeffs", ("",)),
 )
 """The rules of both models; with fsdp=1 and tensor=1 all parameters are replicated."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
 
+OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon")
 GRADIENT_DTYPES = ("float32", "bfloat16")
 ON_NONFINITE = ("skip", "stop")
 
@@ -16,29 +17,58 @@ _MAX_PROFILED = 100
 
 _MAX_PARTS = 100_000
 _MAX_WARMUP = 1_000_000_000  # optimizer steps
+_MAX_NS_STEPS = 100
+_USED_BY = {
+    "weight_decay": ("adamw", "schedule_free", "muon"),
+    **dict.fromkeys(
+        ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"), ("muon",)
+    ),
+}
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Adam and the learning rate of §5.3.
+    """The optimizer and its learning rate; by default Adam with that of §5.3.
 
     Paper: §5.3, with beta1 0.9, beta2 0.98, epsilon 1e-9 and 4,000 warm-up steps.
 
     Attributes:
+      name: The optimizer: "adam", the paper's; "adamw", Adam with decoupled weight
+        decay; "schedule_free", AdamW with an average of the parameters in place of a
+        decaying learning rate; or "muon", which orthogonalizes the updates of the
+        kernels of attention and feed-forward networks, with Adam for the others.
+        Departs: all but "adam".
       warmup_steps (optimizer steps): Steps over which the learning rate rises linearly.
       peak_learning_rate (per update): Learning rate at the end of the warm-up; 0 for
-        the paper's `d_model^-0.5 * warmup_steps^-0.5`.
-      beta1 (decay rate): Adam's decay rate of the first moment, in [0, 1).
+        the paper's `d_model^-0.5 * warmup_steps^-0.5`. "schedule_free" keeps it from
+        there on.
+      beta1 (decay rate): Adam's decay rate of the first moment, in [0, 1). Of
+        "schedule_free": the weight of the average in the parameters of the gradient.
       beta2 (decay rate): Adam's decay rate of the second moment, in [0, 1).
       epsilon (constant): Added to the square root of the second moment, above 0.
+      weight_decay (per update): Times the learning rate, the share that kernels and
+        embedding tables lose in an update; biases and norms are not decayed. Not for
+        "adam".
+      muon_beta (decay rate): Muon's decay rate of the momentum, in [0, 1).
+      ns_steps (iterations): Newton-Schulz iterations of Muon.
+      consistent_rms (ratio): Root mean square of Muon's updates over the learning rate.
+        With 0.2 they are about as large as Adam's.
+      adam_learning_rate (per update): With "muon", peak learning rate of the parameters
+        that Adam updates; 0 for the same as that of the matrices.
     """
 
+    name: str = "adam"
     warmup_steps: int = 4_000
     peak_learning_rate: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    muon_beta: float = 0.95
+    ns_steps: int = 5
+    consistent_rms: float = 0.2
+    adam_learning_rate: float = 0.0
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
@@ -54,19 +84,50 @@ class OptimizerConfig:
             "positive number, or 0 for the paper's. "
             "Change config.optimizer.peak_learning_rate.",
         )
-        for name in ("beta1", "beta2"):
+        for name in ("beta1", "beta2", "muon_beta"):
             value = getattr(self, name)
             problems.check(
                 0 <= value < 1,
                 f"optimizer.{name}={value} must lie in [0, 1). "
                 f"Change config.optimizer.{name}.",
             )
-        problems.check(
-            0 < self.epsilon < math.inf,
-            f"optimizer.epsilon={self.epsilon} must be a positive number. "
-            "Change config.optimizer.epsilon.",
-        )
+        for name in ("epsilon", "consistent_rms"):
+            value = getattr(self, name)
+            problems.check(
+                0 < value < math.inf,
+                f"optimizer.{name}={value} must be a positive number. "
+                f"Change config.optimizer.{name}.",
+            )
+        self._check_name(problems)
         problems.raise_if_any()
+
+    def _check_name(self, problems: ErrorCollector) -> None:
+        """Checks the name, and that it uses the keys that were changed."""
+        problems.check(
+            self.name in OPTIMIZERS,
+            f"optimizer.name={self.name!r} must be one of {', '.join(OPTIMIZERS)}. "
+            "Change config.optimizer.name.",
+        )
+        for name in ("weight_decay", "adam_learning_rate"):
+            value = getattr(self, name)
+            problems.check(
+                0 <= value < math.inf,
+                f"optimizer.{name}={value} must be 0 or more. "
+                f"Change config.optimizer.{name}.",
+            )
+        problems.check(
+            1 <= self.ns_steps <= _MAX_NS_STEPS,
+            f"optimizer.ns_steps={self.ns_steps} must lie in [1, {_MAX_NS_STEPS}]. "
+            "Change config.optimizer.ns_steps.",
+        )
+        for name, users in _USED_BY.items():
+            value, default = getattr(self, name), getattr(type(self), name)
+            problems.check(
+                value == default or self.name in users or self.name not in OPTIMIZERS,
+                f"optimizer.{name}={value} has no effect with optimizer.name="
+                f"{self.name}, only with {', '.join(users)}. Change "
+                f"config.optimizer.name, or leave config.optimizer.{name} out.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +137,15 @@ class TrainingConfig:
     Attributes:
       label_smoothing (probability): Probability mass spread evenly over the vocabulary.
         Paper: §5.4, 0.1.
+      simcut (weight): Weight of SimCut's consistency term, published with 3.0; 0 for
+        none. A second pass of the model sees its inputs with the embeddings of random
+        tokens zeroed, and its predictions have to agree with those of the first.
+        A step costs about twice as much. Departs: above 0.
+      simcut_probability (probability): With `simcut`, probability with which each
+        token of source and target input is zeroed; published with 0.05.
+      r_drop (weight): Weight of R-Drop's consistency term, published with 5.0 for
+        translation; 0 for none. The predictions of two passes with different dropout
+        have to agree. A step costs about twice as much. Departs: above 0.
       micro_batches (parts): Parts of its rows that each device processes one after the
         other, so that a large batch fits into small memory; 0 (`auto` on the command
         line) for the fewest that fit. Only the order of sums changes.
@@ -92,6 +162,11 @@ class TrainingConfig:
       skip_gradient_norm (L2 norm): Updates whose global gradient norm is above this are
         skipped; 0 to apply all. Departs: above 0, updates of the paper's optimizer are
         left out.
+      ema_decay (decay rate): Decay rate of an exponential moving average of the
+        parameters, in [0, 1), which is evaluated and saved as the model; 0 for none.
+        In update t, from 0, it is at most (1 + t) / (10 + t). Departs: above 0.
+      frozen: Parameters that are not trained: patterns of their paths, separated by
+        commas, such as "encoder,embedding" or "*/self_attention/*"; empty for none.
       step_timeout (seconds): A run without a new step for this long counts as stuck:
         each process prints the stacks of its threads and exits. 0 for no limit.
       pause_timeout (seconds): The same limit while a run compiles, evaluates or saves,
@@ -99,22 +174,23 @@ class TrainingConfig:
     """
 
     label_smoothing: float = 0.1
+    simcut: float = 0.0
+    simcut_probability: float = 0.05
+    r_drop: float = 0.0
     micro_batches: int = 1
     gradient_dtype: str = "float32"
     loss_chunks: int = 1
     on_nonfinite: str = "skip"
     max_bad_steps: int = 10
     skip_gradient_norm: float = 0.0
+    ema_decay: float = 0.0
+    frozen: str = ""
     step_timeout: float = 600.0
     pause_timeout: float = 3600.0
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        problems.check(
-            0 <= self.label_smoothing < 1,
-            f"training.label_smoothing={self.label_smoothing} must lie in [0, 1) "
-            "(§5.4). Change config.training.label_smoothing.",
-        )
+        self._check_loss(problems)
         problems.check(
             self.micro_batches >= 0,
             f"training.micro_batches={self.micro_batches} must be at least 1, or 0 "
@@ -130,6 +206,19 @@ class TrainingConfig:
             f"training.loss_chunks={self.loss_chunks} must be at least 1: parts of "
             "each row. Change config.training.loss_chunks.",
         )
+        self._check_updates(problems)
+        self._check_limits(problems)
+        for name in ("skip_gradient_norm", "step_timeout", "pause_timeout"):
+            value = getattr(self, name)
+            problems.check(
+                0 <= value < math.inf,
+                f"training.{name}={value} must be 0 (off) or more. "
+                f"Change config.training.{name}.",
+            )
+        problems.raise_if_any()
+
+    def _check_updates(self, problems: ErrorCollector) -> None:
+        """Checks what decides which updates are made, and what is averaged."""
         problems.check(
             self.on_nonfinite in ON_NONFINITE,
             f"training.on_nonfinite={self.on_nonfinite!r} must be one of "
@@ -140,15 +229,48 @@ class TrainingConfig:
             f"training.max_bad_steps={self.max_bad_steps} must be at least 1. "
             "Change config.training.max_bad_steps.",
         )
-        self._check_limits(problems)
-        for name in ("skip_gradient_norm", "step_timeout", "pause_timeout"):
+        problems.check(
+            0 <= self.ema_decay < 1,
+            f"training.ema_decay={self.ema_decay} must lie in [0, 1); 0 is off. "
+            "Change config.training.ema_decay.",
+        )
+
+    @property
+    def passes(self) -> int:
+        """Forward and backward passes of a step: 2 with a consistency term."""
+        return 2 if self.simcut or self.r_drop else 1
+
+    def _check_loss(self, problems: ErrorCollector) -> None:
+        """Checks label smoothing, SimCut and R-Drop."""
+        problems.check(
+            0 <= self.label_smoothing < 1,
+            f"training.label_smoothing={self.label_smoothing} must lie in [0, 1) "
+            "(§5.4). Change config.training.label_smoothing.",
+        )
+        for name in ("simcut", "r_drop"):
             value = getattr(self, name)
             problems.check(
                 0 <= value < math.inf,
                 f"training.{name}={value} must be 0 (off) or more. "
                 f"Change config.training.{name}.",
             )
-        problems.raise_if_any()
+        problems.check(
+            not (self.simcut and self.r_drop),
+            f"training.simcut={self.simcut:g} and training.r_drop={self.r_drop:g} "
+            "both use the second pass of a step. Set one of them to 0.",
+        )
+        problems.check(
+            0 <= self.simcut_probability < 1,
+            f"training.simcut_probability={self.simcut_probability} must lie in "
+            "[0, 1). Change config.training.simcut_probability.",
+        )
+        default = type(self).simcut_probability
+        problems.check(
+            bool(self.simcut) or self.simcut_probability == default,
+            f"training.simcut_probability={self.simcut_probability} has no effect "
+            "with training.simcut=0. Set config.training.simcut, or leave "
+            "config.training.simcut_probability out.",
+        )
 
     def _check_limits(self, problems: ErrorCollector) -> None:
         """Checks upper limits."""

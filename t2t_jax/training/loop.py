@@ -83,7 +83,7 @@ def train(
     stop: StopRequest,
     watchdog: Watchdog,
 ) -> tuple[TrainState, RunProgress]:
-    """Trains until `intervals.steps`, or until a stop is requested.
+    """Trains until `intervals.steps`, a stop request, or the end of the patience.
 
     Args:
       state: after `progress.step` steps; its buffers are donated.
@@ -98,7 +98,7 @@ def train(
     """
     meter = StepMeter(progress, skip=callbacks.skip)
     loop = _Loop(meter, step, intervals, callbacks, stop, watchdog)
-    is_over = progress.completes(intervals.steps)
+    is_over = progress.completes(intervals.steps, patience=intervals.patience)
     if progress.pending:
         progress, is_over = loop.evaluate_and_save(state, progress, progress)
     for position, batch in () if is_over else batches:
@@ -191,8 +191,11 @@ class _Loop:
         cancelled = bleu is None
         kinds = self._kinds_due(before, now, bleu)
         if bleu is not None:
-            now = now._replace(best_bleu=max(bleu, now.best_bleu))
-        is_last = now.step >= self.intervals.steps
+            now = now.after_evaluation(bleu)
+        every = self.intervals
+        is_last = now.completes(every.steps, patience=every.patience)
+        if is_last and not cancelled:
+            kinds += ("final",)
         # Read once: a signal between here and the end would leave without saving.
         stopping = cancelled or not (
             is_last or pending or not self.stop.should_stop(now.step)
@@ -236,7 +239,6 @@ class _Loop:
         due = {
             "periodic": bool(periodic),
             "best": bleu is not None and bleu > now.best_bleu,
-            "final": bleu is not None and now.step >= every.steps,
         }
         return tuple(kind for kind, is_due in due.items() if is_due)
 

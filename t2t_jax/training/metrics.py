@@ -24,6 +24,8 @@ class Sums(NamedTuple):
       nll: cross entropy without smoothing, summed over target tokens, in nats.
       correct: target tokens whose most likely prediction is right.
       slots: token slots of both sides, padding included.
+      consistency: divergence between two passes, summed over target tokens, in nats;
+        None of one pass.
     """
 
     loss: Scalar
@@ -32,6 +34,7 @@ class Sums(NamedTuple):
     target_tokens: Scalar
     source_tokens: Scalar
     slots: Scalar
+    consistency: Scalar | None = None
 
 
 def total(parts: Sequence[Sums]) -> Sums:
@@ -40,7 +43,13 @@ def total(parts: Sequence[Sums]) -> Sums:
     The float32 and int32 of the devices would lose small terms, and overflow over a
     long window.
     """
-    return Sums(*(sum(map(float, column)) for column in zip(*parts, strict=True)))
+    columns = zip(*(known(part) for part in parts), strict=True)
+    return Sums(*(sum(map(float, column)) for column in columns))
+
+
+def known(sums: Sums) -> tuple[Scalar, ...]:
+    """Returns the fields that are not None."""
+    return tuple(x for x in sums if x is not None)
 
 
 def summarise(sums: Sums) -> dict[str, float]:
@@ -48,7 +57,8 @@ def summarise(sums: Sums) -> dict[str, float]:
 
     Returns:
       `loss` and `nll` in nats per target token, `perplexity` = exp(nll) per token,
-      `accuracy` of the most likely token, `padding_fraction` of all slots.
+      `accuracy` of the most likely token, `padding_fraction` of all slots; and
+      `consistency` in nats per target token, if it was computed.
 
     Raises:
       ValueError: there are no target tokens.
@@ -61,10 +71,13 @@ def summarise(sums: Sums) -> dict[str, float]:
         )
     nll = float(sums.nll) / tokens
     real = tokens + float(sums.source_tokens)
-    return {
+    figures = {
         "loss": float(sums.loss) / tokens,
         "nll": nll,
         "perplexity": math.exp(min(nll, _LARGEST_EXPONENT)),
         "accuracy": float(sums.correct) / tokens,
         "padding_fraction": 1.0 - real / float(sums.slots),
     }
+    if sums.consistency is not None:
+        figures["consistency"] = float(sums.consistency) / tokens
+    return figures

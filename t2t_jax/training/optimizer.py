@@ -1,12 +1,27 @@
-"""Adam with the learning rate of equation 3."""
+"""Makes the optimizer of a configuration: by default Adam with equation 3."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from functools import partial
+
 import jax
 import optax
+from jax.tree_util import tree_leaves_with_path, tree_map_with_path
+from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
-from t2t_jax.functional.schedule import inverse_square_root
+from t2t_jax.errors import ConfigError
+from t2t_jax.functional.schedule import inverse_square_root, linear_warmup
+from t2t_jax.sharding.rules import path_of
 from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.schedule_free import schedule_free_adamw
+from t2t_jax.types import Params, PyTree
+
+Schedule = Callable[[jax.Array | int], jax.Array]
+"""Maps the number of updates so far to the learning rate of the next."""
 
 
 def learning_rate(
@@ -21,7 +36,13 @@ def learning_rate(
       The learning rate of the next update, float32.
 
     Paper: §5.3, equation 3.
+
+    Departs: With "schedule_free" the rate stays at its peak.
     """
+    if config.name == "schedule_free":
+        equation = (d_model * config.warmup_steps) ** -0.5
+        peak = config.peak_learning_rate or equation
+        return linear_warmup(count + 1, warmup_steps=config.warmup_steps, peak=peak)
     return inverse_square_root(
         count + 1,
         d_model=d_model,
@@ -31,18 +52,177 @@ def learning_rate(
 
 
 def make_optimizer(
-    config: OptimizerConfig, *, d_model: int
+    config: OptimizerConfig, *, d_model: int, frozen: str = ""
 ) -> optax.GradientTransformation:
-    """Builds Adam of §5.3; its state's moments mirror the parameters' tree.
+    """Builds the optimizer; its state's moments mirror the parameters' tree.
+
+    The gradient must be that at `schedule_free.gradient_params`.
 
     Args:
       d_model: width of the model, which sets the paper's peak learning rate.
+      frozen: patterns of `TrainingConfig.frozen`; these parameters have no moments.
 
-    Paper: §5.3. No gradient clipping and no weight decay.
+    Paper: §5.3. No gradient clipping, and no weight decay by default.
+
+    Departs: `frozen` parameters are not trained; optimizers other than "adam".
     """
+    optimizer = _OPTIMIZERS[config.name](config, d_model)
+    if not frozen:
+        return optimizer
+    parts = {"trained": optimizer, "frozen": optax.set_to_zero()}
+    return optax.partition(parts, lambda params: _labels(params, frozen))
+
+
+def _schedule(config: OptimizerConfig, d_model: int) -> Schedule:
+    return lambda count: learning_rate(count, config=config, d_model=d_model)
+
+
+def _adam(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
     return optax.adam(
-        lambda count: learning_rate(count, config=config, d_model=d_model),
+        _schedule(config, d_model),
         b1=config.beta1,
         b2=config.beta2,
         eps=config.epsilon,
     )
+
+
+def _adamw(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
+    return optax.adamw(
+        _schedule(config, d_model),
+        b1=config.beta1,
+        b2=config.beta2,
+        eps=config.epsilon,
+        weight_decay=config.weight_decay,
+        mask=_is_decayed,
+    )
+
+
+def _schedule_free(
+    config: OptimizerConfig, d_model: int
+) -> optax.GradientTransformation:
+    return schedule_free_adamw(
+        _schedule(config, d_model),
+        warmup_steps=config.warmup_steps,
+        b1=config.beta1,
+        b2=config.beta2,
+        eps=config.epsilon,
+        weight_decay=config.weight_decay,
+        mask=_is_decayed,
+    )
+
+
+def _muon(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
+    """Builds Muon for the kernels, and Adam for all other parameters.
+
+    `optax.contrib.muon` would have Adam with Nesterov's momentum for the others.
+    """
+    peak = config.adam_learning_rate or config.peak_learning_rate
+    matrices = optax.chain(
+        scale_by_muon(
+            ns_steps=config.ns_steps,
+            beta=config.muon_beta,
+            eps=config.epsilon,
+            weight_dimension_numbers=partial(_map_paths, _matrix_axes),
+        ),
+        optax.stateless(
+            lambda updates, _: _map_paths(
+                partial(_scaled, rms=config.consistent_rms), updates
+            )
+        ),
+        optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
+        optax.scale_by_learning_rate(_schedule(config, d_model)),
+    )
+    others = _adamw(dataclasses.replace(config, peak_learning_rate=peak), d_model)
+    return optax.partition(
+        {"muon": matrices, "adam": others},
+        partial(_map_paths, lambda path, _: "muon" if is_matrix(path) else "adam"),
+    )
+
+
+_OPTIMIZERS = {
+    "adam": _adam,
+    "adamw": _adamw,
+    "schedule_free": _schedule_free,
+    "muon": _muon,
+}
+
+
+def is_matrix(path: str) -> bool:
+    """Returns whether a parameter is a kernel: a matrix that multiplies activations.
+
+    Embedding tables, of which a step uses some rows, biases and norms are not.
+    """
+    return path.endswith("/kernel")
+
+
+def _is_decayed(params: Params) -> PyTree:
+    """Returns for each parameter whether weight decay applies to it."""
+    return _map_paths(lambda path, _: path.endswith(("/kernel", "/table")), params)
+
+
+def _matrix_axes(path: str, kernel: jax.Array) -> MuonDimensionNumbers:
+    """Returns which axes of a kernel are the input of its product, and the output.
+
+    W^Q, W^K and W^V are stored as [D, H, Dk], and W^O as [H, Dv, D]: each is one matrix
+    for all heads.
+    """
+    inputs = kernel.ndim - 1 if path.endswith("output/kernel") else 1
+    axes = tuple(range(kernel.ndim))
+    return MuonDimensionNumbers(axes[:inputs], axes[inputs:])
+
+
+def matrix_shape(path: str, kernel: jax.Array) -> tuple[int, int]:
+    """Returns inputs and outputs of a kernel as a matrix.
+
+    Example:
+      >>> kernel = jax.ShapeDtypeStruct((8, 2, 3), "float32")
+      >>> matrix_shape("encoder/layer_0/self_attention/query/kernel", kernel)
+      (8, 6)
+    """
+    axes = _matrix_axes(path, kernel)
+    rows, columns = (
+        math.prod(kernel.shape[axis] for axis in part)
+        for part in (axes.reduction_axis, axes.output_axis)
+    )
+    return rows, columns
+
+
+def _scaled(path: str, update: jax.Array, *, rms: float) -> jax.Array:
+    """Scales an orthogonal matrix so that its root mean square is `rms`.
+
+    Liu et al., "Muon is Scalable for LLM Training" (2025), for updates like Adam's.
+    """
+    return update * (rms * math.sqrt(max(matrix_shape(path, update))))
+
+
+def _map_paths(function: Callable[[str, jax.Array], object], tree: PyTree) -> PyTree:
+    """Maps each leaf, with its path, to another one."""
+    return tree_map_with_path(lambda path, x: function(path_of(path), x), tree)
+
+
+def _labels(params: Params, frozen: str) -> PyTree:
+    """Labels each parameter as "frozen" or "trained".
+
+    Raises:
+      ConfigError: a pattern matches no parameter, or all are frozen.
+    """
+    patterns = [pattern.strip() for pattern in frozen.split(",") if pattern.strip()]
+    paths = [path_of(path) for path, _ in tree_leaves_with_path(params)]
+    for pattern in patterns:
+        if not any(_matches(path, pattern) for path in paths):
+            raise ConfigError(
+                f"training.frozen: {pattern!r} matches no parameter, such as "
+                f"{paths[0]} or {paths[-1]}. Change config.training.frozen."
+            )
+    labels = [any(_matches(path, pattern) for pattern in patterns) for path in paths]
+    if all(labels):
+        raise ConfigError(
+            f"training.frozen={frozen!r} freezes all parameters. Change "
+            "config.training.frozen."
+        )
+    names = ["frozen" if is_frozen else "trained" for is_frozen in labels]
+    return jax.tree.unflatten(jax.tree.structure(params), names)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}/*")

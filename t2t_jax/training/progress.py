@@ -18,6 +18,7 @@ class RunProgress(NamedTuple):
       position: the next batch to read.
       minutes: of training, without evaluation and saving.
       best_bleu: highest development BLEU so far; -1 before the first evaluation.
+      stale_evaluations: number since the one of `best_bleu`.
       saved_minutes: `minutes` at the last periodic checkpoint.
       window: the `Sums` of the steps since the last training record, so that a
         resumed run writes the same record as an uninterrupted one; () for none.
@@ -31,6 +32,7 @@ class RunProgress(NamedTuple):
     position: DataPosition = DataPosition(0, 0)
     minutes: float = 0.0
     best_bleu: float = -1.0
+    stale_evaluations: int = 0
     saved_minutes: float = 0.0
     window: tuple[float, ...] = ()
     gradient_norm: float = 0.0
@@ -45,9 +47,28 @@ class RunProgress(NamedTuple):
             del values["best_bleu"]
         return values
 
-    def completes(self, steps: int) -> bool:
-        """Returns whether a run of so many steps is complete, with its evaluation."""
-        return self.step >= steps and not self.pending
+    def after_evaluation(self, bleu: float) -> RunProgress:
+        """Returns the progress after an evaluation; `bleu` is -1 if none was computed.
+
+        Example:
+          >>> once = RunProgress().after_evaluation(20.0).after_evaluation(19.5)
+          >>> once.best_bleu, once.stale_evaluations
+          (20.0, 1)
+        """
+        if bleu > self.best_bleu:
+            return self._replace(best_bleu=bleu, stale_evaluations=0)
+        stale = self.stale_evaluations + (bleu >= 0)
+        return self._replace(stale_evaluations=stale)
+
+    def completes(self, steps: int, *, patience: int = 0) -> bool:
+        """Returns whether a run is complete, with its evaluation.
+
+        Args:
+          steps: of the run.
+          patience: evaluations in a row without a better BLEU that end it; 0 for never.
+        """
+        has_stalled = 0 < patience <= self.stale_evaluations
+        return (self.step >= steps or has_stalled) and not self.pending
 
 
 class Intervals(NamedTuple):
@@ -56,6 +77,7 @@ class Intervals(NamedTuple):
     Attributes:
       log: between training records; the first step has one too.
       evaluate: between evaluations; the last step is evaluated too, unless this is 0.
+      patience: evaluations in a row without a better BLEU that end the run.
       show_seconds: seconds between metrics on the console; those of a process's first
         and 20th step are always shown.
       save_steps: between periodic checkpoints.
@@ -66,6 +88,7 @@ class Intervals(NamedTuple):
     steps: int
     log: int
     evaluate: int
+    patience: int = 0
     show_seconds: float = math.inf
     save_steps: int = 0
     save_minutes: float = 0.0

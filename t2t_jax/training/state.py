@@ -21,21 +21,71 @@ class TrainState(NamedTuple):
 
     Attributes:
       step: int32 scalar, steps done.
-      params: nested dict of float32 arrays.
+      params: nested dict of float32 arrays, which the updates are added to.
+      ema: their exponential moving average, float32; None without
+        `training.ema_decay`.
     """
 
     step: jax.Array
     params: Params
     optimizer: PyTree
+    ema: Params | None = None
+
+
+def evaluation_params(state: TrainState) -> Params:
+    """Returns the parameters that are evaluated, and saved as the model.
+
+    They are the moving average if there is one. Those of schedule-free AdamW are an
+    average themselves.
+    """
+    return state.params if state.ema is None else state.ema
+
+
+def update_ema(
+    ema: Params, params: Params, *, decay: float, count: jax.Array | int
+) -> Params:
+    """Moves an exponential moving average towards new parameters.
+
+    The decay of the first updates is lower, so that the average forgets the initial
+    parameters: min(decay, (1 + count) / (10 + count)).
+
+    Args:
+      count: the number of the update, from 0.
+
+    Departs: the paper averages the last checkpoints only (§6.1).
+
+    Example:
+      >>> update_ema({"b": jnp.zeros(1)}, {"b": jnp.ones(1)}, decay=0.5, count=0)["b"]
+      Array([0.9], dtype=float32)
+    """
+    t = jnp.asarray(count, jnp.float32)
+    share = 1 - jnp.minimum(decay, (1 + t) / (10 + t))
+    # Of parameters that do not change, the average does not change by a bit either.
+    average: Params = jax.tree.map(lambda e, p: e + share * (p - e), ema, params)
+    return average
 
 
 def init_state(
-    module: nn.Module, optimizer: optax.GradientTransformation, key: jax.Array
+    module: nn.Module,
+    optimizer: optax.GradientTransformation,
+    key: jax.Array,
+    params: Params | None = None,
+    *,
+    ema: bool = False,
 ) -> TrainState:
-    """Initializes parameters and optimizer. Call it under `jax.jit`."""
-    token = jnp.ones((1, 1), jnp.int32)
-    params = module.init(key, token, token)["params"]
-    return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
+    """Initializes parameters and optimizer. Call it under `jax.jit`.
+
+    Args:
+      params: to begin with; None for random ones.
+      ema: whether the state has a moving average of the parameters.
+    """
+    if params is None:
+        token = jnp.ones((1, 1), jnp.int32)
+        params = module.init(key, token, token)["params"]
+    step = jnp.zeros((), jnp.int32)
+    # Copied: parameters and average are donated as two buffers.
+    average = jax.tree.map(jnp.copy, params) if ema else None
+    return TrainState(step, params, optimizer.init(params), average)
 
 
 def state_shardings(

@@ -12,15 +12,14 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_jax.functional.chunked_loss import chunked_loss_sums
-from t2t_jax.functional.losses import LossSums, loss_sums
 from t2t_jax.functional.scan_sum import scan_sum
-from t2t_jax.model.embedding import Embedding
 from t2t_jax.runtime.fault_injection import maybe_inject_nan
 from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training.config import TrainingConfig
+from t2t_jax.training.loss import forward_loss, training_loss
 from t2t_jax.training.metrics import Sums
-from t2t_jax.training.state import TrainState
+from t2t_jax.training.schedule_free import gradient_params
+from t2t_jax.training.state import TrainState, update_ema
 from t2t_jax.types import Array, Batch, Params, PyTree
 
 Aux = TypeVar("Aux")
@@ -41,76 +40,6 @@ class StepOutput(NamedTuple):
 
 Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
 """(state, batch, key) -> (state after the step, its metrics)."""
-
-
-def forward_loss(
-    module: nn.Module,
-    params: Params,
-    batch: Batch,
-    *,
-    label_smoothing: float,
-    dropout_key: jax.Array | None = None,
-    loss_chunks: int = 1,
-) -> Sums:
-    """Runs the model on a batch and sums the loss over its real target tokens.
-
-    Args:
-      dropout_key: None for no dropout.
-      loss_chunks: chunks of each target for which logits and loss are computed one
-        after the other. Above 1 the module must have a `head`, as `Transformer` has.
-
-    Paper: §5.4.
-    """
-    real_BxT = batch.target_segments > 0
-    if loss_chunks > 1:
-        in_chunks = partial(
-            _loss_head, batch, label_smoothing=label_smoothing, chunks=loss_chunks
-        )
-        module = module.clone(head=in_chunks)
-    found: Any = module.apply(
-        {"params": params},
-        batch.source,
-        batch.target_inputs,
-        source_segments=batch.source_segments,
-        target_segments=batch.target_segments,
-        source_positions=batch.source_positions,
-        target_positions=batch.target_positions,
-        rows=batch.rows,
-        deterministic=dropout_key is None,
-        rngs=None if dropout_key is None else {"dropout": dropout_key},
-    )
-    if loss_chunks == 1:
-        found = loss_sums(
-            found,
-            batch.target_outputs,
-            real_x=real_BxT,
-            label_smoothing=label_smoothing,
-        )
-    return Sums(
-        **found._asdict(),
-        target_tokens=jnp.sum(real_BxT, dtype=jnp.int32),
-        source_tokens=jnp.sum(batch.source_segments > 0, dtype=jnp.int32),
-        slots=jnp.asarray(real_BxT.size + batch.source.size, jnp.int32),
-    )
-
-
-def _loss_head(
-    batch: Batch,
-    pre_softmax: Embedding,
-    y_BxTxD: jax.Array,
-    *,
-    label_smoothing: float,
-    chunks: int,
-) -> LossSums:
-    """Computes the loss in place of the logits, as the head of a model."""
-    return chunked_loss_sums(
-        y_BxTxD,
-        pre_softmax.table,
-        batch.target_outputs,
-        real_BxT=batch.target_segments > 0,
-        label_smoothing=label_smoothing,
-        chunks=chunks,
-    )
 
 
 def train_step(
@@ -136,20 +65,15 @@ def train_step(
     dropout_key = jax.random.fold_in(key, state.step)
 
     def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
-        sums = forward_loss(
-            module,
-            params,
-            rows,
-            label_smoothing=config.label_smoothing,
-            dropout_key=dropout_key,
-            loss_chunks=config.loss_chunks,
+        objective, sums = training_loss(
+            module, params, rows, config=config, dropout_key=dropout_key
         )
         loss = maybe_inject_nan(jnp.asarray(sums.loss), state.step)
-        return loss, sums._replace(loss=loss)
+        return maybe_inject_nan(objective, state.step), sums._replace(loss=loss)
 
     gradient, sums = accumulate_gradients(
         loss_and_sums,
-        state.params,
+        gradient_params(state.params, state.optimizer),
         batch,
         mesh=mesh,
         micro_batches=config.micro_batches or 1,
@@ -160,8 +84,11 @@ def train_step(
     gradient = jax.tree.map(lambda g: g / count, gradient)
     updates, moments = optimizer.update(gradient, state.optimizer, state.params)
     params = optax.apply_updates(state.params, updates)
+    ema = state.ema
+    if ema is not None:
+        ema = update_ema(ema, params, decay=config.ema_decay, count=state.step)
     output = StepOutput(sums, optax.tree.norm(gradient))
-    return TrainState(state.step + 1, params, moments), output
+    return TrainState(state.step + 1, params, moments, ema), output
 
 
 def accumulate_gradients(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 
-from t2t_jax.training.metrics import Sums, summarise, total
+from t2t_jax.training.metrics import Sums, known, summarise, total
 from t2t_jax.training.progress import Record, RunProgress
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition
@@ -117,7 +117,7 @@ class StepMeter:
         self._skipped_in_a_row = 0
         self._gradient_norm = float(gradient_norm)
         before = [Sums(*self._window)] if self._window else []
-        self._window = tuple(map(float, total([*before, sums])))
+        self._window = tuple(map(float, known(total([*before, sums]))))
         self._timed_tokens += tokens
 
     def _skipped_record(self, step: int, loss: float, gradient_norm: float) -> Record:

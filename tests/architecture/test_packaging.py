@@ -51,7 +51,10 @@ def test_what_is_built_is_the_whole_program(tmp_path):
     }
     configs = {f"t2t_jax/configs/{path.name}" for path in ROOT.glob("configs/*.py")}
     assert found == program | configs
-    assert {"t2t_jax/py.typed", "t2t_jax/exporting/model_card.md"} <= found
+    assert {
+        "t2t_jax/py.typed",
+        "t2t_jax/exchange/exporting/templates/model_card.md",
+    } <= found
 
 
 def test_a_package_index_knows_whose_the_project_is():

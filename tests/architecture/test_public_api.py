@@ -28,7 +28,9 @@ METHODS = [
 # What only the command line calls, so that its errors may name flags.
 OF_THE_COMMAND_LINE = (
     *("cli/", "main.py", "inference/average.py", "checkpointing/averaging.py"),
-    *("inference/model_dir.py", "exporting/", "evaluation/paper_bleu.py"),
+    *("inference/model_dir.py", "exchange/", "evaluation/tokenized_bleu.py"),
+    "environment/",
+    "evaluation/bracketing/__main__.py",
     *(
         "distributed/cluster_env.py",
         "distributed/rendezvous.py",
@@ -103,7 +105,10 @@ def test_messages_that_python_users_meet_name_arguments_and_no_flags():
     # Advice to run the command line, and what only the command line shows, may name
     # them.
     flags = re.compile(r"--(?!mode=recover)[a-z]{2}|same command\b")
-    shown = ("run/size_advice.py", "run/time_estimate.py", "runtime/interrupts.py")
+    shown = (
+        *("run/size_advice.py", "run/time_estimate.py", "runtime/interrupts.py"),
+        *("report/run_page.py", "report/writer.py"),
+    )
     wrong = {
         str(path): names
         for path in FILES

@@ -1,7 +1,7 @@
 """Marian is refused what it has no place for, before PyTorch builds anything.
 
 Seen to fail: without the check of the norms' place, of tying, of positions, or of
-either depth in `_require_marian`.
+either depth and of other toolkits' keys in `_require_marian`.
 """
 
 import importlib.util
@@ -24,6 +24,13 @@ from marian_weights import marian_with
         ({"tying": "none"}, "tying='all', and it is 'none'"),
         ({"d_k": 16}, "d_k=64.0, and it is 16"),
         ({"d_v": 32}, "d_v=64.0, and it is 32"),
+        ({"start": "zero"}, "start='bos', and it is 'zero'"),
+        ({"activation": "swish"}, "activation='relu', and it is 'swish'"),
+        ({"output_bias": True}, "output_bias=False, and it is True"),
+        (
+            {"position_rates": "tensor2tensor"},
+            "position_rates='paper', and it is 'tensor2tensor'",
+        ),
     ],
 )
 def test_a_model_that_marian_is_not_is_refused(change, told):

@@ -55,6 +55,14 @@ def test_settings_of_every_section_can_be_changed(tmp_path):
     assert (found.rows, found.length) == (2, 3)
 
 
+def test_the_terms_of_two_passes_are_settings_of_the_step():
+    found = varied(
+        work(), changes("training.simcut=3.0,training.simcut_probability=0.1")
+    )
+    assert (found.training.simcut, found.training.passes) == (3.0, 2)
+    assert varied(work(), changes("training.r_drop=5.0")).training.r_drop == 5.0
+
+
 def test_without_changes_it_is_the_same():
     assert varied(work(), changes("")) == work()
 

@@ -14,9 +14,9 @@ import pytest
 
 from t2t_jax.checkpointing import safetensors_io
 from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.checkpointing.safetensors_io import SafetensorsFile, write_safetensors
 from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.inference.load import open_parameters
 
 numpy_files = pytest.importorskip("safetensors.numpy")
 

@@ -39,7 +39,8 @@ def make_runs(number):
 
 
 def test_most_modes_use_a_run():
-    assert set(MODES) - set(READS_RUN) == {"train", "prepare", "describe", "figures"}
+    others = {"train", "prepare", "describe", "doctor", "figures", "import", "compare"}
+    assert set(MODES) - set(READS_RUN) == others
 
 
 @pytest.mark.parametrize("mode", READS_RUN)
@@ -76,7 +77,8 @@ def test_a_workdir_that_is_not_there_is_answered_with_those_that_are(capsys):
 
 
 @pytest.mark.parametrize(
-    "mode", sorted(set(MODES) - set(READS_RUN) - {"figures", "recover"})
+    "mode",
+    sorted(set(MODES) - set(READS_RUN) - {"compare", "figures", "import", "recover"}),
 )
 def test_other_modes_keep_their_default(mode):
     assert parse_argv([mode]).workdir.path == Path("runs/phrasebook")

@@ -20,6 +20,7 @@ TRANSLATE = ["--mode=translate", "--workdir=w"]
 SHORT = {
     "beam_size": 7,
     "length_penalty": 0.7,
+    "length_normalization": "power",
     "n_best": 3,
     "min_tokens": 2,
     "max_extra_tokens": 11,
@@ -34,9 +35,12 @@ def test_short_flags_set_their_keys():
     argv = [*TRANSLATE, *given, "--sample", "--sampling_seed=17"]
     expected = DecodingConfig(**SHORT, sample=True, seed=17)
     assert parse_argv(argv).config.decoding == expected
+    pair = ["--mode=evaluate", "--workdir=x", "--source=a", "--reference=b"]
+    assert parse_argv([*pair, "--tokenize=zh"]).config.evaluation.tokenize == "zh"
     # Every flag that is a short form is tried here.
     keys_of = {flag.key for flag in FLAGS.values() if flag.key}
     tried = {f"decoding.{name}" for name in [*SHORT, "sample", "seed"]}
+    tried.add("evaluation.tokenize")
     assert keys_of == tried
 
 

@@ -164,6 +164,19 @@ def test_files_named_once_on_the_command_line_are_trained_and_scored_on(row, tmp
     )
 
 
+def test_multi30k_tokenised_is_the_same_recipe_on_other_text():
+    raw, tokenized = _config("multi30k_en_de"), _config("multi30k_en_de", "tokenized")
+    assert raw == _config("multi30k_en_de", "raw")
+    changed = {key: now for key, _, now in differences(raw, tokenized)}
+    assert changed.pop("data.train").count("/multi30k_bpe/train.") == 2
+    assert changed.pop("data.dev").count("/multi30k_bpe/valid.") == 2
+    assert changed == {"data.subword_joiner": "@@", "evaluation.tokenize": "none"}
+    for row in ("raw", "tokenized"):
+        own = _config("multi30k_en_de", row)
+        simcut = _config("multi30k_en_de", f"{row}_simcut".removeprefix("raw_"))
+        assert differences(own, simcut) == [("training.simcut", 0.0, 3.0)]
+
+
 TEXT = {"data.train", "data.dev", "data.held_out"}
 
 
@@ -219,6 +232,7 @@ def test_an_unknown_row_lists_the_known_ones():
         *((path.stem, ()) for path in FILES if path.stem != "table3"),
         *(("table3", (row,)) for row in (*PAPER_RESULTS, *UNPRINTED)),
         *(("own_text", (row,)) for row in ("small", "medium", "large")),
+        *(("multi30k_en_de", (row,)) for row in ("tokenized", "tokenized_simcut")),
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(value),
 )

@@ -29,6 +29,7 @@ def test_rows_are_halved_as_long_as_two_slots_are_left(row_length, most):
         ({"max_length": 1}, r"data\.max_length=1 .*Change config\.data\.max_length\."),
         ({"max_length": 257}, r"data\.max_length=257 must be at most data\.row_length"),
         ({"dev_pairs": -1}, r"Change config\.data\.dev_pairs\."),
+        ({"subword_joiner": "@ @"}, r"Set config\.data\.subword_joiner=\"@@\"\."),
         ({"row_length": 1, "max_length": 1}, r"Change config\.data\.row_length\."),
         ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
         (

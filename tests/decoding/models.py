@@ -112,8 +112,8 @@ def recurrent(seed: int, vocabulary: int, *, eos_bias: float = 0.0) -> Recurrent
     )
 
 
-def penalty(n: int, alpha: float) -> float:
-    return ((5 + n) / 6) ** alpha
+def penalty(n: int, alpha: float, normalization: str = "paper") -> float:
+    return (n if normalization == "power" else (5 + n) / 6) ** alpha
 
 
 def next_log_probabilities(model, source, prefixes) -> np.ndarray:
@@ -129,7 +129,9 @@ def next_log_probabilities(model, source, prefixes) -> np.ndarray:
     return np.asarray(jax.nn.log_softmax(logits[0]), np.float64)
 
 
-def exhaustive_search(model, source, *, vocabulary: int, limit: int, alpha: float):
+def exhaustive_search(
+    model, source, *, vocabulary: int, limit: int, alpha: float, normalization="paper"
+):
     """All finished outputs {tokens: score}, the best first, tried one by one."""
     words = [token for token in range(vocabulary) if token not in (PAD, BOS, EOS)]
     totals, finished = {(): 0.0}, {}
@@ -138,13 +140,16 @@ def exhaustive_search(model, source, *, vocabulary: int, limit: int, alpha: floa
         for prefix, gains in zip(
             prefixes, next_log_probabilities(model, source, prefixes), strict=True
         ):
-            finished[(*prefix, EOS)] = (totals[prefix] + gains[EOS]) / penalty(n, alpha)
+            total = totals[prefix] + gains[EOS]
+            finished[(*prefix, EOS)] = total / penalty(n, alpha, normalization)
             for word in words:
                 totals[(*prefix, word)] = totals[prefix] + gains[word]
     return dict(sorted(finished.items(), key=lambda item: -item[1]))
 
 
-def slow_beam_search(model, source, *, beams: int, limit: int, alpha: float):
+def slow_beam_search(
+    model, source, *, beams: int, limit: int, alpha: float, normalization="paper"
+):
     """The rules of the search on Python lists: ((tokens), score, finished)."""
     living, finished = [((), 0.0)], []
     for n in range(1, limit + 1):
@@ -158,13 +163,41 @@ def slow_beam_search(model, source, *, beams: int, limit: int, alpha: float):
         candidates.sort(key=lambda candidate: -candidate[1])
         for tokens, total in candidates[: 2 * beams]:
             if tokens[-1] == EOS:
-                finished.append((tokens, total / penalty(n, alpha)))
+                finished.append((tokens, total / penalty(n, alpha, normalization)))
         finished = sorted(finished, key=lambda item: -item[1])[:beams]
         others = [item for item in candidates[: 2 * beams] if item[0][-1] != EOS]
         living = others[:beams]
-        if finished and finished[0][1] >= living[0][1] / penalty(limit, alpha):
+        bound = living[0][1] / penalty(limit, alpha, normalization)
+        if finished and finished[0][1] >= bound:
             break
     if finished:
         return *finished[0], True
     tokens, total = living[0]
-    return tokens, total / penalty(len(tokens), alpha), False
+    return tokens, total / penalty(len(tokens), alpha, normalization), False
+
+
+def slow_shrinking_search(
+    model, source, *, beams: int, limit: int, alpha: float, never=(PAD, BOS)
+):
+    """The rules of Marian's search on lists: [(tokens, score, ended)], best first."""
+    living, done = [((), 0.0)], []
+    for n in range(1, limit + 1):
+        width = beams - len(done)
+        gains = next_log_probabilities(model, source, [prefix for prefix, _ in living])
+        candidates = [
+            ((*prefix, token), total + gains[beam, token])
+            for beam, (prefix, total) in enumerate(living)
+            for token in range(gains.shape[1])
+            if token not in never
+        ]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        taken = candidates[:width]
+        living = [item for item in taken if item[0][-1] != EOS]
+        done += [
+            (tokens, total / n**alpha, tokens[-1] == EOS)
+            for tokens, total in taken
+            if tokens[-1] == EOS or n == limit
+        ]
+        if not living:
+            break
+    return sorted(done, key=lambda item: -item[1])

@@ -9,17 +9,22 @@ from tests.decoding.models import (
     BOS,
     EOS,
     PAD,
+    UNK,
     exhaustive_search,
     lattice,
     next_log_probabilities,
     penalty,
     recurrent,
     slow_beam_search,
+    slow_shrinking_search,
 )
 
 A, B, C, D, E = 4, 5, 6, 7, 8
 V = 11
-STATIC = ("beam_size", "length_penalty", "max_extra_tokens", "max_length", "n_best")
+STATIC = (
+    *("beam_size", "length_penalty", "length_normalization", "beam_rule", "n_best"),
+    *("max_extra_tokens", "max_length_ratio", "max_length", "allow_unk"),
+)
 search = jax.jit(beam_search, static_argnames=STATIC)
 
 
@@ -28,8 +33,14 @@ def best(result, sentence=0, rank=0):
     return tuple(result.tokens_BxWxT[sentence, rank, :length].tolist())
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.7])
-def test_with_enough_beams_the_search_is_exhaustive(alpha):
+@pytest.mark.parametrize(
+    ("alpha", "normalization"),
+    [
+        *[(0.0, "paper"), (0.6, "paper"), (1.7, "paper")],
+        *[(0.6, "power"), (1.0, "power"), (1.7, "power")],
+    ],
+)
+def test_with_enough_beams_the_search_is_exhaustive(alpha, normalization):
     vocabulary, limit, asked = 6, 4, 3
     beams = vocabulary ** (limit - 1)
     for seed in range(8):
@@ -40,11 +51,17 @@ def test_with_enough_beams_the_search_is_exhaustive(alpha):
             jnp.asarray([source]),
             beam_size=beams,
             length_penalty=alpha,
+            length_normalization=normalization,
             max_extra_tokens=limit - 2,
             n_best=asked,
         )
         truth = exhaustive_search(
-            model, source, vocabulary=vocabulary, limit=limit, alpha=alpha
+            model,
+            source,
+            vocabulary=vocabulary,
+            limit=limit,
+            alpha=alpha,
+            normalization=normalization,
         )
         expected = list(truth.items())[:asked]
         found = [best(result, rank=rank) for rank in range(asked)]
@@ -54,8 +71,11 @@ def test_with_enough_beams_the_search_is_exhaustive(alpha):
         np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("vocabulary", "eos_bias"), [(11, -1.0), (1409, 6.0)])
-def test_the_search_follows_its_rules_step_by_step(vocabulary, eos_bias):
+@pytest.mark.parametrize(
+    ("vocabulary", "eos_bias", "normalization"),
+    [(11, -1.0, "paper"), (1409, 6.0, "paper"), (11, -1.0, "power")],
+)
+def test_the_search_follows_its_rules_step_by_step(vocabulary, eos_bias, normalization):
     """1409 is more blocks than the top-k looks into, the last of them ragged."""
     outcomes = set()
     for seed in range(12):
@@ -67,16 +87,65 @@ def test_the_search_follows_its_rules_step_by_step(vocabulary, eos_bias):
             jnp.asarray([source]),
             beam_size=3,
             length_penalty=alpha,
+            length_normalization=normalization,
             max_extra_tokens=4,
         )
         tokens, score, finished = slow_beam_search(
-            model, source, beams=3, limit=7, alpha=alpha
+            model, source, beams=3, limit=7, alpha=alpha, normalization=normalization
         )
         assert best(result) == tokens
         np.testing.assert_allclose(result.scores_BxW[0, 0], score, rtol=1e-5)
         assert bool(result.finished_BxW[0, 0]) is finished
         outcomes.add((len(tokens), finished))
     assert len(outcomes) > 3, "the models are too much alike to prove anything"
+
+
+@pytest.mark.parametrize(("beams", "n_best"), [(1, 1), (3, 1), (4, 4)])
+def test_a_shrinking_beam_follows_marians_rules_step_by_step(beams, n_best):
+    lengths, num_ended = set(), 0
+    for seed in range(12):
+        alpha = (0.0, 0.6, 1.3)[seed % 3]
+        model = recurrent(seed, V, eos_bias=seed % 5 - 1.0)
+        model = model.replace(bias=model.bias.at[UNK].set(1.0))
+        source = (7, 4, 9, EOS)
+        result = search(
+            model,
+            jnp.asarray([source]),
+            beam_size=beams,
+            beam_rule="shrinking",
+            length_penalty=alpha,
+            length_normalization="power",
+            max_extra_tokens=50,
+            max_length_ratio=1.6,
+            allow_unk=False,
+            n_best=n_best,
+        )
+        truth = slow_shrinking_search(
+            model, source, beams=beams, limit=7, alpha=alpha, never=(PAD, BOS, UNK)
+        )
+        assert len(truth) == beams
+        for rank, (tokens, score, ended) in enumerate(truth[:n_best]):
+            assert best(result, rank=rank) == tokens
+            # float32 sums of at most 7 logarithms, some near 0
+            np.testing.assert_allclose(
+                result.scores_BxW[0, rank], score, rtol=1e-5, atol=5e-6
+            )
+            assert bool(result.finished_BxW[0, rank]) is ended
+            lengths.add(len(tokens))
+            num_ended += ended
+    assert len(lengths) > 2, "the models are too much alike to prove anything"
+    assert 0 < num_ended < 12 * n_best
+
+
+def test_a_shrinking_beam_does_not_notice_its_neighbours():
+    model = recurrent(8, V, eos_bias=1.0)
+    source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
+    rules = {"beam_size": 3, "n_best": 3, "beam_rule": "shrinking"}
+    together = search(model, source, **rules)
+    for sentence in range(3):
+        alone = search(model, source[sentence : sentence + 1], **rules)
+        for rank in range(3):
+            assert best(together, sentence, rank) == best(alone, 0, rank)
 
 
 def test_a_score_is_the_models_own_probability_of_the_tokens():

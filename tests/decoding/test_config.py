@@ -31,6 +31,23 @@ def test_the_defaults_are_those_of_the_paper():
         ({"length_penalty": math.nan}, r"decoding.length_penalty=nan must be a finite"),
         ({"length_penalty": math.inf}, r"decoding.length_penalty=inf must be a finite"),
         ({"length_penalty": "0.6"}, r"decoding.length_penalty='0.6' must be a finite"),
+        (
+            {"length_normalization": "mean"},
+            r"decoding.length_normalization='mean' is not known; known are 'paper', "
+            r"'power'. Change config.decoding.length_normalization.",
+        ),
+        ({"beam_rule": True}, r"decoding.beam_rule=True is not known"),
+        ({"max_length_ratio": -1}, r"decoding.max_length_ratio=-1 must be a finite"),
+        ({"max_length_ratio": math.nan}, r"max_length_ratio=nan must be a finite"),
+        ({"allow_unk": 1}, r"decoding.allow_unk=1 must be true or false"),
+        (
+            {
+                "max_length_ratio": 3,
+                "max_extra_tokens": 9000,
+                "tokens_per_batch": 3071,
+            },
+            r"hold one longest output, max_source_length \* max_length_ratio = 3072",
+        ),
         ({"tokens_per_batch": 1073}, r"tokens_per_batch=1073 must hold .* = 1074"),
     ],
 )
@@ -49,3 +66,10 @@ def test_all_broken_rules_come_together():
 def test_a_batch_of_one_longest_output_is_allowed():
     assert DecodingConfig(tokens_per_batch=1074).tokens_per_batch == 1074
     assert DecodingConfig(length_penalty=0, max_extra_tokens=0).length_penalty == 0
+
+
+def test_the_longest_output_is_the_smaller_of_both_limits():
+    config = DecodingConfig(max_extra_tokens=50, max_length_ratio=2.5)
+    assert [config.longest_output(n) for n in (1, 7, 30, 100)] == [3, 18, 75, 150]
+    assert config.longest_output() == 1074
+    assert DecodingConfig().longest_output(7) == 57

@@ -1,10 +1,16 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.model.architectures import make_module, make_step_model
 from tests.decoding.models import EOS, lattice, recurrent
+from tests.model.tiny import SOURCE as SOURCES
+from tests.model.tiny import TARGET as TARGETS
+from tests.model.tiny import TINY, tiny_params
 
 A, B = 4, 5
 V = 11
@@ -31,6 +37,30 @@ def test_a_model_and_itself_are_that_model():
     alone, twice = found(model), found(EnsembleStepModel((model, model)))
     np.testing.assert_array_equal(alone.tokens_BxWxT, twice.tokens_BxWxT)
     np.testing.assert_allclose(alone.scores_BxW, twice.scores_BxW, rtol=1e-5)
+
+
+def test_every_member_starts_as_its_own_toolkit_does():
+    configs = [dataclasses.replace(TINY, start=start) for start in ("zero", "eos")]
+    members = [
+        make_step_model(make_module(config), tiny_params(config, seed=seed))
+        for seed, config in enumerate(configs)
+    ]
+    ensemble = EnsembleStepModel(tuple(members))
+    full = [
+        jax.nn.softmax(
+            make_module(config).apply({"params": member.params}, SOURCES, TARGETS)
+        )
+        for config, member in zip(configs, members, strict=True)
+    ]
+    memory = ensemble.encode(SOURCES)
+    cache = ensemble.init_cache(memory, 1, 7)
+    for position in range(3):
+        tokens = TARGETS[:, position, None]
+        logs, cache = ensemble.step(tokens, memory, cache, position)
+        mean = sum(probabilities[:, position] for probabilities in full) / 2
+        real = np.asarray(tokens[:, 0]) > 0
+        # float32 sums in another order
+        np.testing.assert_allclose(np.exp(logs[real, 0]), mean[real], rtol=1e-5)
 
 
 def test_members_keep_their_own_state_and_their_order_is_nothing():

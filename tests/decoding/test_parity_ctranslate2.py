@@ -2,7 +2,7 @@
 
 Its rules, read in `src/decoding.cc` (4.8), and what is made of them here:
 
-- A length penalty divides by n^alpha, n without the eos: alpha is 0.
+- A length penalty divides by n^alpha, not by the paper's: alpha is 0.
 - The first W of the best 2W continuations may end; where one does, the next of the
   others that does not end goes on in its place. So the same hypotheses live as with us,
   and an eos of rank W + 1 to 2W is dropped, where ours is finished: our best output is
@@ -32,10 +32,10 @@ from decode_work import MadeUpWords
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
 from t2t_jax.decoding.search.beam_search import beam_search
-from t2t_jax.exporting.ctranslate2 import write_ctranslate2
+from t2t_jax.exchange.exporting.ctranslate2.format import write_ctranslate2
 from t2t_jax.model.architectures import make_step_model
+from t2t_jax.types import BOS, EOS, PAD
 from tests.reference.taught_model import (
     CONFIG,
     MODULE,

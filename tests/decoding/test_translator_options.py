@@ -131,3 +131,23 @@ def test_the_samples_of_a_line_depend_on_its_number_alone():
     assert draw(drawing, lines[4:]) != drawn[4:]
     assert draw(translator(model, sample=True, n_best=2, seed=6), lines) != drawn
     assert len({text for texts in drawn for text in texts}) > 9
+
+
+def test_a_prefix_must_be_shorter_than_the_ratio_allows():
+    short = translator(max_length_ratio=1.0)
+    assert short.translations(["der Hund"], prefixes=["rot und"])
+    with pytest.raises(DataError, match=r"longest translation allowed, 3 tokens"):
+        short.translations(["der Hund"], prefixes=["rot und nicht"])
+
+
+def test_the_keys_of_other_toolkits_reach_the_search():
+    line = "der Hund heute"
+    assert translator(max_length_ratio=0.5).translations([line])[0].num_tokens == 2
+    assert translator().translate(["Maus"]) == ["?"]
+    assert translator(allow_unk=False).translate(["Maus"]) != ["?"]
+    power = {"length_normalization": "power", "length_penalty": 1.0}
+    model = recurrent(0, V)
+    for rule in ("fixed", "shrinking"):
+        (found,) = translator(model, beam_rule=rule, **power).translations([line])
+        mean = found.log_probability / found.num_tokens
+        assert found.score == pytest.approx(mean, rel=1e-6)

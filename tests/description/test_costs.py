@@ -12,6 +12,7 @@ from t2t_jax.description.costs import (
     compile_costs,
     num_batch_rows,
     num_bytes,
+    optimizer_flops,
     parameter_table,
     per_device_state,
     state_shapes,
@@ -21,6 +22,7 @@ from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from tests.model.tiny import TINY
 
 # Large enough that products of matrices are nearly all there is.
@@ -31,6 +33,9 @@ SMALL = dataclasses.replace(
         vocab_size=2003, num_layers=1, d_model=254, d_ff=1021, num_heads=4
     ),
 )
+
+
+BIASES = {"attention_biases": True, "output_bias": True}
 
 
 def mesh(devices, **config):
@@ -53,9 +58,18 @@ def table_of(network):
             TINY, positions="learned", max_positions=1103, tying="none"
         ),
         dataclasses.replace(TINY, tying="decoder", source_vocab_size=23),
+        *(
+            dataclasses.replace(
+                TINY, tying=tying, **BIASES, num_decoder_layers=3, first_position=2
+            )
+            for tying in ("all", "decoder", "none")
+        ),
         RNNConfig(vocab_size=29, d_model=13, d_hidden=22, d_attention=7),
     ],
-    ids=["base", "pre-norm", "untied", "two vocabularies", "rnn"],
+    ids=[
+        *("base", "pre-norm", "untied", "two vocabularies"),
+        *("biases", "biases, decoder tied", "biases, untied", "rnn"),
+    ],
 )
 def test_parts_and_kinds_add_up_to_the_formula(network):
     table = table_of(network)
@@ -103,6 +117,18 @@ def test_flops_of_a_step_are_those_of_its_rows():
     flops = step_flops(SMALL, rows=14)
     assert sum(flops.values()) == pytest.approx(14 * row.total)
     assert list(flops) == ["feed_forward", "projections", "scores", "logits"]
+
+
+def test_two_passes_take_twice_the_operations_and_more_memory():
+    training = TrainingConfig(simcut=3.0)
+    config = dataclasses.replace(SMALL, training=training)
+    once, twice = step_flops(SMALL, rows=14), step_flops(config, rows=14)
+    assert twice == {part: 2 * flops for part, flops in once.items()}
+    found = compile_costs(config, state=state_shapes(config), mesh=mesh(1))
+    updates = 25 * count_parameters(SMALL.model).total
+    # Terms of the divergence, for each word and target, beside the products.
+    assert 1 < found.flops / sum(twice.values()) < 1.04 + updates / sum(twice.values())
+    assert found.memory.temporaries > 1.5 * costs_on(1).memory.temporaries
 
 
 @functools.cache
@@ -175,3 +201,47 @@ def test_rows_divide_by_shards_and_micro_batches():
     auto = dataclasses.replace(training, micro_batches=0)
     assert num_batch_rows(dataclasses.replace(SMALL, training=auto), mesh(3)) == 15
     assert num_batch_rows(SMALL, mesh(7)) == 14
+
+
+def test_the_states_of_other_optimizers_are_counted():
+    def states(training=None, **optimizer):
+        config = dataclasses.replace(
+            SMALL,
+            optimizer=OptimizerConfig(**optimizer),
+            training=training or TrainingConfig(),
+        )
+        return state_shapes(config)
+
+    adam, schedule_free = states(), states(name="schedule_free")
+    one = num_bytes(adam.params)
+    kernels = sum(
+        num_bytes(part[kind])
+        for side in ("encoder", "decoder")
+        for part in (adam.params[side]["layer_0"],)
+        for kind in part
+        if not kind.endswith("norm")
+    ) - 2 * 4 * (1021 + 254)  # the biases of two feed-forward networks
+    assert num_bytes(adam.optimizer) == 2 * one + 8  # two counters
+    assert num_bytes(schedule_free.optimizer) == 2 * one + 8  # a counter, and b1
+    # A momentum of kernels, two moments of the others; counters, and coefficients.
+    muon = num_bytes(states(name="muon").optimizer)
+    assert muon == kernels + 2 * (one - kernels) + 4 * 4 + 3 * 4
+    assert adam.ema is None
+    assert num_bytes(states(TrainingConfig(ema_decay=0.5)).ema) == one
+
+
+def test_the_products_of_muon_are_counted_for_each_matrix_that_is_trained():
+    def flops(frozen=""):
+        config = dataclasses.replace(
+            SMALL,
+            optimizer=OptimizerConfig(name="muon", ns_steps=3),
+            training=TrainingConfig(frozen=frozen),
+        )
+        return optimizer_flops(config, state_shapes(config).optimizer)["optimizer"]
+
+    # 254 x 4 heads of 64; 254 x 1021.
+    attention = 3 * (4 * 254**2 * 256 + 2 * 254**3)
+    feed_forward = 3 * (4 * 254**2 * 1021 + 2 * 254**3)
+    assert flops() == 12 * attention + 4 * feed_forward
+    assert flops("encoder") == 8 * attention + 2 * feed_forward
+    assert optimizer_flops(SMALL, state_shapes(SMALL).optimizer) == {}

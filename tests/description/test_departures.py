@@ -45,6 +45,38 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
         ),
         ({"model": {"relu_dropout": 0.1}}, "ReLU dropout", "model.relu_dropout"),
         ({"model": {"tying": "decoder"}}, "tying", "model.tying"),
+        ({"model": {"activation": "swish"}}, "activation", "model.activation"),
+        (
+            {"model": {"attention_biases": True}},
+            "biases of attention",
+            "model.attention_biases",
+        ),
+        (
+            {"model": {"output_bias": True}},
+            "bias of the logits",
+            "model.output_bias",
+        ),
+        (
+            {"model": {"scale_embeddings": False}},
+            "scale of embeddings",
+            "model.scale_embeddings",
+        ),
+        (
+            {"model": {"position_rates": "tensor2tensor"}},
+            "rates of the sinusoids",
+            "model.position_rates",
+        ),
+        ({"model": {"first_position": 2}}, "first position", "model.first_position"),
+        (
+            {"model": {"start": "zero"}},
+            "first input of the decoder",
+            "model.start",
+        ),
+        (
+            {"model": {"num_decoder_layers": 2}},
+            "depth of the decoder",
+            "model.num_decoder_layers",
+        ),
         (
             {"model": {"positions": "learned", "max_positions": 1100}},
             "scale of learned positions",
@@ -87,6 +119,8 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
         ({"optimizer": {"beta1": 0.8}}, "Adam's beta1", "optimizer.beta1"),
         ({"optimizer": {"beta2": 0.997}}, "Adam's beta2", "optimizer.beta2"),
         ({"optimizer": {"epsilon": 1e-8}}, "Adam's epsilon", "optimizer.epsilon"),
+        ({"optimizer": {"name": "muon"}}, "another optimizer", "optimizer.name"),
+        ({"training": {"ema_decay": 0.5}}, "moving average", "training.ema_decay"),
         ({"decoding": {"beam_size": 5}}, "beam", "decoding.beam_size"),
         ({"decoding": {"length_penalty": 1.0}}, "alpha", "decoding.length_penalty"),
         (
@@ -95,10 +129,28 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
             "decoding.max_extra_tokens",
         ),
         (
+            {"decoding": {"length_normalization": "power"}},
+            "length penalty",
+            "decoding.length_normalization",
+        ),
+        (
+            {"decoding": {"beam_rule": "shrinking"}},
+            "width of the beam",
+            "decoding.beam_rule",
+        ),
+        (
+            {"decoding": {"max_length_ratio": 3.0}},
+            "longest output by ratio",
+            "decoding.max_length_ratio",
+        ),
+        ({"decoding": {"allow_unk": False}}, "unk", "decoding.allow_unk"),
+        (
             {"checkpoint": {"every_minutes": 7.0}},
             "spacing of checkpoints",
             "checkpoint.every_minutes",
         ),
+        ({"training": {"simcut": 3.0}}, "SimCut", "training.simcut"),
+        ({"training": {"r_drop": 5.0}}, "R-Drop", "training.r_drop"),
         (
             {"training": {"skip_gradient_norm": 5.0}},
             "large gradients",
@@ -131,6 +183,14 @@ def test_a_departure_reports_how_the_paper_has_it_and_how_it_is_here():
     assert found.here == "2.000e-03"
 
 
+def test_weight_decay_departs_beside_the_optimizer_that_it_needs():
+    found = chosen(optimizer=OptimizerConfig(name="adamw", weight_decay=0.125))
+    assert [(d.key, d.here) for d in found] == [
+        ("optimizer.weight_decay", "0.125"),
+        ("optimizer.name", "AdamW: Adam with decoupled weight decay"),
+    ]
+
+
 def test_the_paper_s_own_peak_written_out_is_not_a_departure():
     assert chosen(optimizer=OptimizerConfig(peak_learning_rate=6.988e-4)) == []
 
@@ -157,6 +217,19 @@ def test_what_table_3_varies_is_not_a_departure():
     assert chosen(model=model, steps=300_000) == []
 
 
+def test_a_decoder_as_deep_as_the_encoder_is_not_a_departure_however_it_is_given():
+    assert chosen(model=TransformerConfig(num_decoder_layers=6)) == []
+    (found,) = chosen(model=TransformerConfig(num_layers=12, num_decoder_layers=1))
+    assert found.here == "1, and 12 of the encoder"
+
+
+def test_learned_positions_have_no_rates_to_depart_in():
+    model = TransformerConfig(
+        positions="learned", max_positions=1100, position_rates="tensor2tensor"
+    )
+    assert [d.name for d in chosen(model=model)] == ["scale of learned positions"]
+
+
 @pytest.mark.parametrize(
     ("every", "here"),
     [
@@ -174,7 +247,9 @@ def test_all_that_spaces_checkpoints_is_reported(every, here):
 def test_the_baseline_departs_in_its_own_keys_only():
     found = chosen(
         architecture="rnn",
-        model=TransformerConfig(norm_position="pre"),
+        model=TransformerConfig(
+            norm_position="pre", activation="swish", num_decoder_layers=2
+        ),
         rnn=RNNConfig(tying="none"),
     )
     assert [(d.name, d.key) for d in found] == [
@@ -203,9 +278,19 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
         "network.norm_position": "pre",
         "network.positions": "learned",
         "network.tying": "decoder",
+        "network.activation": "gelu",
+        "network.attention_biases": True,
+        "network.output_bias": True,
+        "network.scale_embeddings": False,
+        "network.position_rates": "tensor2tensor",
+        "network.num_decoder_layers": 2,
+        "optimizer.name": "adamw",
         "training.gradient_dtype": "bfloat16",
         "decoding.sample": True,
         "decoding.min_tokens": 3,
+        "decoding.length_normalization": "power",
+        "decoding.beam_rule": "shrinking",
+        "decoding.allow_unk": False,
         "vocabulary.source_size": 500,
         "data.tokens_per_batch": 1_000,
     }
@@ -230,6 +315,27 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
         for match in _MATCHES
         if key in match.keys or (key.endswith("source_size") and "tying" in str(match))
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "match"),
+    [
+        ("activation", "swish", "feed-forward networks"),
+        ("attention_biases", True, "attention"),
+        ("output_bias", True, "embeddings"),
+        ("scale_embeddings", False, "embeddings"),
+        ("position_rates", "tensor2tensor", "positions"),
+        ("num_decoder_layers", 2, "layers"),
+        # What the paper does not specify takes nothing away.
+        ("first_position", 2, ""),
+        ("start", "zero", ""),
+        ("layer_norm_epsilon", 1e-5, ""),
+    ],
+)
+def test_keys_of_other_toolkits_take_away_what_they_replace(key, value, match):
+    config = parse({"model": {key: value}})
+    left = [found.name for found in matches(config)]
+    assert left == [name for name in EXACT if name != match]
 
 
 def test_readme_and_workspace_quote_the_same_words():

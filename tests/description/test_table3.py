@@ -8,6 +8,7 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.description.table3 import (
     ROWS,
     Variation,
+    closest_row,
     paper_result,
     table3_row,
     variations,
@@ -143,3 +144,16 @@ def test_what_a_figure_was_measured_on_is_named_where_there_is_one():
     assert french["dev_set"] is None
     assert not french["parameters_as_base"]
     assert paper_result("") is None
+
+
+@pytest.mark.parametrize("row", table3.ROWS)
+def test_a_shorter_run_with_another_vocabulary_is_closest_to_its_row(row):
+    config = _config("table3", row)
+    vocabulary = dataclasses.replace(config.vocabulary, size=150)
+    changed = dataclasses.replace(config, steps=7, vocabulary=vocabulary)
+    assert table3_row(changed) == ""
+    assert closest_row(changed) == closest_row(config) == row
+
+
+def test_another_model_has_no_closest_row():
+    assert closest_row(Config(model=TransformerConfig(num_layers=3))) == ""

@@ -38,6 +38,11 @@ def test_there_is_a_map_for_every_use_layer_and_head(maps):
     assert {weights.dtype for weights in maps.values()} == {np.dtype(np.float32)}
 
 
+def test_a_decoder_of_another_depth_has_maps_of_its_own_layers():
+    maps = maps_of(dataclasses.replace(TINY, num_decoder_layers=1))
+    assert [len(weights) for weights in maps.values()] == [2, 1, 1]
+
+
 def test_every_weight_is_the_one_that_the_paper_s_transcription_computes(
     maps, monkeypatch
 ):

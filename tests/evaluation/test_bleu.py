@@ -2,7 +2,14 @@ import pytest
 import sacrebleu
 
 from t2t_jax.errors import DataError
-from t2t_jax.evaluation.bleu import IN_TRAINING, METRICS, corpus_scores, make_metric
+from t2t_jax.evaluation.bleu import (
+    IN_TRAINING,
+    METRICS,
+    BleuSettings,
+    corpus_scores,
+    make_metric,
+)
+from t2t_jax.evaluation.config import TOKENIZERS
 
 REFERENCES = [
     "Der alte Mann, der am Fenster sitzt, liest eine Zeitung.",
@@ -78,3 +85,21 @@ def test_an_empty_translation_is_scored():
 def test_unequal_or_no_lines_are_refused(hypotheses, references, came):
     with pytest.raises(DataError, match=came):
         corpus_scores(hypotheses, references)
+
+
+@pytest.mark.parametrize("tokenize", TOKENIZERS)
+def test_every_tokenizer_is_sacrebleu_s_and_in_the_signature(tokenize):
+    scores = corpus_scores(HYPOTHESES, REFERENCES, bleu=BleuSettings(tokenize))
+    wanted = sacrebleu.corpus_bleu(
+        HYPOTHESES, [REFERENCES], tokenize=tokenize, force=True
+    )
+    assert scores["bleu"] == wanted.score > 0
+    assert f"|tok:{tokenize}|" in scores["bleu_signature"]
+    assert scores["chrf"] == corpus_scores(HYPOTHESES, REFERENCES)["chrf"]
+
+
+def test_case_is_ignored_where_that_is_asked_for():
+    settings = BleuSettings(lowercase=True)
+    scores = corpus_scores(HYPOTHESES, REFERENCES, bleu=settings)
+    assert scores["bleu"] > corpus_scores(HYPOTHESES, REFERENCES)["bleu"]
+    assert "|case:lc|" in scores["bleu_signature"]

@@ -165,13 +165,15 @@ def saved(workdir: Path) -> list[int]:
 
 
 def parameters(workdir: Path, step: int) -> dict[str, np.ndarray]:
-    """Reads every leaf of a checkpoint, of parameters and optimizer, by its path.
+    """Reads every leaf of a checkpoint, of all its items, by its path.
 
     Without the package's own reader, and on no device.
     """
     leaves = {}
-    for item in ("params", "optimizer"):
+    for item in ("params", "optimizer", "trained"):
         folder = workdir / "checkpoints" / str(step) / item
+        if item == "trained" and not folder.exists():
+            continue
         with ocp.PyTreeCheckpointer() as reader:
             shapes = reader.metadata(folder).item_metadata.tree
             plain = ocp.RestoreArgs(restore_type=np.ndarray)

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD, Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.types import StepModel
+from t2t_jax.types import BOS, EOS, PAD, StepModel
 
 TIE = 1e-4
 EXTRA = 5

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.usefixtures("compiled_as_for_users"),
 ]
 
-# 20 batches are an epoch. Records of 3 steps and saves after 4: step 7 is inside an
+# 10 batches are an epoch. Records of 3 steps and saves after 4: step 7 is inside an
 # epoch, 13 is one step after a save and inside a record, 20 is the end of an epoch.
 STOPS = (7, 13, 20)
 CHANGED = {
@@ -78,5 +78,52 @@ def test_eight_devices_go_on_to_the_same_bits_too(tmp_path):
     assert "Resuming from step 5" in running.finish(parts, **how)
     running.require_bit_equal(
         running.parameters(parts, 8), running.parameters(whole, 8)
+    )
+    assert running.metrics(parts) == running.metrics(whole)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"training__simcut": 3.0, "training__simcut_probability": 0.2},
+        pytest.param({"training__r_drop": 5.0}, marks=pytest.mark.soak),
+    ],
+    ids=["simcut", "r_drop"],
+)
+def test_two_passes_go_on_to_the_same_bits_too(tmp_path, term):
+    whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
+    how = {**CHANGED, **term, "steps": 8, "checkpoint__every_steps": 4}
+    running.finish(whole, fresh=True, **how)
+    running.finish(parts, code=75, fault="term@5", **how)
+    # A record is half done: its window has the divergence too.
+    assert len(standing(parts, 5)["window"]) == 7
+    assert "Resuming from step 5" in running.finish(parts, **how)
+    running.require_bit_equal(
+        running.parameters(parts, 8), running.parameters(whole, 8)
+    )
+    records = running.metrics(parts)
+    assert records == running.metrics(whole)
+    for record in records:
+        assert (record.get("consistency", 0.0) > 0.0) == (record["kind"] == "train")
+
+
+def test_sampled_subwords_go_on_to_the_same_bits(tmp_path):
+    whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
+    how = {
+        **{**CHANGED, "steps": 13, "evaluation__every_steps": 0},
+        **{"data__source_bpe_dropout": 0.2, "data__target_bpe_dropout": 0.1},
+    }
+    said = running.finish(whole, fresh=True, checkpoint__every_steps=1, **how)
+    assert "BPE-dropout of source (0.2) and target (0.1)" in said
+    assert standing(whole, 10)["position"] == [1, 0]
+    for stop in (7, 10):  # inside an epoch, and at its end
+        running.finish(parts, code=75, fault=f"term@{stop}", **how)
+        assert standing(parts, stop) == standing(whole, stop)
+    changed = {**how, "data__target_bpe_dropout": 0.2}
+    said = running.finish(parts, code=78, **changed)
+    assert "data.target_bpe_dropout was 0.1 when this run began" in said
+    running.finish(parts, **how)
+    running.require_bit_equal(
+        running.parameters(parts, 13), running.parameters(whole, 13)
     )
     assert running.metrics(parts) == running.metrics(whole)

@@ -394,7 +394,7 @@ def test_a_disk_of_checkpoints_that_is_not_mounted_is_missed(copy, capsys):
 def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("t2t_jax.run.start._newest_step", lambda *_: 3)
+    monkeypatch.setattr("t2t_jax.run.start._complete_text", lambda *_: "is complete")
     argv = started(tmp_path / "run")
     options = parse_argv(argv)
     options.workdir.create()

@@ -2,8 +2,8 @@
 
 A corpus that is too small for a vocabulary is in tests/faults/test_training_text.py.
 Seen to fail: without the comparison in `Workdir.read_vocabularies` another vocabulary
-of the same size translates into other words; without `check_sizes` ids are looked up
-beyond the embedding.
+of the same size translates into other words; without `VocabularyPair.check` ids are
+looked up beyond the embedding.
 """
 
 import json

@@ -35,16 +35,24 @@ def y_and_table():
     )
 
 
-def at_once(y, table, words, *, smoothing=0.1):
+def at_once(y, table, words, bias=None, *, smoothing=0.1):
     targets, real = words
-    sums = loss_sums(logits(y, table), targets, real_x=real, label_smoothing=smoothing)
+    sums = loss_sums(
+        logits(y, table, bias), targets, real_x=real, label_smoothing=smoothing
+    )
     return 3 * sums.loss, sums
 
 
-def in_chunks(y, table, words, *, smoothing=0.1, chunks):
+def in_chunks(y, table, words, bias=None, *, smoothing=0.1, chunks):
     targets, real = words
     sums = chunked_loss_sums(
-        y, table, targets, real_BxT=real, label_smoothing=smoothing, chunks=chunks
+        y,
+        table,
+        targets,
+        real_BxT=real,
+        label_smoothing=smoothing,
+        chunks=chunks,
+        bias_V=bias,
     )
     return 3 * sums.loss, sums
 
@@ -70,6 +78,29 @@ def test_sums_and_gradients_are_those_of_all_logits(
     (_, sums), (_, alone) = found[0], parts(*y_and_table, words)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), alone, sums)
     assert alone.correct.dtype == jnp.int32
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_a_bias_has_the_gradient_that_it_has_with_all_logits(
+    y_and_table, words, chunks
+):
+    bias = jnp.asarray(np.random.default_rng(5).normal(size=V), jnp.float32)
+
+    def gradients_of_three(function):
+        with_gradient = jax.value_and_grad(function, argnums=(0, 1, 3), has_aux=True)
+        return with_gradient(*y_and_table, words, bias)
+
+    found = gradients_of_three(partial(in_chunks, chunks=chunks))
+    # float32 sums of 21 tokens in another order
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5),
+        found,
+        gradients_of_three(at_once),
+    )
+    of_bias = found[1][2]
+    # Probabilities and smoothed targets sum to 1 alike, so their difference to 0.
+    assert np.abs(of_bias).max() > 0.1
+    np.testing.assert_allclose(of_bias.sum(), 0, atol=1e-4)
 
 
 def test_nothing_as_large_as_all_logits_is_made(y_and_table, words):
@@ -112,3 +143,5 @@ def test_axes_that_do_not_agree_are_refused(y_and_table, words):
     y, table = y_and_table
     with pytest.raises(ValueError, match=r"table must be .* with D=5"):
         in_chunks(y, table[:, 1:], words, chunks=2)
+    with pytest.raises(ValueError, match=r"bias must be \[V\] with V=11"):
+        in_chunks(y, table, words, jnp.zeros(V - 1), chunks=2)

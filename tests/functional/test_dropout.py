@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from t2t_jax.functional.dropout import dropout
+from t2t_jax.functional.dropout import dropout, token_cutoff
 
 KEY = jax.random.key(11)
 
@@ -124,3 +124,37 @@ def test_a_rate_outside_0_to_1_is_refused(rate):
 def test_rows_of_another_batch_are_refused():
     with pytest.raises(ValueError, match=r"rows must be \[B=2\].*\[3\]"):
         kept((2, 3, 5), rows=jnp.arange(3))
+
+
+def cut(shape, *, rows=None, rate=0.3, spared=None):
+    """Returns which tokens of [B, L] are kept; each must be whole or gone."""
+    rows = jnp.arange(shape[0]) if rows is None else rows
+    spared = jnp.zeros(shape, bool) if spared is None else spared
+    x = jnp.full((*shape, 3), 8.0)
+    y = np.asarray(token_cutoff(x, spared, rate=rate, key=KEY, rows_B=rows))
+    assert set(np.unique(y)) <= {0.0, 8.0}  # not scaled up
+    assert (y == y[..., :1]).all()
+    return y[..., 0] != 0
+
+
+def test_as_many_tokens_are_cut_off_as_the_rate_says():
+    shape, rate = (101, 211), 0.05
+    deviation = (rate * (1 - rate) / (101 * 211)) ** 0.5
+    assert abs(1 - cut(shape, rate=rate).mean() - rate) < 4 * deviation
+
+
+def test_a_token_is_cut_off_or_not_in_any_batch_and_however_long_its_row_is():
+    whole = cut((7, 23))
+    assert_array_equal(cut((3, 17), rows=jnp.array([4, 0, 6])), whole[[4, 0, 6], :17])
+
+
+def test_spared_tokens_are_never_cut_off_and_change_no_other():
+    spared = jnp.arange(7 * 23).reshape(7, 23) % 3 == 0
+    assert_array_equal(cut((7, 23), spared=spared), cut((7, 23)) | np.asarray(spared))
+
+
+def test_cutting_off_all_tokens_or_other_rows_is_refused():
+    with pytest.raises(ValueError, match=r"rate=1 must be in \[0, 1\)"):
+        cut((2, 3), rate=1)
+    with pytest.raises(ValueError, match=r"rows must be \[B\]"):
+        cut((2, 3), rows=jnp.arange(3))

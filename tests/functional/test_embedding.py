@@ -13,6 +13,16 @@ def test_vectors_are_multiplied_by_the_root_of_d_model():
     )
 
 
+def test_other_toolkits_vectors_can_be_left_as_they_are():
+    assert_array_equal(embed(jnp.array([[2]]), TABLE, scaled=False), [[[5, 6, 7, 8]]])
+
+
+def test_a_bias_is_added_to_the_logits_of_every_position():
+    y = jnp.array([[[1.0, 0, 0, 1], [0, 0, 0, 0]]])
+    bias = jnp.array([100.0, 0.0, -200.0])
+    assert_array_equal(logits(y, TABLE, bias), [[[100, 5, -187], [100, 0, -200]]])
+
+
 def test_an_id_beyond_the_vocabulary_cannot_go_unnoticed():
     assert jnp.isnan(embed(jnp.array([3]), TABLE)).all()
 

@@ -1,5 +1,6 @@
 import jax
 import jax.numpy as jnp
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from t2t_jax.functional.feed_forward import feed_forward
@@ -16,6 +17,26 @@ def test_equation_2_on_a_case_drawn_by_hand():
     # x W1 + b1 = [1, 2, -1]; the ReLU leaves [1, 2, 0].
     x = jnp.array([[1.0, 2.0]])
     assert_array_equal(feed_forward(x, **WEIGHTS), [[17.0, 30.0]])
+
+
+@pytest.mark.parametrize(
+    ("activation", "expected"),
+    [
+        ("relu", [0.0, 0.0, 1.0, 3.0]),
+        # x / (1 + exp(-x))
+        ("swish", [-0.238406, 0.0, 0.731059, 2.857722]),
+        # x Phi(x), of the tables of the normal distribution
+        ("gelu", [-0.045500, 0.0, 0.841345, 2.995950]),
+        # x / (1 + exp(-1.702 x))
+        ("quick_gelu", [-0.064341, 0.0, 0.845796, 2.981929]),
+    ],
+)
+def test_the_activations_are_those_of_their_formulas(activation, expected):
+    x = jnp.array([[-2.0, 0.0, 1.0, 3.0]])
+    weights = {"w1_DxF": jnp.eye(4), "b1_F": jnp.zeros(4)}
+    weights |= {"w2_FxD": jnp.eye(4), "b2_D": jnp.zeros(4)}
+    found = feed_forward(x, **weights, activation=activation)
+    assert_allclose(found, [expected], atol=1e-6)  # the digits above
 
 
 def test_positions_do_not_see_one_another():

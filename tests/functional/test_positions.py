@@ -13,6 +13,28 @@ def test_sines_and_cosines_are_interleaved():
     assert_allclose(pe, expected, rtol=1e-5)  # float32 angle
 
 
+def test_tensor2tensor_s_wavelengths_end_at_10000_times_2_pi():
+    # rates 1, 10000^(-1/2) and 10000^-1: the first angle turns once in 2 pi positions,
+    # the last in 10,000 times as many. The paper's last is 10000^(-4/6).
+    pe = sinusoidal_positions(jnp.array([10_000]), 6, rates="tensor2tensor")[0]
+    # float32: the first angle, 10,000, is exact
+    assert_allclose(pe[2:], [np.sin(100), np.cos(100), np.sin(1), np.cos(1)], atol=1e-4)
+    assert_allclose(pe[:2], [np.sin(10_000), np.cos(10_000)], atol=1e-4)
+    of_the_paper = sinusoidal_positions(jnp.array([10_000]), 6)[0]
+    assert_allclose(of_the_paper[:2], pe[:2])
+    assert_allclose(
+        of_the_paper[4:], [np.sin(10 ** (4 / 3)), np.cos(10 ** (4 / 3))], atol=1e-4
+    )
+
+
+def test_a_single_pair_has_one_wavelength_whatever_the_rates():
+    one = jnp.array([3])
+    assert_array_equal(
+        sinusoidal_positions(one, 2, rates="tensor2tensor"),
+        sinusoidal_positions(one, 2),
+    )
+
+
 def test_a_shift_is_a_rotation_that_does_not_depend_on_the_position():
     d_model, shift = 14, 5
     positions = jnp.arange(41)

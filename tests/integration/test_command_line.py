@@ -47,6 +47,9 @@ def test_a_run_leaves_everything_in_its_workdir(workdir):
         "data.json",
         "metrics.jsonl",
         "samples",
+        "dev_outputs",
+        "report.html",
+        "environment.json",
         "checkpoints",
     } <= names
     assert any(name.startswith("events.out") for name in names)

@@ -1,7 +1,7 @@
 """`--mode=export`, as a user runs it: what is written is the model that was asked for.
 
 Seen to fail: with the checkpoint `last` in the place of the one that is asked for. What
-is wrong and must not be written: tests/exporting/test_exporter.py.
+is wrong and must not be written: tests/exchange/exporting/test_exporter.py.
 """
 
 import json
@@ -18,9 +18,9 @@ import pytest
 import t2t_jax
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import export
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.run.workdir import Workdir
-from tests.exporting.counting import write_text
+from tests.exchange.exporting.counting import write_text
 from tests.integration import tiny
 
 pytest.importorskip("safetensors")
@@ -194,6 +194,31 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     snippet(place)
     with pytest.raises(DataError, match=r"a CTranslate2 model. Pass the run"):
         Workdir(place).read_config()
+
+
+def test_a_package_for_argos_is_a_file_or_a_directory_with_it(workdir, tmp_path):
+    pytest.importorskip("ctranslate2")
+    place = exported(workdir, "argos", tmp_path / "a")
+    assert {path.name for path in place.iterdir()} == {
+        "README.md",
+        "SHA256SUMS",
+        "translate-en_de.argosmodel",
+    }
+    assert files_are_whole(place)
+    # What the card translates, with Argos's own call.
+    assert snippet(place)
+    alone = exported(workdir, "argos", tmp_path / "b" / "mine.argosmodel")
+    assert list(alone.parent.iterdir()) == [alone]
+    package = (place / "translate-en_de.argosmodel").read_bytes()
+    assert alone.read_bytes() == package
+    with pytest.raises(OutputError, match="exists and is not a directory"):
+        run(workdir, "--format=argos", f"--to={alone}")
+
+
+def test_a_model_that_marian_does_not_have_is_refused(workdir, tmp_path):
+    with pytest.raises(UserError, match=r"model\.start=zero, and the model has bos"):
+        run(workdir, "--format=marian", f"--to={tmp_path / 'x'}")
+    assert not list(tmp_path.iterdir())
 
 
 def test_small_numbers_are_written_and_measured(workdir, tmp_path, capsys):

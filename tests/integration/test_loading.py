@@ -62,7 +62,7 @@ def test_training_and_searching_in_the_readme_run_as_printed(
     workdir, tmp_path, monkeypatch, capsys
 ):
     readme = (tiny.ROOT / "README.md").read_text(encoding="utf-8")
-    *_, train, search = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    *_, train, search, _ = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "phrasebook").symlink_to(workdir)
     monkeypatch.chdir(tmp_path)

@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from t2t_jax.evaluation.bleu import METRICS
+from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
 from tests.integration import tiny
 
 NEEDS_MOSES = "the extra `paper` is not installed"
@@ -206,3 +207,65 @@ def test_baseline_and_hypotheses_need_no_protocol(workdir, texts, tmp_path):
     assert baseline.startswith("baseline's BLEU  ")
     assert "better: this model, p = 0.00" in baseline
     assert [bleu[:7], chrf[:7]] == ["BLEU = ", "chrF = "]
+
+
+def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
+    pytest.importorskip("sacremoses", reason=NEEDS_MOSES)
+    hypotheses = tmp_path / "hypotheses"
+    result, errors = _evaluate(
+        workdir,
+        texts,
+        "--protocol=tokenized",
+        "--lowercase",
+        f"--baseline={texts / 'baseline'}",
+        f"--hypotheses={hypotheses}",
+    )
+    assert (result["protocol"], result["overruled"]) == ("tokenized", {})
+    assert result["decoding"]["beam_size"] == 2
+    assert result["averaged_steps"] == []
+    tokens, tokenize = result["tokenized_bleu"], moses_tokenizer("de")
+    for file in (hypotheses, texts / "de"):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        _write(tmp_path / file.name, [tokenize(line.lower()) for line in lines])
+    argv = ("de", "-i", "hypotheses", "-tok", "none", "-lc", "--force", "-m", "bleu")
+    theirs = _sacrebleu(*argv, folder=tmp_path)
+    assert tokens["score"] == theirs["score"] > 0
+    assert tokens["signature"] == theirs["signature"]
+    assert tokens["paired_test"]["better"] == "system"
+    last = errors.splitlines()[-1]
+    assert last.startswith(f"BLEU of tokens = {tokens['score']:.2f} (nrefs:1|case:lc")
+    assert "not comparable with sacreBLEU on raw text" in last
+    # On what is tokenised already nothing is done, and it needs no sacremoses.
+    again, errors = _evaluate(
+        workdir, texts, "--protocol=tokenized", "--last=3", "--tokenize=none"
+    )
+    assert again["averaged_steps"] == [40, 50, 60]
+    assert again["bleu"] == again["tokenized_bleu"]["score"]
+    assert again["bleu_signature"] == again["tokenized_bleu"]["signature"]
+    assert f"warning: --reference={texts / 'de'} looks raw." in errors
+
+
+def test_joins_are_undone_in_files_that_are_compared_or_translated(
+    workdir, texts, tmp_path
+):
+    joiner = "--config.data.subword_joiner=@@"
+    for name in ("en", "de"):
+        text = (texts / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace("ei", "e@@ i"), encoding="utf-8")
+    plain, _ = _evaluate(workdir, texts)
+    joined, _ = _evaluate(workdir, tmp_path, joiner)
+    assert {**joined, "seconds": 0} == {**plain, "seconds": 0}
+    for mode, flags in {
+        "translate": ("--input={}/de",),
+        "score": ("--source={}/en", "--reference={}/de"),
+    }.items():
+        outputs = [
+            tiny.run(
+                f"--mode={mode}",
+                f"--workdir={workdir}",
+                *(flag.format(folder) for flag in flags),
+                *joins,
+            ).stdout
+            for folder, joins in ((texts, ()), (tmp_path, (joiner,)))
+        ]
+        assert outputs[0] == outputs[1]

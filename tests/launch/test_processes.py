@@ -62,9 +62,12 @@ class Harness:
         return json.loads(self.note(f"seen-{index}").read_text(encoding="utf-8"))
 
     def alive(self, count):
-        return [
-            pid for i in range(count) for pid in self.seen(i)["pids"] if is_alive(pid)
-        ]
+        """Returns the processes that live a while later: a kill takes its time."""
+        pids = [pid for i in range(count) for pid in self.seen(i)["pids"]]
+        deadline = time.monotonic() + 20
+        while any(map(is_alive, pids)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return [pid for pid in pids if is_alive(pid)]
 
 
 @pytest.fixture

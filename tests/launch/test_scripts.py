@@ -22,8 +22,10 @@ PRINTED = {
     "local/processes.sh": ["2", "--devices=4", "--print", "--", "--workdir=a b"],
     "local/eight_devices.sh": ["--print", "--workdir=a b"],
     "slurm/train.sbatch": ["--print", "--workdir=a b"],
+    "slurm/sweep.sbatch": ["--print", "c.py", "runs", "row", "--", "--workdir=a b"],
     "slurm/translate.sbatch": ["--workdir=a b", "--print"],
     "slurm/task.sh": ["--print", "code", "9", "python", "-m", "t2t_jax.main"],
+    "sweep.sh": ["--print", "c.py", "row", "other", "--", "--workdir=a b"],
     "tpu/create.sh": ["--print", "--zone=z", "--nfs=10.0.0.2:/share"],
     "tpu/run.sh": ["--print", "--zone=z", "--", "--workdir=a b"],
     "tpu/delete.sh": ["--print", "--zone=z"],
@@ -129,7 +131,7 @@ def test_every_script_of_a_platform_can_be_printed():
         str(path.relative_to(LAUNCH)) for path in SCRIPTS if LAUNCH in path.parents
     }
     of_platforms = {name for name in found if "/" in name}
-    assert of_platforms - sourced == set(PRINTED)
+    assert of_platforms - sourced == set(PRINTED) - {"sweep.sh"}
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -1,9 +1,16 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import linen as nn
+from numpy.testing import assert_allclose
 
+from t2t_jax.errors import UserError
+from t2t_jax.evaluation.attention_maps import attention_maps
 from t2t_jax.model.architectures import (
+    AlignmentExtractor,
     count_parameters,
     make_module,
     make_step_model,
@@ -12,6 +19,7 @@ from t2t_jax.model.architectures import (
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
+from tests.model.tiny import SOURCE, TARGET, TINY, tiny_params
 
 SMALL = {"vocab_size": 29, "num_layers": 1, "d_model": 14, "dropout": 0.0}
 TRANSFORMER = TransformerConfig(**SMALL, d_ff=19, num_heads=3, d_k=5, d_v=7)
@@ -43,6 +51,22 @@ def test_both_take_the_same_arguments_and_have_a_step_model(config, step_model):
     assert count_parameters(config).total == sum(leaf.size for leaf in leaves)
     one = training_flops(config, source_length=5, target_length=7).total
     assert 0 < one < training_flops(config, source_length=6, target_length=7).total
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_alignments_are_of_the_decoder_s_own_layers(layers):
+    config = dataclasses.replace(TINY, num_decoder_layers=layers)
+    module, variables = make_module(config), {"params": tiny_params(config)}
+    maps = attention_maps(
+        module, variables["params"], np.asarray(SOURCE)[0], np.asarray(TARGET)[0]
+    )
+    for layer in (0, layers - 1, -1, -layers):
+        found = AlignmentExtractor(module, layer)(variables, SOURCE[:1], TARGET[:1])
+        # float32, compiled and not
+        assert_allclose(found[0], maps["cross"][layer].mean(axis=0), atol=1e-6)
+    for layer in (layers, -layers - 1):
+        with pytest.raises(UserError, match=f"={layer} must be one of the {layers} l"):
+            AlignmentExtractor(module, layer)
 
 
 def test_a_module_of_another_kind_is_refused_by_name():

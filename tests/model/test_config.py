@@ -1,11 +1,12 @@
 import dataclasses
+import re
 import subprocess
 import sys
 
 import pytest
 
 from t2t_jax.errors import ConfigError
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.config import RNNConfig, TransformerConfig, decoder_layers
 
 
 def test_the_defaults_are_the_base_model_of_table_3():
@@ -45,6 +46,41 @@ def test_a_whole_number_is_a_rate_as_well():
 def test_epsilon_is_a_positive_number(epsilon):
     with pytest.raises(ConfigError, match=r"model\.layer_norm_epsilon=.* positive"):
         TransformerConfig(layer_norm_epsilon=epsilon)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("num_decoder_layers", "1,000"), ("first_position", "1,000")]
+)
+@pytest.mark.parametrize("value", [-1, 1_001, 2.0, False, "2", None])
+def test_depth_of_the_decoder_and_first_position_may_be_0_and_are_bounded(
+    name, most, value
+):
+    message = f"model.{name}={value!r} must be a whole number from 0 to {most}. Change"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        TransformerConfig(**{name: value})
+    assert getattr(TransformerConfig(**{name: 0}), name) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [
+        ("activation", "silu", "'relu', 'swish', 'gelu', 'quick_gelu'"),
+        ("position_rates", "marian", "'paper', 'tensor2tensor'"),
+        ("start", "pad", "'bos', 'zero', 'eos'"),
+        ("attention_biases", "yes", "False, True"),
+        ("output_bias", None, "False, True"),
+        ("scale_embeddings", 2, "True, False"),
+    ],
+)
+def test_words_of_other_toolkits_come_with_those_of_this_package(name, value, known):
+    message = f"model.{name}={value!r} is not known; known are {known}. Change"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        TransformerConfig(**{name: value})
+
+
+def test_a_recurrent_model_s_stacks_are_equally_deep():
+    assert decoder_layers(RNNConfig(num_layers=3)) == 3
+    assert decoder_layers(TransformerConfig(num_decoder_layers=1)) == 1
 
 
 def test_unknown_words_come_with_the_known_ones():

@@ -48,6 +48,39 @@ def test_it_counts_a_source_vocabulary_of_its_own(tying):
     assert count.embedding == (23 + {"decoder": 1, "none": 2}[tying] * 29) * 14
 
 
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        # queries and keys of 5, values of 7 in 3 heads, and 14 outputs; 2 layers have 6
+        ({"attention_biases": True}, 6 * (3 * (5 + 5 + 7) + 14)),
+        ({"output_bias": True}, 29),
+        ({"output_bias": True, "tying": "none"}, 29 + 2 * 29 * 14),
+        ({"positions": "learned", "max_positions": 11}, 2 * 11 * 14),
+        (
+            {"positions": "learned", "max_positions": 11, "first_position": 3},
+            2 * 14 * 14,
+        ),
+        ({"num_decoder_layers": 2}, 0),
+        ({"activation": "swish", "scale_embeddings": False, "start": "zero"}, 0),
+        ({"position_rates": "tensor2tensor", "first_position": 2}, 0),
+    ],
+    ids=str,
+)
+def test_it_counts_the_keys_of_other_toolkits(changes, more):
+    config = dataclasses.replace(TINY, **changes)
+    count = count_parameters(config)
+    assert count.total == sum(real_sizes(config).values())
+    assert count.total - count_parameters(TINY).total == more
+
+
+@pytest.mark.parametrize("layers", [1, 5])
+def test_it_counts_a_decoder_of_another_depth(layers):
+    config = dataclasses.replace(
+        TINY, num_decoder_layers=layers, attention_biases=True, norm_position="pre"
+    )
+    assert count_parameters(config)._asdict() == real_sizes(config)
+
+
 def test_the_parts_add_up():
     count = count_parameters(BASE)
     assert count.total == count.embedding + count.encoder + count.decoder == 63_045_632
@@ -61,14 +94,34 @@ def test_flops_of_the_papers_models_at_length_28():
     assert big_flops.total / 28 == pytest.approx(1290.5e6, rel=1e-3)
 
 
+def test_a_layer_of_a_stack_adds_its_own_flops():
+    def flops(encoder, decoder):
+        config = dataclasses.replace(
+            BASE, num_layers=encoder, num_decoder_layers=decoder
+        )
+        return training_flops(config, source_length=23, target_length=31).total
+
+    equal = dataclasses.replace(BASE, num_layers=2)
+    assert (
+        flops(2, 2) == training_flops(equal, source_length=23, target_length=31).total
+    )
+    of_encoder, of_decoder = flops(3, 2) - flops(2, 2), flops(2, 3) - flops(2, 2)
+    # 6 d_model d_ff x 2 + 6 x 4 d_model^2 of each token, and 12 d_model for each pair
+    assert of_encoder == 23 * (12 * 512 * 2048 + 24 * 512**2) + 23**2 * 12 * 512
+    # a second attention: two projections of a target token, two of a source token
+    products = 31 * (12 * 512 * 2048 + 36 * 512**2) + 23 * 12 * 512**2
+    assert of_decoder == products + (31 * 31 + 31 * 23) * 12 * 512
+
+
 def test_where_the_flops_of_base_go():
     flops = training_flops(BASE, source_length=28, target_length=28)
     shares = [round(100 * part / flops.total, 1) for part in flops]
     assert shares == [39.6, 29.7, 0.8, 29.8]
 
 
-def test_the_compiler_counts_the_same_products_in_a_forward_pass():
-    config = dataclasses.replace(TINY, d_model=62, d_ff=127, d_k=41, d_v=43)
+@pytest.mark.parametrize("changes", [{}, {"num_decoder_layers": 3}], ids=str)
+def test_the_compiler_counts_the_same_products_in_a_forward_pass(changes):
+    config = dataclasses.replace(TINY, d_model=62, d_ff=127, d_k=41, d_v=43, **changes)
     params = jax.eval_shape(
         Transformer(config).init,
         jax.random.key(0),

@@ -163,6 +163,19 @@ def test_in_float32_it_is_plain(fused):
     assert not fused
 
 
+def test_biases_leave_it_the_dtype_that_it_needs(fused):
+    config = dataclasses.replace(
+        CONFIG, attention_biases=True, num_decoder_layers=2, start="zero"
+    )
+    module = Transformer(config)
+    variables = jax.eval_shape(module.init, jax.random.key(0), SOURCE, TARGET)
+    fused.clear()
+    found = jax.eval_shape(module.apply, variables, SOURCE, TARGET)
+    assert (found.shape, found.dtype) == ((2, 4, 19), jnp.float32)
+    # one of the encoder, two of each of two layers
+    assert [dtype for _, _, dtype in fused] == ["bfloat16"] * 5
+
+
 def test_decoding_token_by_token_is_plain(fused):
     module = Transformer(CONFIG).bind(drawn())
     memory = jnp.zeros((2, 6, 16), jnp.bfloat16)

@@ -70,6 +70,26 @@ def test_values_masks_and_gradients_are_the_same():
     jax.tree.map(close, again, gradient)
 
 
+@pytest.mark.soak
+def test_other_toolkits_models_have_the_same_gradients():
+    kept = dataclasses.replace(
+        ONE_LAYER,
+        activation="gelu",
+        attention_biases=True,
+        output_bias=True,
+        start="zero",
+        num_decoder_layers=2,
+    )
+    params = tiny_params(kept)
+    gradient, again = (
+        jax.jit(jax.grad(functools.partial(total, config=config)))(params)
+        for config in (kept, dataclasses.replace(kept, remat=True))
+    )
+    # float32 sums that the compiler fuses in another order
+    close = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
+    jax.tree.map(close, again, gradient)
+
+
 def kept_bytes(config):
     """Adds up what is kept of the forward pass, the parameters apart."""
     params = tiny_params(dataclasses.replace(config, remat=False))

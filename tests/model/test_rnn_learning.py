@@ -7,10 +7,11 @@ from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.metrics import summarise
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import forward_loss, train_step
+from t2t_jax.training.step import train_step
 from tests.training.copy_task import EOS, KEY, V, batch_of, pair_of, sentences
 
 MODULE = RNN(

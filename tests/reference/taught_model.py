@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.types import StepModel
+from t2t_jax.types import BOS, EOS, PAD, StepModel
 
 CONFIG = TransformerConfig(
     vocab_size=53,

@@ -1,21 +1,15 @@
 """The package computes what the paper says: it agrees with a transcription of §3."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.testing import assert_allclose
 
 from tests.model.tiny import SOURCE, TARGET, tiny_apply, tiny_params
 from tests.reference import paper
+from tests.reference.packed import PAIRS, packed
 
 # float32 sums over two layers of width 14, against float64
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
-
-PAIRS = [
-    ([5, 7, 11, 13, 2], [1, 8, 9, 6, 10, 12, 4]),
-    ([17, 4, 2], [1, 3]),
-    ([6, 9, 8, 2], [1, 4, 5, 28, 14]),
-]
 
 
 def expected(source, target_inputs):
@@ -33,27 +27,7 @@ def test_padded_rows_agree_with_the_paper():
 
 
 def test_each_sentence_of_a_packed_row_agrees_with_the_paper():
-    sources, targets = zip(*PAIRS, strict=True)
-
-    def packed(sentences):
-        """Puts the sentences in one row, two places of padding after them."""
-        places = [
-            (token, segment, position)
-            for segment, sentence in enumerate(sentences, start=1)
-            for position, token in enumerate(sentence)
-        ]
-        return jnp.array([*places, (0, 0, 0), (0, 0, 0)]).T[:, None]
-
-    source, source_segments, source_positions = packed(sources)
-    target, target_segments, target_positions = packed(targets)
-    logits = tiny_apply(
-        source,
-        target,
-        source_segments=source_segments,
-        target_segments=target_segments,
-        source_positions=source_positions,
-        target_positions=target_positions,
-    )
+    logits = tiny_apply(**packed(PAIRS))
     wanted = np.concatenate([expected(*pair) for pair in PAIRS])
     assert_allclose(logits[0, :-2], wanted, **TOLERANCE)
 

@@ -5,16 +5,19 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.distributed.gather import Cancelled
 from t2t_jax.run.callbacks import RunCallbacks
+from t2t_jax.run.dev_outputs import DevOutputs
 from t2t_jax.run.time_estimate import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import RunProgress
 
-STATE = SimpleNamespace(params={})
+STATE = SimpleNamespace(params={}, ema=None)
 SIZE = RunSize(steps=1_000, tokens_per_batch=64, parameters=7, on_cpu=True)
 
 
 class Fake:
     """Fake of console, metrics writer, checkpointer and evaluator."""
+
+    sources, references = ("house",), ("Heim",)
 
     def __init__(self):
         self.calls, self.is_cancelled, self.checks = [], False, 0
@@ -35,7 +38,11 @@ class Fake:
 
     show = write
 
+    def remember(self, record):
+        """Plots nothing."""
+
     def evaluate(self, params, step):
+        self.evaluated = params
         if self.is_cancelled:
             raise Cancelled
         return {"step": step, "kind": "eval", "bleu": 17.0}, ["Haus"]
@@ -74,6 +81,12 @@ def callbacks(tmp_path, fake):
     )
 
 
+def test_the_moving_average_is_evaluated_if_there_is_one(callbacks, fake):
+    average = {"w": 2.0}
+    callbacks.evaluate(SimpleNamespace(params={"w": 1.0}, ema=average), 7)
+    assert fake.evaluated is average
+
+
 def test_an_evaluation_is_logged_written_and_sampled(callbacks, fake, tmp_path):
     record = callbacks.evaluate(STATE, 7)
     assert record["bleu"] == 17.0
@@ -81,6 +94,19 @@ def test_an_evaluation_is_logged_written_and_sampled(callbacks, fake, tmp_path):
     shown = f"TensorBoard 7: {samples}"
     assert fake.calls == ["Evaluating step 7 …", record, shown, samples]
     assert (tmp_path / "samples" / "7.txt").read_text() == f"{samples}\n"
+
+
+def test_all_translations_are_written_before_the_report(callbacks, tmp_path):
+    seen = []
+    callbacks.write_report = lambda: seen.append(DevOutputs(tmp_path).read(7))
+    callbacks.evaluate(STATE, 7)
+    assert seen == [(7, ["house"], ["Heim"], ["Haus"])]
+
+
+def test_incomplete_translations_are_not_written(callbacks, fake, tmp_path):
+    fake.sources = ("house", "mouse")
+    callbacks.evaluate(STATE, 7)
+    assert DevOutputs(tmp_path).steps() == []
 
 
 def test_a_cancelled_evaluation_writes_nothing(callbacks, fake, tmp_path):

@@ -35,10 +35,17 @@ def prepared(folder, **changed):
     return prepare_data(options.config, workdir=options.workdir, log=lambda line: None)
 
 
-@pytest.fixture(scope="module", params=["packed", "length_buckets"])
+CASES = {
+    "packed": {},
+    "length_buckets": {"data__layout": "length_buckets"},
+    "bpe_dropout": {"data__source_bpe_dropout": 0.3},
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
 def text(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
-    return prepared(folder, data__layout=request.param)
+    return prepared(folder, **CASES[request.param])
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +120,17 @@ def test_rows_are_those_that_hold_something(text, steps):
         _, batch = next(batches)
     rows = np.count_nonzero(batch.target_segments.max(axis=1))
     assert read_batch(text, 1).num_rows == rows
+
+
+def test_sampled_subwords_are_shown_beside_the_text(tmp_path):
+    text = prepared(tmp_path, data__source_bpe_dropout=0.3, data__dev_pairs=0)
+    lines = []
+    found = read_batch(text, 1, log=lines.append)
+    assert found == read_batch(text, 1)
+    assert lines[0].startswith("BPE-dropout of source (0.3): sampling the subwords")
+    usual = text.vocabularies.source.encode([pair.source for pair in found.pairs])
+    assert all(pair.pieces[1] == "" for pair in found.pairs)
+    sampled = [pair.pieces[0].split(" ") for pair in found.pairs]
+    for pair, pieces in zip(found.pairs, sampled, strict=True):
+        assert "".join(pieces).replace("▁", " ").strip() == pair.source
+    assert sum(map(len, sampled)) > sum(map(len, usual))

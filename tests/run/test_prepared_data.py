@@ -1,17 +1,23 @@
+import io
 import json
 from pathlib import Path
 
 import pytest
+import sentencepiece
 
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.data.batching.planner import PLAN_VERSION
+from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords
+from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
 from t2t_jax.run.prepared_data import open_prepared_data, prepare_data
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
+
+TRAIN = "phrasebook:train:300"
 
 
 def _prepare(workdir: Path, **changed):
@@ -33,6 +39,34 @@ def test_text_is_prepared_and_logged(tmp_path):
     assert set(published) == expected
     page = (tmp_path / "run" / "data_report.txt").read_text(encoding="utf-8")
     assert "300 pairs read" in page
+
+
+def test_bpe_dropout_is_a_fingerprint_of_its_own(tmp_path):
+    text, _ = _prepare(tmp_path / "run")
+    assert text.sampled_epochs(log=print) is None
+    sampled, _ = _prepare(tmp_path / "two", data__source_bpe_dropout=0.1)
+    assert sampled.train.fingerprint == text.train.fingerprint
+    assert sampled.fingerprints.items() - text.fingerprints.items() == {
+        ("way of sampling subwords", SAMPLING_VERSION)
+    }
+
+
+def test_bpe_dropout_of_a_unigram_model_is_refused_before_text_is_encoded(tmp_path):
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(line for pair in open_corpus(TRAIN) for line in pair),
+        model_writer=written,
+        model_type="unigram",
+        vocab_size=150,
+        minloglevel=2,
+        **{"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3},
+    )
+    (tmp_path / "unigram").write_bytes(written.getvalue())
+    changed = {"vocabulary__file": tmp_path / "unigram", "data__train": TRAIN}
+    with pytest.raises(ConfigError, match="SentencePiece model of type unigram"):
+        _prepare(tmp_path / "run", **changed, data__target_bpe_dropout=0.1)
+    assert not [*(tmp_path / "cache").glob("tokens-*")]
+    _prepare(tmp_path / "run", **changed)
 
 
 def test_the_vocabulary_of_another_start_is_not_replaced(tmp_path):

@@ -19,6 +19,8 @@ from t2t_jax.sharding.rules import (
     replicated,
     shardings_for,
 )
+from t2t_jax.training.config import OptimizerConfig
+from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import TrainState, state_shardings
 
 PARAMS = {
@@ -30,6 +32,7 @@ RULES = (
     (r"kernel", ("d_model", "heads")),
     (".*", ()),
 )
+BIASES = {"model": {"attention_biases": True, "output_bias": True}}
 LEARNED = {
     "model": {"positions": "learned", "tying": "none", "norm_position": "pre"},
     "decoding": {"max_source_length": 256},
@@ -169,6 +172,7 @@ def test_a_table_is_split_by_as_many_as_divide_it(shape, sizes, wanted):
     [
         {},
         LEARNED,
+        BIASES,
         {"vocabulary": {"source_size": 4_000}, "model": {"tying": "decoder"}},
         {"architecture": "rnn"},
         {"architecture": "rnn", "rnn": {"tying": "none"}},
@@ -188,17 +192,29 @@ def test_every_parameter_of_every_model_has_a_rule(values):
     assert bytes_of(here) < 1.01 * bytes_of(params) / parts
 
 
-def test_no_rule_is_without_a_parameter():
+def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():
     paths = [
         path_of(keys)
-        for values in (LEARNED, {"architecture": "rnn"})
+        for values in (LEARNED, BIASES, {"architecture": "rnn"})
         for keys, _ in jax.tree_util.tree_leaves_with_path(params_of(values))
     ]
+    muon = make_optimizer(OptimizerConfig(name="muon"), d_model=6)
+    state = jax.eval_shape(muon.init, params_of({}))
+    paths += [path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(state)]
     assert [
         pattern
         for pattern, _ in PARAMETERS
         if not any(re.search(f"(?:{pattern})$", path) for path in paths)
     ] == []
+
+
+def test_a_bias_of_heads_is_split_with_them_and_others_are_replicated():
+    found = specs_of(params_of(BIASES), mesh_of(fsdp=2, tensor=2))
+    attention = "decoder/layer_1/cross_attention"
+    for name in ("query", "key", "value"):
+        assert found[f"{attention}/{name}/bias"] == P("tensor")
+    assert found[f"{attention}/output/bias"] == P()
+    assert found["embedding/bias"] == P()
 
 
 def test_a_batch_is_split_by_rows_and_a_replica_is_not():

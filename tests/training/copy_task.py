@@ -10,9 +10,10 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import forward_loss, lower_step, make_train_step
+from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Batch
 
 V, LENGTH = 13, 11
@@ -55,7 +56,11 @@ def sentences(seed, count, longest=LENGTH - 1):
 
 
 class Trainer:
-    """A tiny model with its compiled step on so many devices."""
+    """A tiny model with its compiled step on so many devices.
+
+    `training` is a TrainingConfig; keywords that are not named are keys of an
+    OptimizerConfig.
+    """
 
     def __init__(
         self,
@@ -65,30 +70,33 @@ class Trainer:
         dropout=0.3,
         peak=0.01,
         d_model=8,
+        d_ff=None,
+        training=None,
+        **optimizer,
     ):
         config = TransformerConfig(
             vocab_size=V,
             num_layers=1,
             d_model=d_model,
-            d_ff=2 * d_model + 1,
+            d_ff=d_ff or 2 * d_model + 1,
             num_heads=2,
             d_k=d_model // 2,
             d_v=d_model // 2,
             dropout=dropout,
         )
         self.module = Transformer(config)
-        optimizer = make_optimizer(
-            OptimizerConfig(warmup_steps=30, peak_learning_rate=peak),
-            d_model=d_model,
-        )
+        training = training or TrainingConfig()
+        optimizer = {"warmup_steps": 30, "peak_learning_rate": peak, **optimizer}
+        optimizer = make_optimizer(OptimizerConfig(**optimizer), d_model=d_model)
         self.mesh = make_mesh(jax.devices()[:devices])
-        init = partial(init_state, self.module, optimizer)
+        ema = training.ema_decay > 0
+        init = partial(init_state, self.module, optimizer, ema=ema)
         shapes = jax.eval_shape(init, KEY)
         places = state_shardings(shapes, self.mesh)
         self.state = jax.jit(init, out_shardings=places)(KEY)
         self.sums = jax.jit(partial(forward_loss, self.module, label_smoothing=0.1))
         step = make_train_step(
-            TrainingConfig(),
+            training,
             module=self.module,
             optimizer=optimizer,
             mesh=self.mesh,

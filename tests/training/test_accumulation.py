@@ -12,7 +12,7 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import make_global_batch
+from t2t_jax.sharding.rules import make_global_batch, path_of
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.state import init_state, state_shardings
 from t2t_jax.training.step import accumulate_gradients, lower_step, make_train_step
@@ -137,6 +137,55 @@ def test_one_gradient_from_one_state_however_it_is_split(expected, changed):
         found_moments,
         moments,
     )
+
+
+OTHER = dataclasses.replace(
+    CONFIG,
+    num_decoder_layers=2,
+    activation="swish",
+    attention_biases=True,
+    output_bias=True,
+    scale_embeddings=False,
+    position_rates="tensor2tensor",
+    first_position=2,
+    start="zero",
+    tying="decoder",
+)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"fsdp": 2, "tensor": 2}, marks=pytest.mark.soak),
+        {"training": TrainingConfig(micro_batches=2, loss_chunks=2)},
+    ],
+    ids=str,
+)
+def test_a_model_of_another_toolkit_has_one_gradient_too(changed):
+    output, moments = Step(devices=1, config=OTHER).first()
+    found, found_moments = Step(config=OTHER, **changed).first()
+    np.testing.assert_allclose(found.sums.loss, output.sums.loss, rtol=1e-5)
+    # float32 sums over 100 tokens in another order; atol: where they cancel
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-8),
+        found_moments,
+        moments,
+    )
+
+
+def test_every_bias_but_that_of_the_keys_is_trained():
+    _, moments = Step(devices=1, config=OTHER).first()
+    leaves = jax.tree_util.tree_leaves_with_path(moments)
+    largest = {path_of(keys): np.abs(leaf).max() for keys, leaf in leaves}
+    biases = {path for path in largest if path.endswith("bias")}
+    assert {"target_embedding/bias", "decoder/layer_1/cross_attention/output/bias"} < (
+        biases
+    )
+    # A bias of the keys adds the same to all scores of a query: only rounding is left.
+    of_keys = {path for path in biases if path.endswith("key/bias")}
+    assert len(of_keys) == 1 + 2 * 2
+    assert max(largest[path] for path in of_keys) < 1e-8
+    assert min(largest[path] for path in set(largest) - of_keys) > 1e-6
 
 
 def test_micro_batches_are_exchanged_once_and_the_embedding_once():

@@ -209,3 +209,50 @@ def test_the_first_step_is_recorded_and_shown_and_enough_for_an_estimate(monkeyp
     assert resumed.shown == [31, 50, 60]
     # Records depend on the step alone: a run that was never stopped has none at 31.
     assert [record["step"] for record in resumed.records] == [60]
+
+
+def test_a_run_ends_when_evaluations_stay_without_a_better_score(run):
+    run.bleus = {2: 5.0, 4: 7.0, 6: 7.0, 8: 6.0, 10: 9.0}
+    _, progress = run.train(steps=20, evaluate=2, patience=2)
+    saves = [event for event in run.timeline if event.startswith("save")]
+    assert saves == ["save 2: best", "save 4: best", "save 8: final"]
+    assert (progress.step, progress.best_bleu) == (8, 7.0)
+    assert progress.completes(20, patience=2)
+    assert not progress.completes(20, patience=3)
+    assert not progress.completes(20)
+
+
+def test_a_better_score_and_none_at_all_do_not_use_up_the_patience(run):
+    run.bleus = {2: 5.0, 6: 4.0, 8: 6.0, 10: 5.0}
+    _, progress = run.train(steps=11, evaluate=2, patience=2)
+    # Step 4 was not scored; step 8 is better, and the last step is scored too.
+    assert progress.step == 11
+    assert progress.stale_evaluations == 1
+
+
+def test_a_resumed_run_ends_at_the_same_step(monkeypatch, run):
+    run.bleus = {2: 5.0, 4: 4.0, 6: 3.0, 8: 2.0}
+    run.stop_at = (5,)
+    run.train(steps=20, evaluate=2, patience=3)
+    again = Run(monkeypatch)
+    again.bleus = run.bleus
+    _, progress = again.train(run.saved[-1], steps=20, evaluate=2, patience=3)
+    assert again.timeline[-1] == "save 8: final"
+    assert progress.step == 8
+    third = Run(monkeypatch)
+    third.train(progress, steps=20, evaluate=2, patience=3)
+    assert third.steps == 0
+    # More patience trains further.
+    third.train(progress, steps=20, evaluate=2, patience=4)
+    assert third.steps > 0
+
+
+def test_an_evaluation_that_was_cancelled_counts_once(monkeypatch, run):
+    run.bleus, run.interrupted = {2: 5.0}, (4,)
+    run.train(steps=20, evaluate=2, patience=1)
+    assert run.timeline[-1] == "save 4: stopped"
+    again = Run(monkeypatch)
+    again.bleus = {4: 5.0}
+    _, progress = again.train(run.saved[-1], steps=20, evaluate=2, patience=1)
+    assert again.timeline == ["evaluate 4", "save 4: final"]
+    assert progress.completes(20, patience=1)

@@ -4,6 +4,7 @@ Seen to fail: with the head of the model left as it was, with one chunk whatever
 asked for, and where a step does not hand on what it is told.
 """
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -16,24 +17,26 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import TrainingConfig
+from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.state import init_state
-from t2t_jax.training.step import compile_evaluation, forward_loss, train_step
+from t2t_jax.training.step import compile_evaluation, train_step
 from tests.jaxprs import shapes
 from tests.training.copy_task import KEY, V, batch_of, pair_of, sentences
 
 BATCH = batch_of([pair_of(words) for words in sentences(3, 4)])
+CONFIG = TransformerConfig(
+    vocab_size=V, num_layers=1, d_model=8, d_ff=8, num_heads=2, d_k=4, d_v=4
+)
+BIASED = dataclasses.replace(
+    CONFIG, output_bias=True, attention_biases=True, tying="none", start="zero"
+)
 MODULES = [
-    Transformer(
-        TransformerConfig(
-            vocab_size=V, num_layers=1, d_model=8, d_ff=8, num_heads=2, d_k=4, d_v=4
-        )
-    ),
+    Transformer(CONFIG),
     RNN(RNNConfig(vocab_size=V, num_layers=1, d_model=8, d_hidden=8, d_attention=8)),
 ]
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: type(module).__name__)
-def test_chunks_change_no_sum_and_no_gradient(module):
+def require_same_in_chunks(module):
     params = jax.jit(module.init)(KEY, BATCH.source, BATCH.target_inputs)["params"]
 
     def loss(params, chunks):
@@ -59,6 +62,15 @@ def test_chunks_change_no_sum_and_no_gradient(module):
     logits = (*BATCH.target_outputs.shape, V)
     seen = [shapes(jax.make_jaxpr(partial(of, chunks=n))(params)) for n in (1, 3)]
     assert [logits in found for found in seen] == [True, False]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: type(module).__name__)
+def test_chunks_change_no_sum_and_no_gradient(module):
+    require_same_in_chunks(module)
+
+
+def test_a_bias_of_the_logits_is_in_every_chunk():
+    require_same_in_chunks(Transformer(BIASED))
 
 
 @pytest.mark.parametrize("what", ["train", "evaluate"])

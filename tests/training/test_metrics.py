@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from t2t_jax.training.metrics import Sums, summarise, total
+from t2t_jax.training.metrics import Sums, known, summarise, total
 
 # Two batches of unequal size: 2 tokens at 3 nats, 6 tokens at 1 nat.
 SMALL = Sums(loss=6.0, nll=4.0, correct=0, target_tokens=2, source_tokens=3, slots=10)
@@ -47,3 +47,13 @@ def test_token_counts_of_many_batches_do_not_overflow():
 def test_no_token_at_all_is_an_error_that_says_what_to_check():
     with pytest.raises(ValueError, match=r"data\.max_length"):
         summarise(SMALL._replace(target_tokens=0))
+
+
+def test_the_consistency_is_per_target_token_and_absent_of_one_pass():
+    parts = [SMALL._replace(consistency=1.0), LARGE._replace(consistency=5.0)]
+    added = total(parts)
+    assert summarise(added)["consistency"] == 6 / 8
+    assert Sums(*known(added)) == added
+    assert total([SMALL, LARGE]).consistency is None
+    assert "consistency" not in summarise(total([SMALL, LARGE]))
+    assert len(known(SMALL)) == 6

@@ -8,6 +8,7 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.run.callbacks import RunCallbacks
+from t2t_jax.training.metrics import Sums, summarise
 from t2t_jax.training.progress import RunProgress
 from t2t_jax.training.reporting.metrics_writer import (
     DESCRIPTIONS,
@@ -42,6 +43,8 @@ def records(tmp_path, monkeypatch):
     run = Run(monkeypatch)
     run.losses = {2: float("nan")}
     run.train(steps=3, log=1)
+    two_passes = Sums(4.0, 3.0, 1, 2, 2, 8, consistency=0.5)
+    run.records.append({**run.records[-1], **summarise(two_passes)})
     journal = object.__new__(RunCallbacks)
     journal._config = dataclasses.replace(Config(), steps=3)
     written = [journal._with_rate(record) for record in run.records] + run.skipped

@@ -1,10 +1,15 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
+from t2t_jax.errors import ConfigError
+from t2t_jax.sharding.rules import path_of
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import learning_rate, make_optimizer
+from t2t_jax.training.schedule_free import gradient_params
+from tests.reference.optimizers import AdamW, Muon
 
 
 def equation_3(step, d_model, warmup_steps):
@@ -100,8 +105,263 @@ def test_moments_mirror_the_parameters():
         ("beta1", 1.0),
         ("beta2", -0.1),
         ("epsilon", 0.0),
+        ("name", "sgd"),
+        ("weight_decay", -0.1),
+        ("weight_decay", float("inf")),
+        ("muon_beta", 1.0),
+        ("ns_steps", 0),
+        ("ns_steps", 101),
+        ("consistent_rms", 0.0),
+        ("adam_learning_rate", -1.0),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_its_key(key, value):
     with pytest.raises(ValueError, match=rf"Change config\.optimizer\.{key}\."):
         OptimizerConfig(**{key: value})
+
+
+PARAMS = {
+    "encoder": {"layer_0": {"kernel": jnp.ones(2)}, "layer_1": {"kernel": jnp.ones(3)}},
+    "embedding": {"table": jnp.ones(5)},
+}
+
+
+def frozen_by(patterns):
+    """Returns the paths that two updates leave as they are."""
+    optimizer = make_optimizer(OptimizerConfig(), d_model=13, frozen=patterns)
+    params, state = PARAMS, optimizer.init(PARAMS)
+    for _ in range(2):
+        updates, state = optimizer.update(PARAMS, state, params)
+        params = optax.apply_updates(params, updates)
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), params, PARAMS)
+    moments = [leaf.size for leaf in jax.tree.leaves(state) if leaf.size > 1]
+    leaves = jax.tree_util.tree_leaves_with_path(same)
+    return {path_of(path) for path, is_same in leaves if is_same}, moments
+
+
+def test_frozen_parameters_neither_change_nor_have_moments():
+    zero, one, table = "encoder/layer_0/kernel", "encoder/layer_1/kernel", 5
+    assert frozen_by("encoder") == ({zero, one}, [table] * 2)
+    assert frozen_by("encoder/layer_0, embedding")[0] == {zero, "embedding/table"}
+    assert frozen_by("*/kernel")[0] == {zero, one}
+
+
+def test_parameters_that_are_not_frozen_move_as_if_they_were_alone():
+    frozen = make_optimizer(OptimizerConfig(), d_model=13, frozen="encoder")
+    plain = make_optimizer(OptimizerConfig(), d_model=13)
+    updates, _ = frozen.update(PARAMS, frozen.init(PARAMS), PARAMS)
+    alone = {"embedding": PARAMS["embedding"]}
+    wanted, _ = plain.update(alone, plain.init(alone), alone)
+    np.testing.assert_array_equal(
+        updates["embedding"]["table"], wanted["embedding"]["table"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [
+        ("decoder", r"'decoder' matches no parameter, such as embedding/table or"),
+        ("encoder,enc", r"'enc' matches no parameter"),
+        ("*", r"freezes all parameters"),
+    ],
+)
+def test_patterns_that_freeze_nothing_or_everything_are_errors(patterns, message):
+    with pytest.raises(ConfigError, match=message):
+        frozen_by(patterns)
+
+
+@pytest.mark.parametrize(
+    ("changes", "users"),
+    [
+        ({"weight_decay": 0.1}, "adamw, schedule_free, muon"),
+        ({"name": "adamw", "muon_beta": 0.9}, "muon"),
+        ({"name": "schedule_free", "ns_steps": 7}, "muon"),
+        ({"consistent_rms": 0.1}, "muon"),
+        ({"name": "adamw", "adam_learning_rate": 0.1}, "muon"),
+    ],
+)
+def test_a_key_of_another_optimizer_is_refused(changes, users):
+    with pytest.raises(ConfigError, match=f"no effect with .*only with {users}"):
+        OptimizerConfig(**changes)
+
+
+def test_an_unknown_name_is_one_error_and_lists_the_known_ones():
+    with pytest.raises(ConfigError) as raised:
+        OptimizerConfig(name="adan", weight_decay=0.1)
+    assert len(raised.value.problems) == 1
+    assert "adam, adamw, schedule_free, muon" in str(raised.value)
+
+
+# W^Q and W^O of 3 heads of depth 2 at width 7, both matrices of a network, a table.
+SHAPES = {
+    "self_attention": {
+        "query": {"kernel": (7, 3, 2)},
+        "output": {"kernel": (3, 2, 7), "bias": (7,)},
+    },
+    "feed_forward": {"inner": {"kernel": (7, 11)}, "outer": {"kernel": (11, 7)}},
+    "embedding": {"table": (13, 7)},
+    "norm": {"scale": (7,)},
+}
+AS_MATRIX = {(7, 3, 2): (7, 6), (3, 2, 7): (6, 7)}
+
+
+def drawn(seed):
+    random = np.random.default_rng(seed)
+    return jax.tree.map(
+        lambda shape: random.normal(size=shape),
+        SHAPES,
+        is_leaf=lambda x: isinstance(x, tuple),
+    )
+
+
+def float32(tree):
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
+
+
+def require_equal_steps(config, definition_of, *, rates, atol):
+    """Compares five steps with a definition for each parameter; the third has zeros.
+
+    Args:
+      definition_of: maps path and array to (definition, as a matrix, rates).
+    """
+    optimizer = make_optimizer(config, d_model=7)
+    params = drawn(0)
+    ours = float32(params)
+    state = optimizer.init(ours)
+    leaves, tree = jax.tree_util.tree_flatten_with_path(params)
+    paths = [path_of(path) for path, _ in leaves]
+    definitions = [definition_of(path) for path in paths]
+    theirs = [leaf for _, leaf in leaves]
+    for number in range(5):
+        gradient = drawn(number + 1)
+        if number == 2:
+            gradient = jax.tree.map(np.zeros_like, gradient)
+        updates, state = optimizer.update(float32(gradient), state, ours)
+        ours = optax.apply_updates(ours, updates)
+        for index, (own, g) in enumerate(
+            zip(definitions, jax.tree.leaves(gradient), strict=True)
+        ):
+            shape = AS_MATRIX.get(g.shape, g.shape)
+            stepped = own.step(
+                theirs[index].reshape(shape),
+                g.reshape(shape),
+                rates(paths[index], number),
+            )
+            theirs[index] = stepped.reshape(g.shape)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, atol=atol),
+            ours,
+            jax.tree.unflatten(tree, theirs),
+        )
+
+
+def test_adamw_decays_kernels_and_tables_but_neither_biases_nor_norms():
+    config = OptimizerConfig(
+        name="adamw", warmup_steps=2, peak_learning_rate=0.125, weight_decay=0.25
+    )
+
+    def definition_of(path):
+        decay = 0.0 if path.endswith(("bias", "scale")) else 0.25
+        return AdamW(0.9, 0.98, 1e-9, decay)
+
+    rates = [0.0625, 0.125, *(0.125 * (n / 2) ** -0.5 for n in (3, 4, 5))]
+    require_equal_steps(
+        config,
+        definition_of,
+        rates=lambda _, number: rates[number],
+        atol=2e-6,  # float32 sums of about 1
+    )
+
+
+def test_adamw_without_decay_is_adam_bit_by_bit():
+    plain, decoupled = (
+        make_optimizer(OptimizerConfig(name=name), d_model=7)
+        for name in ("adam", "adamw")
+    )
+    params, gradient = float32(drawn(0)), float32(drawn(1))
+    updates = [
+        one.update(gradient, one.init(params), params)[0] for one in (plain, decoupled)
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *updates)
+
+
+def test_muon_moves_each_kernel_as_one_matrix_and_adam_the_rest():
+    config = OptimizerConfig(
+        name="muon",
+        warmup_steps=1,
+        peak_learning_rate=0.125,
+        adam_learning_rate=0.0625,
+        weight_decay=0.25,
+        ns_steps=4,
+        muon_beta=0.8,
+        consistent_rms=0.5,
+    )
+
+    def definition_of(path):
+        if path.endswith("kernel"):
+            return Muon(0.8, 1e-9, 4, 0.5, decay=0.25)
+        return AdamW(0.9, 0.98, 1e-9, 0.25 if path.endswith("table") else 0.0)
+
+    def rates(path, number):
+        peak = 0.125 if path.endswith("kernel") else 0.0625
+        return peak * (number + 1) ** -0.5
+
+    # atol: five products of float32 matrices, whose small singular values grow
+    require_equal_steps(config, definition_of, rates=rates, atol=2e-5)
+
+
+def test_muon_s_updates_are_as_large_as_adam_s_by_default():
+    config = OptimizerConfig(name="muon", warmup_steps=1, peak_learning_rate=1.0)
+    random = np.random.default_rng(3)
+    params = {"query": {"kernel": jnp.asarray(random.normal(size=(64, 4, 16)))}}
+    optimizer = make_optimizer(config, d_model=64)
+    updates, _ = optimizer.update(params, optimizer.init(params), params)
+    root_mean_square = float(jnp.sqrt(jnp.mean(updates["query"]["kernel"] ** 2)))
+    # Five iterations leave singular values between 0.7 and 1.2.
+    assert root_mean_square == pytest.approx(0.2, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["adamw", "schedule_free", "muon"])
+def test_frozen_parameters_stay_with_each_optimizer(name):
+    config = OptimizerConfig(
+        name=name, warmup_steps=1, peak_learning_rate=0.1, weight_decay=0.5
+    )
+    optimizer = make_optimizer(config, d_model=7, frozen="feed_forward,*/query")
+    alone = make_optimizer(config, d_model=7)
+    params = float32(drawn(0))
+    kept = {name: params[name] for name in ("embedding", "norm")}
+    states = [optimizer.init(params), alone.init(kept)]
+    for number in range(3):
+        gradient = float32(drawn(number + 1))
+        at, at_kept = (
+            gradient_params(*both) for both in zip((params, kept), states, strict=True)
+        )
+        for part in ("embedding", "norm"):
+            jax.tree.map(np.testing.assert_array_equal, at[part], at_kept[part])
+        updates, states[0] = optimizer.update(gradient, states[0], params)
+        params = optax.apply_updates(params, updates)
+        own = {name: gradient[name] for name in kept}
+        updates, states[1] = alone.update(own, states[1], kept)
+        kept = optax.apply_updates(kept, updates)
+    first = float32(drawn(0))
+    frozen = ("feed_forward", first["feed_forward"], params["feed_forward"])
+    jax.tree.map(np.testing.assert_array_equal, *frozen[1:])
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        at["feed_forward"],
+        first["feed_forward"],
+    )
+    query = (first["self_attention"]["query"], params["self_attention"]["query"])
+    jax.tree.map(np.testing.assert_array_equal, *query)
+    changed = params["self_attention"]["output"]["kernel"]
+    assert (changed != first["self_attention"]["output"]["kernel"]).all()
+    for part in kept:
+        jax.tree.map(np.testing.assert_array_equal, params[part], kept[part])
+
+
+def test_the_rate_of_schedule_free_rises_and_stays():
+    config = OptimizerConfig(name="schedule_free", warmup_steps=4)
+    rates = learning_rate(jnp.arange(9), config=config, d_model=25)
+    np.testing.assert_allclose(  # float32
+        rates, [0.025, 0.05, 0.075, *[0.1] * 6], rtol=1e-6
+    )

@@ -7,7 +7,12 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import init_state
+from t2t_jax.training.state import (
+    TrainState,
+    evaluation_params,
+    init_state,
+    update_ema,
+)
 
 CONFIG = TransformerConfig(
     vocab_size=13, num_layers=1, d_model=6, d_ff=11, num_heads=2, d_k=3, d_v=5
@@ -57,5 +62,49 @@ def test_the_same_key_draws_the_same_parameters_and_another_key_others(draw):
 
 def test_the_state_is_a_pytree_that_names_its_parts(draw):
     state = draw(jax.random.key(0))
-    assert state._fields == ("step", "params", "optimizer")
+    assert state._fields == ("step", "params", "optimizer", "ema")
+    assert state.ema is None
     assert set(state.params) >= {"encoder", "decoder"}
+
+
+def test_the_moving_average_follows_its_definition():
+    values = np.random.default_rng(3).normal(size=(25, 2, 3))
+    average, ours = values[0], {"kernel": jnp.asarray(values[0], jnp.float32)}
+    for n, value in enumerate(values[1:]):
+        decay = min(0.6, (1 + n) / (10 + n))
+        average = decay * average + (1 - decay) * value
+        new = {"kernel": jnp.asarray(value, jnp.float32)}
+        ours = update_ema(ours, new, decay=0.6, count=n)
+        # atol: float32 sums of about 1
+        np.testing.assert_allclose(ours["kernel"], average, atol=1e-6)
+    assert decay == 0.6  # the warm-up of the decay is over: (1 + 13) / (10 + 13)
+
+
+def test_the_average_of_what_does_not_change_does_not_change():
+    values = {"kernel": jnp.asarray(np.random.default_rng(5).normal(size=997))}
+    average = values
+    for n in range(7):
+        average = update_ema(average, values, decay=0.999, count=n)
+    np.testing.assert_array_equal(average["kernel"], values["kernel"])
+
+
+def test_what_is_evaluated_is_the_average_if_there_is_one():
+    state = TrainState(jnp.int32(0), {"w": jnp.ones(2)}, ())
+    assert evaluation_params(state) is state.params
+    averaged = state._replace(ema={"w": jnp.zeros(2)})
+    assert evaluation_params(averaged) is averaged.ema
+
+
+def test_the_average_begins_with_the_parameters_in_arrays_of_its_own():
+    optimizer = make_optimizer(OptimizerConfig(name="schedule_free"), d_model=6)
+    module = Transformer(CONFIG)
+    first = jax.jit(lambda: init_state(module, optimizer, jax.random.key(0)))()
+    state = jax.jit(
+        lambda params: init_state(
+            module, optimizer, jax.random.key(0), params, ema=True
+        )
+    )(first.params)
+    jax.tree.map(np.testing.assert_array_equal, state.ema, first.params)
+    arrays = [state.params, state.ema, state.optimizer.z]
+    pointers = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(arrays)]
+    assert len(set(pointers)) == len(pointers)

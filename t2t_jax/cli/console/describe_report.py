@@ -16,6 +16,13 @@ _NEUTRAL_KEYS = (
 )
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 
+_OPTIMIZER_STATES = {
+    "adam": "Adam's two moments",
+    "adamw": "Adam's two moments",
+    "schedule_free": "z and the second moment",
+    "muon": "momentum of kernels, Adam's two moments of the others",
+}
+
 _Info = Mapping[str, Any]
 
 
@@ -167,6 +174,8 @@ def _flops(info: _Info) -> Section:
         f"{pair['flops'] / 1e6:,.1f} MFLOP.",
         training,
     ]
+    if info["passes"] > 1:
+        notes.append(f"A step makes {info['passes']} passes, and all are counted.")
     recurrent = info["config"]["architecture"] != "transformer"
     if recurrent or info["batch"]["micro_batches"] > 1:
         notes.append("The compiler counts the body of a loop only once.")
@@ -212,11 +221,13 @@ def _micro_batches(batch: _Info) -> str:
 
 def _memory(info: _Info) -> Section:
     memory, compiler = info["memory"], info["memory"]["compiler"]
+    name = info["config"]["optimizer"]["name"]
     keep = info["config"]["checkpoint"]["keep"]
     xla = f"XLA for {memory['platform']}:"
     rows = [
         ("parameters", memory["parameters"], "float32, what the device holds"),
-        ("optimizer", memory["optimizer"], "Adam's two moments, likewise"),
+        ("optimizer", memory["optimizer"], f"{_OPTIMIZER_STATES[name]}, likewise"),
+        *[("moving average", memory["ema"], "of the parameters")] * bool(memory["ema"]),
         ("gradients", memory["gradients"], "during the step"),
         ("batch", memory["batch"], "this device's rows"),
         ("arguments", compiler["arguments"], f"{xla} parameters, optimizer, batch"),

@@ -8,8 +8,10 @@ from typing import Any, TextIO, TypeAlias
 from t2t_jax.cli.console.tables import show_rows
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
+_BETTER = {"system": "this model", "baseline": "the baseline"}
 _HASH_DIGITS = 12
 _PAPER_AVERAGES = (5, 20)
+_OF_TOKENS = ("paper_bleu", "tokenized_bleu")
 
 
 Row: TypeAlias = tuple[str, str, str]
@@ -29,10 +31,13 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
     for key in ("bleu", "chrf"):
         signature = result[f"{key}_signature"]
         print(f"{_NAMES[key]} = {result[key]:.1f} ({signature})", file=file)
+    if tokens := result.get("tokenized_bleu"):
+        note = f"{tokens['signature']}; {tokens['label']}"
+        print(f"BLEU of tokens = {tokens['score']:.2f} ({note})", file=file)
 
 
 def protocol_rows(result: Mapping[str, Any]) -> list[Row]:
-    """Formats the result of the paper's protocol as rows, scores first."""
+    """Formats the result of a protocol as rows, scores first."""
     return [
         *_scores(result),
         *_comparison(result),
@@ -45,12 +50,18 @@ def protocol_rows(result: Mapping[str, Any]) -> list[Row]:
 def _scores(result: Mapping[str, Any]) -> Iterator[Row]:
     intervals = result["intervals"]
     for key, name in _NAMES.items():
-        mean, half = intervals[key]["mean"], intervals[key]["half_width"]
-        note = f"{100 * intervals['level']:g} %: {mean - half:.2f} to {mean + half:.2f}"
+        note = _interval(intervals[key], intervals["level"])
         yield (name, f"{result[key]:.2f}", f"{note}  {result[f'{key}_signature']}")
-    paper = result["paper_bleu"]
-    note = f"{paper['label']}  {paper['signature']}"
-    yield ("BLEU of tokens", f"{paper['score']:.2f}", note)
+    for tokens in (result[key] for key in _OF_TOKENS if key in result):
+        note = f"{tokens['label']}  {tokens['signature']}"
+        if "interval" in tokens:
+            note = f"{_interval(tokens['interval'], intervals['level'])}  {note}"
+        yield ("BLEU of tokens", f"{tokens['score']:.2f}", note)
+
+
+def _interval(found: Mapping[str, float], level: float) -> str:
+    mean, half = found["mean"], found["half_width"]
+    return f"{100 * level:g} %: {mean - half:.2f} to {mean + half:.2f}"
 
 
 def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:
@@ -60,24 +71,28 @@ def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:
     for key, name in _NAMES.items():
         if key not in test:
             continue
-        found = test[key]
-        better = {"system": "this model", "baseline": "the baseline"}.get(
-            found["better"], "neither"
-        )
-        p_value = found["p_value"]
-        suffix = "" if p_value is None else f", p = {p_value:.4f} ({test['test']})"
-        note = f"better: {better}{suffix}"
-        yield (f"baseline's {name}", f"{found['baseline']:.2f}", note)
+        yield _compared(name, test[key], test["test"])
+    if found := result.get("tokenized_bleu", {}).get("paired_test"):
+        yield _compared("BLEU of tokens", found, test["test"])
+
+
+def _compared(name: str, found: Mapping[str, Any], test: str) -> Row:
+    """Returns the row of the baseline's score in one metric."""
+    better = _BETTER.get(found["better"], "neither")
+    p_value = found["p_value"]
+    suffix = "" if p_value is None else f", p = {p_value:.4f} ({test})"
+    return f"baseline's {name}", f"{found['baseline']:.2f}", f"better: {better}{suffix}"
 
 
 def _model(result: Mapping[str, Any]) -> Iterator[Row]:
     steps = ", ".join(f"{step:,}" for step in result["averaged_steps"])
-    note = f"mean of {steps}  sha256 {_short(result['params_sha256'])}"
+    mean = f"mean of {steps}  " if steps else ""
+    note = f"{mean}sha256 {_short(result['params_sha256'])}"
     yield ("model", f"step {result['checkpoint_step']:,}", note)
     count = len(result["averaged_steps"])
     if result["averaged_spacing"].get("forced"):
         yield ("  averaged", f"{count}", "forced: not evenly spaced and periodic")
-    if count not in _PAPER_AVERAGES:
+    if "paper_bleu" in result and count not in _PAPER_AVERAGES:
         yield ("  averaged", f"{count}", "the paper averages 5, of big models 20")
     hashes = result["vocabulary_sha256"]
     shared = len(set(hashes.values())) == 1

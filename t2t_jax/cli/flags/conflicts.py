@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from t2t_jax.cli.flags.arguments import printable
-from t2t_jax.cli.flags.modes import FLAGS, MODES, flags_of, modes_of
+from t2t_jax.cli.flags.arguments import Argument, printable
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
 from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
 from t2t_jax.cli.flags.values import Flag
 from t2t_jax.config import Config
 from t2t_jax.config_keys import alternatives, did_you_mean
-from t2t_jax.exporting.formats import EXPORT_FORMATS
+from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS
 from t2t_jax.run.workdir import runs_near
 
 _MAX_RUNS = 5
@@ -63,6 +63,23 @@ def unused_flags(given: Collection[str], config: Config) -> list[str]:
     ]
 
 
+def unused_config(mode: str, keys: Sequence[Argument], config: str) -> list[str]:
+    """Returns an error if a mode has no use for the given configuration.
+
+    Args:
+      keys: `--config.KEY=VALUE`, or their short forms.
+      config: of `--config`; "" if it was not given.
+    """
+    if mode not in MODES or OPTIONS[mode].uses_jax or not (keys or config):
+        return []
+    names = [f"--{key.name}" for key in keys] + ["--config"] * bool(config)
+    it = "it" if len(names) == 1 else "them"
+    return [
+        f"{alternatives(names, word='and')} {'has' if it == 'it' else 'have'} no "
+        f"effect with --mode={mode}. Leave {it} out."
+    ]
+
+
 def _missing(
     name: str, flag: Flag, *, mode: str, given: Mapping[str, str]
 ) -> Iterator[str]:
@@ -95,7 +112,8 @@ def _combination_problems(
     """Yields errors about other flags that a given one requires or excludes."""
     if name not in given:
         return
-    if flag.requires and not given.get(flag.requires):
+    required, _, value = flag.requires.partition("=")
+    if required and (not given.get(required) or value not in ("", given[required])):
         yield (
             f"--{name} requires --{flag.requires} with --mode={mode}. Pass both, or "
             "neither."

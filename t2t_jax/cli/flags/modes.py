@@ -6,9 +6,10 @@ import shutil
 import sys
 from dataclasses import fields
 from functools import cache
+from keyword import iskeyword
 from pathlib import Path
 
-from t2t_jax.cli.flags import options, translation
+from t2t_jax.cli.flags import checks, options, serving, translation, views
 from t2t_jax.cli.flags.options import DistributedOptions, Options
 from t2t_jax.cli.flags.values import Flag
 
@@ -22,11 +23,18 @@ OPTIONS: dict[str, type[Options]] = {
         translation.ScoreOptions,
         options.AverageOptions,
         options.ExportOptions,
+        options.ImportOptions,
+        serving.ServeOptions,
         options.RecoverOptions,
         options.DescribeOptions,
-        options.AttentionOptions,
-        options.ShowBatchOptions,
-        options.FiguresOptions,
+        views.AttentionOptions,
+        views.ReportOptions,
+        views.CompareOptions,
+        views.ShowBatchOptions,
+        views.FiguresOptions,
+        checks.InspectDataOptions,
+        checks.StatusOptions,
+        checks.DoctorOptions,
     )
 }
 """Mode -> the class of its options."""
@@ -43,7 +51,12 @@ _MODE = Flag(
 
 
 def _flags(cls: type[Options]) -> dict[str, Flag]:
-    return {f.name: f.metadata["flag"] for f in fields(cls) if "flag" in f.metadata}
+    # `from` is a keyword, so its field is `from_`.
+    return {
+        f.name.rstrip("_"): f.metadata["flag"]
+        for f in fields(cls)
+        if "flag" in f.metadata
+    }
 
 
 _OF_PROCESSES = _flags(DistributedOptions).keys() - _flags(Options)
@@ -54,6 +67,16 @@ def flags_of(mode: str) -> dict[str, Flag]:
     """Maps the flags of a mode, but for `mode`, to their declarations in this mode."""
     own = _flags(OPTIONS[mode])
     return {name: own[name] for name in sorted(own, key=_OF_PROCESSES.__contains__)}
+
+
+def module_of(mode: str) -> str:
+    """Returns the name of a mode's file in `cli/modes`.
+
+    Example:
+      >>> module_of("train"), module_of("import")
+      ('train', 'import_')
+    """
+    return f"{mode}_" if iskeyword(mode) else mode
 
 
 def modes_of(name: str) -> dict[str, Flag]:

@@ -12,14 +12,18 @@ from t2t_jax.cli.flags.values import (
     FILE,
     FRACTION,
     INDEX,
+    LANGUAGES,
+    LICENSE,
     LOSS,
+    PATHS,
     POSITIVE,
     STEPS,
     SWITCH,
     flag,
 )
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
-from t2t_jax.exporting.formats import EXPORT_FORMATS, QUANTIZATIONS
+from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS, QUANTIZATIONS
+from t2t_jax.exchange.importing.formats import IMPORT_FORMATS, POSITIONS
 
 if TYPE_CHECKING:
     from t2t_jax.config import Config
@@ -39,6 +43,8 @@ class Options:
       is_read_only: whether the mode never writes to a run: a signal may end it at any
         time.
       reads_config: whether it uses the configuration of the run in `workdir`.
+      uses_jax: whether it computes with JAX; else no cache of programs is set up, and
+        a configuration has no effect and is refused.
       config: of the run; for an existing workdir its own, with the overrides.
       overrides: the `--config.KEY=VALUE` flags, including those of earlier commands.
     """
@@ -48,10 +54,12 @@ class Options:
     examples: ClassVar[tuple[str, str]]
     is_read_only: ClassVar[bool] = False
     reads_config: ClassVar[bool] = True
+    uses_jax: ClassVar[bool] = True
 
     config: Config
     overrides: dict[str, Any]
     config_given: bool
+    workdir_given: bool = False
     workdir: Workdir = flag(_RUN, DIRECTORY)
 
 
@@ -176,6 +184,7 @@ class ExportOptions(ModelOptions):
     Attributes:
       quantization: "" is float32.
       max_bleu_loss: None is the default of the quantization.
+      languages: None is those of the training text's files, where they have any.
     """
 
     mode = "export"
@@ -200,23 +209,85 @@ class ExportOptions(ModelOptions):
         required=True,
     )
     to: str = flag(
-        "Directory to create for the exported model.", DIRECTORY, required=True
+        "Directory to create for the exported model; for --format=argos also a file, "
+        "*.argosmodel.",
+        DIRECTORY,
+        required=True,
     )
     quantization: str = flag(
-        "Number format of --format=ctranslate2; float32 if not given.",
+        "Number format of --format=ctranslate2 and argos; float32 if not given.",
         metavar="TYPE",
         choices=QUANTIZATIONS,
     )
     max_bleu_loss: float | None = flag(
-        "Largest accepted loss of BLEU by --format=ctranslate2; 1 if not given, 0.5 "
-        "for float16.",
+        "Largest accepted loss of BLEU by --format=ctranslate2 and argos; 1 if not "
+        "given, 0.5 for float16.",
         LOSS,
+    )
+    languages: tuple[str, str] | None = flag(
+        "Codes of the source and the target language, such as en,de, for README.md; "
+        "those in the names of the training files if not given.",
+        LANGUAGES,
+    )
+    license: str = flag(
+        "License of the model for README.md, an identifier of Hugging Face's hub such "
+        "as apache-2.0.",
+        LICENSE,
     )
     check_lines: int = flag(
         "Number of lines, of --source or else data.dev, for the comparison with the "
         "exported model.",
         COUNT,
         default="100",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ImportOptions(Options):
+    """Options of `--mode=import`.
+
+    Attributes:
+      from_: `--from`.
+      format: "" is what the files are.
+    """
+
+    mode = "import"
+    about = "imports a model of another toolkit into the model directory --to"
+    examples = (
+        "import --from=marian/model.npz --to=mine",
+        "import --from=marian --format=marian --vocabularies=en.spm,de.spm --to=mine",
+    )
+    reads_config = False
+
+    workdir: Workdir  # not a flag
+    from_: str = flag(
+        "Model to import, a file or a directory; or hf://ORGANIZATION/NAME.",
+        FILE,
+        metavar="PATH",
+        required=True,
+    )
+    to: str = flag("Directory to create for the model.", DIRECTORY, required=True)
+    format: str = flag(
+        "Toolkit of the model; found from its files if not given.",
+        metavar="TOOLKIT",
+        choices=IMPORT_FORMATS,
+    )
+    vocabularies: tuple[str, ...] = flag(
+        "With models of Marian, fairseq or tensor2tensor: vocabularies of source and "
+        "target, or one for both; those beside the model if not given.",
+        PATHS,
+        metavar="SOURCE,TARGET",
+    )
+    positions: str = flag(
+        "With models of Marian or Hugging Face: positions as this program computes "
+        "them, to reproduce its outputs; those of the training if not given.",
+        metavar="KIND",
+        choices=POSITIONS,
+    )
+    normalize: bool = flag(
+        "With models of Hugging Face: normalize the punctuation of sources as Moses "
+        "does, and as the training text of OPUS-MT was.",
+        SWITCH,
     )
 
 
@@ -271,64 +342,3 @@ class DescribeOptions(Options):
         default="0.4",
         requires="peak_tflops",
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AttentionOptions(ModelOptions):
-    """Options of `--mode=attention`."""
-
-    mode = "attention"
-    about = "plots the attention weights for a --text into the directory --to"
-    examples = (
-        'attention --workdir=runs/mine --text="A dog barks." --to=maps',
-        'attention --workdir=runs/mine --text="A dog barks." --layer=0,1 --head=all '
-        "--to=maps",
-    )
-
-    to: str = flag(
-        "Directory to create for the arrays and plots.", DIRECTORY, required=True
-    )
-    text: str = flag(
-        "Source sentence to translate and plot.", metavar="SENTENCE", required=True
-    )
-    target: str = flag(
-        "Its translation; the model's own if not given.", metavar="SENTENCE"
-    )
-    layer: str = flag(
-        "Layers to plot, from 0, such as 0,5; or all.", default="all", metavar="LAYERS"
-    )
-    head: str = flag(
-        "Heads to plot, from 0, such as 0,5; or all.", default="all", metavar="HEADS"
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ShowBatchOptions(RunOptions):
-    """Options of `--mode=show_batch`."""
-
-    mode = "show_batch"
-    about = "prints the text of the batch of a training --step"
-    examples = (
-        "show_batch --workdir=runs/mine --step=1",
-        "show_batch --workdir=runs/mine --step=4000",
-    )
-
-    step: int = flag(
-        "Training step whose batch is printed, from 1.",
-        COUNT,
-        metavar="STEP",
-        required=True,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FiguresOptions(Options):
-    """Options of `--mode=figures`."""
-
-    mode = "figures"
-    about = "plots equation 3 and the positional encoding into the directory --to"
-    examples = ("figures --to=figures", "figures --to=runs/figures")
-    reads_config = False
-
-    workdir: Workdir  # not a flag
-    to: str = flag("Directory to create for the plots.", DIRECTORY, required=True)

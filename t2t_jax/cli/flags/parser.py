@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ from t2t_jax.cli.flags.arguments import Argument, CommandLine
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
-from t2t_jax.errors import ConfigError, UserError
+from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.run.initial_model import adopt_model
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.workdir import Workdir
 
@@ -45,8 +47,13 @@ def parse_argv(argv: Sequence[str]) -> Options:
         raise UserError(unused)
     values = dict(flatten(to_dict(config)))
     named |= {n: values[flag.key] for n, flag in flags_of(mode).items() if flag.key}
-    return OPTIONS[mode](
-        config=config, overrides=overrides, config_given=command.config_given, **named
+    cls = OPTIONS[mode]
+    return cls(
+        config=config,
+        overrides=overrides,
+        config_given=command.config_given,
+        workdir_given="workdir" in given,
+        **{f.name: named[n] for f in fields(cls) if (n := f.name.rstrip("_")) in named},
     )
 
 
@@ -101,6 +108,7 @@ def _read_command(line: CommandLine) -> _Command:
         problems += _contradictions(typed, overrides)
     mode = mode or FLAGS["mode"].default
     others = conflicts.flag_errors(mode, given, has_config=bool(config))
+    others += conflicts.unused_config(mode, [*keys, *long_forms], config or "")
     if problems or others:
         raise (UserError if others else kind)([*problems, *others])
     return _Command(mode, given, path, bool(config), values, overrides)
@@ -157,14 +165,41 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
     """
     if not OPTIONS[command.mode].reads_config:
         return parse(command.values), command.overrides
+    try:
+        return _configure_existing(command, workdir)
+    except UserError as error:
+        if not isinstance(error, ConfigError):
+            _require_own(workdir, error)
+        raise
+
+
+def _require_own(workdir: Workdir, cause: UserError | None = None) -> None:
+    """Raises an error if the workdir is a model of another toolkit."""
+    if not workdir.path.exists():
+        return
+    from t2t_jax.exchange.importing.importer import explain_foreign
+
+    if advice := explain_foreign(workdir.path):
+        raise InputMissingError(
+            f"--workdir={workdir.path} is not a run or a model of t2t_jax. {advice}"
+        ) from cause
+
+
+def _configure_existing(
+    command: _Command, workdir: Workdir
+) -> tuple[Config, dict[str, Any]]:
     workdir.require_complete()
     if command.mode == "describe" and "workdir" in command.flags:
         _require_run(workdir, config_given=command.config_given)
     if not workdir.has_config:
-        return parse(command.values), command.overrides
+        _require_own(workdir)
+        chosen = command.overrides
+        return parse(adopt_model(command.values, saved=None, chosen=chosen)), chosen
     overrides = {**workdir.read_overrides(), **command.overrides}
     saved = workdir.read_config()
-    values = command.values if command.config_given else to_dict(saved)
+    values = to_dict(saved)
+    if command.config_given:
+        values = adopt_model(command.values, saved=saved, chosen=overrides)
     for key, value in overrides.items():
         section, _, name = key.rpartition(".")
         (values[section] if section else values)[name] = value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from t2t_jax.cli.flags.options import DistributedOptions, ModelOptions
 from t2t_jax.cli.flags.values import COUNT, FILE, PATHS, SHARDS, SWITCH, flag
 
-PROTOCOLS = ("vaswani2017",)
+VASWANI, TOKENIZED = PROTOCOLS = ("vaswani2017", "tokenized")
 
 SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "sampling_seed")
 """The flags that require `sample`."""
@@ -21,7 +21,7 @@ class PairOptions(ModelOptions):
         "Source sentences, one per line; plain text or .gz.", FILE, required=True
     )
     reference: str = flag(
-        "Untokenized reference translations, one per line; plain text or .gz.",
+        "Reference translations, one per line; plain text or .gz.",
         FILE,
         required=True,
     )
@@ -53,6 +53,12 @@ class SearchOptions(ModelOptions, DistributedOptions):
         "Alpha of the paper; 0 compares plain log-probabilities.",
         metavar="X",
         key="decoding.length_penalty",
+    )
+    length_normalization: str = flag(
+        "What --length_penalty is the exponent of: paper, (5 + n) / 6 of n tokens, or "
+        "power, n.",
+        metavar="NAME",
+        key="decoding.length_normalization",
     )
     n_best: int = flag(
         "Translations per line, best first, or samples; with --format=tsv or jsonl.",
@@ -158,7 +164,7 @@ class EvaluateOptions(SearchOptions, PairOptions):
     """Options of `--mode=evaluate`.
 
     Attributes:
-      last: 0 means `checkpoint.keep`.
+      last: 0 means `checkpoint.keep` with the paper's protocol, and no average else.
     """
 
     mode = "evaluate"
@@ -171,8 +177,9 @@ class EvaluateOptions(SearchOptions, PairOptions):
 
     n_best: int = 1  # not a flag: the best is evaluated
     protocol: str = flag(
-        "Evaluate as the paper does: checkpoint averaging, its beam search, bootstrap "
-        "intervals and its tokenized BLEU.",
+        "Evaluate with bootstrap intervals, vaswani2017 as the paper does: checkpoint "
+        "averaging, its beam search, its tokenized BLEU; tokenized with the run's own "
+        "search: BLEU of Moses tokens, not comparable with sacreBLEU on raw text.",
         metavar="NAME",
         choices=PROTOCOLS,
         excludes="ensemble",
@@ -182,15 +189,25 @@ class EvaluateOptions(SearchOptions, PairOptions):
         FILE,
     )
     hypotheses: str = flag("File to write the translations to.", FILE)
+    tokenize: str = flag(
+        "How sacreBLEU splits lines into tokens; none if source and reference are "
+        "tokenized already: then no protocol tokenizes them again.",
+        metavar="NAME",
+        key="evaluation.tokenize",
+    )
+    lowercase: bool = flag(
+        "Compare lower-cased tokens.", SWITCH, requires="protocol=tokenized"
+    )
     target_language: str = flag(
-        "Language code of the target, for the paper's tokenization.",
+        "Language code of the target, for Moses's tokenization.",
         default="de",
         metavar="CODE",
         requires="protocol",
     )
     last: int = flag(
-        "With --protocol: number of newest periodic checkpoints to average; "
-        "checkpoint.keep if not given.",
+        "With --protocol: number of newest periodic checkpoints to average; if not "
+        "given, checkpoint.keep with vaswani2017, and with tokenized none: "
+        "--checkpoint is evaluated.",
         COUNT,
         requires="protocol",
     )

@@ -173,6 +173,8 @@ def _keys_note(mode: str) -> str:
             "--config.decoding.KEY=VALUE changes the search; --help=decoding lists the "
             "keys."
         )
+    if not OPTIONS[mode].uses_jax:
+        return "Takes no configuration."
     if issubclass(OPTIONS[mode], RunOptions):
         return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
     if mode == "figures":
@@ -193,7 +195,7 @@ def _flag_entry(name: str, flag: Flag) -> str:
         default = "off"
     elif flag.key:
         default = str(defaults()[flag.key])
-    elif name == "format" and flag.choices:
+    elif name == "format" and flag.choices and "if not given" not in flag.help:
         default = flag.choices[0]
     if default and not flag.required:
         notes.append(f"default {default}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import field
 from functools import partial
@@ -49,6 +50,12 @@ def _index(value: str) -> int | None:
     if value and not (value.isascii() and value.isdecimal()):
         raise ValueError
     return int(value) if value else None
+
+
+def _port(value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and int(value[:6]) < 1 << 16):
+        raise ValueError
+    return int(value)
 
 
 def _path(value: str) -> str:
@@ -100,6 +107,32 @@ def _fraction(value: str) -> float:
     return fraction
 
 
+def _percent(value: str) -> float:
+    if not value:
+        return 0.0
+    number, sign, rest = value.partition("%")
+    if not sign or rest or not 0 < float(number) < 100:
+        raise ValueError
+    return float(number) / 100
+
+
+def _languages(value: str) -> tuple[str, str] | None:
+    if not value:
+        return None
+    source, target = value.split(",")
+    if not all(_LANGUAGE.fullmatch(code) for code in (source, target)):
+        raise ValueError
+    return source, target
+
+
+def _license(value: str) -> str:
+    if value and not _LICENSE.fullmatch(value):
+        raise ValueError
+    return value
+
+
+_LANGUAGE = re.compile("[a-z]{2,3}([_-][A-Za-z]+)?")
+_LICENSE = re.compile("[a-z0-9]+([.-][a-z0-9]+)*")
 _A_PATH = "a valid path; ~user must be a user of this machine"
 
 TEXT = FlagType(str, "text", "VALUE")
@@ -115,9 +148,13 @@ PATHS = FlagType(_paths, f"{_A_PATH}; or several, separated by commas", "DIRS")
 ADDRESS = FlagType(
     _address, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT"
 )
+PORT = FlagType(_port, "a port from 0 to 65535", "PORT", may_be_empty=False)
 STEPS = FlagType(_steps, "integers separated by commas, such as 1000,2000", "STEPS")
 POSITIVE = FlagType(_positive, "a number above 0", "X")
 LOSS = FlagType(_loss, "a number from 0", "VALUE")
+LANGUAGES = FlagType(_languages, "two codes of languages, such as en,de", "CODE,CODE")
+LICENSE = FlagType(_license, "an identifier such as apache-2.0", "ID")
+PERCENT = FlagType(_percent, "a percentage above 0 and below 100, such as 1%", "P%")
 FRACTION = FlagType(_fraction, "a number above 0 and at most 1", "X")
 
 
@@ -129,7 +166,7 @@ class Flag(NamedTuple):
       default: text of the default value.
       choices: the valid values, if they are few.
       unless: a switch without which the flag is required.
-      requires: a flag that must be given too.
+      requires: a flag that must be given too, or FLAG=VALUE.
       excludes: a flag that must not be given too.
       key: the configuration key that the flag is short for.
     """

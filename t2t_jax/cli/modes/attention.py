@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.output_dir import OutputDirectory
-from t2t_jax.cli.flags.options import AttentionOptions
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS
+from t2t_jax.cli.flags.views import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
+from t2t_jax.model.config import decoder_layers
+from t2t_jax.types import BOS, EOS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,7 +107,9 @@ def _select(options: AttentionOptions) -> _Selection:
             f"--{flag} must be one line, and has {text.count(chr(10)) + 1}. Pass one "
             "sentence.",
         )
-    num_layers, num_heads = config.model.num_layers, config.model.num_heads
+    # A layer that only one of the stacks has is plotted for that one.
+    num_layers = max(config.model.num_layers, decoder_layers(config.model))
+    num_heads = config.model.num_heads
     layers = _numbers("layer", options.layer, count=num_layers, problems=problems)
     heads = _numbers("head", options.head, count=num_heads, problems=problems)
     problems.raise_if_any(UserError)
@@ -141,7 +144,7 @@ def _pair(model: TranslationModel, options: AttentionOptions) -> _Pair:
         target = model.translate([text])[0]
         # As in training, the decoder reads the subwords of the detokenized text.
         translated = model.vocabularies.target.encode([target])[0]
-    most += options.config.decoding.max_extra_tokens
+    most = max(most, options.config.decoding.longest_output())
     _check_length("target", [BOS, *translated], most=most, model=model)
     return _Pair(text, target, [*subwords, EOS], [BOS, *translated])
 
@@ -202,7 +205,7 @@ def _plots(
         if len(heads) < weights.shape[1]:
             suffix = f"_head_{'_'.join(map(str, heads))}"
             head_title = f"head {', '.join(map(str, heads))}"
-        for layer in selection.layers:
+        for layer in filter(range(len(weights)).__contains__, selection.layers):
             for way, plot in (("heat", plot_heat_maps), ("lines", plot_lines)):
                 figure = plot(
                     weights[layer],

@@ -152,14 +152,15 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
 def _read(options: AverageOptions) -> _Text:
     """Reads the given pairs, or those of the development set scored in training."""
     corpus: Corpus
+    joiner = options.config.data.subword_joiner
     if options.source:
-        paths = [Path(options.source), Path(options.reference)]
-        require_files(*paths, change="--source or --reference")
+        source, target = Path(options.source), Path(options.reference)
+        require_files(source, target, change="--source or --reference")
         spec = f"text:{options.source},{options.reference}"
-        corpus, most = TextCorpus(spec, *paths), 0
+        corpus, most = TextCorpus(spec, source, target, joiner), 0
     else:
         _, spec = train_and_dev(options.config.data)
-        corpus = open_corpus(spec, key="data.dev")
+        corpus = open_corpus(spec, key="data.dev", joiner=joiner)
         most = options.config.evaluation.bleu_sentences
     sources, references = zip(*list(corpus)[: most or None], strict=True)
     return _Text(corpus.spec, sources, references)
@@ -188,7 +189,9 @@ def _scores(
     options: AverageOptions,
 ) -> Iterator[_WindowScore]:
     """Scores each window."""
-    from t2t_jax.evaluation.bleu import corpus_scores
+    from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
+
+    bleu = BleuSettings(options.config.evaluation.tokenize)
 
     def score(steps: Sequence[int]) -> dict[str, Any]:
         model = averager.model(steps, decoding=options.config.decoding)
@@ -197,7 +200,7 @@ def _scores(
             for number, found in model.translator().iter_translations(text.sources):
                 hypotheses[number] = found.text
                 progress.advance(1)
-        return corpus_scores(hypotheses, text.references, metrics=("bleu",))
+        return corpus_scores(hypotheses, text.references, metrics=("bleu",), bleu=bleu)
 
     for number, window in enumerate(windows, start=1):
         log(

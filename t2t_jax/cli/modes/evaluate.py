@@ -6,19 +6,20 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.translation import EvaluateOptions
+from t2t_jax.cli.flags.translation import TOKENIZED, VASWANI, EvaluateOptions
 from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_for_last
 from t2t_jax.cli.processes.start import start_processes
 from t2t_jax.cli.translation.distributed_job import distributed, serve
 from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
 from t2t_jax.cli.translation.windows import LineWindow
+from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.report.leakage import MANY_COPIES
 from t2t_jax.errors import DataError, ErrorCollector, UserError
@@ -32,7 +33,7 @@ class Corpus(NamedTuple):
     """The lines of the evaluation files.
 
     Attributes:
-      references: untokenized, one per source.
+      references: one per source.
       baseline: another system's translations, or None.
     """
 
@@ -44,6 +45,8 @@ class Corpus(NamedTuple):
 def read_corpus(options: EvaluateOptions) -> Corpus:
     """Reads `source`, `reference` and `baseline`, and checks their line counts.
 
+    Joins of subwords are undone if the run has a `data.subword_joiner`.
+
     Raises:
       UserError: a file cannot be read, is empty, or has another number of lines.
     """
@@ -53,7 +56,11 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
         if getattr(options, name)
     }
     errors = ErrorCollector()
-    lines = {name: errors.try_call(_lines, path) for name, path in names.items()}
+    joiner = options.config.data.subword_joiner
+    lines = {
+        name: errors.try_call(_lines, path, joiner=joiner)
+        for name, path in names.items()
+    }
     errors.raise_if_any()
     counts = {name: len(found) for name, found in lines.items()}
     problems = ErrorCollector()
@@ -143,8 +150,8 @@ def file_records(
     }
 
 
-def _lines(path: str) -> list[str]:
-    return list(read_lines(path))
+def _lines(path: str, *, joiner: str) -> list[str]:
+    return [undo_joins(line, joiner) for line in read_lines(path)]
 
 
 class _TranslatedCorpus(NamedTuple):
@@ -183,43 +190,43 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     corpus = read_corpus(options)
     translated = _translate(options, corpus)
 
-    from t2t_jax.evaluation.bleu import corpus_scores
+    from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
     from t2t_jax.evaluation.significance import paired_test
 
+    bleu = BleuSettings(options.config.evaluation.tokenize)
     result = {
-        **corpus_scores(translated.hypotheses, corpus.references),
+        **corpus_scores(translated.hypotheses, corpus.references, bleu=bleu),
         "sentences": len(corpus.references),
         "seconds": translated.seconds,
         "checkpoint_step": translated.model.step,
     }
     if corpus.baseline is not None:
         result["paired_test"] = paired_test(
-            translated.hypotheses, corpus.references, baseline=corpus.baseline
+            translated.hypotheses,
+            corpus.references,
+            baseline=corpus.baseline,
+            bleu=bleu,
         )
     return result
 
 
 def _evaluate_by_protocol(options: EvaluateOptions) -> dict[str, Any]:
-    """Evaluates the average of the last checkpoints as the paper does (§6.1)."""
-    from t2t_jax.evaluation import paper_bleu, protocol
+    """Evaluates as the paper does (§6.1), or on tokens with the run's own search."""
+    from t2t_jax.evaluation import protocol
 
     require_run_for_last(options)
     errors = ErrorCollector()
-    tokenize = errors.try_call(paper_bleu.moses_tokenizer, options.target_language)
+    tokenize = errors.try_call(_tokenizer, options)
     corpus = errors.try_call(read_corpus, options)
     errors.raise_if_any()
+    warn_of_tokenization(options, corpus.references)
     translated = _translate(options, corpus)
-    scores = protocol.protocol_scores(
-        translated.hypotheses,
-        corpus.references,
-        tokenize=tokenize,
-        baseline=corpus.baseline,
-    )
-    used = protocol.protocol_decoding(options.config.decoding)
+    used = _decoding(options)
     return {
         "protocol": options.protocol,
-        **scores,
+        **_protocol_scores(options, translated.hypotheses, corpus, tokenize),
         "target_language": options.target_language,
+        "is_tokenized": options.tokenize == "none",
         "sentences": len(corpus.references),
         "seconds": translated.seconds,
         **_model_facts(translated.model),
@@ -228,6 +235,50 @@ def _evaluate_by_protocol(options: EvaluateOptions) -> dict[str, Any]:
         "files": file_records(options, corpus, translated.hypotheses),
         "versions": protocol.versions(),
     }
+
+
+def _protocol_scores(
+    options: EvaluateOptions,
+    hypotheses: list[str],
+    corpus: Corpus,
+    tokenize: Callable[[str], str],
+) -> dict[str, Any]:
+    from t2t_jax.evaluation import protocol
+    from t2t_jax.evaluation.bleu import BleuSettings
+
+    settings: dict[str, Any] = {
+        "tokenize": tokenize,
+        "baseline": corpus.baseline,
+        "bleu": BleuSettings(options.tokenize),
+    }
+    if options.protocol == TOKENIZED:
+        settings["lowercase"] = options.lowercase
+        return protocol.tokenized_scores(hypotheses, corpus.references, **settings)
+    return protocol.protocol_scores(hypotheses, corpus.references, **settings)
+
+
+def _tokenizer(options: EvaluateOptions) -> Callable[[str], str]:
+    """Returns Moses's tokenizer, or for tokenised text what leaves a line as it is."""
+    from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
+
+    if options.tokenize == "none":
+        return str
+    return moses_tokenizer(options.target_language)
+
+
+def warn_of_tokenization(options: EvaluateOptions, references: Sequence[str]) -> None:
+    """Logs a warning if the references do not look as `options.tokenize` has them."""
+    from t2t_jax.evaluation.tokenized_bleu import share_of_tokenized
+
+    share, is_tokenized = share_of_tokenized(references), options.tokenize == "none"
+    if share is None or (share >= 0.5) == is_tokenized:
+        return
+    looks = "tokenized"
+    advice = "If it is, pass --tokenize=none, and it is not tokenized again."
+    if is_tokenized:
+        looks = "raw"
+        advice = "With --tokenize=none it must be tokenized. Pass a file that is."
+    log(f"warning: --reference={options.reference} looks {looks}. {advice}")
 
 
 def _translate(options: EvaluateOptions, corpus: Corpus) -> _TranslatedCorpus:
@@ -250,17 +301,27 @@ def _translate(options: EvaluateOptions, corpus: Corpus) -> _TranslatedCorpus:
     return _TranslatedCorpus(job.model, hypotheses, seconds)
 
 
+def _averages(options: EvaluateOptions) -> bool:
+    """Returns whether the last checkpoints are averaged: always in the paper's."""
+    return options.protocol == VASWANI or options.last > 0
+
+
+def _decoding(options: EvaluateOptions) -> DecodingConfig:
+    """Returns the search settings: the paper's with its protocol, or the run's."""
+    from t2t_jax.evaluation.protocol import protocol_decoding
+
+    own = options.config.decoding
+    return protocol_decoding(own) if options.protocol == VASWANI else own
+
+
 def _load(options: EvaluateOptions) -> TranslationJob:
-    """Loads a checkpoint, or with a protocol an average of the last, in memory.
+    """Loads a checkpoint, or an average of the last, in memory.
 
     Collective: call on every process.
     """
-    checkpoint, decoding = options.checkpoint, options.config.decoding
-    if options.protocol:
-        from t2t_jax.evaluation.protocol import protocol_decoding
-
-        checkpoint, decoding = "last", protocol_decoding(decoding)
-    if options.protocol and not options.workdir.is_model:
+    decoding = _decoding(options)
+    checkpoint = "last" if _averages(options) else options.checkpoint
+    if _averages(options) and not options.workdir.is_model:
         model = load_mean(options, decoding=decoding)
     else:
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
@@ -274,7 +335,7 @@ def _overridden(options: EvaluateOptions, used: DecodingConfig) -> dict[str, Any
     from t2t_jax.evaluation import protocol
 
     overridden: dict[str, Any] = {**protocol.overridden(options.config.decoding, used)}
-    if options.checkpoint != "best":
+    if options.checkpoint != "best" and _averages(options):
         overridden["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
     return overridden
 

@@ -15,9 +15,10 @@ from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.exchange.exporting.formats import QUANTIZED_FORMATS
 
 if TYPE_CHECKING:
-    from t2t_jax.exporting.verification import Comparison
+    from t2t_jax.exchange.exporting.verification import Comparison
 
 
 def run(options: ExportOptions) -> int:
@@ -32,15 +33,22 @@ def run(options: ExportOptions) -> int:
     options.workdir.require()
     _check_options(options)
     name, pairs = _pairs(options)
-    from t2t_jax.exporting.exporter import ExportSpec, export, load_for_export
-    from t2t_jax.exporting.verification import choose_lines
+    from t2t_jax.exchange.exporting.base import ExportSpec
+    from t2t_jax.exchange.exporting.exporter import FORMATS, export, tolerance_of
+    from t2t_jax.exchange.exporting.model_dir import load_for_export
+    from t2t_jax.exchange.exporting.verification import choose_lines
     from t2t_jax.inference.model_dir import check_new_dir
 
     config, to = options.config, Path(options.to)
     check_new_dir(options.workdir, to)
-    quantization = options.quantization or "float32"
-    spec = ExportSpec(options.format, quantization, options.max_bleu_loss)
-    spec.check_supported(config)
+    spec = ExportSpec(
+        options.format,
+        options.quantization or "float32",
+        max_bleu_loss=options.max_bleu_loss,
+        languages=options.languages,
+        license=options.license,
+    )
+    FORMATS[spec.format].check_supported(config)
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
     )
@@ -51,16 +59,13 @@ def run(options: ExportOptions) -> int:
         longest=config.decoding.max_source_length,
         most=options.check_lines,
     )
-    count = len(text.sources)
-    lines = f"{count:,} line{'s' * (count != 1)}"
+    lines = f"{len(text.sources):,} line{'s' * (len(text.sources) != 1)}"
     log(f"Exporting step {model.step:,}, to be verified on {lines} …")
     comparison = export(
         model, to, spec=spec, workdir=options.workdir, config=config, text=text
     )
-    result = {**dataclasses.asdict(comparison), "max_bleu_loss": spec.tolerance.bleu}
-    print(json.dumps(result), flush=True)
-    log(_summary(comparison))
-    log(f"Wrote {to}. See its README.md for usage.")
+    _report(comparison, max_bleu_loss=tolerance_of(spec).bleu)
+    log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
     return 0
 
 
@@ -68,14 +73,16 @@ def _check_options(options: ExportOptions) -> None:
     """Raises all errors of the options at once."""
     problems = ErrorCollector()
     given = options.quantization
+    can_quantize = options.format in QUANTIZED_FORMATS
+    quantized = f"--format={' or '.join(QUANTIZED_FORMATS)}"
     problems.check(
-        not given or options.format == "ctranslate2",
-        f"--quantization={given} requires --format=ctranslate2: other formats "
+        not given or can_quantize,
+        f"--quantization={given} requires {quantized}: other formats "
         "keep float32. Remove it, or change --format.",
     )
     problems.check(
-        options.max_bleu_loss is None or options.format == "ctranslate2",
-        f"--max_bleu_loss={options.max_bleu_loss} requires --format=ctranslate2: "
+        options.max_bleu_loss is None or can_quantize,
+        f"--max_bleu_loss={options.max_bleu_loss} requires {quantized}: "
         "other formats must be exact. Remove it, or change --format.",
     )
     problems.raise_if_any(UserError)
@@ -84,15 +91,16 @@ def _check_options(options: ExportOptions) -> None:
 def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     """Reads the text of the verification: the given files, or the development set."""
     corpus: Corpus
+    joiner = options.config.data.subword_joiner
     if options.source:
-        paths = [Path(options.source), Path(options.reference)]
-        require_files(*paths, change="--source or --reference")
+        source, target = Path(options.source), Path(options.reference)
+        require_files(source, target, change="--source or --reference")
         spec = f"text:{options.source},{options.reference}"
-        corpus = TextCorpus(spec, *paths)
+        corpus = TextCorpus(spec, source, target, joiner)
         return spec, list(corpus)
     _, spec = train_and_dev(options.config.data)
     try:
-        return spec, list(open_corpus(spec, key="data.dev"))
+        return spec, list(open_corpus(spec, key="data.dev", joiner=joiner))
     except UserError as error:
         hint = (
             "An export is verified on text. If the development set of the model is "
@@ -101,9 +109,11 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
         raise type(error)([*error.problems, hint]) from error
 
 
-def _summary(comparison: Comparison) -> str:
-    """Formats the result of the verification for stderr."""
-    return (
+def _report(comparison: Comparison, *, max_bleu_loss: float) -> None:
+    """Prints the result of the verification on stdout, and logs it."""
+    result = {**dataclasses.asdict(comparison), "max_bleu_loss": max_bleu_loss}
+    print(json.dumps(result), flush=True)
+    log(
         f"{comparison.equal:,} of {comparison.lines:,} greedy outputs are the same "
         f"({comparison.ties} of the others are ties), {comparison.beam_equal:,} of a "
         f"beam of {comparison.beam_size}. Largest difference of a token's "

@@ -13,6 +13,7 @@ from t2t_jax.cli.flags.translation import ScoreOptions
 from t2t_jax.cli.modes.evaluate import warn_of_copies
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
+from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import DataError, ErrorCollector
@@ -66,8 +67,9 @@ def run(options: ScoreOptions) -> int:
 def _pairs(options: ScoreOptions) -> tuple[list[str], list[str]]:
     """Reads both files, which must have the same number of lines."""
     errors = ErrorCollector()
-    sources = errors.try_call(_lines, options.source)
-    targets = errors.try_call(_lines, options.reference)
+    joiner = options.config.data.subword_joiner
+    sources = errors.try_call(_lines, options.source, joiner=joiner)
+    targets = errors.try_call(_lines, options.reference, joiner=joiner)
     errors.raise_if_any()
     if len(sources) != len(targets):
         raise DataError(
@@ -81,8 +83,8 @@ def _pairs(options: ScoreOptions) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def _lines(path: str) -> list[str]:
-    return list(read_lines(path))
+def _lines(path: str, *, joiner: str) -> list[str]:
+    return [undo_joins(line, joiner) for line in read_lines(path)]
 
 
 def _tsv(scores: Sequence[PairScore]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import ShowBatchOptions
+from t2t_jax.cli.flags.views import ShowBatchOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.inspect_batch import TextPair, read_batch
 from t2t_jax.run.prepared_data import open_prepared_data
@@ -14,6 +14,8 @@ from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 _COLUMNS = ("corpus", "line", "source", "target")
+_PIECES = ("source_subwords", "target_subwords")
+"""Columns of the sides with BPE-dropout, whose subwords differ in each epoch."""
 
 
 def run(options: ShowBatchOptions) -> int:
@@ -43,24 +45,29 @@ def run(options: ShowBatchOptions) -> int:
         text.fingerprints,
         configs=(workdir.read_config(), config),
     )
-    batch = read_batch(text, step, records=read_metrics(workdir.path / "metrics.jsonl"))
+    records = read_metrics(workdir.path / "metrics.jsonl")
+    batch = read_batch(text, step, records=records, log=console.log)
     position = batch.position
     console.log(
         f"Step {step:,} reads batch {position.batch} of epoch {position.epoch}: "
         f"{len(batch.pairs):,} pairs in {batch.num_rows:,} rows."
     )
     with open_output("-") as out:
-        write_lines(out, _table(batch.pairs))
+        write_lines(out, _table(batch.pairs, config.data.bpe_dropout))
     return 0
 
 
-def _table(pairs: tuple[TextPair, ...]) -> Iterator[str]:
-    yield "\t".join(_COLUMNS)
+def _table(
+    pairs: tuple[TextPair, ...], bpe_dropout: tuple[float, float]
+) -> Iterator[str]:
+    sampled = [number for number, dropout in enumerate(bpe_dropout) if dropout]
+    yield "\t".join((*_COLUMNS, *(_PIECES[number] for number in sampled)))
     for pair in pairs:
         cells = (
             pair.location.corpus,
             str(pair.location.line),
             pair.source,
             pair.target,
+            *(pair.pieces[number] for number in sampled),
         )
         yield "\t".join(cell.replace("\t", " ") for cell in cells)

@@ -76,29 +76,39 @@ def _wait_for_all(processes: Processes) -> None:
 
 
 def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
-    from t2t_jax.run.trainer import Trainer
+    from t2t_jax.report.writer import ReportWriter
+    from t2t_jax.run.trainer import Trainer, is_complete
     from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
 
-    processes = options.processes
+    processes, workdir = options.processes, options.workdir
     trainer = Trainer(
         options.config,
-        workdir=options.workdir,
+        workdir=workdir,
         text=text,
         console=console,
         processes=processes,
+        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
     )
     single_process = processes.count == 1
     progress = trainer.train(StopRequest() if single_process else SharedStopRequest())
-    if not progress.completes(options.config.steps):
+    config = options.config
+    if not is_complete(config, progress):
         console.log(
-            f"Stopped at step {progress.step:,} of {options.config.steps:,}. Rerun the "
+            f"Stopped at step {progress.step:,} of {config.steps:,}. Rerun the "
             "same command to resume."
         )
         return StoppedError.exit_code
     best = progress.best_bleu
     scored = f", best development BLEU {best:.2f}" if best >= 0 else ""
+    early = ""
+    if progress.step < config.steps:
+        early = (
+            f" of {config.steps:,}, as {progress.stale_evaluations:,} evaluations in a "
+            "row were not better (evaluation.patience)"
+        )
     console.log(
-        f"Done: {progress.step:,} steps{scored}.\n{_next_commands(options.workdir)}"
+        f"Done: {progress.step:,} steps{early}{scored}.\n"
+        f"{_next_commands(options.workdir)}"
     )
     return 0
 

@@ -12,6 +12,7 @@ from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
+from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.line_counts import count_lines
 from t2t_jax.decoding.engine.batching import max_batch_rows
 from t2t_jax.errors import InputMissingError, UserError
@@ -34,12 +35,14 @@ class TranslationJob:
       translator: configured by the command line.
       render: formats a translation.
       has_full_batches: whether every batch has its full number of rows.
+      joiner: `data.subword_joiner`; joins in lines are undone before translation.
     """
 
     model: TranslationModel
     translator: Translator
     render: Render
     has_full_batches: bool = False
+    joiner: str = ""
 
     def with_full_batches(self) -> TranslationJob:
         """Returns a job that pads every batch to its full number of rows.
@@ -62,8 +65,9 @@ class TranslationJob:
           For each line its status, a space, and the formatted output.
         """
         output = [""] * len(window.lines)
+        lines = [undo_joins(line, self.joiner) for line in window.lines]
         for number, translation in self.translator.iter_translations(
-            window.lines, first=window.first, prefixes=window.prefixes
+            lines, first=window.first, prefixes=window.prefixes
         ):
             rendered = self.render(window.first + number, translation)
             output[number] = f"{translation.status} {rendered}"
@@ -136,4 +140,9 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     translator = model.translator(
         token_scores=options.token_scores, attention=options.alignments
     )
-    return TranslationJob(model, translator, make_formatter(options))
+    return TranslationJob(
+        model,
+        translator,
+        make_formatter(options),
+        joiner=options.config.data.subword_joiner,
+    )

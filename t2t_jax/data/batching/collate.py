@@ -9,8 +9,7 @@ import numpy as np
 from t2t_jax.data.arrays import Integers
 from t2t_jax.data.batching.planner import PlannedBatch
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
-from t2t_jax.data.vocabulary.vocabulary import BOS, PAD
-from t2t_jax.types import Batch, BatchShard
+from t2t_jax.types import BOS, PAD, Batch, BatchShard
 
 UNSHARDED = BatchShard()
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
-from t2t_jax.data.batching.planner import PlannedBatch, plan_epoch, plan_eval
+from t2t_jax.data.batching.planner import (
+    PlannedBatch,
+    plan_epoch,
+    plan_eval,
+    train_shapes,
+)
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.errors import DataError
@@ -23,10 +28,19 @@ class Prefetcher(Generic[Item]):
     """An iterator that prefetches in a thread, whose exceptions `next` raises.
 
     Closing stops the thread; a closed iterator is exhausted.
+
+    Args:
+      on_close: called before the thread is joined, to end what it waits for.
     """
 
-    def __init__(self, items: Iterator[Item], *, depth: int = 4):
-        self._items = items
+    def __init__(
+        self,
+        items: Iterator[Item],
+        *,
+        depth: int = 4,
+        on_close: Callable[[], object] = lambda: None,
+    ):
+        self._items, self._on_close = items, on_close
         self._ready: queue.Queue[tuple[Item] | BaseException] = queue.Queue(depth)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="prefetch", daemon=True)
@@ -64,11 +78,36 @@ class Prefetcher(Generic[Item]):
     def close(self) -> None:
         """Stops the thread and drops prefetched items."""
         self._closed.set()
+        self._on_close()
         while self._thread.is_alive():
             # The thread may be blocked on a full queue.
             while not self._ready.empty():
                 self._ready.get_nowait()
             self._thread.join(timeout=0.01)
+
+
+class EpochTokens(Protocol):
+    """The tokens of each epoch, for text that is segmented anew in each."""
+
+    def open(self, epoch: int) -> TokenCache:
+        """Returns the tokens of an epoch, of the same pairs in the same order."""
+
+    def close(self) -> None:
+        """Ends `open` in another thread with an exception."""
+
+
+class _SameTokens:
+    """The same tokens in every epoch."""
+
+    def __init__(self, cache: TokenCache):
+        self._cache = cache
+
+    def open(self, epoch: int) -> TokenCache:
+        del epoch
+        return self._cache
+
+    def close(self) -> None:
+        pass
 
 
 PositionedBatch: TypeAlias = tuple[DataPosition, Batch]
@@ -101,6 +140,7 @@ def train_stream(
     start: DataPosition = START,
     row_multiple: int = 1,
     share: BatchShard = UNSHARDED,
+    tokens: EpochTokens | None = None,
 ) -> Prefetcher[PositionedBatch]:
     """Streams the batches of one epoch after another, prefetched by a thread.
 
@@ -108,46 +148,72 @@ def train_stream(
       seed: the run's; with epoch and batch it determines every batch.
       start: where to resume; earlier batches are planned but not read.
       row_multiple: the number of rows of every batch is a multiple of it.
+      tokens: of each epoch, closed with the stream; None for those of `cache`.
 
     Returns:
       An endless iterator of (position after the batch, batch), to be closed.
     """
-    assemble = partial(collate, cache, row_multiple=row_multiple, share=share)
+    assemble = partial(collate, row_multiple=row_multiple, share=share)
+    tokens = tokens or _SameTokens(cache)
+    plans = _plan_epochs(cache, config, tokens, seed=seed, start=start)
     return Prefetcher(
-        (position, assemble(planned))
-        for position, planned in _plan_epochs(cache, config, seed=seed, start=start)
+        (
+            (position, assemble(sampled, planned))
+            for position, planned, sampled in plans
+        ),
+        on_close=tokens.close,
     )
 
 
 def find_batch(
-    cache: TokenCache, config: DataConfig, *, seed: int, start: DataPosition, ahead: int
-) -> tuple[DataPosition, PlannedBatch]:
-    """Finds position and plan of a batch of `train_stream` without reading text.
+    cache: TokenCache,
+    config: DataConfig,
+    *,
+    seed: int,
+    start: DataPosition,
+    ahead: int,
+    tokens: EpochTokens | None = None,
+) -> tuple[DataPosition, PlannedBatch, TokenCache]:
+    """Finds a batch of `train_stream` without collating those before.
 
     Args:
       ahead: number of batches after `start`; 0 is the first one.
+      tokens: as for `train_stream`.
+
+    Returns:
+      The position of the batch, its plan, and the tokens of its epoch.
     """
     position = start
-    batches = _plan_epochs(cache, config, seed=seed, start=start)
-    for after, _ in islice(batches, ahead):
+    tokens = tokens or _SameTokens(cache)
+    batches = _plan_epochs(cache, config, tokens, seed=seed, start=start)
+    for after, *_ in islice(batches, ahead):
         position = after
-    return position, next(batches)[1]
+    _, planned, sampled = next(batches)
+    return position, planned, sampled
 
 
 def _plan_epochs(
-    cache: TokenCache, config: DataConfig, *, seed: int, start: DataPosition
-) -> Iterator[tuple[DataPosition, PlannedBatch]]:
-    """Plans all epochs; yields each batch with the position after it."""
+    cache: TokenCache,
+    config: DataConfig,
+    tokens: EpochTokens,
+    *,
+    seed: int,
+    start: DataPosition,
+) -> Iterator[tuple[DataPosition, PlannedBatch, TokenCache]]:
+    """Plans all epochs; yields the position after each batch, its plan and tokens."""
     skipped = start.batch
+    shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
     for epoch in count(start.epoch):
+        sampled = tokens.open(epoch)
         plan = plan_epoch(
-            cache.source_lengths,
-            cache.target_lengths,
+            sampled.source_lengths,
+            sampled.target_lengths,
             config=config,
             seed=seed,
             epoch=epoch,
             part_pairs=cache.part_pairs,
             weights=cache.weights,
+            shapes=shapes,
         )
         done, planned = 0, next(plan, None)
         while planned is not None:
@@ -157,7 +223,7 @@ def _plan_epochs(
                 after = DataPosition(epoch, done)
                 if following is None:
                     after = DataPosition(epoch + 1, 0)
-                yield after, planned
+                yield after, planned, sampled
             planned = following
         if skipped > done:
             raise DataError(

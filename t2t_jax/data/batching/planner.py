@@ -17,7 +17,7 @@ import numpy as np
 
 from t2t_jax.data.arrays import Integers
 from t2t_jax.data.batching.length_buckets import bucket_batches, choose_bucket_lengths
-from t2t_jax.data.batching.packing import packed_batches
+from t2t_jax.data.batching.packing import Shape, packed_batches
 from t2t_jax.data.config import DataConfig
 
 
@@ -98,6 +98,7 @@ def plan_epoch(
     epoch: int,
     part_pairs: Sequence[int] = (),
     weights: Sequence[float] = (),
+    shapes: Sequence[Shape] = (),
 ) -> Iterator[PlannedBatch]:
     """Plans one epoch in an order of its own.
 
@@ -106,6 +107,7 @@ def plan_epoch(
       target_lengths: [N] tokens of each pair's target side, eos included.
       part_pairs: pairs of each part of the corpus, N in all; empty for one part.
       weights: as for `epoch_order`; empty means once.
+      shapes: of the batches; empty for those of `batch_shapes`.
 
     Yields:
       The epoch's batches, not sorted by length. The last batch of each shape may have
@@ -131,7 +133,9 @@ def plan_epoch(
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
     weights = tuple(weights) or (1.0,) * len(part_pairs)
     order = epoch_order(part_pairs, weights, rng=rng)
-    return _plan((source_lengths, target_lengths), order, config=config, rng=rng)
+    lengths = (source_lengths, target_lengths)
+    shapes = shapes or batch_shapes(config, lengths)
+    return _plan(lengths, order, shapes, config=config, rng=rng)
 
 
 def plan_eval(
@@ -139,12 +143,14 @@ def plan_eval(
 ) -> Iterator[PlannedBatch]:
     """Plans one deterministic pass over all pairs; arguments as for `plan_epoch`."""
     order = np.arange(len(source_lengths), dtype=np.int32)
-    return _plan((source_lengths, target_lengths), order, config=config, rng=None)
+    lengths = (source_lengths, target_lengths)
+    shapes = batch_shapes(config, lengths)
+    return _plan(lengths, order, shapes, config=config, rng=None)
 
 
 def batch_shapes(
     config: DataConfig, lengths: tuple[Integers, Integers] | None = None
-) -> list[tuple[int, int]]:
+) -> list[Shape]:
     """Lists the shapes of a plan's batches: rows, and slots of a row on each side.
 
     Args:
@@ -166,14 +172,28 @@ def batch_shapes(
     return [(slots // length, length) for length in bucket_lengths]
 
 
+def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list[Shape]:
+    """Lists the shapes of all training batches; arguments as for `batch_shapes`.
+
+    With BPE-dropout lengths differ between epochs, and shapes do not: there is one more
+    length bucket, of the longest allowed pairs.
+    """
+    shapes = batch_shapes(config, lengths)
+    longest = config.max_length
+    if any(config.bpe_dropout) and config.layout == "length_buckets":
+        if not shapes or shapes[-1][1] < longest:
+            shapes.append((config.tokens_per_batch // longest, longest))
+    return shapes
+
+
 def _plan(
     lengths: tuple[Integers, Integers],
     order: Integers,
+    shapes: Sequence[Shape],
     *,
     config: DataConfig,
     rng: np.random.Generator | None,
 ) -> Iterator[PlannedBatch]:
-    shapes = batch_shapes(config, lengths)
     if config.layout == "packed":
         for rows, shape in packed_batches(lengths, order, shapes=shapes, rng=rng):
             yield PlannedBatch(*rows, shape)

@@ -6,6 +6,8 @@
 `text:A.en+B.en,A.de+B.de`             several, each two of them aligned by themselves
 `tsv:FILE`, `tsv:A+B`                  source, tab, target in every line
 `tsv:FILE#3,1`                         the columns of source and target, from 1
+`trees:FILE`, `trees:A,B#tags`          trees in Penn brackets: words, and their tree
+                                       without or with parts of speech
 `tfds:NAME/CONFIG:SPLIT`               a translation set of TensorFlow Datasets, in
                                        the direction of its name
 `tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the given direction
@@ -30,7 +32,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,10 +41,11 @@ from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.mixture import MixtureCorpus, Part, SliceCorpus, parts_of
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text, open_tsv
 from t2t_jax.data.corpora.tfds import open_tfds
+from t2t_jax.data.corpora.tree_files import open_trees
 from t2t_jax.data.files.line_counts import Count, estimate_lines
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
 
-_KINDS = ("phrasebook", "text", "tfds", "tsv")
+_KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
 # A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
 # weights match too, so that _open_part can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
@@ -54,13 +57,18 @@ _SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]
 
 
 def open_corpus(
-    spec: str, *, key: str = "data.train", log: Callable[[str], None] | None = None
+    spec: str,
+    *,
+    key: str = "data.train",
+    log: Callable[[str], None] | None = None,
+    joiner: str = "",
 ) -> Corpus:
     """Opens the corpus that a spec names; its files exist.
 
     Args:
       key: the configuration key of the spec, for messages.
       log: logs the preparation of a missing TFDS set; None forbids its download.
+      joiner: `data.subword_joiner`, of `text:` and `tsv:` files.
 
     Raises:
       ConfigError: the spec is invalid.
@@ -73,7 +81,7 @@ def open_corpus(
     for name in names:
         if log and errors.has_errors and names_tfds(name):
             continue  # Another part failed: skip the download.
-        parts.append(errors.try_call(_open_part, name, key=key, log=log))
+        parts.append(errors.try_call(_open_part, name, key=key, log=log, joiner=joiner))
     errors.raise_if_any()
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
@@ -106,7 +114,7 @@ def require_files(spec: str, *, key: str) -> None:
     errors = ErrorCollector()
     for name in split_spec(spec) or [spec]:
         if not names_tfds(name):
-            errors.try_call(_open_part, name, key=key, log=None)
+            errors.try_call(_open_part, name, key=key)
     errors.raise_if_any()
 
 
@@ -201,7 +209,13 @@ def _without_weight(name: str) -> str:
     return part["name"] if part else name
 
 
-def _open_part(name: str, *, key: str, log: Callable[[str], None] | None) -> Part:
+def _open_part(
+    name: str,
+    *,
+    key: str,
+    log: Callable[[str], None] | None = None,
+    joiner: str = "",
+) -> Part:
     weight = 1.0
     if part := _WEIGHTED.fullmatch(name):
         number = part["weight"]
@@ -213,10 +227,12 @@ def _open_part(name: str, *, key: str, log: Callable[[str], None] | None) -> Par
                 f"Change config.{key}."
             )
         name = part["name"]
-    return Part(_open_one(name, key=key, log=log), weight)
+    return Part(_open_one(name, key=key, log=log, joiner=joiner), weight)
 
 
-def _open_one(spec: str, *, key: str, log: Callable[[str], None] | None) -> Corpus:
+def _open_one(
+    spec: str, *, key: str, log: Callable[[str], None] | None, joiner: str
+) -> Corpus:
     prefix, colon, rest = spec.partition(":")
     if not colon or prefix not in _KINDS:
         known = ", ".join(f"{kind}:" for kind in _KINDS)
@@ -226,11 +242,16 @@ def _open_one(spec: str, *, key: str, log: Callable[[str], None] | None) -> Corp
     if prefix == "tfds":
         return open_tfds(spec, rest, key=key, log=log)
     if part := _SLICE.fullmatch(spec):
-        base = _open_one(part["base"], key=key, log=log)
+        base = _open_one(part["base"], key=key, log=log, joiner=joiner)
         return _slice(base, spec, part["start"], part["stop"], key=key)
     if prefix == "phrasebook":
         return _open_phrasebook(spec, rest, key=key)
-    opened = (open_text if prefix == "text" else open_tsv)(spec, rest, key=key)
+    opened: Sequence[Corpus]
+    if prefix == "trees":
+        opened = open_trees(spec, rest, key=key)
+    else:
+        open_files = open_text if prefix == "text" else open_tsv
+        opened = open_files(spec, rest, key=key, joiner=joiner)
     if len(opened) == 1:
         return opened[0]
     return MixtureCorpus(spec, tuple(Part(corpus, 1.0) for corpus in opened))

@@ -1,7 +1,8 @@
 """Corpora in text files: two aligned files, or one file with columns.
 
 Files are plain or .gz; `~` and `$NAME` in their names are expanded. `+` joins several
-files; those of the two sides are paired in order.
+files; those of the two sides are paired in order. Text that is split into subwords
+already, with a joiner at the end of all but the last of a word, is read as words.
 """
 
 from __future__ import annotations
@@ -24,13 +25,34 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
 
 
+def undo_joins(line: str, joiner: str) -> str:
+    """Joins the subwords of a line to words, as `sed 's/(@@ )|(@@ ?$)//g'` does.
+
+    Args:
+      joiner: what the subwords of a word end with, but for the last; "" returns the
+        line as it is.
+
+    Example:
+      >>> undo_joins("ein fahr@@ rad@@ weg an@@", "@@")
+      'ein fahrradweg an'
+    """
+    if not joiner or joiner not in line:
+        return line
+    return re.sub(rf"{re.escape(joiner)}(?: |\Z)", "", line)
+
+
 @dataclass(frozen=True)
 class TextCorpus:
-    """Two aligned files."""
+    """Two aligned files.
+
+    Attributes:
+      joiner: of subwords, as `undo_joins` takes it.
+    """
 
     spec: str
     source: Path
     target: Path
+    joiner: str = ""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         problems = LineProblems()
@@ -43,7 +65,10 @@ class TextCorpus:
             source, target = pair
             if not problems.count and isinstance(source, str):
                 if isinstance(target, str):
-                    yield source, target
+                    yield (
+                        undo_joins(source, self.joiner),
+                        undo_joins(target, self.joiner),
+                    )
         if not problems.cut_short:
             self._compare(counts, problems)
         problems.raise_if_any()
@@ -67,8 +92,8 @@ class TextCorpus:
         return counts[0]
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the two files' bytes."""
-        both = hashlib.sha256(b"text")
+        """Returns the SHA-256 of the two files' bytes, and of the joiner if any."""
+        both = hashlib.sha256(b"text" + _joiner_bytes(self.joiner))
         for path in (self.source, self.target):
             both.update(digest(path))
         return both.hexdigest()
@@ -76,11 +101,16 @@ class TextCorpus:
 
 @dataclass(frozen=True)
 class TsvCorpus:
-    """One file with the pairs' sides in two columns, which are numbered from 1."""
+    """One file with the pairs' sides in two columns, which are numbered from 1.
+
+    Attributes:
+      joiner: of subwords, as `undo_joins` takes it.
+    """
 
     spec: str
     path: Path
     columns: tuple[int, int] = (1, 2)
+    joiner: str = ""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         problems = LineProblems()
@@ -98,7 +128,10 @@ class TsvCorpus:
                     "separated by tabs.",
                 )
             elif not problems.count:
-                yield fields[source], fields[target]
+                yield (
+                    undo_joins(fields[source], self.joiner),
+                    undo_joins(fields[target], self.joiner),
+                )
         if not number and not problems.cut_short:
             problems.add(f"{self.path} is empty.")
         problems.raise_if_any()
@@ -108,13 +141,16 @@ class TsvCorpus:
         return count_lines(self.path, budget=budget)
 
     def fingerprint(self) -> str:
-        """Returns the SHA-256 of the column numbers and the file's bytes."""
+        """Returns the SHA-256 of column numbers, file, and the joiner if any."""
         both = hashlib.sha256(f"tsv {self.columns}".encode())
+        both.update(_joiner_bytes(self.joiner))
         both.update(digest(self.path))
         return both.hexdigest()
 
 
-def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
+def open_text(
+    spec: str, rest: str, *, key: str, joiner: str = ""
+) -> tuple[TextCorpus, ...]:
     """Opens the corpora of `text:SOURCE,TARGET`, one for each two files.
 
     Raises:
@@ -127,7 +163,7 @@ def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
             f"{key}={spec!r} must name two files, text:SOURCE,TARGET, or with a + "
             f"between them as many on each side. Change config.{key}."
         )
-    sources, targets = (_files(side, spec, key) for side in sides)
+    sources, targets = (expand_files(side, spec, key) for side in sides)
     if len(sources) != len(targets):
         raise ConfigError(
             f"{key}={spec!r} must name as many files on both sides, and names "
@@ -135,12 +171,14 @@ def open_text(spec: str, rest: str, *, key: str) -> tuple[TextCorpus, ...]:
         )
     require_files(*sources, *targets, change=f"config.{key}")
     if len(sources) == 1:
-        return (TextCorpus(spec, sources[0], targets[0]),)
+        return (TextCorpus(spec, sources[0], targets[0], joiner),)
     pairs = zip(sources, targets, strict=True)
-    return tuple(TextCorpus(f"text:{two[0]},{two[1]}", *two) for two in pairs)
+    return tuple(TextCorpus(f"text:{two[0]},{two[1]}", *two, joiner) for two in pairs)
 
 
-def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
+def open_tsv(
+    spec: str, rest: str, *, key: str, joiner: str = ""
+) -> tuple[TsvCorpus, ...]:
     """Opens the corpora of `tsv:FILE`, one for each file.
 
     Raises:
@@ -155,16 +193,25 @@ def open_tsv(spec: str, rest: str, *, key: str) -> tuple[TsvCorpus, ...]:
             f"{key}={spec!r} must be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the "
             f"numbers, from 1, of two columns. Change config.{key}."
         )
-    paths = _files(rest, spec, key)
+    paths = expand_files(rest, spec, key)
     require_files(*paths, change=f"config.{key}")
     if len(paths) == 1:
-        return (TsvCorpus(spec, paths[0], columns),)
+        return (TsvCorpus(spec, paths[0], columns, joiner),)
     end = "#{},{}".format(*columns) if part else ""
-    return tuple(TsvCorpus(f"tsv:{path}{end}", path, columns) for path in paths)
+    return tuple(TsvCorpus(f"tsv:{path}{end}", path, columns, joiner) for path in paths)
 
 
-def _files(side: str, spec: str, key: str) -> tuple[Path, ...]:
-    """Expands the file names between + on one side, or one name that contains +."""
+def _joiner_bytes(joiner: str) -> bytes:
+    """Returns what a joiner adds to a fingerprint: nothing if there is none."""
+    return f" joiner {joiner} ".encode() if joiner else b""
+
+
+def expand_files(side: str, spec: str, key: str) -> tuple[Path, ...]:
+    """Expands the file names between + on one side, or one name that contains +.
+
+    Raises:
+      ConfigError: a name is empty, or has an environment variable that is not set.
+    """
     if "+" in side and (file := _expand(side, spec, key)).is_file():
         return (file,)
     names = side.split("+")

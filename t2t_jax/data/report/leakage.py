@@ -197,8 +197,13 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def open_held_out(spec: str, *, log: Callable[[str], None]) -> tuple[Corpus, ...]:
+def open_held_out(
+    spec: str, *, log: Callable[[str], None], joiner: str = ""
+) -> tuple[Corpus, ...]:
     """Opens the test sets of `data.held_out`, but for TFDS sets that are not prepared.
+
+    Args:
+      joiner: `data.subword_joiner`.
 
     Raises:
       ConfigError: the spec is invalid.
@@ -206,15 +211,18 @@ def open_held_out(spec: str, *, log: Callable[[str], None]) -> tuple[Corpus, ...
     """
     errors = ErrorCollector()
     found = [
-        errors.try_call(_open_if_prepared, name, log=log) for name in split_spec(spec)
+        errors.try_call(_open_if_prepared, name, log=log, joiner=joiner)
+        for name in split_spec(spec)
     ]
     errors.raise_if_any()
     return tuple(corpus for corpus in found if corpus is not None)
 
 
-def _open_if_prepared(name: str, *, log: Callable[[str], None]) -> Corpus | None:
+def _open_if_prepared(
+    name: str, *, log: Callable[[str], None], joiner: str
+) -> Corpus | None:
     try:
-        return open_corpus(name, key="data.held_out")
+        return open_corpus(name, key="data.held_out", joiner=joiner)
     except InputMissingError:
         if not name.startswith("tfds:"):
             raise

@@ -14,13 +14,14 @@ from t2t_jax.data.token_cache.statistics import SIDES, short_name
 _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40
 
-_REASONS = {
+DROP_REASONS = {
     "empty": "with an empty side",
     "too_long": "longer than data.max_length",
     "ratio": "of unequal length, by data.max_length_ratio",
     "copies": "the same text on both sides, by data.drop_copies",
     "duplicates": "repeated, by data.drop_duplicates",
 }
+"""Why pairs are not trained on, by the reason in `data.json`."""
 
 
 def report_text(report: dict[str, Any]) -> str:
@@ -51,6 +52,9 @@ def report_text(report: dict[str, Any]) -> str:
             lines.append(
                 f"  {words:,} different source words{most * (words >= MAX_WORDS)}"
             )
+        if "bpe_dropout" in corpus:
+            rates = ", ".join(f"{s} {p:g}" for s, p in corpus["bpe_dropout"].items())
+            lines.append(f"  tokens are counted without BPE-dropout ({rates})")
         lines += _corpus_lines(corpus)
         lines += [f"  {warning}" for warning in copy_warnings(corpus.get("copies", {}))]
         lines += _part_lines(corpus.get("parts", ()))
@@ -64,7 +68,7 @@ def _corpus_lines(stats: dict[str, Any]) -> Iterator[str]:
     yield f"  {counts['kept']:>13,} kept"
     for reason in REASONS:
         if counts[reason]:
-            yield f"  {counts[reason]:>13,} {_REASONS[reason]}"
+            yield f"  {counts[reason]:>13,} {DROP_REASONS[reason]}"
             for pair in stats["examples"][reason]:
                 yield from _example_lines(pair, f"{'':16}{_location(pair)}:")
     yield f"  {'':22}{'source':>16}{'target':>16}"

@@ -34,7 +34,8 @@ def describe_data(
       parts: spec, fingerprint, counts, examples by reason with their locations, and for
       both sides tokens, mean length, a histogram of lengths (eos included), and the
       share of unknown tokens. Of training: a lower bound of batches per epoch, the
-      number of distinct source words, and the copies of each part. And the leaks.
+      number of distinct source words, the copies of each part, and BPE-dropout, if
+      there is any, without which all tokens are counted. And the leaks.
     """
     sides = vocabularies._asdict()
     report: dict[str, Any] = {
@@ -47,32 +48,36 @@ def describe_data(
     if vocabularies.shared:
         report = {"vocabulary": report["target_vocabulary"]}
     for name, cache in (("train", train), ("dev", dev)):
-        if cache is None:
-            continue
-        examples = [
-            _examples_with_locations(cache, part) for part in range(len(cache.corpora))
-        ]
-        report[name] = {
-            "spec": cache.meta["spec"],
-            "fingerprint": cache.meta["corpus"],
-            **_corpus_statistics(cache.meta, _select_examples(examples)),
-        }
-        if len(cache.weights) > 1:
-            every = zip(cache.meta["parts"], cache.weights, examples, strict=True)
-            report[name]["parts"] = [
-                {
-                    "spec": part["spec"],
-                    "weight": weight,
-                    **_corpus_statistics(part, of_part),
-                }
-                for part, weight, of_part in every
-            ]
+        if cache is not None:
+            report[name] = _describe_corpus(cache)
     least = min_batches(train, config)
     report["train"]["batches_per_epoch_at_least"] = least
     report["train"]["copies"] = find_copies(train)
+    if any(config.bpe_dropout):
+        rates = dict(zip(SIDES, config.bpe_dropout, strict=True))
+        report["train"]["bpe_dropout"] = rates
     if train.source_words is not None:
         report["train"]["source_words"] = len(train.source_words)
     return {**report, "leaks": leaks}
+
+
+def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
+    """Returns the facts of a corpus, and of each of several parts."""
+    examples = [
+        _examples_with_locations(cache, part) for part in range(len(cache.corpora))
+    ]
+    found = {
+        "spec": cache.meta["spec"],
+        "fingerprint": cache.meta["corpus"],
+        **_corpus_statistics(cache.meta, _select_examples(examples)),
+    }
+    if len(cache.weights) > 1:
+        every = zip(cache.meta["parts"], cache.weights, examples, strict=True)
+        found["parts"] = [
+            {"spec": part["spec"], "weight": weight, **_corpus_statistics(part, some)}
+            for part, weight, some in every
+        ]
+    return found
 
 
 def min_batches(cache: TokenCache, config: DataConfig) -> int:

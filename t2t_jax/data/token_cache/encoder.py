@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.filters import KEPT, drop_reasons, text_hashes
 from t2t_jax.data.token_cache.known_words import distinct_hashes
+from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer
 
 # A piece has at most 16 characters, so a line of 64 per allowed subword is certainly
 # too long and need not be encoded.
@@ -76,22 +77,20 @@ class PairEncoder:
     """Encodes and filters pairs, on one core."""
 
     def __init__(self, models: tuple[bytes, bytes], config: DataConfig, dtype: str):
-        import sentencepiece
-
         self.recipe = (models, config, dtype)
         self._config, self._dtype = config, dtype
-        processors = {
-            model: sentencepiece.SentencePieceProcessor(model_proto=model)
+        tokenizers = {
+            model: load_tokenizer(model, name="the vocabulary", advice="")
             for model in set(models)
         }
-        self._processors = [processors[model] for model in models]
+        self._tokenizers = [tokenizers[model] for model in models]
 
     def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them."""
         texts = (sources, targets)
         source, target = (
-            self._encode_side(processor, lines)
-            for processor, lines in zip(self._processors, texts, strict=True)
+            self._encode_side(tokenizer, lines)
+            for tokenizer, lines in zip(self._tokenizers, texts, strict=True)
         )
         reasons = drop_reasons(
             self._filter_lengths(sources, source),
@@ -103,12 +102,13 @@ class PairEncoder:
         words = distinct_hashes(compress(sources, kept))
         return Encoded(reasons, source.select(kept), target.select(kept), words)
 
-    def _encode_side(self, processor: Any, lines: Sequence[str]) -> EncodedSentences:
+    def _encode_side(
+        self, tokenizer: Tokenizer, lines: Sequence[str]
+    ) -> EncodedSentences:
         most = max_characters(self._config)
         # More threads gain nothing: Python's lock serialises the lists of ids.
-        ids: list[list[int]] = processor.encode(
+        ids = tokenizer.encode(
             [line if len(line) <= most else "" for line in lines],
-            out_type=int,
             add_eos=True,
             num_threads=1,
         )

@@ -13,7 +13,7 @@ import numpy as np
 from t2t_jax.data.token_cache.encoder import Encoded
 from t2t_jax.data.token_cache.filters import KEPT, REASONS
 from t2t_jax.data.token_cache.worker_pool import Chunk
-from t2t_jax.data.vocabulary.vocabulary import UNK
+from t2t_jax.types import UNK
 
 SIDES = ("source", "target")
 

@@ -86,7 +86,7 @@ class VocabularyPair(NamedTuple):
         ]
         target, source = loaded[0], loaded[-1]
         both = cls(source, target)
-        both.check_sizes(config, name=str(directory), advice=_RESTORE)
+        both.check(config, name=str(directory), advice=_RESTORE)
         return both
 
     @classmethod
@@ -105,8 +105,15 @@ class VocabularyPair(NamedTuple):
 
         Raises:
           DataError: the text is too small or too varied for a size.
+            Or both sides shall have the same ids, which no training gives.
           InputMissingError: a file does not exist.
         """
+        if config.shared_ids and not (config.file and config.source_file):
+            raise DataError(
+                "vocabulary.shared_ids requires vocabulary.file and "
+                "vocabulary.source_file: two vocabularies that are trained have "
+                "different pieces. Set both, or vocabulary.source_size=0 to train one."
+            )
         train = partial(_load_or_train, seed=seed, log=log)
         if not config.source_size:
             lines = (line for pair in pairs for line in pair)
@@ -120,17 +127,15 @@ class VocabularyPair(NamedTuple):
             train((target for _, target in pairs), config, side=""),
         )
 
-    def check_sizes(
-        self, config: VocabularyConfig, *, name: str, advice: str = ""
-    ) -> None:
-        """Checks that the sizes are those of the configuration.
+    def check(self, config: VocabularyConfig, *, name: str, advice: str = "") -> None:
+        """Checks that the vocabularies are as configured.
 
         Args:
           name: origin of the vocabularies, for the message.
           advice: a sentence; "" is to change the size.
 
         Raises:
-          DataError: they differ.
+          DataError: the sizes differ, or the pieces of sides with shared ids.
         """
         wanted = (config.source_size or config.size, config.size)
         keys = ("source_size" if config.source_size else "size", "size")
@@ -140,6 +145,13 @@ class VocabularyPair(NamedTuple):
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
                     f"{size}. {advice or f'Change config.vocabulary.{key}.'}"
                 )
+        ids = range(config.size)
+        if config.shared_ids and self.source.pieces(ids) != self.target.pieces(ids):
+            raise DataError(
+                f"{name} has vocabularies with different pieces, and "
+                "vocabulary.shared_ids requires the same with the same ids. "
+                f"{advice or 'Change config.vocabulary.shared_ids.'}"
+            )
 
 
 def joint_fingerprint(*sides: str) -> str:

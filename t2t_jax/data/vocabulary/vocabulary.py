@@ -14,15 +14,14 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.data.line_arguments import as_lines, require_lines
+from t2t_jax.data.vocabulary.tokenizers import load_tokenizer
 from t2t_jax.errors import DataError, write_error
 from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
-
-PAD, BOS, EOS, UNK = 0, 1, 2, 3
+from t2t_jax.types import BOS, EOS, PAD, UNK
 
 # All line ends that some reader recognises; byte fallback can produce them.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -38,6 +37,8 @@ class Vocabulary:
     """Subwords and their ids.
 
     Args:
+      model: content of a SentencePiece model or a table of pieces
+        (`tokenizers.table_file`), whose special ids are ours.
       name: origin of the model, for messages.
       advice: what to do if the model is invalid, a sentence.
 
@@ -46,6 +47,7 @@ class Vocabulary:
 
     Raises:
       DataError: the bytes are not such a model.
+      UserError: the model needs a package that is not installed.
 
     Example:
       The words of the paper's reference [31]. A frequent word becomes one piece; an
@@ -69,8 +71,8 @@ class Vocabulary:
     ):
         self.model = model
         self.fingerprint = hashlib.sha256(model).hexdigest()
-        self._processor = _processor(model, name, advice=advice)
-        self.size: int = self._processor.get_piece_size()
+        self._tokenizer = load_tokenizer(model, name=name, advice=advice)
+        self.size = self._tokenizer.size
 
     @classmethod
     def train(
@@ -124,10 +126,10 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | Path, *, advice: str = _ADVICE) -> Vocabulary:
-        """Loads a SentencePiece model.
+        """Loads a SentencePiece model, or a table of pieces.
 
         Raises:
-          DataError: the file is not a SentencePiece model, is too large, or has other
+          DataError: the file is not a vocabulary, is too large, or has other
             special ids.
           InputMissingError: the file does not exist or cannot be read.
         """
@@ -164,45 +166,25 @@ class Vocabulary:
             ) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
-        """Encodes sentences into ids without bos and eos, on all cores.
+        """Encodes sentences into ids without bos and eos.
 
-        Text that looks like a special piece is encoded as ordinary text.
+        SentencePiece models do so on all cores, tables of pieces on one. Text that
+        looks like a special piece is encoded as ordinary text.
 
         Raises:
           TypeError: `lines` is a single string, or holds something other than strings.
         """
         texts = as_lines(lines, caller="encode")
-        return self._processor.encode(texts, out_type=int)  # type: ignore[no-any-return]
+        return self._tokenizer.encode(texts)
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Decodes ids into lines, without pad, bos and eos; line ends become spaces."""
         ids = [[int(piece) for piece in sequence] for sequence in sequences]
-        return [_LINE_ENDS.sub(" ", line) for line in self._processor.decode(ids)]
+        return [_LINE_ENDS.sub(" ", line) for line in self._tokenizer.decode(ids)]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the pieces as stored, with U+2581 for a space."""
-        return [self._processor.id_to_piece(int(piece)) for piece in ids]
-
-
-def _processor(model: bytes, name: str, *, advice: str) -> Any:
-    import sentencepiece
-
-    refusal = f"{name}: is not a SentencePiece model. {advice}"
-    if not model:  # SentencePiece would accept it as a model without pieces
-        raise DataError(refusal)
-    try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise DataError(refusal) from error
-    ids = [
-        getattr(processor, f"{piece}_id")() for piece in ("pad", "bos", "eos", "unk")
-    ]
-    if ids != [PAD, BOS, EOS, UNK]:
-        raise DataError(
-            f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
-            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {advice}"
-        )
-    return processor
+        return self._tokenizer.pieces(ids)
 
 
 def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:

@@ -47,7 +47,13 @@ def source_lengths(max_source_length: int) -> tuple[int, ...]:
 def max_batch_rows(config: DecodingConfig) -> int:
     """Returns the rows of a device's largest batch, one of short sentences."""
     shortest = source_lengths(config.max_source_length)[0]
-    return config.tokens_per_batch // (shortest + config.max_extra_tokens)
+    return _rows_in_memory(config, shortest)
+
+
+def _rows_in_memory(config: DecodingConfig, length: int) -> int:
+    """Returns the rows of this source length that `tokens_per_batch` allows."""
+    # With a max_length_ratio below 1, sources are longer than outputs.
+    return config.tokens_per_batch // max(length, config.longest_output(length))
 
 
 def single_line_shapes(
@@ -101,8 +107,7 @@ def source_batches(
     start = 0
     while start < len(sources):
         length = next(s for s in lengths if s >= needed[longest_first[start]])
-        memory_rows = config.tokens_per_batch // (length + config.max_extra_tokens)
-        rows = devices * min(memory_rows, max_rows)
+        rows = devices * min(_rows_in_memory(config, length), max_rows)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         source_BxS = np.full((rows, length), pad, np.int32)
         for row, index in enumerate(indices):

@@ -70,7 +70,11 @@ def chunked_search(
         split, the prefixes do not match it, or the keys for sampling are missing.
     """
     max_length = validated_max_length(
-        source_BxS, prefixes_BxP, max_extra_tokens, ids=search_params.ids
+        source_BxS,
+        prefixes_BxP,
+        max_extra_tokens,
+        max_length_ratio=search_params.max_length_ratio,
+        ids=search_params.ids,
     )
     rows = np.shape(source_BxS)[0]
     batch_inputs = {} if prefixes_BxP is None else {"prefixes_BxP": prefixes_BxP}
@@ -243,6 +247,7 @@ def start(
             source_BxS,
             max_extra_tokens=max_extra_tokens,
             max_length=max_length,
+            max_length_ratio=search_params.max_length_ratio,
             ids=search_params.ids,
         )
         state = _search(search_params).init_state(

@@ -40,7 +40,7 @@ class PairScore(NamedTuple):
     """A model's score of one pair, in natural logarithms.
 
     Attributes:
-      score: log-probability / `((5 + n) / 6) ** alpha`, as in beam search.
+      score: log-probability / `length_penalty(n, alpha)`, as in beam search.
       log_probability: of the target given the source, the eos included.
       num_tokens: n, the target's tokens, the eos included.
       tokens: the n pieces, U+2581 for a space, `</s>` at the end.
@@ -133,7 +133,13 @@ class Scorer:
     ) -> Iterator[tuple[int, PairScore]]:
         pairs, truncated = self._encode(sources, targets)
         lengths = np.array([len(target) + 1 for _, target in pairs])
-        penalties = np.asarray(length_penalty(lengths, self.config.length_penalty))
+        penalties = np.asarray(
+            length_penalty(
+                lengths,
+                self.config.length_penalty,
+                normalization=self.config.length_normalization,
+            )
+        )
         mesh = devices_of(self.variables)
         for batch in pair_batches(
             pairs,

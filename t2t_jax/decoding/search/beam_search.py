@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from t2t_jax.decoding.search.length_penalty import (
     DEFAULT_IDS,
     SpecialIds,
-    length_penalty,
     per_sentence_limits,
 )
 from t2t_jax.decoding.search.prefix_constraints import (
@@ -20,7 +19,7 @@ from t2t_jax.decoding.search.prefix_constraints import (
     source_array,
     validated_max_length,
 )
-from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.decoding.search.static_params import BeamParams, penalty_of
 from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
 
@@ -35,11 +34,12 @@ class BeamResult(NamedTuple):
 
     Attributes:
       tokens_BxWxT: [B, W, T] int32, the eos included, then pad.
-      scores_BxW: [B, W] float32, log-probability / `((5 + n) / 6) ** alpha`.
+      scores_BxW: [B, W] float32, log-probability / `length_penalty(n, alpha)`.
       log_probabilities_BxW: [B, W] float32, summed over the tokens.
       lengths_BxW: [B, W] int32, n: decoded tokens, the eos included.
       finished_BxW: [B, W] bool, whether the output ended in eos. If not, it was
-        truncated: finished outputs come first, whatever the scores.
+        truncated: finished outputs come first, whatever the scores, unless the beam
+        shrinks.
     """
 
     tokens_BxWxT: jax.Array
@@ -55,10 +55,14 @@ def beam_search(  # noqa: PLR0913
     *,
     beam_size: int = 4,
     length_penalty: float = 0.6,
+    length_normalization: str = "paper",
+    beam_rule: str = "fixed",
     max_extra_tokens: int = 50,
+    max_length_ratio: float = 0.0,
     max_length: int | None = None,
     n_best: int = 1,
     min_tokens: int = 0,
+    allow_unk: bool = True,
     prefixes_BxP: Array | None = None,
     ids: SpecialIds = DEFAULT_IDS,
 ) -> BeamResult:
@@ -69,6 +73,11 @@ def beam_search(  # noqa: PLR0913
     hypothesis can overtake the finished ones. Outputs that never finish are returned
     truncated. Probabilities are normalized over all V tokens; pad and bos are never
     generated, unk may be. Ties go to the earlier beam, then to the lower token.
+
+    With `beam_rule="shrinking"` a step considers as many continuations as there are
+    live hypotheses, W at first; those that end in eos are finished, and the others
+    live on. A sentence is done when all W are finished, or at its limit, where those
+    without an eos are ranked with the finished ones, by score.
 
     Pure, and safe under `jax.jit` and `jax.vmap`; all keyword arguments but the
     prefixes are static.
@@ -82,15 +91,20 @@ def beam_search(  # noqa: PLR0913
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
       beam_size: W, live hypotheses per sentence. 1 with `length_penalty=0` is greedy.
       length_penalty: the paper's alpha, at least 0.
+      length_normalization: "paper", or "power" for `n ** alpha`.
+      beam_rule: "fixed", or "shrinking".
       max_extra_tokens: maximum length of an output beyond the subwords of its source
         (pad and eos not counted).
-      max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
+      max_length_ratio: maximum length of an output for each subword of its source, the
+        eos counted on both sides; 0 for none.
+      max_length: T, maximum length of all outputs; None means the longest limit.
       n_best: outputs per sentence, at most W. More than one makes the search longer.
       min_tokens: minimum length of an output without its eos, unless its limit is
         lower.
+      allow_unk: whether unk is generated where a prefix does not force it.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none. An output may
         always hold one token more than its prefix.
-      ids: pad, bos and eos of the model.
+      ids: pad, bos, eos and unk of the model.
 
     Returns:
       The `n_best` outputs of every sentence.
@@ -125,16 +139,29 @@ def beam_search(  # noqa: PLR0913
       [4, 5, 2]
     """
     source_BxS = source_array(model, source_BxS, caller="beam_search")
-    search_params = BeamParams(beam_size, length_penalty, n_best, ids, min_tokens)
+    search_params = BeamParams(
+        beam_size=beam_size,
+        n_best=n_best,
+        beam_rule=beam_rule,
+        length_penalty=length_penalty,
+        length_normalization=length_normalization,
+        ids=ids,
+        min_tokens=min_tokens,
+        allow_unk=allow_unk,
+        max_length_ratio=max_length_ratio,
+    )
+    bounds: dict[str, Any] = {
+        "max_extra_tokens": max_extra_tokens,
+        "max_length_ratio": max_length_ratio,
+        "ids": ids,
+    }
     max_length = validated_max_length(
-        source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=ids
+        source_BxS, prefixes_BxP, max_length=max_length, **bounds
     )
     if not source_BxS.shape[0]:
         return empty_result(n_best, max_length)
     memory = model.encode(source_BxS)
-    limits_B = per_sentence_limits(
-        source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids
-    )
+    limits_B = per_sentence_limits(source_BxS, max_length=max_length, **bounds)
     state = init_state(
         model,
         memory,
@@ -224,12 +251,13 @@ def is_done(state: BeamState, *, search_params: BeamParams) -> jax.Array:
 
     A sentence is done at its limit, or when its `n_best`-th finished score is at least
     the bound of its best live hypothesis: a log-probability only falls, and the penalty
-    is largest at the limit.
+    is largest at the limit, whatever its normalization and its exponent. With a
+    shrinking beam it is done when none lives.
     """
     best_living_B = state.living.log_probabilities_BxW[:, 0]
-    reachable_B = best_living_B / length_penalty(
-        state.limits_B, search_params.length_penalty
-    )
+    if search_params.beam_rule == "shrinking":
+        return (state.position >= state.limits_B) | jnp.isneginf(best_living_B)
+    reachable_B = best_living_B / penalty_of(search_params, state.limits_B)
     certain_B = state.finished.scores_BxW[:, search_params.n_best - 1] >= reachable_B
     return (state.position >= state.limits_B) | certain_B
 
@@ -256,9 +284,10 @@ def beam_step(
     continued = Hypotheses(
         so_far.at[:, :, state.position].set(tokens),
         log_probabilities,
-        log_probabilities
-        / length_penalty(state.position + 1, search_params.length_penalty),
+        log_probabilities / penalty_of(search_params, state.position + 1),
     )
+    if search_params.beam_rule == "shrinking":
+        continued = mask_hypotheses(_within_beam(state), continued)
     ends = tokens == search_params.ids.eos
     living, indices = _best(mask_hypotheses(~ends, continued), search_params.beam_size)
     # A single beam is greedy: an eos that is only second best does not count.
@@ -308,16 +337,22 @@ def advance(
 def collect(state: BeamState, *, search_params: BeamParams) -> BeamResult:
     """Returns the best `n_best` finished hypotheses of each sentence.
 
-    Where a sentence has fewer, its best live ones follow.
+    Where a sentence has fewer, its best live ones follow; of a shrinking beam the live
+    ones are ranked with the finished ones.
     """
     everything = concat_hypotheses(state.finished, state.living)
     finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
-    num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
-    rank_1xW = jnp.arange(search_params.n_best, dtype=jnp.int32)[None, :]
-    has_finished_BxW = rank_1xW < num_finished_Bx1
-    # The live hypotheses follow all W finished ones.
-    living_BxW = search_params.beam_size + rank_1xW - num_finished_Bx1
-    best = gather_beams(everything, jnp.where(has_finished_BxW, rank_1xW, living_BxW))
+    if search_params.beam_rule == "shrinking":
+        best, indices_BxW = _best(everything, search_params.n_best)
+        has_finished_BxW = indices_BxW < jnp.sum(finished_BxW, axis=1, keepdims=True)
+    else:
+        num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
+        rank_1xW = jnp.arange(search_params.n_best, dtype=jnp.int32)[None, :]
+        has_finished_BxW = rank_1xW < num_finished_Bx1
+        # The live hypotheses follow all W finished ones.
+        living_BxW = search_params.beam_size + rank_1xW - num_finished_Bx1
+        chosen_BxW = jnp.where(has_finished_BxW, rank_1xW, living_BxW)
+        best = gather_beams(everything, chosen_BxW)
     is_output_BxWx1 = ~jnp.isneginf(best.scores_BxW)[..., None]
     tokens_BxWxT = jnp.where(is_output_BxWx1, best.tokens_BxWxT, search_params.ids.pad)
     return BeamResult(
@@ -343,6 +378,16 @@ def empty_result(count: int, length: int) -> BeamResult:
     )
 
 
+def _within_beam(state: BeamState) -> jax.Array:
+    """Returns which of the best 2W continuations a shrinking beam takes, [B, 2W]."""
+    living_BxW = state.living.log_probabilities_BxW
+    beams = living_BxW.shape[1]
+    # All W at first, when one hypothesis lives: each finished one takes a beam.
+    finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
+    left_Bx1 = beams - jnp.sum(finished_BxW, axis=1, keepdims=True)
+    return jnp.arange(2 * beams)[None, :] < left_Bx1
+
+
 def _best_continuations(
     logits_BxWxV: Array, state: BeamState, *, search_params: BeamParams
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -357,8 +402,9 @@ def _best_continuations(
     if state.prefixes_BxP is not None:
         forced_B = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)
         logits_BxWxV = mask_to_forced_token(logits_BxWxV, forced_B, pad=ids.pad)
-    # Pad, bos and an early eos may be among the best: take as many more.
-    width = min(2 * beams + 2 + bool(min_tokens), vocabulary)
+    # Pad, bos, an early eos and unk may be among the best: take as many more.
+    unwanted = 2 + bool(min_tokens) + (not search_params.allow_unk)
+    width = min(2 * beams + unwanted, vocabulary)
     best_BxWxC, tokens_BxWxC = top_k(logits_BxWxV, width)
     so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]
     totals_BxWxC = so_far_BxWx1 + (best_BxWxC.astype(jnp.float32) - normaliser_BxWx1)
@@ -367,6 +413,11 @@ def _best_continuations(
     invalid_BxWxC |= jnp.isneginf(so_far_BxWx1)
     if min_tokens:
         invalid_BxWxC |= (tokens_BxWxC == ids.eos) & (state.position < min_tokens)
+    if not search_params.allow_unk:
+        is_unk_BxWxC = tokens_BxWxC == ids.unk
+        if state.prefixes_BxP is not None:
+            is_unk_BxWxC &= (forced_B != ids.unk)[:, None, None]
+        invalid_BxWxC |= is_unk_BxWxC
     totals_BxWxC = jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC)
     flat_shape = (rows, beams * width)
     totals, indices = jax.lax.top_k(totals_BxWxC.reshape(flat_shape), 2 * beams)

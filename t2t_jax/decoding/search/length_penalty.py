@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD
-from t2t_jax.types import Array
+from t2t_jax.types import BOS, EOS, PAD, UNK, Array
+
+_MAX_INT32 = 2**31 - 1
+_PART = 1024
 
 
 class SpecialIds(NamedTuple):
@@ -17,13 +20,16 @@ class SpecialIds(NamedTuple):
     pad: int = PAD
     bos: int = BOS
     eos: int = EOS
+    unk: int = UNK
 
 
 DEFAULT_IDS = SpecialIds()
 """The ids of the vocabularies that t2t_jax builds."""
 
 
-def length_penalty(lengths: Array, alpha: float) -> jax.Array:
+def length_penalty(
+    lengths: Array, alpha: float, *, normalization: str = "paper"
+) -> jax.Array:
     """Computes the divisor of log-probabilities, `((5 + n) / 6) ** alpha`.
 
     1 for a single token. It grows with n (for alpha > 0), so a longer hypothesis may
@@ -31,25 +37,41 @@ def length_penalty(lengths: Array, alpha: float) -> jax.Array:
 
     Paper: section 6.1, by way of its reference [38] (Wu et al., equation 14).
 
+    Departs: `power` is `n ** alpha`, with which alpha 1 is the mean over the tokens.
+
     Args:
       lengths: n of any shape, decoded tokens, the eos included.
       alpha: at least 0.
+      normalization: one of `LENGTH_NORMALIZATIONS`.
 
     Example:
       >>> length_penalty(jnp.array([1, 7, 19]), 0.5).tolist()
       [1.0, 1.414..., 2.0]
+      >>> length_penalty(jnp.array([1, 4, 9]), 0.5, normalization="power").tolist()
+      [1.0, 2.0, 3.0]
     """
+    if normalization == "power":
+        # A row of only pad has the limit 0: its divisor is 1, not 0.
+        return jnp.maximum(jnp.asarray(lengths, jnp.float32), 1.0) ** alpha
     return ((5.0 + jnp.asarray(lengths, jnp.float32)) / 6.0) ** alpha
 
 
 def per_sentence_limits(
-    source_BxS: Array, *, max_extra_tokens: int, max_length: int, ids: SpecialIds
+    source_BxS: Array,
+    *,
+    max_extra_tokens: int,
+    max_length: int,
+    ids: SpecialIds,
+    max_length_ratio: float = 0.0,
 ) -> jax.Array:
     """Computes the maximum tokens of each output, the eos included: [B] int32.
 
     The limit is the number of subwords (tokens other than pad and eos) plus
     `max_extra_tokens`, at least 1 and at most `max_length`. A row of only pad is not a
     sentence: its limit is 0.
+
+    Departs: with a `max_length_ratio` above 0 the limit is also at most so many times
+    the subwords and their eos, rounded up.
 
     Paper: section 6.1, "maximum output length ... to input length + 50".
 
@@ -65,4 +87,25 @@ def per_sentence_limits(
     real_BxS = source_BxS != ids.pad
     lengths_B = jnp.sum(real_BxS & (source_BxS != ids.eos), axis=-1, dtype=jnp.int32)
     limits_B = jnp.clip(lengths_B + max_extra_tokens, 1, max_length)
+    # At a ratio of max_extra_tokens + 1 or more, the other limit is the smaller one.
+    if 0 < max_length_ratio < max_extra_tokens + 1:
+        # In integers, as float32 rounds products of long sources; without a table, as
+        # S may be symbolic.
+        ratio = Fraction(max_length_ratio).limit_denominator(100_000)
+        by_ratio_B = _times_rounded_up(lengths_B + 1, ratio)
+        limits_B = jnp.minimum(limits_B, jnp.maximum(by_ratio_B, 1))
     return jnp.where(jnp.any(real_BxS, axis=-1), limits_B, 0)
+
+
+def _times_rounded_up(tokens_B: jax.Array, ratio: Fraction) -> jax.Array:
+    """Multiplies in int32, for up to 1,000,001 tokens and denominators to 100,000.
+
+    Products above 2^30 may come out lower, and remain above 2^29.
+    """
+    whole, rest = divmod(ratio, 1)
+    tokens_B = jnp.minimum(tokens_B, _MAX_INT32 // (whole + 1))
+    # The numerator in two parts, as its product with the tokens may exceed int32.
+    high, low = divmod(rest.numerator, _PART)
+    quotient_B, remainder_B = jnp.divmod(tokens_B * high, rest.denominator)
+    rounded_up_B = -(-(remainder_B * _PART + tokens_B * low) // rest.denominator)
+    return tokens_B * whole + quotient_B * _PART + rounded_up_B

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.data.line_arguments import with_article
+from t2t_jax.decoding.config import longest_output
 from t2t_jax.decoding.search.length_penalty import SpecialIds
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.types import Array
@@ -138,13 +139,14 @@ def validated_max_length(
     max_extra_tokens: int,
     *,
     max_length: int | None = None,
+    max_length_ratio: float = 0.0,
     ids: SpecialIds,
 ) -> int:
     """Checks source, bounds and prefixes, and returns T, the capacity of the outputs.
 
     Args:
-      max_length: bound of the caller; None means S + `max_extra_tokens`, or P + 1 where
-        that is more.
+      max_length: bound of the caller; None means S + `max_extra_tokens`, or
+        `max_length_ratio` * S where that is less, or P + 1 where that is more.
       ids: tokens that a prefix must not hold; checked only where the values are known.
 
     Raises:
@@ -176,7 +178,12 @@ def validated_max_length(
     problems.raise_if_any(UserError)
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
     if max_length is None:
-        max_length = max(1, shape[1] + max_extra_tokens, width + 1)
+        longest = longest_output(
+            shape[1],
+            max_extra_tokens=max_extra_tokens,
+            max_length_ratio=max_length_ratio,
+        )
+        max_length = max(longest, width + 1)
     if prefixes_BxP is not None:
         _check_prefixes(prefixes_BxP, rows=shape[0], max_length=max_length, ids=ids)
     return max_length

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
-from t2t_jax.decoding.search.length_penalty import length_penalty, per_sentence_limits
+from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
     raise_limits_for_prefix,
     source_array,
     validated_max_length,
 )
-from t2t_jax.decoding.search.static_params import SamplingParams
+from t2t_jax.decoding.search.static_params import SamplingParams, penalty_of
 from t2t_jax.decoding.search.top_k_top_p import top_k, top_k_filter, top_p_filter
 from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
@@ -49,7 +49,7 @@ def sample(
         for each sentence.
       sampling_params: the number of samples, the temperature and the filters.
       max_extra_tokens: maximum length of an output beyond the subwords of its source.
-      max_length: T, maximum length of all outputs; None means S + `max_extra_tokens`.
+      max_length: T, maximum length of all outputs; None means the longest limit.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none.
 
     Returns:
@@ -88,17 +88,20 @@ def sample(
             "t2t_jax.SamplingParams(temperature=…)."
         )
     ids = sampling_params.ids
+    bounds: dict[str, Any] = {
+        "max_extra_tokens": max_extra_tokens,
+        "max_length_ratio": sampling_params.max_length_ratio,
+        "ids": ids,
+    }
     max_length = validated_max_length(
-        source_BxS, prefixes_BxP, max_extra_tokens, max_length=max_length, ids=ids
+        source_BxS, prefixes_BxP, max_length=max_length, **bounds
     )
     rows = source_BxS.shape[0]
     _check_key(key, rows)
     if not rows:
         return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
-    limits_B = per_sentence_limits(
-        source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids
-    )
+    limits_B = per_sentence_limits(source_BxS, max_length=max_length, **bounds)
     state = init_state(
         model,
         memory,
@@ -221,7 +224,7 @@ def collect(state: SampleState, *, search_params: SamplingParams) -> BeamResult:
     lengths = jnp.sum(
         state.tokens_BxWxT != search_params.ids.pad, axis=-1, dtype=jnp.int32
     )
-    penalty = length_penalty(jnp.maximum(lengths, 1), search_params.length_penalty)
+    penalty = penalty_of(search_params, jnp.maximum(lengths, 1))
     return BeamResult(
         tokens_BxWxT=state.tokens_BxWxT,
         scores_BxW=state.log_probabilities_BxW / penalty,
@@ -268,6 +271,8 @@ def _next_tokens(
     invalid_1x1xV |= (tokens_1x1xV == ids.eos) & (
         state.position < search_params.min_tokens
     )
+    if not search_params.allow_unk:
+        invalid_1x1xV |= tokens_1x1xV == ids.unk
     weights_BxWxV = jnp.where(invalid_1x1xV, -jnp.inf, logs_BxWxV)
     # Shift the maximum to 0, so that no temperature makes it -inf.
     highest_BxWx1 = jnp.max(weights_BxWxV, axis=-1, keepdims=True)

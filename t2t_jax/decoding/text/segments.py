@@ -141,12 +141,16 @@ def check_prefix_lengths(segments: Sequence[Segment], config: DecodingConfig) ->
     """
     problems = LineProblems()
     for segment in segments:
-        limit = len(segment.subwords) + config.max_extra_tokens
+        limit = min(
+            len(segment.subwords) + config.max_extra_tokens,
+            config.longest_output(len(segment.subwords) + 1),
+        )
         if len(segment.prefix) >= max(1, limit):
             problems.add(
                 f"Line {segment.line + 1}: its prefix must be shorter than the longest "
                 f"translation allowed, {limit} tokens, but has {len(segment.prefix)}. "
-                "Shorten it, or raise config.decoding.max_extra_tokens."
+                "Shorten it, or raise config.decoding.max_extra_tokens (or "
+                "config.decoding.max_length_ratio, if there is one)."
             )
     problems.raise_if_any(DataError)
 

@@ -36,8 +36,14 @@ _CLAUSE = (
 )
 _SENTENCES = f"{_SPACED_END}|{_END}"
 _CLAUSES = f"{_SENTENCES}|{_SPACED_CLAUSE}|{_CLAUSE}"
+SENTENCE_ENDS = re.compile(_SENTENCES)
+"""Marks at the ends of sentences, with the quotes and brackets that follow them."""
+
 # From the best positions to the worst.
-_CUT_PATTERNS = tuple(map(re.compile, (_SENTENCES, _CLAUSES, rf"{_CLAUSES}|\s+")))
+_CUT_PATTERNS = (
+    SENTENCE_ENDS,
+    *map(re.compile, (_CLAUSES, rf"{_CLAUSES}|\s+")),
+)
 
 _JOINER = "\u200d"
 _MAX_MARKS = 16

@@ -29,7 +29,8 @@ class Hypothesis:
 
     Attributes:
       text: without line ends; empty for an empty line.
-      score: log-probability / `((5 + n) / 6) ** alpha`; 0 for an empty line.
+      score: log-probability / `((5 + n) / 6) ** alpha`, or / `n ** alpha` with the
+        normalization "power"; 0 for an empty line.
       log_probability: natural, summed over the tokens, those of a forced prefix and
         the eos included.
       num_tokens: n, the eos included.
@@ -160,6 +161,7 @@ def merge_parts(
     between: Sequence[str],
     *,
     length_penalty: float,
+    length_normalization: str = "paper",
     ranked: bool = True,
 ) -> Translation:
     """Merges the translations of a line's parts into one.
@@ -184,7 +186,10 @@ def merge_parts(
         [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
         for rank in ranks
     ]
-    joined = [_merge_column(column, between, length_penalty) for column in columns]
+    joined = [
+        _merge_column(column, between, length_penalty, length_normalization)
+        for column in columns
+    ]
     if ranked:  # Finished ones first, as in a search.
         joined.sort(key=lambda one: (not one.ended, -one.score))
     last = parts[-1].source_tokens
@@ -198,10 +203,14 @@ def merge_parts(
 
 
 def _merge_column(
-    column: Sequence[Hypothesis], between: Sequence[str], alpha: float
+    column: Sequence[Hypothesis],
+    between: Sequence[str],
+    alpha: float,
+    normalization: str,
 ) -> Hypothesis:
     log_probability = math.fsum(one.log_probability for one in column)
     num_tokens = sum(one.num_tokens for one in column)
+    length = max(1, num_tokens) if normalization == "power" else (5 + num_tokens) / 6
     heads = [*(one.ended for one in column[:-1]), False]
     # `has_eos` is 1 where an eos in the middle is dropped, else 0.
     ends = [
@@ -218,7 +227,7 @@ def _merge_column(
         logs += one.token_log_probabilities[:end]
     return Hypothesis(
         text=text,
-        score=log_probability / ((5 + num_tokens) / 6) ** alpha,
+        score=log_probability / length**alpha,
         log_probability=log_probability,
         num_tokens=num_tokens,
         ended=all(one.ended for one in column),

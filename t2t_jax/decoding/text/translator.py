@@ -174,6 +174,7 @@ class Translator:
                     [done[part.part] for part in parts_of[number]],
                     [part.before for part in parts_of[number]],
                     length_penalty=self.config.length_penalty,
+                    length_normalization=self.config.length_normalization,
                     ranked=not self.config.sample,
                 )
                 yield number, dataclasses.replace(joined, **notes[number])
@@ -266,7 +267,7 @@ class Translator:
             segments,
             self.config,
             rows=rows,
-            max_length=length + self.config.max_extra_tokens,
+            max_length=self.config.longest_output(length),
             longest_prefix=longest_prefix,
         )
         return chunked_search(

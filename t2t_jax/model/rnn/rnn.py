@@ -10,19 +10,24 @@ from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.config import RNNConfig, require_config
 from t2t_jax.model.defaults import dropout_rows
-from t2t_jax.model.embedding import Embedding, Head, declare_matrices
+from t2t_jax.model.embedding import (
+    Embedding,
+    Head,
+    TokenCutoff,
+    declare_matrices,
+)
 from t2t_jax.model.rnn.additive_attention import AttendedMemory
 from t2t_jax.model.rnn.decoder import RNNDecoder, States
 from t2t_jax.model.rnn.layers import RNNEncoder, empty_state
-from t2t_jax.types import Array
+from t2t_jax.types import BOS, EOS, Array
 
 
 class RNN(nn.Module):
     """A recurrent encoder-decoder: scores each target word given those before it.
 
     A bidirectional LSTM encodes the source; an LSTM with additive attention decodes. It
-    takes the same arguments as `Transformer`; positions are ignored, since the order is
-    that of reading.
+    takes the same arguments as `Transformer`, and has its attributes; positions are
+    ignored, since the order is that of reading.
 
     Paper:
       Table 1, row "Recurrent". §1: recurrent models "generate a sequence of hidden
@@ -47,6 +52,7 @@ class RNN(nn.Module):
 
     config: RNNConfig
     head: Head = Embedding.logits
+    cutoff: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the type of the configuration.
@@ -60,6 +66,8 @@ class RNN(nn.Module):
     def setup(self) -> None:
         """Declares encoder, decoder and the vocabulary matrices."""
         declare_matrices(self, self.config)
+        self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
+        self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
         self.encoder = RNNEncoder(self.config)
         self.decoder = RNNDecoder(self.config)
 
@@ -139,10 +147,11 @@ class RNN(nn.Module):
         )
         if source_segments is None:
             source_segments = segments_of(source)
+        rows_B = dropout_rows(source, rows, deterministic=deterministic)
         return self.encoder(
-            self.source_embedding(source),
+            self.source_cutoff(self.source_embedding(source), source, rows_B),
             segments_BxS=source_segments,
-            rows_B=dropout_rows(source, rows, deterministic=deterministic),
+            rows_B=rows_B,
         )
 
     def decode(
@@ -174,11 +183,13 @@ class RNN(nn.Module):
         )
         if target_segments is None:
             target_segments = segments_of(target_inputs)
+        rows_B = dropout_rows(target_inputs, rows, deterministic=deterministic)
+        x_BxTxD = self.target_embedding(target_inputs)
         y_BxTxD = self.decoder(
-            self.target_embedding(target_inputs),
+            self.target_cutoff(x_BxTxD, target_inputs, rows_B),
             self.decoder.project_memory(jnp.asarray(memory), source_segments),
             segments_BxT=target_segments,
-            rows_B=dropout_rows(target_inputs, rows, deterministic=deterministic),
+            rows_B=rows_B,
         )
         logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
         return logits

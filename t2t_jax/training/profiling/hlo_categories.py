@@ -63,7 +63,7 @@ _PARTS = (
     ("recurrent layers", "lstm|cell|forwards_|backwards_|attentive_"),
     ("add and norm", "norm/"),
     ("logits", r"\.logits|readout"),
-    ("embeddings", "coder|embedding|positions"),
+    ("embeddings", "coder|embed|positions"),
     ("loss", "jvp"),
     ("optimizer", r"jit\("),
     ("unnamed", ""),

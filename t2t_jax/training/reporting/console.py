@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import TextIO
 
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.training.progress import Record
+from t2t_jax.training.reporting.sparkline import (
+    Thinned,
+    shows_sparklines,
+    sparkline,
+)
 from t2t_jax.training.reporting.timestamps import Timestamps
 
 _SPARSE_SECONDS = 30.0
 _BAR_SECONDS = 0.2
+_BAR_PLOT = 8  # characters
 
 
 class Console:
     """Shows progress on stderr: a live bar on a terminal, else lines at intervals.
 
     Each line starts with the time (UTC) and the time since the start of the command.
+    A terminal that has the characters also shows the loss and the development BLEU so
+    far as sparklines.
 
     Args:
       total: steps of the complete run.
@@ -40,20 +49,36 @@ class Console:
         self._smoothed = smoothed
         self.timestamps = Timestamps()
         self._advanced, self._text = 0.0, ""
+        self._plots = shows_sparklines(self._stream)
+        self._losses_so_far, self._bleus = Thinned(), Thinned()
         self._total = total
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
         self._steps = ProgressBar(
             self.log, stream=self._stream, work=ProgressLabels("step")
         )
 
-    def start(self, step: int) -> None:
-        """Starts showing progress, from `step` on."""
+    def start(self, step: int, *, history: Iterable[Record] = ()) -> None:
+        """Starts showing progress, from `step` on.
+
+        Args:
+          history: the records of the run so far; read only if they are shown.
+        """
+        for record in history if self._plots else ():
+            self.remember(record)
         self._steps.start(total=self._total, done=step)
 
     def show(self, record: Record) -> None:
         """Shows a training record."""
         self._text = self._metrics(record)
         self._steps.show(self._text, done=record["step"])
+
+    def remember(self, record: Record) -> None:
+        """Adds the loss of a training record, or the BLEU of an `eval` one."""
+        key, series = "loss", self._losses_so_far
+        if record["kind"] == "eval":
+            key, series = "bleu", self._bleus
+        if record["kind"] in ("train", "eval") and record.get(key) is not None:
+            series.add(record[key])
 
     def advance(self, text: str) -> None:
         """Shows the progress of an activity between two steps.
@@ -86,29 +111,42 @@ class Console:
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
         if self._steps.has_bar:  # replaces the progress of the evaluation
             self._steps.show(self._text)
+        self.remember({**record, "kind": "eval"})
         why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
         self.log(
             f"step {record['step']:,}: development {self._losses(record)}  {bleu}  "
             f"({record['sentences']:,} sentences, {record['seconds']:.0f} s){why}"
-            + f"\n{samples}"
-            * bool(samples)
+            + self._history()
+            + f"\n{samples}" * bool(samples)
         )
+
+    def _history(self) -> str:
+        """Returns a line with the loss and the BLEU so far, if they are plotted."""
+        losses, bleus = self._losses_so_far.values(), self._bleus.values()
+        if not (self._plots and losses):
+            return ""
+        line = f"\n  loss {sparkline(losses)} {losses[0]:.2f} to {losses[-1]:.2f}"
+        if bleus:
+            line += f"  BLEU {sparkline(bleus)} {bleus[0]:.2f} to {bleus[-1]:.2f}"
+        return line
 
     def close(self) -> None:
         """Stops the progress bar."""
         self._steps.close()
 
-    def _losses(self, record: Record) -> str:
+    def _losses(self, record: Record, *, plot: str = "") -> str:
         smoothed = " (smoothed)" * self._smoothed
         unsmoothed = " (not smoothed)" * self._smoothed
         return (
-            f"loss{smoothed} {record['loss']:.3f}  "
+            f"loss{smoothed} {record['loss']:.3f}{plot}  "
             f"perplexity{unsmoothed} {record['perplexity']:.2f}"
         )
 
     def _metrics(self, record: Record) -> str:
+        # Short, so that a terminal of 80 columns shows the loss and the plot.
+        plots = sparkline(self._losses_so_far.values(), width=_BAR_PLOT)
         return (
-            f"{self._losses(record)}  "
+            f"{self._losses(record, plot=f' {plots}' * self._plots)}  "
             f"lr {record['learning_rate']:.2e}  |grad| {record['gradient_norm']:.2f}  "
             f"{record['target_tokens_per_second']:,.0f} target tokens/s  "
             f"padding {100 * record['padding_fraction']:.1f} %"

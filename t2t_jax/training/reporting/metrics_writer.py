@@ -54,6 +54,7 @@ DESCRIPTIONS = {
     "nll": "cross entropy without label smoothing, nats per target token",
     "perplexity": "exp(nll): without label smoothing, per subword",
     "accuracy": "share of target tokens predicted right with the reference before them",
+    "consistency": "divergence between two passes (SimCut, R-Drop), nats per token",
     "padding_fraction": "share of token slots that are padding",
     "target_tokens": "target tokens since the last record",
     "gradient_norm": "L2 norm of the gradient of the last update",

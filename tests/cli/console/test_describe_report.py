@@ -28,6 +28,7 @@ TOLD = {
         "encoder": {"attention": 4_988, "norms": 12},
         "decoder": {"norms": 7},
     },
+    "passes": 1,
     "flops_per_step": 4e9,
     "flops_by_part": {"scores": 1e9, "feed_forward": 3e9},
     "compiler_flops_per_step": 4.4e9,
@@ -51,6 +52,7 @@ TOLD = {
         "platform": "tpu",
         "parameters": 20_040,
         "optimizer": 40_080,
+        "ema": 0,
         "gradients": 20_040,
         "batch": 17,
         "compiler": {
@@ -84,7 +86,7 @@ def report(**changed):
 @pytest.mark.parametrize(
     "line",
     [
-        "steps=100,000 seed=0 architecture=transformer",
+        "steps=100,000 seed=0 init_from='' architecture=transformer",
         "steps 100,000 7 not in the paper",
         "model.tying all none",
         "data.train '' text:[a],b",
@@ -226,3 +228,9 @@ def test_what_is_exact_and_what_is_not_are_three_groups():
     assert default < text.index("scores paper tokenized") < choice
     assert choice < text.index("tying paper one")
     assert "Nothing." in report(departures=[])
+
+
+def test_a_second_pass_is_said_to_be_counted():
+    note = "A step makes 2 passes, and all are counted."
+    assert note in report(passes=2)
+    assert not any("passes" in line for line in report())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags.modes import MODES
+from t2t_jax.cli.flags.modes import MODES, module_of
 from t2t_jax.cli.flags.parser import default_config, parse_argv
 from t2t_jax.config import Config, parse
 from t2t_jax.distributed.processes import SINGLE_PROCESS
@@ -167,7 +167,7 @@ def test_the_same_config_file_again_goes_on():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_has_its_file(mode):
-    assert callable(import_module(f"t2t_jax.cli.modes.{mode}").run)
+    assert callable(import_module(f"t2t_jax.cli.modes.{module_of(mode)}").run)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,10 @@ def test_every_mode_has_its_file(mode):
     [
         (["--mode=evaluate", "--last=3"], "--last requires --protocol"),
         (["--mode=evaluate", "--force"], "--force requires --protocol"),
+        (
+            ["--mode=evaluate", "--protocol=vaswani2017", "--lowercase"],
+            "--lowercase requires --protocol=tokenized",
+        ),
         (["--mode=describe", "--mfu=0.5"], "--mfu requires --peak_tflops"),
         (
             ["--mode=average", "--last=3", "--average_steps=1,2"],
@@ -243,7 +247,7 @@ def test_average_steps_are_whole_numbers():
         (["--mode=describe", "--peak_tflops=-1"], r"--peak_tflops=-1 must be a number"),
         (
             ["--mode=evaluate", "--source=x", "--reference=y", "--protocol=x"],
-            r"--protocol=x must be one of vaswani2017",
+            r"--protocol=x must be one of vaswani2017, tokenized",
         ),
         (
             ["--mode=average", "--to=x", "--last=0"],

@@ -18,7 +18,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
 from t2t_jax.inference.model_dir import check_new_dir
 from t2t_jax.run.workdir import Workdir
-from tests.exporting.test_model_card import FACTS, card
+from tests.exchange.exporting.test_model_card import CONFIG, ORIGIN, card
 
 
 def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
@@ -58,6 +58,9 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
             r"--max_bleu_loss=nan must be a number from 0",
         ),
         (["--format=model_dir", "--to=x", "--check_lines=0"], r"an integer from 1"),
+        (["--format=model_dir", "--to=x", "--languages=en"], r"two codes"),
+        (["--format=model_dir", "--to=x", "--languages=en,d e"], r"two codes"),
+        (["--format=model_dir", "--to=x", "--license=My own"], r"an identifier"),
     ],
 )
 def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
@@ -147,14 +150,12 @@ def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kin
 
 
 def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():
-    config = dataclasses.replace(
-        FACTS.config, decoding=DecodingConfig(max_extra_tokens=7)
-    )
-    assert "len(pieces) + 7, 2048)" in card(format="ctranslate2", config=config)
+    config = dataclasses.replace(CONFIG, decoding=DecodingConfig(max_extra_tokens=7))
+    assert "len(pieces) + 7, 2048)" in card("ctranslate2", config=config)
 
 
 def test_a_card_names_the_text_once_and_counts_no_pairs_that_nobody_has_counted():
     corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": None}
-    text = card(origin={**FACTS.origin, "data": {"train": corpus}})
+    text = card(origin={**ORIGIN, "data": {"train": corpus}})
     assert "| train text | `text:a.en,a.fr`, pairs not counted |" in text
     assert text.count("| train text |") == 1

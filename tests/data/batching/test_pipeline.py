@@ -226,7 +226,7 @@ def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
     pairs = list(pairs_of(cache))
     for first in (0, 3):
         for ahead, (expected, sources) in enumerate(places[first:]):
-            found, planned = find_batch(
+            found, planned, _ = find_batch(
                 cache, config, seed=5, start=places[first][0], ahead=ahead
             )
             assert found == expected

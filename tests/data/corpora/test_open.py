@@ -24,8 +24,8 @@ def _numbered(tmp_path, count):
 @pytest.mark.parametrize("spec", ["", "news.en,news.de", "texts:a,b", "2*a,b"])
 def test_an_unknown_prefix_lists_the_known_ones(spec):
     message = (
-        r"data\.dev=.* must begin with one of phrasebook:, text:, tfds:, tsv:\. "
-        r"Change config\."
+        r"data\.dev=.* must begin with one of phrasebook:, text:, tfds:, trees:, "
+        r"tsv:\. Change config\."
     )
     with pytest.raises(ConfigError, match=message):
         open_corpus(spec, key="data.dev")

@@ -1,12 +1,16 @@
 import gzip
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from t2t_jax.data.corpora.mixture import parts_of
 from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.text_files import undo_joins
+from t2t_jax.data.files.lines import read_lines
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from tests.exchange.real_models import real_file
 
 
 def _count(corpus):
@@ -206,3 +210,51 @@ def test_real_bitext_is_aligned():
 def test_the_missing_home_is_named(spec):
     with pytest.raises(ConfigError, match=r"data\.train=.* ~no-such-user has no home"):
         open_corpus(spec)
+
+
+@pytest.mark.parametrize(
+    ("line", "joined"),
+    [
+        ("ein fahr@@ rad@@ weg", "ein fahrradweg"),
+        ("am en@@ d@@", "am end"),
+        ("am en@@ ", "am en"),
+        ("a @@ b", "a b"),
+        ("a@@b @ @@@ c", "a@@b @ @c"),
+        ("@@@@ ", "@@"),  # as sed's: what a removal leaves is not searched again
+        ("@@", ""),
+        ("", ""),
+    ],
+)
+def test_joins_of_subwords_are_undone_as_sed_does(line, joined):
+    assert undo_joins(line, "@@") == joined
+    sed = ["sed", "-r", "s/(@@ )|(@@ ?$)//g"]
+    done = subprocess.run(sed, input=line.encode(), stdout=subprocess.PIPE, check=True)
+    assert done.stdout.decode() == joined
+    assert undo_joins(line, "") == line
+
+
+def test_a_joiner_is_text_and_no_pattern():
+    assert undo_joins("a.* b a.c d", ".*") == "ab a.c d"
+
+
+@pytest.mark.parametrize("kind", ["text", "tsv"])
+def test_a_corpus_of_subwords_is_one_of_words(write, kind):
+    source, target = write("a.gz", b"th@@ ey r@@ un@@\n"), write("b", b"s@@ ie\n")
+    columns = write("c.tsv", b"th@@ ey r@@ un@@\ts@@ ie\n")
+    spec = f"text:{source},{target}" if kind == "text" else f"tsv:{columns}"
+    words, subwords = open_corpus(spec, joiner="@@"), open_corpus(spec)
+    assert list(words) == [("they run", "sie")]
+    assert list(subwords) == [("th@@ ey r@@ un@@", "s@@ ie")]
+    assert words.num_pairs() == 1
+    others = [open_corpus(spec, joiner="&&"), subwords]
+    assert words.fingerprint() not in [other.fingerprint() for other in others]
+    sliced = open_corpus(f"2*{spec}[:1]++phrasebook:dev:3", joiner="@@")
+    assert next(iter(sliced)) == ("they run", "sie")
+
+
+def test_joins_of_the_real_test_are_undone_to_its_reference():
+    name = "multi30k_bpe/{}.de.gz"
+    subwords = real_file(name.format("test.2016"))
+    reference = real_file(name.format("test_2016_flickr.lc.norm.tok"))
+    corpus = open_corpus(f"text:{subwords},{subwords}", joiner="@@")
+    assert [target for _, target in corpus] == list(read_lines(reference))

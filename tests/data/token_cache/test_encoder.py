@@ -8,8 +8,9 @@ from t2t_jax.data.token_cache.encoder import PairEncoder
 from t2t_jax.data.token_cache.filters import KEPT, REASONS
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import EOS, UNK, Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError
+from t2t_jax.types import EOS, UNK
 
 
 @pytest.fixture

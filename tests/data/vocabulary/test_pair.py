@@ -106,11 +106,11 @@ def test_a_run_is_not_advised_to_change_the_size_that_it_was_begun_with(tmp_path
 
 def test_a_size_that_is_not_the_configured_one_names_its_key():
     found = find(size=71, source_size=53)
-    found.check_sizes(VocabularyConfig(size=71, source_size=53), name="w")
+    found.check(VocabularyConfig(size=71, source_size=53), name="w")
     with pytest.raises(DataError, match=r"w has 53 .*vocabulary\.source_size=54"):
-        found.check_sizes(VocabularyConfig(size=71, source_size=54), name="w")
+        found.check(VocabularyConfig(size=71, source_size=54), name="w")
     with pytest.raises(DataError, match=r"w has 71 .*vocabulary\.size=72"):
-        found.check_sizes(VocabularyConfig(size=72, source_size=53), name="w")
+        found.check(VocabularyConfig(size=72, source_size=53), name="w")
 
 
 def test_a_source_too_small_for_its_size_names_its_key():

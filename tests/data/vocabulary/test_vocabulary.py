@@ -10,8 +10,9 @@ import pytest
 import sentencepiece
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.vocabulary.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.types import BOS, EOS, PAD, UNK
 
 WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from t2t_jax.decoding.engine.batching import (
     source_batches,
     source_lengths,
 )
+from t2t_jax.errors import ConfigError
 
 CONFIG = DecodingConfig(
     max_source_length=61, max_extra_tokens=3, tokens_per_batch=5 * 64
@@ -90,3 +93,27 @@ def test_every_sentence_comes_once_within_the_bound(counts, devices):
         for row, index in enumerate(batch.indices):
             real = batch.source_BxS[row][batch.source_BxS[row] != 0]
             np.testing.assert_array_equal(real, [*sources[index], 2])
+
+
+def test_rows_are_as_long_as_the_sources_where_outputs_are_shorter():
+    config = DecodingConfig(
+        max_source_length=16, max_length_ratio=0.25, tokens_per_batch=64
+    )
+    assert max_batch_rows(config) == 4
+    assert {b.source_BxS.shape for b in batches([[7] * 9] * 8, config)} == {(4, 16)}
+    with pytest.raises(ConfigError, match=r"one longest source, max_source_l.* = 65"):
+        dataclasses.replace(config, max_source_length=65)
+
+
+def test_rows_are_as_long_as_the_outputs_that_the_ratio_allows():
+    config = DecodingConfig(
+        max_source_length=61,
+        max_extra_tokens=200,
+        max_length_ratio=2.0,
+        tokens_per_batch=320,
+    )
+    assert max_batch_rows(config) == 320 // 32
+    shapes = [
+        b.source_BxS.shape for b in batches([[7] * 40] * 2 + [[9] * 5] * 9, config)
+    ]
+    assert shapes == [(2, 61), (10, 16)]

@@ -228,3 +228,11 @@ def test_parameters_stay_on_their_device(scorer):
     (found,) = dataclasses.replace(scorer, variables=elsewhere).scores(["5"], ["7"])
     (expected,) = scorer.scores(["5"], ["7"])
     assert math.isclose(found.score, expected.score, rel_tol=1e-6)
+
+
+def test_the_power_of_the_length_divides_the_log_probability(scorer):
+    config = dataclasses.replace(
+        CONFIG, length_penalty=0.7, length_normalization="power"
+    )
+    (found,) = dataclasses.replace(scorer, config=config).scores(["5"], ["8 9 28"])
+    assert math.isclose(found.score, found.log_probability / 4**0.7, rel_tol=1e-6)

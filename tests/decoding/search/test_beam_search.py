@@ -16,7 +16,10 @@ from tests.decoding.models import (
 
 A, B, C, D, E = 4, 5, 6, 7, 8
 V = 11
-STATIC = ("beam_size", "length_penalty", "max_extra_tokens", "max_length", "n_best")
+STATIC = (
+    *("beam_size", "length_penalty", "length_normalization", "beam_rule", "n_best"),
+    *("max_extra_tokens", "max_length_ratio", "max_length", "allow_unk"),
+)
 search = jax.jit(beam_search, static_argnames=STATIC)
 
 
@@ -151,6 +154,135 @@ def test_a_model_that_ends_at_once_says_only_eos():
     np.testing.assert_array_equal(result.scores_BxW, [[0.0]])
 
 
+# --- other toolkits' rules
+
+
+@pytest.mark.parametrize(
+    ("alpha", "tokens", "score"),
+    [
+        # log 0.45 / 4^0.1 = -0.695 against log 0.5 / 2^0.1 = -0.647
+        (0.1, (A, EOS), math.log(0.5) / 2**0.1),
+        # log 0.45 / 4^0.3 = -0.527 against log 0.5 / 2^0.3 = -0.563
+        (0.3, (B, C, D, EOS), math.log(0.45) / 4**0.3),
+        # alpha above 1: what ended early is -0.123, and B C, alive, bounded by -0.004
+        (2.5, (B, C, D, EOS), math.log(0.45) / 4**2.5),
+    ],
+)
+def test_the_power_of_the_length_decides_between_short_and_long(alpha, tokens, score):
+    result = search(
+        SHORT_OR_LONG,
+        one_sentence(7),
+        beam_size=3,
+        length_penalty=alpha,
+        length_normalization="power",
+    )
+    assert best(result) == tokens
+    np.testing.assert_allclose(result.scores_BxW, [[score]], rtol=1e-6)
+
+
+# A eos .42 is finished first; then B, alone in a beam of 2, goes on to B C, and not to
+# B D, whose end would be the better one: .33 * .45 against .33 * .55 * .6.
+NARROW = lattice(
+    {
+        (): {A: 0.42, B: 0.33, C: 0.25},
+        (B,): {C: 0.55, D: 0.45},
+        (B, C): {EOS: 0.6, A: 0.4},
+    },
+    V,
+)
+
+
+def test_each_finished_output_takes_a_place_of_a_shrinking_beam():
+    rules = {"beam_size": 2, "length_penalty": 0.0, "n_best": 2}
+    fixed = search(NARROW, one_sentence(5), **rules)
+    assert [best(fixed, rank=rank) for rank in (0, 1)] == [(A, EOS), (B, D, EOS)]
+    result = search(NARROW, one_sentence(5), beam_rule="shrinking", **rules)
+    assert [best(result, rank=rank) for rank in (0, 1)] == [(A, EOS), (B, C, EOS)]
+    logs = np.log([[0.42, 0.33 * 0.55 * 0.6]])
+    np.testing.assert_allclose(result.scores_BxW, logs, rtol=1e-6)
+    assert result.finished_BxW.tolist() == [[True, True]]
+
+
+def test_a_shrinking_beam_of_one_is_greedy():
+    one = search(
+        GARDEN_PATH,
+        one_sentence(3),
+        beam_size=1,
+        length_penalty=0.0,
+        beam_rule="shrinking",
+    )
+    assert best(one) == (A, C, C, EOS)
+    assert one.finished_BxW.tolist() == [[True]]
+
+
+def test_at_the_limit_a_shrinking_beam_ranks_all_by_score():
+    # As above: A A A A (.32) has no eos and goes before B eos (.25).
+    result = search(
+        ENDLESS,
+        one_sentence(2),
+        beam_size=2,
+        length_penalty=0.0,
+        max_extra_tokens=2,
+        n_best=2,
+        beam_rule="shrinking",
+    )
+    assert [best(result, rank=rank) for rank in (0, 1)] == [(A,) * 4, (B, EOS)]
+    assert result.finished_BxW.tolist() == [[False, True]]
+
+
+LIKELY_UNK = lattice({(): {UNK: 0.6, A: 0.3, B: 0.1}, (A,): {UNK: 0.9, C: 0.1}}, V)
+
+
+@pytest.mark.parametrize("beam_rule", ["fixed", "shrinking"])
+def test_unk_is_not_generated_where_it_is_not_allowed(beam_rule):
+    rules = {"beam_size": 2, "length_penalty": 0.0, "beam_rule": beam_rule}
+    assert best(search(LIKELY_UNK, one_sentence(3), **rules)) == (UNK, EOS)
+    result = search(LIKELY_UNK, one_sentence(3), allow_unk=False, n_best=2, **rules)
+    assert [best(result, rank=rank) for rank in (0, 1)] == [(B, EOS), (A, C, EOS)]
+    # The others' probabilities are those over all V.
+    np.testing.assert_allclose(result.scores_BxW, np.log([[0.1, 0.03]]), rtol=1e-6)
+
+
+def test_what_is_never_generated_takes_no_place_among_the_best():
+    # Pad, bos and unk are the best three; a beam of 1 needs two more.
+    masked = lattice({(): {PAD: 0.2, 1: 0.2, UNK: 0.2, EOS: 0.21, A: 0.19}}, V)
+    result = search(
+        masked,
+        one_sentence(3),
+        beam_size=1,
+        length_penalty=3.0,
+        length_normalization="power",
+        allow_unk=False,
+    )
+    assert best(result) == (A, EOS)  # log 0.19 / 2^3 = -0.21, log 0.21 = -1.56
+
+
+def test_unk_is_forced_by_a_prefix_even_where_it_is_not_allowed():
+    result = beam_search(
+        LIKELY_UNK,
+        jnp.asarray([[A, EOS, PAD], [A, B, EOS]]),
+        beam_size=2,
+        allow_unk=False,
+        prefixes_BxP=jnp.asarray([[A, UNK], [A, PAD]]),
+    )
+    assert [best(result, sentence) for sentence in (0, 1)] == [
+        (A, UNK, EOS),
+        (A, C, EOS),
+    ]
+
+
+def test_no_output_is_longer_than_the_ratio_allows():
+    never = lattice({(A,) * n: {A: 1.0} for n in range(9)}, V)
+    source = jnp.asarray([[A, EOS, PAD, PAD], [A, A, A, EOS]])
+    result = search(never, source, beam_size=2, max_length_ratio=1.5)
+    assert result.tokens_BxWxT.shape[2] == 6
+    assert result.lengths_BxW.tolist() == [[3], [6]]
+    shorter = search(
+        never, source, beam_size=2, max_length_ratio=1.5, max_extra_tokens=1
+    )
+    assert shorter.lengths_BxW.tolist() == [[2], [4]]
+
+
 # --- errors
 
 
@@ -160,6 +292,9 @@ def test_a_model_that_ends_at_once_says_only_eos():
         ({"beam_size": 0}, "beam_size=0 must be at least 1"),
         ({"length_penalty": -0.1}, "length_penalty=-0.1 must be finite and at least 0"),
         ({"length_penalty": math.nan}, "length_penalty=nan must be finite"),
+        ({"length_normalization": "mean"}, "length_normalization='mean' is not known"),
+        ({"beam_rule": "wide"}, "beam_rule='wide' is not known; known are 'fixed', "),
+        ({"max_length_ratio": -1.0}, "max_length_ratio=-1.0 must be finite"),
         ({"n_best": 5}, "n_best=5 must lie between 1 and beam_size=4"),
         ({"max_extra_tokens": -1}, "max_extra_tokens=-1 must be at least 0"),
         ({"max_length": 0}, "max_length=0 must be at least 1"),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.sampling import row_keys, sample
-from t2t_jax.decoding.search.static_params import SamplingParams
+from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
 from t2t_jax.errors import UserError
-from tests.decoding.models import EOS, PAD, lattice, recurrent
+from tests.decoding.models import EOS, PAD, UNK, lattice, recurrent
 
 A, B, C = 4, 5, 6
 V = 11
@@ -128,3 +129,42 @@ def test_drawing_in_chunks_needs_keys():
 def test_a_rule_that_is_broken_is_named(values, message):
     with pytest.raises(UserError, match=message):
         SamplingParams(**values)
+
+
+def test_unk_is_not_sampled_where_it_is_not_allowed():
+    likely = lattice({(): {UNK: 0.7, A: 0.2, B: 0.1}}, V)
+    shares = []
+    for allow_unk in (True, False):
+        params = SamplingParams(num_samples=1000, allow_unk=allow_unk)
+        found = sample(likely, SOURCE[:1], KEY, sampling_params=params)
+        shares.append(counts(found.tokens_BxWxT, (UNK,)))
+    assert abs(shares[0] - 0.7) < 0.05
+    assert shares[1] == 0
+
+
+def test_the_score_of_a_sample_has_the_asked_normalization_and_length():
+    never = lattice({(A,) * n: {A: 1.0} for n in range(9)}, V)
+    params = SamplingParams(length_normalization="power", max_length_ratio=1.5)
+    found = sample(never, SOURCE[:1], KEY, sampling_params=params)
+    assert found.lengths_BxW.tolist() == [[6]]
+    ends = drawn(
+        SamplingParams(num_samples=20, length_penalty=1.0, length_normalization="power")
+    )
+    np.testing.assert_allclose(
+        ends.scores_BxW, ends.log_probabilities_BxW / ends.lengths_BxW, rtol=1e-6
+    )
+
+
+def test_the_first_parameters_may_be_given_by_position():
+    given = SamplingParams(4, 0.7, 8, 0.9, 0.0, DEFAULT_IDS, 2)
+    assert given == SamplingParams(
+        num_samples=4,
+        temperature=0.7,
+        top_k=8,
+        top_p=0.9,
+        length_penalty=0.0,
+        min_tokens=2,
+    )
+    assert BeamParams(6, 1.0, 2) == BeamParams(
+        beam_size=6, length_penalty=1.0, n_best=2
+    )

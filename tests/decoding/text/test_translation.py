@@ -45,6 +45,10 @@ def test_joined_parts_are_one_translation_with_one_end():
     assert best.score == pytest.approx(-5.0 / (10 / 6) ** 0.6)
     assert joined.source_tokens == ("x", "y", "x", "y", "</s>")
     assert (joined.num_parts, joined.status) == (2, "chunked")
+    power = merge_parts(
+        parts, ["", " "], length_penalty=0.6, length_normalization="power"
+    )
+    assert power.score == pytest.approx(-5.0 / 5**0.6)
 
 
 def test_nothing_stands_beside_a_part_that_says_nothing():

@@ -86,6 +86,7 @@ def test_the_kind_is_that_of_all_that_is_fused_together(name, kind):
         ("jit(s)/jvp(T)/T.decode/embedding.logits/dot", "logits"),
         ("jit(s)/jvp(T)/T.decode/embedding/take", "embeddings"),
         ("jit(s)/jvp(T)/T.decode/decoder/dropout/mul", "embeddings"),
+        ("jit(s)/jvp(T)/T.decode/T._embed_targets/jit(_where)/a", "embeddings"),
         ("jit(s)/transpose(jvp())/sub", "loss"),
         ("jit(s)/mul", "optimizer"),
         ("", "unnamed"),

@@ -174,3 +174,56 @@ def test_a_line_that_cannot_be_written_does_not_end_the_run(error):
     console.close()
     assert stream.getvalue().endswith("] two\n")
     assert stream.getvalue().count("\n") == 1
+
+
+class Utf8Terminal(Terminal):
+    encoding = "utf-8"
+
+
+def evaluated(stream, *, history=()):
+    """Shows what a console writes at an evaluation after four records."""
+    console = Console(200, every_seconds=0.0, stream=stream)
+    console.start(0, history=history)
+    for step, loss in ((10, 8.0), (20, 4.0), (30, 2.0), (40, 1.0)):
+        console.remember({**record_of(step), "loss": loss})
+    console.remember({**EVALUATED, "kind": "eval", "bleu": 3.25})
+    console.log_evaluation({**EVALUATED, "bleu": 30.5}, "")
+    console.close()
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_loss_and_bleu_so_far_at_an_evaluation(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = evaluated(Utf8Terminal())
+    assert "loss █▄▂▁ 8.00 to 1.00  BLEU ▁█ 3.25 to 30.50" in shown
+
+
+def test_a_resumed_run_shows_the_history_of_its_records(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    history = [{**record_of(5), "loss": 9.0}, {"step": 7, "kind": "skipped"}]
+    shown = evaluated(Utf8Terminal(), history=history)
+    assert "loss █▇▄▂▁ 9.00 to 1.00" in shown
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_elsewhere_there_is_no_sparkline(stream):
+    def unread():
+        yield pytest.fail("the history was read")
+
+    assert not set("▁▂▃▄▅▆▇█") & set(evaluated(stream, history=unread()))
+
+
+def test_the_bar_has_a_short_plot_beside_the_loss(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Utf8Terminal()
+    console = Console(200, every_seconds=0.0, stream=stream)
+    console.start(0)
+    for step in range(1, 101):
+        console.remember({**record_of(step), "loss": 100.0 / step})
+    console.show(record_of(100))
+    console.close()
+    assert "loss (smoothed) 2.500 █▂▂▁▁▁▁▁" in stream.getvalue()

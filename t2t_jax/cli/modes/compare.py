@@ -1,0 +1,34 @@
+"""`--mode=compare`: compares several runs, as text on stdout and as a page."""
+
+from __future__ import annotations
+
+import sys
+
+from t2t_jax.cli.console.output_page import OutputPage
+from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.console.tables import Section, show
+from t2t_jax.cli.flags.views import CompareOptions
+
+
+def run(options: CompareOptions) -> int:
+    """Prints the comparison, and writes it to `options.to` if that is given.
+
+    Raises:
+      UserError: directories are not runs, or the page cannot be written.
+    """
+    from t2t_jax.report.comparison import compare, open_runs, require_several
+
+    require_several(options.workdirs)
+    to = OutputPage(options.to) if options.to else None
+    runs = open_runs(options.workdirs)
+    tables = compare(runs, log=log)
+    sections = [
+        Section(one.title, one.rows, one.header, one.numbers, one.notes)
+        for one in tables
+    ]
+    show(sections, file=sys.stdout)
+    if to is not None:
+        from t2t_jax.report.compare_page import compare_page
+
+        to.write(compare_page(runs, tables))
+    return 0

@@ -1,0 +1,186 @@
+"""The tokens of each epoch with BPE-dropout, sampled ahead in a thread.
+
+The tokens of an epoch are a pure function of those without dropout, of the seed, of the
+epoch and of each pair's number: not of chunks, threads or processes. So nothing is
+stored, and a resumed run samples its epoch again. Each process samples all pairs and
+holds two epochs in memory, about two bytes a token each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from itertools import pairwise
+
+import numpy as np
+
+from t2t_jax.data.arrays import Integers
+from t2t_jax.data.config import DataConfig
+from t2t_jax.data.token_cache.statistics import SIDES
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
+from t2t_jax.data.vocabulary.bpe_dropout import random_keys, sample_segmentations
+from t2t_jax.data.vocabulary.merge_table import MergeTable, load_merges
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+
+CHUNK_PAIRS = 4_000
+"""Sentences that are segmented at once: about 40 MB of arrays."""
+
+_SLOW_SECONDS = 0.5  # of waiting, above which it is reported
+
+
+class SampledEpochs:
+    """The sampled tokens of one epoch after another.
+
+    Args:
+      cache: the tokens without dropout, which are not longer than `data.max_length`. A
+        sentence that would be keeps them in this epoch: so every epoch has every pair.
+      seed: the run's.
+      log: gets a line on the first epoch, and one for each that is waited for.
+      ahead: whether the next epoch is sampled while one is used.
+
+    Raises:
+      ConfigError: the vocabulary of a side with dropout has no merges.
+    """
+
+    def __init__(
+        self,
+        cache: TokenCache,
+        vocabularies: VocabularyPair,
+        *,
+        config: DataConfig,
+        seed: int,
+        log: Callable[[str], None],
+        ahead: bool = True,
+    ):
+        self._cache, self._config, self._seed = cache, config, seed
+        self._log, self._ahead = log, ahead
+        self._tables = load_tables(vocabularies, config)
+        self._closed = threading.Event()
+        self._next: tuple[int, Future[TokenCache]] | None = None
+
+    def open(self, epoch: int) -> TokenCache:
+        """Returns the tokens of an epoch; begins to sample those of the next.
+
+        Raises:
+          CancelledError: `close` has been called.
+        """
+        if self._next is None or self._next[0] != epoch:
+            sampled = self._sample_first(epoch)
+        else:
+            sampled = self._wait_for(*self._next)
+        if self._ahead:
+            self._next = (epoch + 1, self._start(epoch + 1))
+        return sampled
+
+    def close(self) -> None:
+        """Ends sampling, and `open` in another thread."""
+        self._closed.set()
+
+    def _sample_first(self, epoch: int) -> TokenCache:
+        self._log(
+            f"{describe_dropout(self._config)}: sampling the subwords of "
+            f"{self._cache.num_pairs:,} pairs for epoch {epoch} …"
+        )
+        began = time.monotonic()
+        sampled = self.sample(epoch)
+        before, after = (
+            sum(int(side.offsets[-1]) for side in (cache.source, cache.target))
+            for cache in (self._cache, sampled)
+        )
+        self._log(
+            f"Sampled {after:,} subwords, {after / max(before, 1):.2f} times those "
+            f"without dropout, in {time.monotonic() - began:,.1f} s."
+        )
+        return sampled
+
+    def _wait_for(self, epoch: int, future: Future[TokenCache]) -> TokenCache:
+        began = time.monotonic()
+        try:
+            return future.result(timeout=_SLOW_SECONDS)
+        except TimeoutError:
+            self._log(f"Waiting for the sampled subwords of epoch {epoch} …")
+        sampled = future.result()
+        self._log(f"Waited {time.monotonic() - began:,.1f} s for epoch {epoch}.")
+        return sampled
+
+    def _start(self, epoch: int) -> Future[TokenCache]:
+        future: Future[TokenCache] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(self.sample(epoch))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=work, name="bpe-dropout", daemon=True).start()
+        return future
+
+    def sample(self, epoch: int) -> TokenCache:
+        """Samples the tokens of an epoch: the same ones each time.
+
+        Raises:
+          CancelledError: `close` has been called.
+        """
+        sides = (self._cache.source, self._cache.target)
+        source, target = (
+            self._sample_side(side, number, epoch) for number, side in enumerate(sides)
+        )
+        return dataclasses.replace(self._cache, source=source, target=target)
+
+    def _sample_side(self, side: TokenSide, number: int, epoch: int) -> TokenSide:
+        table = self._tables[number]
+        if table is None:
+            return side
+        state = np.random.SeedSequence([self._seed, epoch, number])
+        base = state.generate_state(1, np.uint64).astype(np.uint64)
+        count = len(side.offsets) - 1
+        bounds = [*range(0, count, CHUNK_PAIRS), count]
+        tokens: list[Integers] = [side.tokens[:0]]
+        lengths: list[Integers] = [np.zeros(1, np.int64)]
+        for first, last in pairwise(bounds):
+            if self._closed.is_set():
+                raise CancelledError
+            begin, end = side.offsets[[first, last]]
+            chunk, numbers = sample_segmentations(
+                side.tokens[begin:end],
+                np.diff(side.offsets[first : last + 1]),
+                table=table,
+                dropout=self._config.bpe_dropout[number],
+                keys=random_keys(base, np.arange(first, last)),
+                max_length=self._config.max_length,
+            )
+            tokens.append(chunk.astype(side.tokens.dtype))
+            lengths.append(numbers)
+        return TokenSide(np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
+
+
+def describe_dropout(config: DataConfig) -> str:
+    """Names the sides with BPE-dropout, and its probabilities.
+
+    Example:
+      >>> describe_dropout(DataConfig(source_bpe_dropout=0.1, target_bpe_dropout=0.2))
+      'BPE-dropout of source (0.1) and target (0.2)'
+    """
+    rates = zip(SIDES, config.bpe_dropout, strict=True)
+    sides = (f"{side} ({dropout:g})" for side, dropout in rates if dropout)
+    return f"BPE-dropout of {' and '.join(sides)}"
+
+
+def load_tables(
+    vocabularies: VocabularyPair, config: DataConfig
+) -> tuple[MergeTable | None, ...]:
+    """Reads the merges of the sides that have BPE-dropout; None for the others.
+
+    Raises:
+      ConfigError: the vocabulary of such a side has no merges.
+    """
+    tables: dict[str, MergeTable] = {}
+    for side, dropout in zip(SIDES, config.bpe_dropout, strict=True):
+        model = getattr(vocabularies, side).model
+        key = f"data.{side}_bpe_dropout"
+        if dropout:
+            tables[side] = load_merges(model, key=key)
+    return tuple(map(tables.get, SIDES))

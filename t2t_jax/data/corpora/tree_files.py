@@ -1,0 +1,118 @@
+"""Constituency parsing as translation: from a sentence to its tree (§6.3).
+
+Trees are in Penn brackets, one or several a line, or one over several lines. The source
+is the words with spaces between them, the target the tree as symbols
+(`data.trees.linearization`). Before that, functions, indices and traces are removed
+(`data.trees.tree.normalize`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2t_jax.data.corpora.text_files import expand_files
+from t2t_jax.data.files.file_digests import cached_fact, digest
+from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
+from t2t_jax.data.trees.linearization import linearize
+from t2t_jax.data.trees.tree import Tree, TreeReader, normalize
+from t2t_jax.errors import ConfigError
+
+_VERSION = 1  # of the rules that turn a file into pairs
+
+
+@dataclass(frozen=True)
+class TreeCorpus:
+    """A file of trees.
+
+    Attributes:
+      tags: whether the target has parts of speech, or `XX` for each word.
+
+    Paper: §6.3; the format of its reference 37.
+    """
+
+    spec: str
+    path: Path
+    tags: bool = False
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        problems = LineProblems()
+        number = 0
+        for number, tree in self._trees(problems):
+            try:
+                symbols = linearize(tree, tags=self.tags)
+            except ValueError as error:
+                problems.add_line(str(self.path), number, f"{error}.")
+                continue
+            if not problems.count:
+                yield " ".join(tree.words()), " ".join(symbols)
+        if not number and not problems.count:
+            problems.add(f"{self.path} has no trees.")
+        problems.raise_if_any()
+
+    def _trees(self, problems: LineProblems) -> Iterator[tuple[int, Tree]]:
+        """Yields each normalized tree and the line on which it ends."""
+        reader, number = TreeReader(), 0
+        for number, line in enumerate(checked_lines(self.path, problems), start=1):
+            begin = reader.begin or number
+            try:
+                for tree in reader.read(number, line or ""):
+                    if normalized := normalize(tree):
+                        yield number, normalized
+            except ValueError as error:
+                self._report(problems, begin, str(error))
+        try:
+            reader.end()
+        except ValueError as error:
+            self._report(problems, reader.begin, str(error))
+
+    def _report(self, problems: LineProblems, begin: int, fault: str) -> None:
+        problems.add_line(
+            str(self.path),
+            begin,
+            "the tree that begins here is not in Penn brackets.",
+            "Fix or remove it.",
+            detail=f"the tree that begins here is not in Penn brackets: {fault}.",
+        )
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the trees; all of the file is read, whatever the budget."""
+        del budget
+
+        def count(path: Path) -> int:
+            del path
+            return sum(1 for _ in self)
+
+        count_of: int = cached_fact(self.path, f"trees {_VERSION}", count)
+        return count_of
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the file's bytes and of what is made of them."""
+        both = hashlib.sha256(f"trees {_VERSION} {self.tags}".encode())
+        both.update(digest(self.path))
+        return both.hexdigest()
+
+
+def open_trees(spec: str, rest: str, *, key: str) -> tuple[TreeCorpus, ...]:
+    """Opens the corpora of `trees:FILE` or `trees:A,B#tags`, one for each file.
+
+    Raises:
+      ConfigError: no file is named.
+      InputMissingError: a file does not exist or cannot be read.
+    """
+    names, tags = re.subn(r"#tags$", "", rest)
+    if not names:
+        raise ConfigError(
+            f"{key}={spec!r} must name a file, trees:FILE or trees:FILE#tags. "
+            f"Change config.{key}."
+        )
+    paths = expand_files(names.replace(",", "+"), spec, key)
+    require_files(*paths, change=f"config.{key}")
+    if len(paths) == 1:
+        return (TreeCorpus(spec, paths[0], bool(tags)),)
+    end = "#tags" * tags
+    return tuple(TreeCorpus(f"trees:{path}{end}", path, bool(tags)) for path in paths)

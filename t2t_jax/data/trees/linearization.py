@@ -1,0 +1,160 @@
+"""Trees as sequences of symbols, and back.
+
+Source: "Grammar as a Foreign Language" (Vinyals et al. 2015, reference 37 of the
+paper). `(S (NP XX XX )NP (VP XX )VP )S` is a tree over three words: a symbol opens each
+constituent, one with its label closes it, and one stands for each word: its part of
+speech, or `XX`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from t2t_jax.data.trees.tree import Tree
+
+WORD = "XX"
+"""The symbol of a word without its part of speech."""
+
+
+def linearize(tree: Tree, *, tags: bool = False) -> list[str]:
+    """Writes a tree as symbols.
+
+    Args:
+      tags: parts of speech for words in place of `WORD`.
+
+    Raises:
+      ValueError: a tag looks like a bracket.
+
+    Example:
+      >>> from t2t_jax.data.trees.tree import read_tree
+      >>> " ".join(linearize(read_tree("(S (NP (PRP We)) (VP (VBP sleep)))")))
+      '(S (NP XX )NP (VP XX )VP )S'
+    """
+    return list(_symbols(tree, tags))
+
+
+def _symbols(tree: Tree, tags: bool) -> Iterator[str]:
+    if tree.is_word:
+        if tree.label[:1] in ("(", ")"):
+            raise ValueError(f"the tag {tree.label!r} must not begin with a bracket")
+        yield tree.label if tags else WORD
+        return
+    yield f"({tree.label}"
+    for child in tree.subtrees():
+        yield from _symbols(child, tags)
+    yield f"){tree.label}"
+
+
+def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
+    """Reads symbols as a tree over words.
+
+    Raises:
+      ValueError: they are not one balanced tree over exactly these words.
+
+    Example:
+      >>> print(delinearize("(S (NP XX )NP (VP XX )VP )S".split(), ["We", "sleep"]))
+      (S (NP (XX We)) (VP (XX sleep)))
+    """
+    reader = _Reader(words)
+    for symbol in symbols:
+        reader.add(symbol)
+    return reader.tree()
+
+
+class _Reader:
+    """Builds a tree from symbols, and checks each."""
+
+    def __init__(self, words: Sequence[str]):
+        self.words = words
+        self.num_read = 0
+        self.open: list[tuple[str, list[Tree]]] = [("", [])]
+
+    def add(self, symbol: str) -> None:
+        """Adds a symbol; raises ValueError where it does not fit."""
+        label = symbol[1:]
+        if symbol.startswith("("):
+            if len(self.open) == 1 and self.open[0][1]:
+                raise ValueError(f"{symbol} after the end of the tree")
+            self.open.append((label, []))
+        elif symbol.startswith(")"):
+            self._close(label)
+        elif len(self.open) == 1:
+            raise ValueError(f"the word {symbol} is outside of the tree")
+        elif self.num_read == len(self.words):
+            raise ValueError(f"more than the {len(self.words)} words of the sentence")
+        else:
+            self.open[-1][1].append(Tree(symbol, (self.words[self.num_read],)))
+            self.num_read += 1
+
+    def _close(self, label: str) -> None:
+        if len(self.open) == 1:
+            raise ValueError(f"){label} closes nothing")
+        opened, children = self.open[-1]
+        if opened != label:
+            raise ValueError(f"){label} closes ({opened}")
+        if not children:
+            raise ValueError(f"({opened} is empty")
+        self.open.pop()
+        self.open[-1][1].append(Tree(opened, tuple(children)))
+
+    def tree(self) -> Tree:
+        """Returns the tree; raises ValueError where it is not complete."""
+        if len(self.open) > 1:
+            raise ValueError(f"({self.open[-1][0]} is not closed")
+        if self.num_read < len(self.words):
+            raise ValueError(f"{self.num_read} of {len(self.words)} words")
+        if not self.open[0][1]:
+            raise ValueError("there are no symbols")
+        return self.open[0][1][0]
+
+
+def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
+    """Reads symbols as a tree, and mends what is not one.
+
+    From left to right: a closing symbol closes the innermost constituent, whatever its
+    label, and is dropped where none is open; symbols of words beyond the sentence are
+    dropped. At the end, words that are left are added to the innermost open
+    constituent, all constituents are closed, those without words are dropped, and
+    several trees, or none, are put under S.
+
+    Args:
+      words: at least one.
+
+    Returns:
+      The tree, and whether the symbols had to be mended.
+
+    Departs: reference 37 adds brackets at either end; it does not say what it does
+    about missing words.
+
+    Example:
+      >>> tree, mended = repair("(S (NP XX )VP XX".split(), ["We", "sleep", "."])
+      >>> print(tree, mended)
+      (S (NP (XX We)) (XX sleep) (XX .)) True
+    """
+    try:
+        return delinearize(symbols, words), False
+    except ValueError:
+        pass
+    open_constituents: list[tuple[str, list[Tree]]] = [("", [])]
+    left = list(reversed(words))
+    for symbol in symbols:
+        if symbol.startswith("("):
+            open_constituents.append((symbol[1:], []))
+        elif symbol.startswith(")"):
+            _close_innermost(open_constituents)
+        elif left:
+            open_constituents[-1][1].append(Tree(symbol, (left.pop(),)))
+    open_constituents[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
+    while len(open_constituents) > 1:
+        _close_innermost(open_constituents)
+    ((_, trees),) = open_constituents
+    if len(trees) == 1 and not trees[0].is_word:
+        return trees[0], True
+    return Tree("S", tuple(trees)), True
+
+
+def _close_innermost(open_constituents: list[tuple[str, list[Tree]]]) -> None:
+    if len(open_constituents) > 1:
+        label, children = open_constituents.pop()
+        if children:
+            open_constituents[-1][1].append(Tree(label, tuple(children)))

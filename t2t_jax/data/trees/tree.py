@@ -1,0 +1,199 @@
+"""Constituency trees in Penn brackets: read, normalized, written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+_TOKEN = re.compile(r"[()]|[^()\s]+")
+_ROOTS = ("", "ROOT", "TOP", "S1")
+_TRACE = "-NONE-"
+_MAX_DEPTH = 200
+
+
+class Tree(NamedTuple):
+    """A constituent, or a word with its part of speech as the label.
+
+    Attributes:
+      children: constituents in order; of a word, the word alone.
+    """
+
+    label: str
+    children: tuple[Child, ...]
+
+    @property
+    def is_word(self) -> bool:
+        """Whether this is a word with its tag."""
+        return len(self.children) == 1 and isinstance(self.children[0], str)
+
+    def words(self) -> list[str]:
+        """Returns the words from left to right."""
+        return [str(leaf.children[0]) for leaf in self.leaves()]
+
+    def leaves(self) -> Iterator[Tree]:
+        """Yields the words with their tags from left to right."""
+        if self.is_word:
+            yield self
+        else:
+            for child in self.subtrees():
+                yield from child.leaves()
+
+    def subtrees(self) -> Iterator[Tree]:
+        """Yields the constituents and words directly below."""
+        for child in self.children:
+            if isinstance(child, Tree):
+                yield child
+
+    def __str__(self) -> str:
+        """Writes the tree on one line.
+
+        Example:
+          >>> print(Tree("S", (Tree("NP", (Tree("PRP", ("We",)),)),)))
+          (S (NP (PRP We)))
+        """
+        return f"({' '.join([self.label, *map(str, self.children)])})"
+
+
+Child: TypeAlias = Tree | str
+
+
+class TreeReader:
+    """Reads trees from lines; a tree may span several of them.
+
+    Attributes:
+      begin: the line on which the tree begins that is being read; 0 between trees.
+    """
+
+    def __init__(self) -> None:
+        self.begin = 0
+        self._open: list[tuple[str, list[Child]]] = []
+        self._expects_label = False
+
+    def read(self, number: int, line: str) -> Iterator[Tree]:
+        """Yields the trees that end on a line.
+
+        Raises:
+          ValueError: the brackets are not those of trees. The rest of the line and the
+            tree that was begun are dropped.
+        """
+        try:
+            for token in _TOKEN.findall(line):
+                self.begin = self.begin or number
+                if tree := self._add(token):
+                    self.begin = 0
+                    yield tree
+        except ValueError:
+            self._open, self._expects_label, self.begin = [], False, 0
+            raise
+
+    def end(self) -> None:
+        """Checks that no tree is left open.
+
+        Raises:
+          ValueError: a tree is not closed.
+        """
+        if self._open:
+            raise ValueError(f"{len(self._open)} brackets are not closed")
+
+    def _add(self, token: str) -> Tree | None:
+        if token == "(":
+            if self._expects_label:
+                self._open[-1] = ("", [])
+            if len(self._open) == _MAX_DEPTH:
+                raise ValueError(f"brackets are nested deeper than {_MAX_DEPTH}")
+            self._open.append(("", []))
+            self._expects_label = True
+        elif not self._open:
+            raise ValueError(f"{token!r} is outside of all brackets")
+        elif token == ")":
+            return self._close()
+        elif self._expects_label:
+            self._open[-1] = (token, [])
+            self._expects_label = False
+        elif self._open[-1][1]:
+            raise ValueError(f"{token!r} must have brackets of its own")
+        else:
+            self._open[-1][1].append(token)
+        return None
+
+    def _close(self) -> Tree | None:
+        label, children = self._open.pop()
+        self._expects_label = False
+        if not children:
+            raise ValueError(f"the bracket ({label} is empty")
+        tree = Tree(label, tuple(children))
+        if not self._open:
+            return tree
+        siblings = self._open[-1][1]
+        if siblings and isinstance(siblings[0], str):
+            raise ValueError(f"{siblings[0]!r} must have brackets of its own")
+        siblings.append(tree)
+        return None
+
+
+def read_tree(line: str) -> Tree:
+    """Reads one tree.
+
+    Raises:
+      ValueError: the line is not one tree.
+
+    Example:
+      >>> read_tree("(NP (DT the) (NN cat))").words()
+      ['the', 'cat']
+    """
+    reader = TreeReader()
+    trees = list(reader.read(1, line))
+    reader.end()
+    if len(trees) != 1:
+        raise ValueError(f"a line must be one tree, and is {len(trees)}")
+    return trees[0]
+
+
+def normalize(tree: Tree) -> Tree | None:
+    """Removes what parsers do not predict: roots, traces, functions and indices.
+
+    A root (no label, ROOT, TOP or S1) over one constituent is removed, and so is a
+    constituent with nothing but traces below it. NP-SBJ-1 and NP=2 become NP.
+
+    Returns:
+      None for a tree of traces only.
+
+    Example:
+      >>> print(normalize(read_tree("( (S (NP-SBJ-1 (-NONE- *)) (VP-X=2 (VB Go))))")))
+      (S (VP (VB Go)))
+    """
+    kept = _without_traces(tree)
+    while kept and kept.label in _ROOTS and not kept.is_word:
+        inner = tuple(kept.subtrees())
+        if len(inner) != 1 or inner[0].is_word:
+            return kept if kept.label else Tree("X", inner)
+        kept = inner[0]
+    return kept
+
+
+def _without_traces(tree: Tree) -> Tree | None:
+    if tree.is_word:
+        return None if tree.label == _TRACE else tree
+    children = tuple(filter(None, map(_without_traces, tree.subtrees())))
+    return Tree(_category(tree.label), children) if children else None
+
+
+def _category(label: str) -> str:
+    """Returns NP of NP-SBJ-1; a label that begins with a hyphen stays."""
+    match = re.match(r"[^-=|]+", label)
+    return match[0] if match else label
+
+
+def with_words(tree: Tree, words: Iterable[str], tags: Iterable[str]) -> Tree:
+    """Returns a tree with other words and tags, from left to right."""
+    pairs = zip(tags, words, strict=True)
+    return _replaced(tree, iter(list(pairs)))
+
+
+def _replaced(tree: Tree, pairs: Iterator[tuple[str, str]]) -> Tree:
+    if tree.is_word:
+        tag, word = next(pairs)
+        return Tree(tag, (word,))
+    children = tuple(_replaced(child, pairs) for child in tree.subtrees())
+    return Tree(tree.label, children)

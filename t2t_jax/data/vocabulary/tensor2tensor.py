@@ -1,0 +1,151 @@
+"""Subwords of tensor2tensor: the vocabulary files of the paper's own program.
+
+A text is split where letters and digits meet other characters; each token ends in `_`,
+and is cut into the longest subwords of the vocabulary from its beginning. A single
+space between two words is not written.
+
+Paper: §5.1 names word pieces for English-French; the program that was published with
+the paper used these for both directions.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+
+from t2t_jax.errors import DataError
+
+_ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
+_ESCAPES = "\\_u;0123456789"
+_UNREPRESENTABLE = "\u3013"
+
+
+def read_subwords(text: str, *, name: str) -> list[str]:
+    """Reads a vocabulary file: one subword a line, in quotes.
+
+    Args:
+      name: of the file, for messages.
+
+    Raises:
+      DataError: a line is not a subword in quotes.
+    """
+    subwords = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        line = line.strip()
+        if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
+            raise DataError(
+                f"{name}, line {number:,}: {line[:40]!r} is not a subword in quotes. "
+                "Pass a vocabulary file of tensor2tensor."
+            )
+        subwords.append(line[1:-1])
+    return subwords
+
+
+class SubwordEncoder:
+    r"""Encodes text into subword ids, and back.
+
+    Args:
+      subwords: by id.
+      num_reserved: the first ids, such as `<pad>` and `<EOS>`, to which no text is
+        encoded.
+
+    Raises:
+      DataError: a character of the subwords is not a subword.
+
+    Example:
+      >>> words = ["<pad>", "<EOS>", "low", "er_", ", _", *" ,_elorw\\u;0123456789"]
+      >>> encoder = SubwordEncoder(words, num_reserved=2)
+      >>> encoder.encode("lower, low")
+      [2, 3, 4, 2, 7]
+      >>> encoder.decode([2, 3, 4, 2, 7])
+      'lower, low'
+    """
+
+    def __init__(self, subwords: Sequence[str], *, num_reserved: int):
+        self._subwords = list(subwords)
+        self._ids = {
+            subword: number
+            for number, subword in enumerate(subwords)
+            if number >= num_reserved
+        }
+        self._alphabet = set(_ESCAPES).union(*self._ids)
+        if missing := sorted(self._alphabet - self._ids.keys()):
+            raise DataError(
+                "The vocabulary must have each of its characters as a subword, and has "
+                f"no {', '.join(map(repr, missing[:5]))}. Pass a complete vocabulary "
+                "file of tensor2tensor."
+            )
+        self._longest = max(map(len, self._ids), default=0)
+        self._encode_token = lru_cache(maxsize=1 << 16)(self._cut)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of a text."""
+        cut = map(self._encode_token, _tokens(text))
+        return list(chain.from_iterable(cut))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns the text of ids."""
+        joined = "".join(self._subwords[number] for number in ids)
+        tokens = [_unescape(token) for token in joined.split("_")]
+        text, ends_word = [], False
+        for token in filter(None, tokens):
+            if ends_word and _is_word(token[0]):
+                text.append(" ")
+            text.append(token)
+            ends_word = _is_word(token[0])
+        return "".join(text)
+
+    def _cut(self, token: str) -> tuple[int, ...]:
+        """Cuts a token into the longest subwords, from its beginning."""
+        rest, ids = self._escape(token), []
+        while rest:
+            for size in range(min(len(rest), self._longest), 0, -1):
+                if rest[:size] in self._ids:
+                    break
+            ids.append(self._ids[rest[:size]])
+            rest = rest[size:]
+        return tuple(ids)
+
+    def _escape(self, token: str) -> str:
+        escaped = token.replace("\\", r"\\").replace("_", r"\u")
+        known = (
+            character
+            if character in self._alphabet and character != "\n"
+            else f"\\{ord(character)};"
+            for character in escaped
+        )
+        return "".join(known) + "_"
+
+
+def _tokens(text: str) -> list[str]:
+    """Splits a text where words meet other characters; drops single spaces between."""
+    if not text:
+        return []
+    cuts = [
+        position
+        for position in range(1, len(text))
+        if _is_word(text[position - 1]) != _is_word(text[position])
+    ]
+    tokens = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    inner = [token for token in tokens[1:-1] if token != " "]
+    return [tokens[0], *inner, *tokens[1:][-1:]]
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_word(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LN"
+
+
+def _unescape(token: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "_" if match[0] == r"\u" else "\\"
+        try:
+            return chr(int(match[1]))
+        except (OverflowError, ValueError):
+            return _UNREPRESENTABLE
+
+    return _ESCAPE.sub(replace, token)

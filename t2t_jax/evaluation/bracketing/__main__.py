@@ -1,0 +1,103 @@
+"""Scores parses against gold trees, by EVALB's rules.
+
+``python -m t2t_jax.evaluation.bracketing GOLD TEST [--parameters=FILE.prm]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from t2t_jax.data.files.lines import read_lines
+from t2t_jax.errors import UserError
+from t2t_jax.evaluation.bracketing.parameters import (
+    STANDARD,
+    Parameters,
+    read_parameters,
+)
+from t2t_jax.evaluation.bracketing.scoring import (
+    SentenceScore,
+    score_corpus,
+    summarize,
+)
+
+_COLUMNS = (
+    "sentence length status recall precision matched gold test crossing words "
+    "correct_tags tagging_accuracy error"
+).split()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m t2t_jax.evaluation.bracketing",
+        description="Scores parses against gold trees, by EVALB's rules, and prints "
+        "one JSON object: recall, precision and f1 in percent, and counts; under "
+        '"short", those of sentences up to the cutoff length.',
+        epilog="A tree is one line of brackets, such as "
+        "(S (NP (PRP We)) (VP (VBP sleep))).",
+        allow_abbrev=False,
+    )
+    parser.add_argument("gold", metavar="GOLD", help="gold trees, one a line")
+    parser.add_argument("test", metavar="TEST", help="their parses, in the same order")
+    parser.add_argument(
+        "--parameters",
+        metavar="FILE.prm",
+        default="",
+        help='a parameter file of EVALB, or "standard": no punctuation, no root, ADVP '
+        "equal to PRT (default: as EVALB without a file, where all brackets count)",
+    )
+    parser.add_argument(
+        "--sentences",
+        metavar="FILE.tsv",
+        help="writes the columns of each sentence to this file",
+    )
+    return parser
+
+
+def _parameters(value: str) -> Parameters:
+    if value == "standard":
+        return STANDARD
+    return read_parameters(value) if value else Parameters()
+
+
+def _rows(scores: Iterable[SentenceScore]) -> Iterable[str]:
+    yield "\t".join(_COLUMNS)
+    for number, score in enumerate(scores, start=1):
+        percents = f"{score.recall:.2f}\t{score.precision:.2f}"
+        counts = (score.matched, score.gold_brackets, score.test_brackets)
+        others = (score.crossing, score.words, score.correct_tags)
+        yield "\t".join(
+            [
+                f"{number}\t{score.length}\t{int(score.status)}\t{percents}",
+                *map(str, counts + others),
+                f"{score.tagging_accuracy:.2f}\t{score.error}",
+            ]
+        )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Scores the files and prints the summary; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        parameters = _parameters(options.parameters)
+        gold, test = read_lines(options.gold), read_lines(options.test)
+        scores = score_corpus(gold, test, parameters)
+    except UserError as error:
+        print(*(f"error: {p}" for p in error.problems), sep="\n", file=sys.stderr)
+        return error.exit_code
+    if options.sentences:
+        text = "".join(f"{row}\n" for row in _rows(scores))
+        Path(options.sentences).write_text(text, encoding="utf-8", newline="\n")
+    short = [score for score in scores if score.length <= parameters.cutoff_length]
+    found = summarize(scores) | {
+        "short": {"longest": parameters.cutoff_length} | summarize(short)
+    }
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""A model in a comparison: the interface, and the models of this package."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.scoring.batching import pair_batches
+from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
+from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.inference.model import TranslationModel, learned_positions
+from t2t_jax.model.architectures import make_step_model
+from t2t_jax.types import EOS, Array, Params, PyTree
+
+Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""Token ids of source and target, without eos."""
+
+Logs: TypeAlias = npt.NDArray[np.float32]
+"""Natural log-probabilities of a target's tokens and its eos."""
+
+
+AS_CONFIGURED = 0
+"""In the place of a beam size: the search of the configuration."""
+
+
+class Output(NamedTuple):
+    """One translation; its token ids include eos unless it was truncated."""
+
+    text: str
+    tokens: tuple[int, ...]
+
+    @property
+    def subwords(self) -> tuple[int, ...]:
+        """The ids without the eos."""
+        return self.tokens[:-1] if self.tokens[-1:] == (EOS,) else self.tokens
+
+
+class Backend(Protocol):
+    """A model that can be compared."""
+
+    def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
+        """Translates lines with alpha 0.
+
+        Args:
+          beam_size: or `AS_CONFIGURED`, for `formats.SEARCHING_FORMATS`.
+        """
+
+    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+        """Returns the log-probability of each target, token by token."""
+
+
+class JaxBackend:
+    """A model of this package, on one device, with the length limits of a config."""
+
+    def __init__(self, model: TranslationModel, config: DecodingConfig):
+        self._apply: Apply = model.module.apply
+        self._params: Params = model.params
+        self._max_length = learned_positions(model.module)
+        self._step_model = make_step_model(model.module, model.params)
+        self._vocabularies = model.vocabularies
+        self._config = config
+        pieces = model.vocabularies.target.pieces(range(self._size))
+        self._ids: Mapping[str, int] = {piece: id_ for id_, piece in enumerate(pieces)}
+
+    @property
+    def _size(self) -> int:
+        return self._vocabularies.target.size
+
+    def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
+        """Translates as `--mode=translate` does."""
+        config = search_config(self._config, beam_size=beam_size)
+        # One thread: the caller's, as its matmul precision is thread-local.
+        translator = Translator(
+            self._step_model, self._vocabularies, config, max_concurrent=1
+        )
+        best = [found.hypotheses[0] for found in translator.translations(lines)]
+        return [
+            Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
+            for one in best
+        ]
+
+    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+        """Scores all positions of a target at once."""
+        found: list[Logs] = [np.zeros(0, np.float32)] * len(pairs)
+        batches = pair_batches(
+            pairs,
+            self._config,
+            vocab_size=self._size,
+            max_length=self._max_length,
+        )
+        for batch in batches:
+            logs_BxT = np.asarray(
+                _score_batch(
+                    {"params": self._params},
+                    batch.source_BxS,
+                    batch.target_outputs_BxT,
+                    apply=self._apply,
+                )
+            )
+            for row, number in enumerate(batch.indices):
+                found[number] = logs_BxT[row, : len(pairs[number][1]) + 1]
+        return found
+
+
+def search_config(config: DecodingConfig, *, beam_size: int) -> DecodingConfig:
+    """Returns the search of a comparison, with alpha 0 unless `AS_CONFIGURED`."""
+    if beam_size == AS_CONFIGURED:
+        return dataclasses.replace(config, n_best=1)
+    return DecodingConfig(
+        beam_size=beam_size,
+        length_penalty=0.0,
+        min_tokens=config.min_tokens,
+        allow_unk=config.allow_unk,
+        max_extra_tokens=config.max_extra_tokens,
+        max_length_ratio=config.max_length_ratio,
+        tokens_per_batch=config.tokens_per_batch,
+        max_source_length=config.max_source_length,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("apply",))
+def _score_batch(
+    variables: PyTree, source_BxS: Array, target_outputs_BxT: Array, *, apply: Apply
+) -> jax.Array:
+    return token_log_probabilities(
+        apply,
+        variables,
+        source_BxS=source_BxS,
+        target_outputs_BxT=target_outputs_BxT,
+    )

@@ -1,0 +1,120 @@
+"""The interface of a format of exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from t2t_jax.config import Config
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.exchange.exporting.backends import Backend
+from t2t_jax.exchange.exporting.verification import Tolerance
+from t2t_jax.inference.model import TranslationModel
+
+
+class ExportSpec(NamedTuple):
+    """What an export is asked to be.
+
+    Attributes:
+      format: one of `formats.EXPORT_FORMATS`.
+      quantization: of `formats.QUANTIZED_FORMATS`; other formats keep float32.
+      max_bleu_loss: accepted loss of BLEU by these; None for the default of the
+        quantization.
+      languages: codes of source and target; None to infer them.
+      license: of the model, for its card; "" if not given.
+    """
+
+    format: str
+    quantization: str = "float32"
+    max_bleu_loss: float | None = None
+    languages: tuple[str, str] | None = None
+    license: str = ""
+
+
+class Original(NamedTuple):
+    """The model that is exported.
+
+    Attributes:
+      model: in float32 on one device.
+      config: of its run.
+      origin: from `provenance.provenance_of`, with at least one of `examples`.
+      languages: codes of source and target; None if they are not known.
+      license: "" if not given.
+    """
+
+    model: TranslationModel
+    config: Config
+    origin: Mapping[str, Any]
+    languages: tuple[str, str] | None = None
+    license: str = ""
+
+
+class ExportFormat(Protocol):
+    """How models are written in one format, verified and described.
+
+    A new format is a module with a class of this interface, its name in
+    `formats.EXPORT_FORMATS`, and an object in `exporter.FORMATS`.
+    """
+
+    @property
+    def library(self) -> str:
+        """The software that reads it: `library_name` of Hugging Face."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Further tags for Hugging Face."""
+
+    @property
+    def verified_with(self) -> str:
+        """What translated the lines of the verification, such as "CTranslate2"."""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Accepted differences between export and model, in float32."""
+
+    def check_supported(self, config: Config) -> None:
+        """Checks that a model can be written, before anything is.
+
+        Raises:
+          UserError: a package is not installed, or the format cannot represent the
+            model; the message names the key and its supported values.
+        """
+
+    def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
+        """Writes all files but README.md and SHA256SUMS into an empty directory."""
+
+    def load(self, directory: Path, original: Original) -> Backend:
+        """Loads what `write` wrote, as its users do, for the verification.
+
+        Raises:
+          DataError: arrays were not written bit by bit, where they must be.
+        """
+
+    def usage(self, original: Original, *, name: str) -> str:
+        """Describes in Markdown how the export is used, and what is not exact.
+
+        Args:
+          name: of the directory. A Python program in the text must run beside it.
+        """
+
+
+def fill_template(template: str, /, **values: object) -> str:
+    """Fills a Markdown file of the folder `templates`, such as "ctranslate2"."""
+    file = (
+        resources.files("t2t_jax.exchange.exporting") / "templates" / f"{template}.md"
+    )
+    return file.read_text("utf-8").rstrip().format(**values)
+
+
+def divisor(config: DecodingConfig) -> str:
+    """Returns what is raised to alpha, of an output of n tokens.
+
+    Example:
+      >>> divisor(DecodingConfig())
+      '(5 + n) / 6'
+      >>> divisor(DecodingConfig(length_normalization="power"))
+      'n'
+    """
+    return "n" if config.length_normalization == "power" else "(5 + n) / 6"

@@ -1,0 +1,162 @@
+"""Exports to Argos Translate and LibreTranslate: a package `.argosmodel`.
+
+It is a zip with one directory: a CTranslate2 model, one SentencePiece model of both
+sides, and metadata.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.backends import Backend
+from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
+from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
+from t2t_jax.exchange.exporting.ctranslate2.format import (
+    exported_positions,
+    require_ctranslate2,
+    require_transformer,
+    write_ctranslate2,
+)
+from t2t_jax.exchange.exporting.formats import FILE_SUFFIXES
+from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+
+_VERSION = "1.0"
+_README = "Translates from {0} to {1}. Made with t2t_jax.\n"
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip; the same model gives the same bytes
+
+# As Argos Translate names its languages.
+_LANGUAGES = {
+    **{"ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali"},
+    **{"ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek"},
+    **{"en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian"},
+    **{"eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French"},
+    **{"ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi"},
+    **{"hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese"},
+    **{"ko": "Korean", "lt": "Lithuanian", "lv": "Latvian", "ms": "Malay"},
+    **{"nb": "Norwegian", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese"},
+    **{"ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian"},
+    **{"sq": "Albanian", "sr": "Serbian", "sv": "Swedish", "th": "Thai"},
+    **{"tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu"},
+    **{"vi": "Vietnamese", "zh": "Chinese"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgosFormat:
+    """Packages of Argos Translate."""
+
+    library: str = "argostranslate"
+    tags: tuple[str, ...] = ("ctranslate2", "libretranslate")
+    verified_with: str = "CTranslate2 and the model of this package"
+    tolerance: Tolerance = FLOAT32
+
+    def check_supported(self, config: Config) -> None:
+        """Checks that CTranslate2 is installed, and that there is one vocabulary."""
+        require_transformer(config, "argos")
+        require_ctranslate2("argos")
+        if config.vocabulary.source_size:
+            raise UserError(
+                "--format=argos requires one vocabulary of both sides: a package has "
+                "one SentencePiece model. The model has two (vocabulary.source_size="
+                f"{config.vocabulary.source_size}). Use --format=ctranslate2."
+            )
+
+    def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
+        """Writes `translate-SOURCE_TARGET.argosmodel`."""
+        source, target = _languages(original)
+        vocabulary = original.model.vocabularies.target
+        if vocabulary.model.startswith(b"{"):
+            raise UserError(
+                "--format=argos requires a vocabulary of SentencePiece, and the model "
+                "has a table of pieces of another toolkit. Use --format=ctranslate2."
+            )
+        names = [_LANGUAGES.get(code, code) for code in (source, target)]
+        metadata = {
+            "package_version": _VERSION,
+            "argos_version": _VERSION,
+            "from_code": source,
+            "from_name": names[0],
+            "to_code": target,
+            "to_name": names[1],
+        }
+        files = {
+            "metadata.json": f"{json.dumps(metadata, indent=2)}\n".encode(),
+            "README.md": _README.format(*names).encode(),
+            "sentencepiece.model": vocabulary.model,
+        }
+        with TemporaryDirectory(dir=to) as directory:
+            write_ctranslate2(
+                Path(directory),
+                original.model.params,
+                config=original.config,
+                vocabularies=original.model.vocabularies,
+                quantization=spec.quantization,
+            )
+            for path in sorted(Path(directory).iterdir()):
+                files[f"model/{path.name}"] = path.read_bytes()
+        # Argos unpacks packages side by side; theirs are called en_de.
+        _write_zip(to / _file_name(source, target), files, f"t2t_jax-{source}_{target}")
+
+    def load(self, directory: Path, original: Original) -> Backend:
+        """Unpacks the package, and loads its model and SentencePiece model."""
+        (path,) = directory.glob(f"*{FILE_SUFFIXES['argos']}")
+        with TemporaryDirectory() as unpacked, zipfile.ZipFile(path) as package:
+            contents = {Path(name): package.read(name) for name in package.namelist()}
+            for name, content in contents.items():
+                if name.parent.name == "model":
+                    (Path(unpacked) / name.name).write_bytes(content)
+            (model,) = (
+                content
+                for name, content in contents.items()
+                if name.name == "sentencepiece.model"
+            )
+            shared = Vocabulary(model)
+            return CTranslate2Backend(
+                Path(unpacked),
+                vocabularies=VocabularyPair(shared, shared),
+                config=original.config.decoding,
+                positions=exported_positions(original.config),
+            )
+
+    def usage(self, original: Original, *, name: str) -> str:
+        """Describes Argos Translate and LibreTranslate."""
+        source, target = _languages(original)
+        allow_unk = original.config.decoding.allow_unk
+        return fill_template(
+            "argos",
+            path=f"{name}/{_file_name(source, target)}",
+            source=source,
+            target=target,
+            forbidden="pad and bos" if allow_unk else "pad, bos and unk",
+            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
+        )
+
+
+def _languages(original: Original) -> tuple[str, str]:
+    if original.languages is None:
+        raise UserError(
+            "--format=argos requires the languages of the model, which its training "
+            "text does not name. Set --languages=SOURCE,TARGET, such as en,de."
+        )
+    return original.languages
+
+
+def _file_name(source: str, target: str) -> str:
+    return f"translate-{source}_{target}{FILE_SUFFIXES['argos']}"
+
+
+def _write_zip(path: Path, files: dict[str, bytes], directory: str) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, content in files.items():
+            info = zipfile.ZipInfo(f"{directory}/{name}", date_time=_EARLIEST)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            package.writestr(info, content)

@@ -1,0 +1,152 @@
+"""Exports a trained model and verifies the export before keeping it.
+
+An export is written to a temporary directory, which is removed if the export does not
+translate like the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from t2t_jax.config import Config
+from t2t_jax.evaluation.protocol import fingerprint_params
+from t2t_jax.exchange.exporting import verification
+from t2t_jax.exchange.exporting.backends import JaxBackend
+from t2t_jax.exchange.exporting.base import ExportFormat, ExportSpec, Original
+from t2t_jax.exchange.exporting.ctranslate2.argos import ArgosFormat
+from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
+from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
+from t2t_jax.exchange.exporting.formats import (
+    FILE_SUFFIXES,
+    FORBIDDING_FORMATS,
+    SEARCHING_FORMATS,
+)
+from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
+from t2t_jax.exchange.exporting.marian.format import MarianFormat
+from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
+from t2t_jax.exchange.exporting.model_dir import ModelDirFormat
+from t2t_jax.exchange.exporting.stablehlo.format import StableHLOFormat
+from t2t_jax.exchange.exporting.verification import (
+    Comparison,
+    Tolerance,
+    VerificationText,
+)
+from t2t_jax.inference import provenance
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.inference.model_dir import atomic_directory
+from t2t_jax.run.workdir import Workdir
+
+FORMATS: Mapping[str, ExportFormat] = {
+    "model_dir": ModelDirFormat(),
+    "safetensors": ModelDirFormat(safetensors=True),
+    "ctranslate2": CTranslate2Format(),
+    "argos": ArgosFormat(),
+    "hf_marian": HFMarianFormat(),
+    "marian": MarianFormat(),
+    "stablehlo": StableHLOFormat(),
+}
+"""The formats by their names in `formats.EXPORT_FORMATS`."""
+
+_TOLERANCES = {
+    "float16": verification.FLOAT16,
+    "int8": verification.INT8,
+    "int8_float32": verification.INT8,
+    "int8_float16": verification.INT8,
+}
+
+
+def tolerance_of(spec: ExportSpec) -> Tolerance:
+    """Returns the accepted differences between an export and its model."""
+    usual = _TOLERANCES.get(spec.quantization, FORMATS[spec.format].tolerance)
+    if spec.max_bleu_loss is None:
+        return usual
+    return usual._replace(bleu=spec.max_bleu_loss)
+
+
+def export(
+    model: TranslationModel,
+    to: Path,
+    *,
+    spec: ExportSpec,
+    workdir: Workdir,
+    config: Config,
+    text: VerificationText,
+) -> Comparison:
+    """Writes a model and verifies that it translates like the original.
+
+    Args:
+      model: from `load_for_export`.
+      to: missing or empty; or a missing file, for formats of `formats.FILE_SUFFIXES`.
+
+    Raises:
+      DataError: the export differs from the model; nothing is kept.
+      OutputError: the directory cannot be created.
+      UserError: a package is missing, or cannot represent the model.
+    """
+    form = FORMATS[spec.format]
+    form.check_supported(config)
+    origin = provenance.provenance_of(workdir, model.step)
+    origin.setdefault("examples", list(text.sources[:1]))
+    languages = spec.languages or languages_of(origin, config)
+    original = Original(model, config, origin, languages, spec.license)
+    written = original
+    if spec.format in FORBIDDING_FORMATS:
+        # Marian has an option for unk.
+        written = without_forbidden_tokens(original, unk=spec.format != "marian")
+    suffix = FILE_SUFFIXES.get(spec.format)
+    only = f"*{suffix}" if to.suffix == suffix else ""
+    with (
+        atomic_directory(to, only=only) as partial,
+        jax.default_matmul_precision("highest"),
+    ):
+        form.write(partial, written, spec)
+        found = verification.compare(
+            JaxBackend(written.model, config.decoding),
+            form.load(partial, written),
+            text,
+            vocabulary=model.vocabularies.source,
+            search=config.decoding if spec.format in SEARCHING_FORMATS else None,
+        )
+        found.require(tolerance_of(spec), advice=_advice(spec))
+        card = _card(to.resolve().name, original, spec=spec, comparison=found)
+        (partial / "README.md").write_bytes(card)
+        provenance.write_sha256sums(partial)
+    return found
+
+
+def _card(
+    name: str, original: Original, *, spec: ExportSpec, comparison: Comparison
+) -> bytes:
+    """Returns the content of README.md; file names may hold any bytes."""
+    facts = ModelCardFacts(
+        name=name,
+        format=FORMATS[spec.format],
+        original=original,
+        comparison=comparison,
+        quantization=spec.quantization,
+        max_bleu_loss=tolerance_of(spec).bleu,
+        params_sha256=fingerprint_params(original.model.params),
+        vocabulary_sha256=original.model.vocabularies.fingerprint,
+        versions=provenance.versions(),
+    )
+    return model_card(facts).encode(errors="backslashreplace")
+
+
+def languages_of(origin: Mapping[str, Any], config: Config) -> tuple[str, str] | None:
+    """Returns the languages of a model: as imported, or else of its training text."""
+    if known := origin.get("imported", {}).get("languages"):
+        return known[0], known[1]
+    return provenance.languages_of(config.data.train)
+
+
+def _advice(spec: ExportSpec) -> str:
+    if spec.quantization != "float32":
+        return (
+            "Use --quantization=float32, or train the model longer; if only BLEU is "
+            "too low, set the accepted loss with --max_bleu_loss."
+        )
+    return "This is a bug of t2t_jax or of a package: please report it."

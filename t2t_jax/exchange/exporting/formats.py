@@ -1,0 +1,22 @@
+"""Export formats by name (does not import JAX)."""
+
+EXPORT_FORMATS = (
+    *("model_dir", "safetensors", "ctranslate2", "argos", "hf_marian", "marian"),
+    "stablehlo",
+)
+"""Values of `--format` with `--mode=export`, as in `exporter.FORMATS`."""
+
+QUANTIZED_FORMATS = ("ctranslate2", "argos")
+"""The formats that can be quantized."""
+
+FILE_SUFFIXES = {"argos": ".argosmodel"}
+"""Of formats that are one file: `--to` with this suffix is that file alone."""
+
+FORBIDDING_FORMATS = ("argos", "marian")
+"""The formats whose weights forbid pad and bos, as their programs do not."""
+
+QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int8_float16")
+"""Number formats of a CTranslate2 model, by CTranslate2's names."""
+
+SEARCHING_FORMATS = ("stablehlo",)
+"""The formats that contain the search of the configuration."""

@@ -1,0 +1,93 @@
+"""The head of a model card, which Hugging Face's hub reads: YAML between `---`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from t2t_jax.exchange.exporting.base import ExportFormat, Original
+from t2t_jax.exchange.exporting.verification import Comparison
+
+_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+
+
+def hub_metadata(
+    name: str,
+    form: ExportFormat,
+    original: Original,
+    comparison: Comparison,
+    *,
+    quantization: str = "float32",
+) -> str:
+    """Returns the metadata of a model as YAML, without the lines `---`.
+
+    Its scores are those of the development text; or the BLEU of the comparison, where
+    they are not known or the export is quantized.
+
+    Args:
+      name: of the model.
+      quantization: of the export; the run's own scores are of float32.
+    """
+    metadata: dict[str, Any] = {}
+    if original.languages:
+        # The hub has no regions: pt_BR is pt.
+        codes = (re.split("[_-]", code)[0].lower() for code in original.languages)
+        metadata["language"] = list(dict.fromkeys(codes))
+    if original.license:
+        metadata["license"] = original.license
+    exact = quantization == "float32"
+    result = _result(original, comparison, exact=exact)
+    metadata |= {
+        "library_name": form.library,
+        "pipeline_tag": "translation",
+        "tags": list(dict.fromkeys(["translation", "t2t_jax", *form.tags])),
+        "metrics": list(_SCORES),
+        "model-index": [{"name": name, "results": [result]}],
+    }
+    return "\n".join(_yaml(metadata))
+
+
+def _result(
+    original: Original, comparison: Comparison, *, exact: bool
+) -> dict[str, Any]:
+    development = original.origin.get("development", {})
+    text = original.origin.get("data", {}).get("dev", {}).get("spec")
+    if exact and text and "bleu" in development:
+        scores = development
+    else:
+        text = comparison.text
+        scores = {
+            "bleu": comparison.exported_beam_bleu,
+            "bleu_signature": comparison.bleu_signature,
+        }
+    metrics = [
+        {
+            "type": name,
+            "name": f"{title} {scores.get(f'{name}_signature', '')}".strip(),
+            "value": round(scores[name], 2),
+        }
+        for name, title in _SCORES.items()
+        if isinstance(scores.get(name), int | float)
+    ]
+    return {
+        "task": {"type": "translation", "name": "Translation"},
+        "dataset": {"type": text.partition(":")[0], "name": text},
+        "metrics": metrics,
+    }
+
+
+def _yaml(value: object, indent: str = "") -> Iterator[str]:
+    """Yields the lines of a block; a JSON scalar is one of YAML."""
+    items: list[tuple[str, object]] = []
+    if isinstance(value, Mapping):
+        items = [(f"{key}:", inner) for key, inner in value.items()]
+    elif isinstance(value, Sequence):
+        items = [("-", inner) for inner in value]
+    for head, inner in items:
+        if isinstance(inner, Mapping | list):
+            yield f"{indent}{head}"
+            yield from _yaml(inner, f"{indent}  ")
+        else:
+            yield f"{indent}{head} {json.dumps(inner)}"

@@ -1,0 +1,312 @@
+"""Exports to Hugging Face Transformers, as a MarianMTModel with its tokenizer.
+
+HF's positions are the paper's, and its biases may be zero, so the model is the same but
+for one constant: the epsilon of torch's layer normalization is 1e-5. Models with other
+wavelengths, as Marian's, take theirs with them as tensors.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_jax.checkpointing.safetensors_io import require_safetensors
+from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
+from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
+from t2t_jax.exchange.exporting.huggingface.tensors import (
+    has_other_positions,
+    to_tensors,
+)
+from t2t_jax.exchange.exporting.model_dir import check_equal
+from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
+from t2t_jax.exchange.importing.huggingface.settings import CONFIG, GENERATION, MARKER
+from t2t_jax.exchange.importing.huggingface.trained import HF_EPSILON
+from t2t_jax.exchange.importing.huggingface.vocabulary import (
+    SPM,
+    TARGET_VOCABULARY,
+    TOKENIZER,
+    VOCABULARY,
+)
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import TransformerConfig, decoder_layers
+from t2t_jax.types import BOS, EOS, PAD, UNK, Params
+
+_WEIGHTS = "model.safetensors"
+_MOST_FIRST_POSITION = 2
+_SEARCH_NOTE = (
+    "With a beam, Transformers divides log-probabilities by n^alpha, and the paper by "
+    "((5 + n) / 6)^alpha."
+)
+# The other epsilon changes log-probabilities of a trained model of 2 + 2 layers and
+# width 64 by at most 5.1e-5, and none of 200 outputs.
+_TOLERANCE = FLOAT32._replace(largest=5e-4)
+
+
+@dataclasses.dataclass(frozen=True)
+class HFMarianFormat:
+    """MarianMTModels of Hugging Face Transformers."""
+
+    library: str = "transformers"
+    tags: tuple[str, ...] = ("marian", "pytorch")
+    verified_with: str = "this directory, computed as Hugging Face Transformers does"
+    tolerance: Tolerance = _TOLERANCE
+
+    def check_supported(self, config: Config) -> None:
+        """Checks that a MarianMTModel can represent the model."""
+        require_safetensors()
+        if config.architecture != "transformer":
+            raise UserError(
+                f"--format=hf_marian does not support architecture="
+                f"{config.architecture!r}, only 'transformer'. Use --format=model_dir."
+            )
+        model = config.model
+        depth = f"{model.d_model // model.num_heads}, d_model / num_heads"
+        whole = model.d_model % model.num_heads == 0
+        for key, supported, holds in (
+            ("norm_position", "'post'", model.norm_position == "post"),
+            ("positions", "'sinusoidal'", model.positions == "sinusoidal"),
+            ("num_heads", "divisors of d_model", whole),
+            ("d_k", depth, model.d_k * model.num_heads == model.d_model),
+            ("d_v", depth, model.d_v * model.num_heads == model.d_model),
+            ("first_position", "0 to 2", model.first_position <= _MOST_FIRST_POSITION),
+            (
+                "layer_norm_epsilon",
+                f"at most {HF_EPSILON:g}, which is HF's",
+                model.layer_norm_epsilon <= HF_EPSILON,
+            ),
+        ):
+            if not holds:
+                raise UserError(
+                    f"--format=hf_marian does not support model.{key}="
+                    f"{getattr(model, key)!r}, only {supported}. Use "
+                    "--format=model_dir or --format=safetensors."
+                )
+
+    def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
+        """Writes weights, configuration and tokenizer."""
+        from safetensors.numpy import save_file
+
+        config, vocabularies = original.config, original.model.vocabularies
+        params = original.model.params
+        positions = exported_positions(config)
+        start = _start_of(config.model, params)
+        _write_tokenizer(to, vocabularies, original=original, positions=positions)
+        _write_json(to / CONFIG, _config(config, start=start))
+        _write_json(to / GENERATION, _generation(config, start=start))
+        tensors = to_tensors(params, config=config.model, positions=positions)
+        path = to / _WEIGHTS
+        path.touch()
+        mode = path.stat().st_mode  # That of the umask; the package sets 0600.
+        save_file(tensors, path, metadata={"format": "pt"})
+        path.chmod(mode & 0o777)
+
+    def load(self, directory: Path, original: Original) -> Backend:
+        """Reads it again, and compares the parameters bit by bit."""
+        written = read_hf_marian(directory, ImportOptions(positions="huggingface"))
+        check_equal(original.model.params, written.params)
+        keys = {
+            key.removeprefix("model."): value
+            for key, value in written.config.items()
+            if key.startswith("model.")
+        }
+        network = dataclasses.replace(
+            original.config.model, **keys, compute_dtype="float32"
+        )
+        model = dataclasses.replace(
+            original.model,
+            module=make_module(network),
+            params=written.params,
+            vocabularies=written.vocabularies,
+        )
+        return JaxBackend(model, original.config.decoding)
+
+    def usage(self, original: Original, *, name: str) -> str:
+        """Describes `MarianMTModel` and `MarianTokenizer`."""
+        config = original.config
+        notes = [_SEARCH_NOTE] * (config.decoding.length_normalization == "paper")
+        if config.model.layer_norm_epsilon != HF_EPSILON:
+            notes.append(
+                f"Its layer normalization has epsilon {HF_EPSILON:g}, which no "
+                "configuration of Transformers changes; the model's is "
+                f"{config.model.layer_norm_epsilon:g}."
+            )
+        if has_other_positions(config.model):
+            notes.append(
+                "The positions are tensors of `model.safetensors`, as Transformers "
+                "would compute others. `save_pretrained` leaves them out: copy this "
+                "file's into what it writes."
+            )
+        return fill_template(
+            "hf_marian",
+            name=name,
+            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
+            positions=exported_positions(config),
+            notes=" ".join(notes),
+        )
+
+
+def exported_positions(config: Config) -> int:
+    """Returns the number of positions of an export: source and extra tokens.
+
+    Example:
+      >>> exported_positions(Config())
+      1074
+    """
+    return config.decoding.max_source_length + config.decoding.max_extra_tokens
+
+
+def _start_of(model: TransformerConfig, params: Params) -> int:
+    """Returns the id whose vector the decoder starts with."""
+    if model.start != "zero":
+        return EOS if model.start == "eos" else BOS
+    table = params["embedding" if model.tying == "all" else "target_embedding"]["table"]
+    for token in (BOS, PAD):
+        if not np.any(table[token]):
+            return token
+    raise UserError(
+        "--format=hf_marian does not support model.start='zero' with trained vectors "
+        "of pad and bos, as HF starts with the vector of a token. Use "
+        "--format=model_dir."
+    )
+
+
+def _config(config: Config, *, start: int) -> dict[str, Any]:
+    model, vocabulary = config.model, config.vocabulary
+    stacks = {"encoder": model.num_layers, "decoder": decoder_layers(model)}
+    sizes: dict[str, Any] = {}
+    for stack, layers in stacks.items():
+        sizes[f"{stack}_layers"] = layers
+        sizes[f"{stack}_attention_heads"] = model.num_heads
+        sizes[f"{stack}_ffn_dim"] = model.d_ff
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "vocab_size": vocabulary.own_source_size or vocabulary.size,
+        "decoder_vocab_size": vocabulary.size,
+        "d_model": model.d_model,
+        **sizes,
+        "activation_function": model.activation,
+        "dropout": model.dropout,
+        "attention_dropout": model.attention_dropout,
+        "activation_dropout": model.relu_dropout,
+        "scale_embedding": model.scale_embeddings,
+        "share_encoder_decoder_embeddings": model.tying == "all",
+        "tie_word_embeddings": model.tying != "none",
+        "max_position_embeddings": exported_positions(config),
+        **_special_ids(start),
+        "dtype": "float32",
+        MARKER: {
+            **{key: getattr(model, key) for key in _NOTED},
+            "decoding": {
+                key: value
+                for key, value in dataclasses.asdict(config.decoding).items()
+                if value != getattr(type(config.decoding)(), key)
+            },
+        },
+    }
+
+
+_NOTED = (
+    *("position_rates", "first_position", "layer_norm_epsilon"),
+    *("attention_biases", "output_bias"),
+)
+
+
+def _special_ids(start: int) -> dict[str, Any]:
+    return {
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": start,
+        "forced_eos_token_id": None,
+    }
+
+
+def _generation(config: Config, *, start: int) -> dict[str, Any]:
+    decoding = config.decoding
+    never = [PAD, BOS] + [UNK] * (not decoding.allow_unk)
+    least = {"min_new_tokens": decoding.min_tokens} if decoding.min_tokens else {}
+    return {
+        **_special_ids(start),
+        "num_beams": decoding.beam_size,
+        "length_penalty": decoding.length_penalty,
+        "max_length": exported_positions(config),
+        **least,
+        "bad_words_ids": [[token] for token in never],
+    }
+
+
+def _write_tokenizer(
+    to: Path, vocabularies: VocabularyPair, *, original: Original, positions: int
+) -> None:
+    config = original.config
+    separate = config.vocabulary.own_source_size > 0
+    for side, vocabulary in zip(SPM, vocabularies, strict=True):
+        (to / side).write_bytes(_sentencepiece(vocabulary))
+    target = vocabularies.target
+    first = vocabularies.source if separate else target
+    _write_json(to / VOCABULARY, _ids(first))
+    if separate:
+        _write_json(to / TARGET_VOCABULARY, _ids(target))
+    pad, bos, eos, unk = target.pieces(range(UNK + 1))
+    source, other = original.languages or (None, None)
+    _write_json(
+        to / TOKENIZER,
+        {
+            "tokenizer_class": "MarianTokenizer",
+            "source_lang": source,
+            "target_lang": other,
+            "pad_token": pad,
+            # Outputs begin with it, and special tokens are left out of the text.
+            "bos_token": bos,
+            "eos_token": eos,
+            "unk_token": unk,
+            "model_max_length": positions,
+            "separate_vocabs": separate,
+            "sp_model_kwargs": {},
+        },
+    )
+
+
+def _sentencepiece(vocabulary: Vocabulary) -> bytes:
+    """Returns the SentencePiece model that splits text."""
+    if not vocabulary.model.startswith(b"{"):
+        return vocabulary.model
+    table = json.loads(vocabulary.model)
+    if table["kind"] != "sentencepiece_table":
+        raise UserError(
+            "--format=hf_marian does not support vocabularies of the kind "
+            f"{table['kind']!r}, only SentencePiece's. Use --format=model_dir."
+        )
+    if table.get("moses"):
+        raise UserError(
+            "--format=hf_marian does not support a vocabulary that normalizes "
+            "punctuation: HF's tokenizer does not. Import the model without it."
+        )
+    return base64.b64decode(table["sentencepiece"])
+
+
+def _ids(vocabulary: Vocabulary) -> dict[str, int]:
+    """Returns the id of each piece; of equal ones the first has its name."""
+    found: dict[str, int] = {}
+    for id_, piece in enumerate(vocabulary.pieces(range(vocabulary.size))):
+        found.setdefault(piece if piece not in found else f"<id_{id_}>", id_)
+    return found
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    text = json.dumps(values, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")

@@ -1,0 +1,230 @@
+"""Exports to Marian: `model.npz`, SentencePiece models and the decoder's options.
+
+Marian's Transformer has other wavelengths of positions than the paper's and starts from
+a zero vector, so the model must have been trained with both. What it has in addition,
+biases of attention and of the logits, is written as zeros; those of the logits of pad
+and bos, which it would generate, as -200.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
+from t2t_jax.errors import DataError, ErrorCollector, UserError
+from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
+from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
+from t2t_jax.exchange.exporting.marian.weights import (
+    ACTIVATIONS,
+    marian_ids,
+    marian_tensors,
+    write_npz,
+)
+from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.marian.model import read_marian
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.model.architectures import make_module
+from t2t_jax.types import Params
+
+_EPSILON = 1e-6
+_LENGTH_FACTOR = 3.0  # Marian's own
+_OTHER_PENALTY = (
+    "It divides log-probabilities by n^alpha, the model's search by "
+    "((5 + n) / 6)^alpha."
+)
+_OTHER_BEAM = (
+    "With a beam it keeps as many hypotheses as are not yet finished; t2t_jax keeps "
+    "all until none can overtake the finished ones, so that outputs may differ."
+)
+_FORBIDDEN = (
+    "The output biases of pad and bos are -200, so that Marian never generates them."
+)
+_ZEROS = "The other biases of {0}, which the model was trained without, are zeros."
+_REQUIRED = {
+    "model.position_rates": ("tensor2tensor",),
+    "model.start": ("zero",),
+    "model.first_position": (0,),
+    "model.positions": ("sinusoidal",),
+    "model.scale_embeddings": (True,),
+    "model.activation": ACTIVATIONS,
+    "model.layer_norm_epsilon": (_EPSILON,),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class MarianFormat:
+    """Models of Marian, which `--mode=import` reads as well."""
+
+    library: str = "marian"
+    tags: tuple[str, ...] = ("marian",)
+    verified_with: str = "these files, imported again"
+    tolerance: Tolerance = FLOAT32
+
+    def check_supported(self, config: Config) -> None:
+        """Checks that Marian has such a model."""
+        require_marian_model(config)
+
+    def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
+        """Writes the model, its vocabularies and the options of its decoder."""
+        config, model = original.config, original.model
+        ids = [marian_ids(side.size, model.params) for side in model.vocabularies]
+        names = _file_names(model.vocabularies)
+        for name, side, of_side in zip(names, model.vocabularies, ids, strict=True):
+            (to / name).write_bytes(_with_ids(side.model, of_side))
+        tensors = marian_tensors(model.params, config.model, ids=ids)
+        write_npz(to / "model.npz", tensors)
+        decoding = config.decoding
+        options = {
+            "relative-paths": True,
+            "models": ["model.npz"],
+            "vocabs": names,
+            "beam-size": decoding.beam_size,
+            "normalize": decoding.length_penalty,
+            "word-penalty": 0,
+            "max-length-factor": decoding.max_length_ratio or _LENGTH_FACTOR,
+            "allow-unk": decoding.allow_unk,
+            "mini-batch": 32,
+            "maxi-batch": 100,
+            "maxi-batch-sort": "src",
+        }
+        lines = (f"{name}: {json.dumps(value)}\n" for name, value in options.items())
+        (to / "model.npz.decoder.yml").write_text("".join(lines), encoding="utf-8")
+
+    def load(self, directory: Path, original: Original) -> Backend:
+        """Imports it, and compares the parameters bit by bit."""
+        imported = read_marian(directory, ImportOptions())
+        _check_params(original.model.params, imported.params)
+        config = original.config
+        network = dataclasses.replace(
+            config.model,
+            attention_biases=True,
+            output_bias=True,
+            compute_dtype="float32",
+        )
+        model = TranslationModel(
+            module=make_module(network),
+            params=imported.params,
+            vocabularies=imported.vocabularies,
+            decoding=config.decoding,
+            step=original.model.step,
+        )
+        return JaxBackend(model, config.decoding)
+
+    def usage(self, original: Original, *, name: str) -> str:
+        """Describes marian-decoder and pymarian."""
+        config = original.config
+        decoding = config.decoding
+        factor = decoding.max_length_ratio or _LENGTH_FACTOR
+        added = {
+            "attention": config.model.attention_biases,
+            "the logits": config.model.output_bias,
+        }
+        notes = [
+            f"Outputs have at most {factor:g} tokens for each of the source, eos "
+            "counted.",
+            _FORBIDDEN,
+        ]
+        if decoding.length_normalization == "paper":
+            notes.append(_OTHER_PENALTY)
+        if decoding.beam_rule == "fixed":
+            notes.append(_OTHER_BEAM)
+        if missing := [name for name, there in added.items() if not there]:
+            notes.append(_ZEROS.format(" and of ".join(missing)))
+        return fill_template(
+            "marian",
+            name=name,
+            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
+            notes=" ".join(notes),
+        )
+
+
+def require_marian_model(config: Config) -> None:
+    """Checks that Marian can represent a model.
+
+    Raises:
+      UserError: it cannot; the message names the keys, and values to train with.
+    """
+    problems = ErrorCollector()
+    model, marian = config.model, "--format=marian requires"
+    problems.check(
+        config.architecture == "transformer",
+        f"{marian} a Transformer, and --workdir has architecture="
+        f"{config.architecture!r}. Use --format=model_dir or --format=safetensors.",
+    )
+    for key, supported in _REQUIRED.items():
+        value = getattr(model, key.removeprefix("model."))
+        problems.check(
+            value in supported,
+            f"{marian} {key}={' or '.join(map(str, supported))}, and the model has "
+            f"{value}: this export writes no other. Train a model with that value.",
+        )
+    problems.check(
+        model.norm_position == "post",
+        f"{marian} model.norm_position=post, and the model has "
+        f"{model.norm_position}: Marian (1.12.42, measured) does not normalize keys "
+        "and values of the decoder's self-attention after the first token, and would "
+        "translate otherwise. Use --format=ctranslate2.",
+    )
+    for key, value in (("d_k", model.d_k), ("d_v", model.d_v)):
+        problems.check(
+            value * model.num_heads == model.d_model,
+            f"{marian} model.{key} of d_model / num_heads, and the model has {value}: "
+            "Marian knows no other. Train a model with that value.",
+        )
+    problems.raise_if_any(UserError)
+
+
+def _file_names(vocabularies: VocabularyPair) -> list[str]:
+    return ["vocab.spm"] * 2 if vocabularies.shared else ["source.spm", "target.spm"]
+
+
+def _with_ids(model: bytes, ids: list[int]) -> bytes:
+    """Reorders the pieces of a SentencePiece model.
+
+    Args:
+      ids: our id of each id of Marian.
+    """
+    if model.startswith(b"{"):
+        raise UserError(
+            "--format=marian requires vocabularies of SentencePiece, and the model has "
+            "a table of pieces of another toolkit. Use --format=ctranslate2."
+        )
+    proto = parse_sentencepiece(model, name="the vocabulary")
+    pieces, spec = list(proto.pieces), proto.trainer_spec
+    del proto.pieces[:]
+    proto.pieces.extend(pieces[id_] for id_ in ids)
+    for number, name in enumerate(("pad_id", "bos_id", "eos_id", "unk_id")):
+        setattr(spec, name, ids.index(number) if number in ids else -1)
+    spec.vocab_size = len(ids)
+    return proto.SerializeToString()  # type: ignore[no-any-return]
+
+
+def _check_params(params: Params, imported: Params) -> None:
+    """Checks that all parameters came back, and with them zero biases only."""
+    ours, theirs = (
+        {
+            jax.tree_util.keystr(path): np.asarray(leaf)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+        }
+        for tree in (params, imported)
+    )
+    differing = [
+        name
+        for name, array in theirs.items()
+        if (array.tobytes() != ours[name].tobytes() if name in ours else array.any())
+    ]
+    missing = sorted(set(ours) - set(theirs))
+    if differing or missing:
+        raise DataError(
+            f"{len(differing) + len(missing)} of {len(theirs)} arrays differ after "
+            "writing and importing them: the disk or the memory is failing. Nothing "
+            "was kept."
+        )

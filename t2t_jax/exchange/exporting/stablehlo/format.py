@@ -1,0 +1,303 @@
+"""Exports the search as StableHLO, which needs only JAX to run.
+
+Three programs of `jax.export`, for any number of sentences of any length: the search of
+the configuration, greedy search, and the scores of given translations. The parameters
+are a file beside them and an argument, since the compiler copies constants: with the
+paper's base model (252 MB, two CPU cores, JAX 0.10.2) the first result took 10.7 s and
+3.3 GB of memory with the parameters inside, and 4.2 s and 0.8 GB with them beside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import jax
+import numpy as np
+from jax import export
+
+from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
+from t2t_jax.decoding.search.beam_search import (
+    BeamResult,
+    advance,
+    beam_search,
+    collect,
+    init_state,
+)
+from t2t_jax.decoding.search.length_penalty import per_sentence_limits
+from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
+from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.backends import Backend, search_config
+from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor, fill_template
+from t2t_jax.exchange.exporting.model_dir import check_equal
+from t2t_jax.exchange.exporting.stablehlo.backend import (
+    GREEDY,
+    MODEL,
+    PARAMETERS,
+    SCORE,
+    StableHLOBackend,
+)
+from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
+from t2t_jax.inference.model import TranslationModel, learned_positions
+from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.sharding.rules import path_of
+from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params, StepModel
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+
+# Every step attends to all of the cache, so it grows; each length is compiled.
+_CACHE_LENGTHS = (32, 64, 128)
+
+_MONTHS = 6  # newer releases of JAX that read a file: its promise
+_Flat: TypeAlias = Mapping[str, Array]
+_Results: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class StableHLOFormat:
+    """Programs of `jax.export`, with parameters and vocabularies beside them."""
+
+    library: str = "jax"
+    tags: tuple[str, ...] = ("stablehlo", "jax-export")
+    verified_with: str = "the exported programs"
+    tolerance: Tolerance = SAME_SEARCH
+
+    def check_supported(self, config: Config) -> None:
+        """Checks that flatbuffers is installed, and that the model searches."""
+        if find_spec("flatbuffers") is None:
+            raise UserError(
+                "--format=stablehlo needs flatbuffers, in which JAX writes programs, "
+                "and it is not installed. Run: pip install -e '.[export]'"
+            )
+        if config.decoding.sample:
+            raise UserError(
+                "--format=stablehlo exports beam search, but config.decoding.sample is "
+                "set. Use --config.decoding.sample=false."
+            )
+
+    def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
+        """Writes the programs, the parameters, vocabularies and `config.json`."""
+        model, decoding = original.model, original.config.decoding
+        parameters = _named(jax.tree.map(np.asarray, model.params))
+        np.savez(to / PARAMETERS, **parameters)
+        programs: dict[str, Callable[..., Any]] = {
+            MODEL: _search(model, decoding),
+            GREEDY: _search(model, search_config(decoding, beam_size=1)),
+            SCORE: _score(model),
+        }
+        for name, program in programs.items():
+            axes = ("b, s", "b, t") if name == SCORE else ("b, s",)
+            extra = 0 if name == SCORE else decoding.max_extra_tokens
+            lowered = _lower(program, axes, model=model, extra=extra)
+            (to / name).write_bytes(lowered.serialize())
+        model.vocabularies.save(to)
+        text = json.dumps(_facts(decoding), indent=2)
+        (to / "config.json").write_text(f"{text}\n", encoding="utf-8")
+
+    def load(self, directory: Path, original: Original) -> Backend:
+        """Loads them with JAX alone, and compares the parameters bit by bit."""
+        with np.load(directory / PARAMETERS) as written:
+            check_equal(_named(original.model.params), dict(written))
+        return StableHLOBackend(
+            directory,
+            vocabularies=original.model.vocabularies.load(
+                directory, config=original.config.vocabulary
+            ),
+        )
+
+    def usage(self, original: Original, *, name: str) -> str:
+        """Describes the programs, their arguments, and until when they can be read."""
+        config = original.config
+        network, length = config.network, "any length"
+        if isinstance(network, TransformerConfig) and network.positions == "learned":
+            most = network.max_positions - config.decoding.max_extra_tokens
+            length = f"at most {most} tokens"
+        return fill_template(
+            "stablehlo",
+            example=_example(original, name=name),
+            decoding=config.decoding,
+            penalty=divisor(config.decoding),
+            length=length,
+            facts=_facts(config.decoding),
+            platforms=", ".join(PLATFORMS),
+        )
+
+
+def _example(original: Original, *, name: str) -> str:
+    """Describes in Markdown how a sentence is translated."""
+    sentence, source = original.origin["examples"][0], original.model.vocabularies[0]
+    shown = json.dumps(sentence, ensure_ascii=False)
+    if not _are_sentencepiece(original.model.vocabularies):
+        ids = [*source.encode([sentence])[0], EOS]
+        return fill_template("stablehlo_ids", name=name, sentence=shown, ids=ids)
+    file = "vocab_source" if original.config.vocabulary.source_size else "vocab"
+    return fill_template(
+        "stablehlo_text", name=name, sentence=shown, source=file, eos=EOS
+    )
+
+
+def _are_sentencepiece(vocabularies: VocabularyPair) -> bool:
+    # A table of pieces is a JSON object.
+    return not any(side.model.startswith(b"{") for side in vocabularies)
+
+
+def _search(
+    model: TranslationModel, decoding: DecodingConfig
+) -> Callable[[_Flat, Array], _Results]:
+    """Returns (parameters, source_BxS) -> (tokens_BxT, scores_B, lengths_B)."""
+
+    def translate(parameters: _Flat, source_BxS: Array) -> _Results:
+        found = _growing_search(
+            make_step_model(model.module, _nested(parameters, model.params)),
+            source_BxS,
+            decoding,
+        )
+        return (
+            found.tokens_BxWxT[:, 0],
+            found.scores_BxW[:, 0],
+            found.lengths_BxW[:, 0],
+        )
+
+    return translate
+
+
+def _growing_search(
+    step_model: StepModel, source_BxS: Array, decoding: DecodingConfig
+) -> BeamResult:
+    """Runs `beam_search` with a cache that grows, in one program."""
+    # Sampling is refused before.
+    search_params = cast(
+        BeamParams, params_from_config(dataclasses.replace(decoding, n_best=1))
+    )
+    # Not by max_length_ratio, as S is symbolic: that is a limit of each sentence.
+    extra = decoding.max_extra_tokens
+    max_length = source_BxS.shape[1] + extra
+    ends = (*(end for end in _CACHE_LENGTHS if end <= extra), max_length)
+    memory = step_model.encode(source_BxS)
+    state = init_state(
+        step_model,
+        memory,
+        limits_B=per_sentence_limits(
+            source_BxS,
+            max_extra_tokens=extra,
+            max_length=max_length,
+            max_length_ratio=decoding.max_length_ratio,
+            ids=search_params.ids,
+        ),
+        max_length=max_length,
+        cache_length=ends[0],
+        search_params=search_params,
+    )
+    for end in ends:
+        state = state._replace(cache=step_model.grow(state.cache, end))
+        state = advance(
+            step_model, state, memory=memory, until=end, search_params=search_params
+        )
+    return collect(state, search_params=search_params)
+
+
+def _search_options(decoding: DecodingConfig) -> dict[str, Any]:
+    """Returns the arguments of `beam_search` that are keys of the configuration."""
+    names = inspect.signature(beam_search).parameters
+    known = dataclasses.asdict(dataclasses.replace(decoding, n_best=1))
+    return {name: value for name, value in known.items() if name in names}
+
+
+def _score(model: TranslationModel) -> Callable[[_Flat, Array, Array], jax.Array]:
+    """Returns (parameters, source_BxS, targets_BxT) -> log-probabilities [B, T]."""
+
+    def score(parameters: _Flat, source_BxS: Array, targets_BxT: Array) -> jax.Array:
+        return token_log_probabilities(
+            model.module.apply,
+            {"params": _nested(parameters, model.params)},
+            source_BxS=source_BxS,
+            target_outputs_BxT=targets_BxT,
+        )
+
+    return score
+
+
+def _named(params: Params) -> dict[str, Any]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(params)
+    return {path_of(path): leaf for path, leaf in leaves}
+
+
+def _nested(parameters: _Flat, like: Params) -> Params:
+    return jax.tree_util.tree_map_with_path(
+        lambda path, _: parameters[path_of(path)], like
+    )
+
+
+def _lower(
+    program: Callable[..., Any],
+    axes: tuple[str, ...],
+    *,
+    model: TranslationModel,
+    extra: int,
+) -> export.Exported:
+    """Lowers a program for all platforms.
+
+    Args:
+      axes: the symbolic axes of each array of tokens.
+      extra: positions after the longest row that it needs.
+    """
+    positions = learned_positions(model.module)
+    limits = [f"{axis[-1]} <= {positions - extra}" for axis in axes if positions]
+    scope = export.SymbolicScope(limits)
+    tokens = [
+        jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), np.int32)
+        for shape in axes
+    ]
+    parameters = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), _named(model.params)
+    )
+    return export.export(jax.jit(program), platforms=PLATFORMS)(parameters, *tokens)
+
+
+def _facts(decoding: DecodingConfig) -> dict[str, Any]:
+    """Returns the content of config.json."""
+    written = datetime.datetime.now(datetime.UTC).date()
+    return {
+        "format": "stablehlo",
+        "programs": {
+            MODEL: {
+                "inputs": ["parameters", "source [b, s] int32"],
+                "outputs": ["tokens [b, t] int32", "scores [b]", "lengths [b] int32"],
+                "search": _search_options(decoding),
+            },
+            GREEDY: {"like": MODEL, "search": "greedy"},
+            SCORE: {
+                "inputs": [
+                    *("parameters", "source [b, s] int32", "targets [b, t] int32"),
+                ],
+                "outputs": ["log-probabilities [b, t]"],
+            },
+        },
+        "parameters": PARAMETERS,
+        "ids": {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK},
+        "platforms": list(PLATFORMS),
+        "jax": jax.__version__,
+        "written": written.isoformat(),
+        "readable_until": _months_later(written, _MONTHS).isoformat(),
+    }
+
+
+def _months_later(day: datetime.date, months: int) -> datetime.date:
+    """Returns the same day of a later month, at most the 28th.
+
+    Example:
+      >>> _months_later(datetime.date(2026, 8, 31), 6).isoformat()
+      '2027-02-28'
+    """
+    years, month = divmod(day.month - 1 + months, 12)
+    return datetime.date(day.year + years, month + 1, min(day.day, 28))

@@ -1,0 +1,254 @@
+"""Verifies that an exported model translates like the original.
+
+On some lines of text it compares greedy search and a beam, the log-probabilities of the
+model's outputs, and BLEU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.exchange.exporting.backends import AS_CONFIGURED, Backend, Output
+
+
+class VerificationText(NamedTuple):
+    """Lines that both models translate, without empty and too long ones."""
+
+    name: str
+    sources: tuple[str, ...]
+    references: tuple[str, ...]
+    num_left_out: int = 0
+
+
+def choose_lines(
+    name: str,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    vocabulary: Vocabulary,
+    longest: int,
+    most: int,
+) -> VerificationText:
+    """Selects the first lines that the model can translate without truncation.
+
+    Args:
+      longest: subwords of a source, eos included.
+
+    Raises:
+      DataError: there is none.
+    """
+    lengths = [len(ids) + 1 for ids in vocabulary.encode([pair[0] for pair in pairs])]
+    kept: list[tuple[str, str]] = []
+    num_left_out = 0
+    for pair, length in zip(pairs, lengths, strict=True):
+        if len(kept) == most:
+            break
+        if pair[0].strip() and 1 < length <= longest:
+            kept.append(pair)
+        else:
+            num_left_out += 1
+    if not kept:
+        raise DataError(
+            f"{name} has no line of 1 to {longest - 1} subwords to verify the export "
+            "with. Choose other files with --source and --reference."
+        )
+    sources, references = zip(*kept, strict=True)
+    return VerificationText(name, sources, references, num_left_out)
+
+
+BEAM_SIZE = 4  # of the second search: the paper's
+TIE = 1e-4  # tokens whose log-probabilities differ by at most this may swap
+
+
+class Tolerance(NamedTuple):
+    """Accepted differences between an export and its model.
+
+    Attributes:
+      unequal_beam: share of lines whose outputs of a beam may differ.
+      unequal: share of lines whose greedy outputs may differ; each must be a tie,
+        unless all lines may differ.
+      largest: difference of a token's log-probability, in nats.
+    """
+
+    unequal: float
+    largest: float
+    mean: float
+    bleu: float
+    unequal_beam: float = 1.0
+
+
+EXACT = Tolerance(unequal=0.0, largest=0.0, mean=0.0, bleu=0.0, unequal_beam=0.0)
+"""For the same numbers in the same program."""
+
+FLOAT32 = Tolerance(unequal=0.01, largest=TIE, mean=TIE, bleu=1.0)
+"""For the same numbers in another program, with another order of summation."""
+
+SAME_SEARCH = FLOAT32._replace(unequal_beam=0.02)
+"""As FLOAT32, with the search of this package."""
+
+FLOAT16 = Tolerance(unequal=1.0, largest=1.0, mean=0.005, bleu=0.5)
+"""For numbers with 11 significant bits; the measured mean is 0.0003."""
+
+INT8 = Tolerance(unequal=1.0, largest=3.0, mean=0.05, bleu=1.0)
+"""For numbers of 8 bits; the measured mean is 0.009."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Result of the comparison.
+
+    Attributes:
+      equal: greedy outputs with equal tokens.
+      ties: of the others, those whose first differing tokens have the same
+        log-probability under the model, within `TIE`.
+      largest_gap: largest difference between such tokens.
+      length_penalty: alpha of the beam; greedy search has none.
+      largest_difference: of a token's log-probability, over the model's outputs.
+    """
+
+    text: str
+    lines: int
+    left_out: int
+    equal: int
+    ties: int
+    largest_gap: float
+    largest_difference: float
+    mean_difference: float
+    bleu: float
+    exported_bleu: float
+    beam_size: int
+    length_penalty: float
+    beam_equal: int
+    beam_bleu: float
+    exported_beam_bleu: float
+    bleu_signature: str
+
+    def problems(self, tolerance: Tolerance) -> list[str]:
+        """Lists what exceeds a tolerance, one clause each."""
+        unequal = self.lines - self.equal
+        # At least one line, however few there are.
+        most, most_beams = (
+            max(share * self.lines, bool(share))
+            for share in (tolerance.unequal, tolerance.unequal_beam)
+        )
+        unequal_beams = self.lines - self.beam_equal
+        must_tie = tolerance.unequal < 1
+        lower = max(
+            self.bleu - self.exported_bleu, self.beam_bleu - self.exported_beam_bleu
+        )
+        checks = {
+            f"{unequal} of {self.lines} greedy outputs differ, and {most:g} may": (
+                unequal <= most
+            ),
+            f"{unequal - self.ties} of them are not ties, with a gap of "
+            f"{self.largest_gap:.2g}": not must_tie or unequal == self.ties,
+            f"{unequal_beams} outputs of a beam of {self.beam_size} differ, and "
+            f"{most_beams:g} may": unequal_beams <= most_beams,
+            f"a token's log-probability differs by {self.largest_difference:.2g}, and "
+            f"may by {tolerance.largest:g}": (
+                self.largest_difference <= tolerance.largest
+            ),
+            f"log-probabilities differ by {self.mean_difference:.2g} on average, and "
+            f"may by {tolerance.mean:g}": self.mean_difference <= tolerance.mean,
+            f"BLEU is lower by {lower:.2f}, and may be by {tolerance.bleu:g}": (
+                lower <= tolerance.bleu
+            ),
+        }
+        return [clause for clause, holds in checks.items() if not holds]
+
+    def require(self, tolerance: Tolerance, *, advice: str) -> None:
+        """Checks that the export translates like its model.
+
+        Raises:
+          DataError: it does not.
+        """
+        problems = self.problems(tolerance)
+        if problems:
+            raise DataError(
+                f"The export differs from the model on {self.lines} lines of "
+                f"{self.text}: {'; '.join(problems)}.\nNothing was kept. {advice}"
+            )
+
+
+def compare(
+    own: Backend,
+    exported: Backend,
+    text: VerificationText,
+    *,
+    vocabulary: Vocabulary,
+    search: DecodingConfig | None = None,
+) -> Comparison:
+    """Translates and scores the lines with both models.
+
+    Args:
+      search: the configuration, if the export has its search; None compares with a
+        beam of `BEAM_SIZE` and alpha 0.
+    """
+    beam_size = AS_CONFIGURED if search else BEAM_SIZE
+    greedy = [side.search(text.sources, beam_size=1) for side in (own, exported)]
+    beams = [side.search(text.sources, beam_size=beam_size) for side in (own, exported)]
+    subwords = vocabulary.encode(list(text.sources))
+    pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
+    differences = np.concatenate(
+        [
+            np.abs(np.subtract(*logs, dtype=np.float64))
+            for logs in zip(own.score(pairs), exported.score(pairs), strict=True)
+        ]
+    )
+    gaps = list(_gaps(own, subwords, *greedy))
+    scores = [
+        corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
+        for found in (*greedy, *beams)
+    ]
+    return Comparison(
+        text=text.name,
+        lines=len(text.sources),
+        left_out=text.num_left_out,
+        equal=_equal(*greedy),
+        ties=sum(gap <= TIE for gap in gaps),
+        largest_gap=max(gaps, default=0.0),
+        largest_difference=float(differences.max()),
+        mean_difference=float(differences.mean()),
+        bleu=scores[0]["bleu"],
+        exported_bleu=scores[1]["bleu"],
+        beam_size=search.beam_size if search else BEAM_SIZE,
+        length_penalty=search.length_penalty if search else 0.0,
+        beam_equal=_equal(*beams),
+        beam_bleu=scores[2]["bleu"],
+        exported_beam_bleu=scores[3]["bleu"],
+        bleu_signature=scores[0]["bleu_signature"],
+    )
+
+
+def _equal(ours: Sequence[Output], theirs: Sequence[Output]) -> int:
+    return sum(a.tokens == b.tokens for a, b in zip(ours, theirs, strict=True))
+
+
+def _gaps(
+    own: Backend,
+    sources: Sequence[Sequence[int]],
+    ours: Sequence[Output],
+    theirs: Sequence[Output],
+) -> Iterator[float]:
+    """Yields the model's preference for its own token where outputs first differ."""
+    unequal = [
+        (source, (a, b))
+        for source, a, b in zip(sources, ours, theirs, strict=True)
+        if a.tokens != b.tokens
+    ]
+    sides = [
+        own.score([(source, pair[side].subwords) for source, pair in unequal])
+        for side in (0, 1)
+    ]
+    for (_, (a, b)), *logs in zip(unequal, *sides, strict=True):
+        shared = zip(a.tokens, b.tokens, strict=False)
+        index = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
+        # One output is a prefix of the other: it reached its limit too early.
+        yield np.inf if index is None else abs(float(logs[0][index] - logs[1][index]))

@@ -1,0 +1,251 @@
+"""Imports a model of another toolkit as an ordinary model directory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from t2t_jax.config import Config, defaults, parse
+from t2t_jax.description.departures import departures
+from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.exchange.importing import hub
+from t2t_jax.exchange.importing.fairseq.model import is_fairseq, read_fairseq
+from t2t_jax.exchange.importing.formats import POSITIONS
+from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
+from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
+from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
+from t2t_jax.exchange.importing.source import short_repr
+from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
+from t2t_jax.inference.load import load, require_params_of
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.inference.model_dir import atomic_directory, check_new_dir, save_model_dir
+from t2t_jax.inference.provenance import SHA256SUMS, versions, write_sha256sums
+from t2t_jax.model.architectures import count_parameters, make_module
+from t2t_jax.run.workdir import Workdir
+
+
+class Format(NamedTuple):
+    """How models of a toolkit are recognized and read.
+
+    Attributes:
+      matches: whether a path is such a model, by names and first bytes.
+      options: names of the `ImportOptions` that `read` takes.
+    """
+
+    toolkit: str
+    matches: Callable[[Path], bool]
+    read: Callable[[Path, ImportOptions], ImportedModel]
+    options: tuple[str, ...]
+
+
+FORMATS: Mapping[str, Format] = {
+    "marian": Format("Marian", is_marian, read_marian, ("vocabularies", "positions")),
+    "hf_marian": Format(
+        "Hugging Face",
+        is_hf_marian,
+        read_hf_marian,
+        ("positions", "normalize"),
+    ),
+    "fairseq": Format("fairseq", is_fairseq, read_fairseq, ("vocabularies",)),
+    "t2t": Format("tensor2tensor", is_t2t, read_t2t, ("vocabularies",)),
+}
+"""By the names of `--format`."""
+
+
+def find_format(path: Path) -> str | None:
+    """Returns the format of a foreign model, or None."""
+    found = (name for name, known in FORMATS.items() if known.matches(path))
+    return next(found, None)
+
+
+def explain_foreign(path: Path) -> str:
+    """Returns what to do with a foreign model that is passed as one of ours, or ""."""
+    name = find_format(path)
+    if name is None:
+        return ""
+    return (
+        f"It is a model of {FORMATS[name].toolkit}. Import it with --mode=import "
+        f"--from={path} --to=DIR, and pass that directory."
+    )
+
+
+def import_model(
+    path: str | Path,
+    to: str | Path,
+    *,
+    toolkit: str = "",
+    options: ImportOptions = DEFAULTS,
+) -> TranslationModel:
+    """Imports a model of another toolkit, and loads it.
+
+    Args:
+      path: of the model, a file or a directory; or `hf://ORGANIZATION/NAME`.
+      to: directory to create, of a model that every mode and `load` take.
+      toolkit: "marian", "hf_marian", "fairseq" or "t2t"; "" for what the files are.
+      options: vocabularies that do not lie beside the model, and such choices.
+
+    Returns:
+      The model, as `load(to)` returns it.
+
+    Raises:
+      DataError: the files are damaged, incomplete or of an unsupported model.
+      InputMissingError: the path does not exist.
+      OutputError: the directory is not empty, or cannot be created.
+      UserError: the toolkit is not known, an option is not one of the toolkit's, or a
+        package is not installed.
+
+    Example:
+      `model = t2t_jax.import_model("opus-mt-en-de", to="models/en-de")`
+    """
+    write_imported(path, Path(to), toolkit=toolkit, options=options)
+    return load(to)
+
+
+def write_imported(
+    path: str | Path, to: Path, *, toolkit: str, options: ImportOptions
+) -> Config:
+    """Writes the model directory of a foreign model, complete or not at all.
+
+    Returns:
+      The configuration of the model.
+
+    Raises:
+      UserError: as `import_model` does.
+    """
+    on_hub = str(path).startswith(hub.SCHEME)
+    path = hub.resolve_hub(str(path)) if on_hub else Path(path)
+    check_new_dir(Workdir(path), to)
+    name = _format_of(path, toolkit)
+    _check_options(options, name)
+    imported = FORMATS[name].read(path, options)
+    config = _config_of(imported, path)
+    _check(imported, config, path)
+    sums = {path: _sha256(path) for path in imported.files}
+    described = _origin(imported, name, sums)
+    origin = {"step": 0, "kinds": ["imported"], "imported": described}
+    with atomic_directory(to) as directory:
+        save_model_dir(
+            directory,
+            imported.params,
+            vocabularies=imported.vocabularies,
+            config=config,
+            origin=origin,
+        )
+        card = _card(imported, config, sums, name=to.resolve().name, format_name=name)
+        (directory / "README.md").write_bytes(card.encode(errors="backslashreplace"))
+        write_sha256sums(directory)
+    return config
+
+
+def _format_of(path: Path, toolkit: str) -> str:
+    """Returns the name of a model's format: `toolkit`, or "" for what the files are."""
+    found = find_format(path)
+    # A checkpoint of TensorFlow is several files, named by how they begin.
+    if not path.exists() and found is None:
+        raise InputMissingError(f"{path}: no such file or directory. Change --from.")
+    name = toolkit or found or ""
+    if name not in FORMATS:
+        raise UserError(
+            f"{path} is not a model of {', '.join(FORMATS)}, by its files. Pass the "
+            "directory of a model, or its --format."
+        )
+    return name
+
+
+def _check_options(options: ImportOptions, name: str) -> None:
+    """Checks that a format takes the options that are set."""
+    for option, value in options._asdict().items():
+        if value and option not in FORMATS[name].options:
+            takers = [one.toolkit for one in FORMATS.values() if option in one.options]
+            raise UserError(
+                f"--{option} is only for models of {', '.join(takers)}, and this is "
+                f"one of {FORMATS[name].toolkit}. Leave it out."
+            )
+    if options.positions not in ("", *POSITIONS):
+        raise UserError(
+            f"positions={short_repr(options.positions)} must be "
+            f"{' or '.join(map(repr, POSITIONS))}. Change --positions, or leave it out."
+        )
+
+
+def _config_of(imported: ImportedModel, path: Path) -> Config:
+    nested: dict[str, Any] = {}
+    usual, given = defaults(), imported.config
+    longest = sum(
+        given.get(f"decoding.{name}", usual[f"decoding.{name}"])
+        for name in ("max_source_length", "max_extra_tokens")
+    )
+    tokens = max(usual["decoding.tokens_per_batch"], longest)
+    for key, value in {"decoding.tokens_per_batch": tokens, **given}.items():
+        section, _, name = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[name] = value
+    try:
+        return parse(nested)
+    except ConfigError as error:
+        problems = [f"{path}: {problem}" for problem in error.problems]
+        raise DataError([*problems, "Such models are not supported."]) from error
+
+
+def _check(imported: ImportedModel, config: Config, path: Path) -> None:
+    """Checks that parameters and vocabularies are those of the configuration."""
+    try:
+        require_params_of(make_module(config.network), imported.params)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error
+    imported.vocabularies.check(
+        config.vocabulary, name=str(path), advice="Pass its own."
+    )
+
+
+def _origin(
+    imported: ImportedModel, format_name: str, sums: Mapping[Path, str]
+) -> dict[str, Any]:
+    return {
+        "format": format_name,
+        "files": {path.name: digest for path, digest in sums.items()},
+        **({"languages": imported.languages} if imported.languages else {}),
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _card(
+    imported: ImportedModel,
+    config: Config,
+    sums: Mapping[Path, str],
+    *,
+    name: str,
+    format_name: str,
+) -> str:
+    """Fills `import_card.md`."""
+    files = [
+        f"| `{path.name}` | {path.stat().st_size:,} | `{digest}` |"
+        for path, digest in sums.items()
+    ]
+    differing = [
+        f"| {one.name} | {one.paper} | {one.here} | {one.key} |"
+        for one in departures(config)
+        if one.key.startswith(("model.", "decoding."))
+    ]
+    usual = defaults()
+    changed = [(k, v) for k, v in imported.config.items() if v != usual[k]]
+    template = resources.files("t2t_jax.exchange.importing") / "import_card.md"
+    languages = imported.languages
+    return template.read_text("utf-8").format(
+        name=name,
+        languages=f" from {languages[0]} to {languages[1]}" if languages else "",
+        toolkit=FORMATS[format_name].toolkit,
+        notes="".join(f"{note}\n\n" for note in imported.notes),
+        files="\n".join(files),
+        parameters=count_parameters(config.network).total,
+        departures="\n".join(differing),
+        config="\n".join(f"| {k} | {v} |" for k, v in changed),
+        versions=", ".join(" ".join(pair) for pair in versions().items()),
+        sha256sums=SHA256SUMS,
+    )

@@ -1,0 +1,173 @@
+"""Formats an inspected corpus: a summary, a table of all pairs, and a page."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.mixture import PairLocation, SliceCorpus, parts_of
+from t2t_jax.inspection.findings import KINDS, bits_of, kinds_of
+from t2t_jax.inspection.inspector import Inspection
+
+COLUMNS = (
+    *("rank", "corpus", "line", "loss", "gain", "source_tokens", "target_tokens"),
+    *("findings", "source", "target"),
+)
+"""Columns of the table; `loss` and `gain` in nats a token."""
+
+_ESCAPED = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}
+_WORST, _EXAMPLES = 200, 20
+
+
+def escape_field(text: str) -> str:
+    r"""Escapes what would end a field or a line, and the backslash.
+
+    Example:
+      >>> print(escape_field("a\tb\\ c\u2028d"))
+      a\tb\\ c\u2028d
+    """
+    return _ESCAPED.sub(
+        lambda match: _NAMED.get(match[0], f"\\u{ord(match[0]):04x}"), text
+    )
+
+
+class Locator:
+    """Finds the part of a corpus, and the line in it, of a pair's number.
+
+    A slice counts the lines of the corpus that it is cut from.
+    """
+
+    def __init__(self, corpus: Corpus):
+        self._parts = []
+        first = 0
+        parts = parts_of(corpus)
+        for part, _ in parts:
+            offset = 1
+            name = part.spec
+            while isinstance(part, SliceCorpus):
+                offset += part.start
+                part = part.base
+                name = part.spec
+            self._parts.append((first, name, offset))
+            if len(parts) > 1:
+                first += parts[len(self._parts) - 1].corpus.num_pairs()
+
+    def __call__(self, number: int) -> PairLocation:
+        """Returns the location of the pair of a number, from 0."""
+        first, name, offset = next(
+            part for part in reversed(self._parts) if part[0] <= number
+        )
+        return PairLocation(name, number - first + offset)
+
+
+class Report(NamedTuple):
+    """An inspected corpus, to be formatted.
+
+    Attributes:
+      title: the corpus's name.
+      read: pairs of the corpus, inspected or not.
+    """
+
+    title: str
+    read: int
+    found: Inspection
+    locate: Locator
+
+    def summary(self, *, examples: int = 5) -> Iterator[str]:
+        """Yields lines: counts of findings, and the pairs of the highest loss."""
+        found = self.found
+        scored, losses = found.is_scored, found.losses
+        yield (
+            f"{self.title}: {self.read:,} pairs read, {len(losses):,} inspected, "
+            f"{int(scored.sum()):,} scored"
+        )
+        if scored.any():
+            marks = np.percentile(losses[scored], (50, 95, 99, 100))
+            yield (
+                "loss in nats a target token: median {:.2f}, 95 % below {:.2f}, 99 % "
+                "below {:.2f}, highest {:.2f}".format(*marks)
+            )
+        for kind, count in found.counts().items():
+            yield f"  {count:>11,}  {kind:<15}  {KINDS[kind]}"
+        yield from found.notes
+        worst = found.ranking()[: min(examples, int(scored.sum()))]
+        if len(worst):
+            yield "The pairs of the highest loss:"
+        for index in map(int, worst):
+            place = self.locate(int(found.numbers[index]))
+            kinds = ", ".join(kinds_of(int(found.findings[index])))
+            line = f"  {losses[index]:.2f}  line {place.line:,} of {place.corpus}"
+            yield f"{line}  {kinds}".rstrip()
+            yield from (f"        {escape_field(side)}" for side in found.pairs[index])
+
+    def table(self) -> Iterator[str]:
+        """Yields all pairs as tab-separated lines, the highest loss first."""
+        yield "\t".join(COLUMNS)
+        for rank, index in enumerate(map(int, self.found.ranking()), start=1):
+            yield "\t".join(map(escape_field, (str(rank), *self._cells(index))))
+
+    def _cells(self, index: int) -> tuple[str, ...]:
+        found = self.found
+        place = self.locate(int(found.numbers[index]))
+        return (
+            place.corpus,
+            str(place.line),
+            _number(found.losses[index]),
+            _number(found.gains[index]),
+            *(str(length) for length in found.lengths[index]),
+            ",".join(kinds_of(int(found.findings[index]))),
+            *found.pairs[index],
+        )
+
+    def page(self) -> Iterator[str]:
+        """Yields the lines of an HTML page: summary, worst pairs, examples by kind."""
+        yield _HEAD.format(title=html.escape(self.title))
+        yield f"<h1>{html.escape(self.title)}</h1>"
+        yield "<pre>" + html.escape("\n".join(self.summary(examples=0))) + "</pre>"
+        found = self.found
+        ranking = found.ranking()
+        yield from self._section("The highest loss", ranking[:_WORST])
+        for kind, count in found.counts().items():
+            if count:
+                has = (found.findings[ranking] & bits_of(kind)) > 0
+                title = f"{kind}: {KINDS[kind]} ({count:,})"
+                yield from self._section(title, ranking[has][:_EXAMPLES])
+        yield "</body></html>"
+
+    def _section(self, title: str, indices: np.ndarray) -> Iterator[str]:
+        yield f"<h2>{html.escape(title)}</h2>"
+        names = "".join(f"<th scope=col>{name}</th>" for name in COLUMNS[1:])
+        yield f"<table><thead><tr>{names}</tr></thead><tbody>"
+        for index in map(int, indices):
+            cells = (
+                f'<td dir="auto">{html.escape(escape_field(cell))}</td>'
+                for cell in self._cells(index)
+            )
+            yield f"<tr>{''.join(cells)}</tr>"
+        yield "</tbody></table>"
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4f}"
+
+
+_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; }}
+pre {{ white-space: pre-wrap; }}
+table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
+th, td {{ text-align: start; vertical-align: top; padding: .2rem .8rem .2rem 0; }}
+tr + tr, tbody {{ border-top: 1px solid #8886; }}
+</style></head><body>"""

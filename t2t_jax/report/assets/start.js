@@ -1,0 +1,5 @@
+startTheme();
+startNavigation();
+startCharts();
+startSamples();
+startAttention();

@@ -1,0 +1,303 @@
+"""Compares several runs: settings, scores, curves and translations, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
+from t2t_jax.description.table3 import ROWS, closest_row
+from t2t_jax.errors import DataError, ErrorCollector
+from t2t_jax.model.architectures import count_parameters
+from t2t_jax.report.curves import number, steps_of
+from t2t_jax.report.samples import read_samples
+from t2t_jax.report.scores import best_output, compare_outputs
+from t2t_jax.report.standing import Standing, standing
+from t2t_jax.run.dev_outputs import DevOutput
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.training.progress import Record
+from t2t_jax.training.reporting.metrics_writer import read_metrics
+from t2t_jax.training.reporting.timestamps import format_duration
+
+NONE = "\N{EM DASH}"
+
+_MAX_SENTENCES = 10
+_MAX_EVALUATIONS = 12
+_MAX_LETTERS = 300
+
+
+class Run(NamedTuple):
+    """A run that is compared.
+
+    Attributes:
+      name: of its directory, or its path where two have the same.
+      output: the translations of its best evaluation.
+    """
+
+    name: str
+    workdir: Workdir
+    config: Config
+    records: Sequence[Record]
+    stands: Standing
+    output: DevOutput | None
+
+
+class Table(NamedTuple):
+    """A table of a comparison.
+
+    Attributes:
+      numbers: indices of columns that are aligned right.
+      is_text: whether its cells are sentences of a corpus.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Sequence[int] = ()
+    notes: Sequence[str] = ()
+    is_text: bool = False
+
+
+def open_runs(directories: Sequence[str]) -> list[Run]:
+    """Reads the runs to compare.
+
+    Raises:
+      UserError: directories are not runs, or are damaged; with all errors.
+    """
+    errors = ErrorCollector()
+    paths = [Path(directory) for directory in directories]
+    names = [path.resolve().name for path in paths]
+    runs = []
+    for path, name in zip(paths, names, strict=True):
+        shown = name if names.count(name) == 1 else str(path)
+        runs.append(errors.try_call(_open_run, path, name=shown))
+    errors.raise_if_any()
+    return [run for run in runs if run is not None]
+
+
+def _open_run(path: Path, *, name: str) -> Run:
+    workdir = Workdir(path)
+    config = workdir.read_config()
+    records = steps_of(read_metrics(path / "metrics.jsonl"))
+    stands = standing(workdir, config, records)
+    output = best_output(workdir, stands.best)
+    return Run(name, workdir, config, records, stands, output)
+
+
+def compare(runs: Sequence[Run], *, log: Callable[[str], None]) -> list[Table]:
+    """Compares runs with the first one.
+
+    Args:
+      log: gets a line before what takes seconds.
+    """
+    tables = [_standings(runs), *_paper(runs), _settings(runs), *_evaluations(runs)]
+    if any(run.output for run in runs):
+        log("Comparing the translations of the development sets …")
+        tables.append(_tests(runs))
+    return [*tables, *_translations(runs)]
+
+
+def _standings(runs: Sequence[Run]) -> Table:
+    def figure(run: Run, name: str, form: str) -> str:
+        value = number(run.stands.best or run.stands.last or {}, name)
+        return NONE if value is None else format(value, form)
+
+    rows = [
+        (
+            run.name,
+            run.stands.state,
+            _steps(run.stands),
+            format_duration(run.stands.minutes * 60) if run.records else NONE,
+            f"{count_parameters(run.config.network).total / 1e6:.4g}M",
+            figure(run, "bleu", ".2f"),
+            figure(run, "perplexity", ".3f"),
+            f"{run.stands.best['step']:,}" if run.stands.best else NONE,
+        )
+        for run in runs
+    ]
+    header = (
+        *("run", "state", "steps", "time", "size"),
+        *("BLEU", "ppl", "at step"),
+    )
+    notes = [
+        "size: parameters; ppl: perplexity per subword. Scores are those of the "
+        "development set, at the step of the best BLEU."
+    ]
+    if len({str(run.config.data.dev) for run in runs}) > 1:
+        notes.append("The development sets differ: these scores are not comparable.")
+    return Table("Runs", header, rows, range(2, 8), notes)
+
+
+def _steps(stands: Standing) -> str:
+    of_all = "" if stands.step == stands.steps else f" of {stands.steps:,}"
+    return f"{stands.step:,}{of_all}"
+
+
+def _paper(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yields the numbers that the paper prints for the rows of Table 3, beside ours."""
+    rows = []
+    for run in runs:
+        name = closest_row(run.config)
+        if not name:
+            continue
+        printed, best = ROWS[name], run.stands.best or {}
+        millions = count_parameters(run.config.network).total / 1e6
+        ours = [number(best, "perplexity"), number(best, "bleu"), millions]
+        theirs = [printed.perplexity, printed.dev_bleu, printed.millions]
+        cells = [
+            NONE if value is None else f"{value:.{digits}f}"
+            for pair, digits in zip(
+                zip(ours, theirs, strict=True), (2, 1, 0), strict=True
+            )
+            for value in pair
+        ]
+        rows.append((run.name, name, *cells))
+    header = (
+        *("run", "row", "ppl", "printed", "BLEU", "printed"),
+        *("size/M", "printed"),
+    )
+    notes = [
+        "What the paper prints is of newstest2013: tokenised, compound-split BLEU, and "
+        "perplexity of its own subwords; ours is of data.dev, sacreBLEU on raw text. "
+        "They compare only if the report of a run has no departures by choice.",
+    ]
+    if rows:
+        yield Table("Table 3 of the paper", header, rows, range(2, 8), notes)
+
+
+def _settings(runs: Sequence[Run]) -> Table:
+    flat = [dict(flatten(to_dict(run.config))) for run in runs]
+    used = {ARCHITECTURES[run.config.architecture] for run in runs}
+    unused = tuple(f"{name}." for name in {*ARCHITECTURES.values()} - used)
+    keys = [key for key in flat[0] if not key.startswith(unused or ("\0",))]
+    rows = [
+        (key, *(str(values[key]) for values in flat))
+        for key in keys
+        if len({repr(values[key]) for values in flat}) > 1
+    ]
+    notes = [] if rows else ["The configurations are the same."]
+    header = ("key", *(run.name for run in runs))
+    return Table("Settings that differ", header, rows, (), notes)
+
+
+def _evaluations(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yields the development BLEU of all runs along the steps."""
+    scores = [
+        {
+            record["step"]: value
+            for record in run.records
+            if record["kind"] == "eval"
+            and (value := number(record, "bleu")) is not None
+        }
+        for run in runs
+    ]
+    steps = sorted(set().union(*scores))
+    if not steps:
+        return
+    last = len(steps) - 1
+    count = min(len(steps), _MAX_EVALUATIONS)
+    shown = sorted({steps[round(n * last / max(count - 1, 1))] for n in range(count)})
+    rows = [
+        (f"{step:,}", *(f"{s[step]:.2f}" if step in s else NONE for s in scores))
+        for step in shown
+    ]
+    header = ("step", *(run.name for run in runs))
+    yield Table("Development BLEU", header, rows, range(len(header)))
+
+
+def _tests(runs: Sequence[Run]) -> Table:
+    """Tests the differences to the first run that has translations."""
+    results = compare_outputs([run.output for run in runs])
+    base = next(n for n, run in enumerate(runs) if run.output)
+    rows = [
+        (run.name, *_test_cells(result))
+        for run, result in zip(runs, results, strict=True)
+    ]
+    first = next(result["scores"] for result in results if "scores" in result)
+    interval = first["intervals"]
+    header = ("run", *("BLEU", "±", "gain", "p"), *("chrF", "±", "gain", "p"))
+    notes = [
+        f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
+        f"{runs[base].name} with {interval['resamples']:,} bootstrap samples. "
+        "p is the chance of so large a difference between equally good systems.",
+        f"{first['bleu_signature']}; {first['chrf_signature']}",
+        *(
+            f"{run.name}: not tested, as {result['missing']}."
+            for run, result in zip(runs, results, strict=True)
+            if "missing" in result
+        ),
+    ]
+    return Table("Paired tests", header, rows, range(1, 9), notes)
+
+
+def _test_cells(result: dict[str, Any]) -> list[str]:
+    if "missing" in result:
+        return [NONE] * 8
+    scores, test = result["scores"], result["test"]
+    cells = []
+    for name in ("bleu", "chrf"):
+        width = scores["intervals"][name]["half_width"]
+        cells += [f"{scores[name]:.2f}", f"{width:.2f}"]
+        if test is None:
+            cells += [NONE, NONE]
+            continue
+        gain = test[name]["system"] - test[name]["baseline"]
+        p_value = test[name]["p_value"]
+        cells.append(f"{gain:+.2f}")
+        cells.append(NONE if p_value is None else f"{p_value:.3f}")
+    return cells
+
+
+def _translations(runs: Sequence[Run]) -> Iterator[Table]:
+    """Yields translations side by side, where there are any that differ."""
+    found = [_translated(run) for run in runs]
+    pairs = list(dict.fromkeys(pair for one in found for pair in one))
+    shared = [pair for pair in pairs if sum(pair in one for one in found) > 1]
+    differing = [
+        pair for pair in shared if len({one[pair] for one in found if pair in one}) > 1
+    ]
+    shown = (differing or shared)[:_MAX_SENTENCES]
+    rows = []
+    for source, reference in shown:
+        rows.append(("source", _cut(source)))
+        rows.append(("reference", _cut(reference)))
+        for run, one in zip(runs, found, strict=True):
+            rows.append((run.name, _cut(one.get((source, reference), NONE))))
+    if rows:
+        same = len(shared) - len(differing)
+        notes = [
+            f"Of {len(shared):,} development sentences that several runs have "
+            f"translated, {same:,} have the same translation in all of them."
+        ]
+        yield Table("Translations", ("", "text"), rows, (), notes, is_text=True)
+
+
+def _translated(run: Run) -> dict[tuple[str, str], str]:
+    """Returns translations by source and reference: of the best step, or samples."""
+    if run.output:
+        pairs = zip(run.output.sources, run.output.references, strict=True)
+        return dict(zip(pairs, run.output.hypotheses, strict=True))
+    return {
+        (one["source"], one["reference"]): translation
+        for one in read_samples(run.workdir)["sentences"]
+        if (translation := one["translations"][-1]) is not None
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]}…"
+
+
+def require_several(directories: Sequence[str]) -> None:
+    """Checks that there are at least two different directories.
+
+    Raises:
+      DataError: there are not.
+    """
+    resolved = [Path(directory).resolve() for directory in directories]
+    if len(resolved) < 2 or len(set(resolved)) < len(resolved):
+        raise DataError(
+            "A comparison needs at least two different runs, and got "
+            f"{', '.join(directories)}. Pass their directories, separated by commas."
+        )

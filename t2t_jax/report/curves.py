@@ -1,0 +1,171 @@
+"""The curves of a run, from its records, thinned to a size that a page can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from t2t_jax.training.progress import Record
+
+MAX_POINTS = 1_200
+"""Of one curve, after thinning."""
+
+_MAX_KNOTS = 400
+_MAX_MARKS = 400
+
+
+class Chart(NamedTuple):
+    """A chart of one or two curves.
+
+    Attributes:
+      key: the field of the records.
+      kinds: of the records that have it: `train`, `eval`.
+      scale: what the values are multiplied with.
+    """
+
+    key: str
+    title: str
+    unit: str
+    kinds: tuple[str, ...]
+    scale: float = 1.0
+
+
+CHARTS = (
+    Chart(
+        "loss", "Loss", "nats per target token, with label smoothing", ("train", "eval")
+    ),
+    Chart("nll", "NLL", "nats per target token, not smoothed", ("train", "eval")),
+    Chart("bleu", "Development BLEU", "percent", ("eval",)),
+    Chart("chrf", "Development chrF", "percent", ("eval",)),
+    Chart("learning_rate", "Learning rate", "of the last update", ("train",)),
+    Chart("gradient_norm", "Gradient norm", "L2, of the last update", ("train",)),
+    Chart(
+        "target_tokens_per_second",
+        "Speed",
+        "real target tokens a second",
+        ("train",),
+    ),
+    Chart("padding_fraction", "Padding", "percent of token slots", ("train",), 100.0),
+)
+
+
+def number(record: Mapping[str, Any], name: str) -> float | None:
+    """Returns a field that is a finite number, else None.
+
+    Example:
+      >>> number({"loss": 2}, "loss"), number({"loss": None}, "loss")
+      (2.0, None)
+    """
+    value = record.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if math.isfinite(value) else None
+    return None
+
+
+def steps_of(records: Iterable[Record]) -> list[Record]:
+    """Returns the records with a valid step, in the order of steps."""
+    valid = (r for r in records if type(r["step"]) is int and 0 <= r["step"] < 1 << 53)
+    return sorted(valid, key=lambda record: record["step"])
+
+
+def curves(records: Sequence[Record], *, limit: int = MAX_POINTS) -> dict[str, Any]:
+    """Collects the curves of a run for the page's scripts.
+
+    Args:
+      records: from `steps_of`.
+      limit: points of a curve.
+
+    Returns:
+      JSON values: `curves` by chart and kind as lists of steps and of values; `axes`
+      with steps and the tokens and minutes of training until then, between which the
+      page interpolates; `skipped` steps; `thinned`, whether points were left out.
+    """
+    found: dict[str, Any] = {}
+    thinned = False
+    for chart in CHARTS:
+        for kind in chart.kinds:
+            points = [
+                (record["step"], value * chart.scale)
+                for record in records
+                if record["kind"] == kind
+                and (value := number(record, chart.key)) is not None
+            ]
+            kept = thin(points, limit)
+            thinned |= len(kept) < len(points)
+            if kept:
+                found.setdefault(chart.key, {})[kind] = [
+                    [step for step, _ in kept],
+                    [rounded(value) for _, value in kept],
+                ]
+    skipped = [record["step"] for record in records if record["kind"] == "skipped"]
+    return {
+        "curves": found,
+        "axes": _axes(records),
+        "skipped": _spread(skipped, _MAX_MARKS),
+        "thinned": thinned,
+    }
+
+
+def thin(
+    points: Sequence[tuple[int, float]], limit: int
+) -> Sequence[tuple[int, float]]:
+    """Thins a curve to about `limit` points that keep its shape.
+
+    The points are divided into runs of equal number, and the lowest and the highest
+    of each are kept: a spike of a single record stays visible.
+
+    Example:
+      >>> thin([(1, 0.0), (2, 9.0), (3, 1.0), (4, 1.5), (5, 1.2), (6, 0.1)], 4)
+      [(1, 0.0), (2, 9.0), (4, 1.5), (6, 0.1)]
+    """
+    if len(points) <= limit:
+        return points
+    size = math.ceil(2 * len(points) / max(limit, 2))
+    kept = {0, len(points) - 1}
+    for start in range(0, len(points), size):
+        part = range(start, min(start + size, len(points)))
+        kept |= {min(part, key=lambda n: points[n][1])}
+        kept |= {max(part, key=lambda n: points[n][1])}
+    return [points[n] for n in sorted(kept)]
+
+
+def rounded(value: float) -> float:
+    """Rounds to five significant digits, which is what a page can show.
+
+    Example:
+      >>> rounded(3.2130229473), rounded(123456.0)
+      (3.213, 123460.0)
+    """
+    return float(f"{value:.5g}")
+
+
+def training_seconds(record: Record) -> float:
+    """Returns the seconds of training behind a `train` record; 0 if not known."""
+    tokens = number(record, "target_tokens") or 0.0
+    speed = number(record, "target_tokens_per_second") or 0.0
+    return tokens / speed if speed > 0 else 0.0
+
+
+def _axes(records: Sequence[Record]) -> dict[str, list[float]]:
+    """Returns the tokens and minutes of training at some steps."""
+    knots, tokens, seconds = [(0, 0.0, 0.0)], 0.0, 0.0
+    for record in records:
+        if record["kind"] == "train":
+            tokens += number(record, "target_tokens") or 0.0
+            seconds += training_seconds(record)
+            knots.append((record["step"], tokens, seconds / 60))
+    knots = _spread(knots, _MAX_KNOTS)
+    names = ("step", "tokens", "minutes")
+    return {
+        name: [rounded(knot[n]) if n else knot[n] for knot in knots]
+        for n, name in enumerate(names)
+    }
+
+
+def _spread(values: list[Any], limit: int) -> list[Any]:
+    """Returns at most `limit` values, evenly spread, the first and last among them."""
+    if len(values) <= limit:
+        return values
+    last = len(values) - 1
+    return [values[round(n * last / (limit - 1))] for n in range(limit)]

@@ -1,0 +1,354 @@
+"""The status of a run, read from its files; needs no JAX, and writes nothing.
+
+So it can be read while the run trains, on any machine that has its directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from t2t_jax.checkpointing.step_dirs import StepDirs
+from t2t_jax.config import Config
+from t2t_jax.errors import UserError
+from t2t_jax.files import MAX_JSON_BYTES, read_json_object, read_limited
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.training.progress import Record
+from t2t_jax.training.reporting.metrics_writer import read_metrics
+from t2t_jax.training.reporting.sparkline import Thinned
+
+_RECENT_RECORDS = 100
+_CLOCK_TOLERANCE = 5.0
+"""Seconds by which the two clocks of a process may drift between two records."""
+_RECENT_SECONDS = 900.0
+_OWNER = re.compile(r"process (\d+) on (\S+) since (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+
+
+@dataclass
+class History:
+    """What the records of a run contain that a status shows.
+
+    Attributes:
+      recent: the last training records of the last process.
+      losses: of the training records, thinned.
+      bleus: of the evaluations, thinned.
+      evaluation: the last one; None before.
+      best: that of the highest BLEU.
+      last: the last record.
+    """
+
+    recent: deque[Record] = field(default_factory=lambda: deque(maxlen=_RECENT_RECORDS))
+    losses: Thinned = field(default_factory=Thinned)
+    bleus: Thinned = field(default_factory=Thinned)
+    evaluation: Record | None = None
+    best: Record | None = None
+    last: Record | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> History:
+        """Reads a metrics.jsonl, in memory that does not grow with it."""
+        history = cls()
+        with suppress(UserError, OSError):
+            for record in read_metrics(path):
+                if isinstance(record["step"], int):
+                    history._add(record)
+        return history
+
+    def _add(self, record: Record) -> None:
+        self.last = record
+        loss, bleu = record.get("loss"), record.get("bleu")
+        if record["kind"] == "train" and isinstance(loss, int | float):
+            if self.recent and not _same_process(self.recent[-1], record):
+                self.recent.clear()
+            self.recent.append(record)
+            self.losses.add(loss)
+        if record["kind"] == "eval":
+            self.evaluation = record
+            if isinstance(bleu, int | float):
+                self.bleus.add(bleu)
+                if self.best is None or bleu > self.best["bleu"]:
+                    self.best = record
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Wall-clock time of a step of the last process, evaluations included."""
+        if len(self.recent) < 2:
+            return None
+        first, last = self.recent[0], self.recent[-1]
+        steps, seconds = last["step"] - first["step"], _elapsed(last) - _elapsed(first)
+        return seconds / steps if steps > 0 and seconds > 0 else None
+
+
+def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]:
+    """Reads the status of a run or model.
+
+    Args:
+      now: seconds since the epoch; None is the current time.
+
+    Returns:
+      A JSON object. `state` is running, complete, stopped (by a signal, and saved),
+      diverged, interrupted (ended without saving), preparing, not_started or model;
+      `reason` is one sentence about it; `holder` is the process that has the lock, and
+      null if there is none. What is not known is null.
+
+    Raises:
+      InputMissingError: the directory is not a run or a model.
+      DataError: the configuration is missing or damaged.
+    """
+    now = time.time() if now is None else now
+    if workdir.is_model:
+        return _status_of_model(workdir)
+    holder = _holder(workdir)
+    if not workdir.has_config and (holder or _is_prepared(workdir)):
+        return _status_before_training(workdir, holder)
+    config = workdir.read_config()
+    history = History.read(workdir.path / "metrics.jsonl")
+    newest, meta = _newest_checkpoint(workdir)
+    found = _Found(history, holder, _owner(workdir), newest=newest, meta=meta)
+    state, reason = _state(config, found, now)
+    if holder is None and state == "running":
+        holder = {**found.owner, "is_verified": False}
+    step = max([newest or 0, (history.last or {}).get("step", 0)])
+    status: dict[str, Any] = {
+        **_unknown(workdir),
+        "state": state,
+        "reason": reason,
+        "holder": holder,
+        "step": step,
+        "steps": config.steps,
+        "percent": round(100 * min(step / config.steps, 1), 1),
+        "checkpoint": newest,
+    }
+    return {**status, **_metrics(history, now=now), **_time_left(status, history, now)}
+
+
+def _unknown(workdir: Workdir) -> dict[str, Any]:
+    """Returns a status with every field, and nothing known."""
+    names = (
+        *("state", "reason", "holder", "step", "steps", "percent", "epoch"),
+        *("checkpoint", "last_record", "record_age_seconds"),
+        *("target_tokens_per_second", "seconds_per_step", "seconds_left", "done_at"),
+        *("loss", "evaluation", "best"),
+    )
+    fields = dict.fromkeys(names)
+    return {"workdir": str(workdir.path), **fields, "losses": [], "bleus": []}
+
+
+def _status_of_model(workdir: Workdir) -> dict[str, Any]:
+    origin: dict[str, Any] = {}
+    with suppress(OSError, UserError):
+        origin = read_json_object(workdir.path / "model.json", advice="")
+    imported, averaged = origin.get("imported"), origin.get("averaged_steps")
+    step = origin.get("step")
+    what = ""
+    if imported:
+        name = imported.get("format") if isinstance(imported, dict) else None
+        what = f", imported from another toolkit ({name})" if name else ", imported"
+    elif isinstance(averaged, list) and averaged:
+        noun = "checkpoint" if len(averaged) == 1 else "checkpoints"
+        what = f", the average of {len(averaged)} {noun}"
+    elif isinstance(step, int):
+        what = f", exported at step {step:,}"
+    return {
+        **_unknown(workdir),
+        "state": "model",
+        "reason": f"a model and not a run{what}; nothing trains here",
+        "step": step,
+    }
+
+
+def _is_prepared(workdir: Workdir) -> bool:
+    """Returns whether a start or `--mode=prepare` has written, and no run exists."""
+    names = ("vocab.model", "data.json")
+    return any((workdir.path / name).exists() for name in names) and not any(
+        StepDirs(workdir.checkpoints).steps()
+    )
+
+
+def _status_before_training(
+    workdir: Workdir, holder: dict[str, Any] | None
+) -> dict[str, Any]:
+    state, reason = "not_started", "its text was prepared, and training has not begun"
+    if holder:
+        state, reason = "preparing", "its text is being prepared"
+    fields = {"state": state, "reason": reason, "holder": holder, "step": 0}
+    return {**_unknown(workdir), **fields}
+
+
+class _Found(NamedTuple):
+    """What a workdir contains about the state of its run.
+
+    Attributes:
+      holder: the process that has the lock; None if none has.
+      owner: the last process that had it, by the lock file.
+      newest: the step of the newest checkpoint; None if there is none.
+      meta: its JSON object.
+    """
+
+    history: History
+    holder: dict[str, Any] | None
+    owner: dict[str, Any]
+    newest: int | None
+    meta: dict[str, Any]
+
+
+def _state(config: Config, found: _Found, now: float) -> tuple[str, str]:
+    """Returns the state of a run and a sentence on it."""
+    history, holder, owner, newest, meta = found
+    last = history.last
+    if holder is not None:
+        begun = last is not None or newest is not None
+        return "running", "training" if begun else "before its first step"
+    if last is None and newest is None:
+        return "not_started", "no step has been made"
+    if last is not None and last["kind"] == "final":
+        if last["step"] < config.steps:
+            why = "evaluations without a better BLEU reached evaluation.patience"
+            return "complete", f"ended early: {why}"
+        return "complete", "all steps are made"
+    if last is not None and _has_diverged(last, config):
+        return "diverged", f"updates were skipped up to step {last['step']:,}"
+    saved = newest or 0
+    if "stopped" in meta.get("kinds", ()) and saved >= (last or {}).get("step", 0):
+        return "stopped", f"saved at step {saved:,}, where training resumes"
+    if last is not None and _is_elsewhere(owner, last, now):
+        return "running", (
+            "by its records; the lock of another host cannot be seen from here"
+        )
+    where = f"at step {saved:,}" if newest else "from the start"
+    return "interrupted", (
+        f"ended without saving, as by a crash or kill -9; training resumes {where}"
+    )
+
+
+def _has_diverged(last: Record, config: Config) -> bool:
+    if last["kind"] != "skipped":
+        return False
+    is_finite = None not in (last.get("loss"), last.get("gradient_norm"))
+    stops = config.training.on_nonfinite == "stop" and not is_finite
+    return stops or last.get("in_a_row", 0) >= config.training.max_bad_steps
+
+
+def _is_elsewhere(owner: dict[str, Any], last: Record, now: float) -> bool:
+    """Returns whether a run may train where its lock is not shared with this host."""
+    other = owner["host"] not in (None, socket.gethostname())
+    return other and now - _seconds(last) < _RECENT_SECONDS
+
+
+def _metrics(history: History, *, now: float) -> dict[str, Any]:
+    train = history.recent[-1] if history.recent else {}
+    age = now - _seconds(history.last) if history.last else None
+    seconds = history.seconds_per_step
+    return {
+        "epoch": train.get("epoch"),
+        "last_record": (history.last or {}).get("time"),
+        "record_age_seconds": None if age is None else max(0, round(age)),
+        "target_tokens_per_second": _rounded(train.get("target_tokens_per_second"), 1),
+        "seconds_per_step": _rounded(seconds, 4),
+        "loss": train.get("loss"),
+        "evaluation": _scores(history.evaluation),
+        "best": _scores(history.best),
+        "losses": [round(loss, 4) for loss in history.losses.values()],
+        "bleus": [round(bleu, 2) for bleu in history.bleus.values()],
+    }
+
+
+def _time_left(status: dict[str, Any], history: History, now: float) -> dict[str, Any]:
+    """Returns an estimate of the time left of a running run; {} for any other."""
+    seconds, last = history.seconds_per_step, history.last
+    if status["state"] != "running" or seconds is None or last is None:
+        return {}
+    since = max(0.0, now - _seconds(last))
+    left = max(0.0, (status["steps"] - last["step"]) * seconds - since)
+    done = datetime.fromtimestamp(now + left, UTC)
+    return {
+        "seconds_left": round(left),
+        "done_at": done.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _scores(record: Record | None) -> dict[str, Any] | None:
+    if record is None:
+        return None
+    names = ("step", "bleu", "chrf", "perplexity", "loss")
+    return {name: record.get(name) for name in names}
+
+
+def _rounded(number: Any, digits: int) -> float | None:
+    return round(number, digits) if isinstance(number, int | float) else None
+
+
+def _holder(workdir: Workdir) -> dict[str, Any] | None:
+    """Returns the process that has locked a workdir; None if none has."""
+    if not _is_locked(workdir.lock_path):
+        return None
+    return {**_owner(workdir), "is_verified": True}
+
+
+def _is_locked(path: Path) -> bool:
+    """Returns whether another process holds a lock.
+
+    A shared lock is held for microseconds; `Workdir.locked` waits for longer.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # File locks are not supported.
+        return False
+    else:
+        return False
+    finally:
+        os.close(number)
+
+
+def _owner(workdir: Workdir) -> dict[str, Any]:
+    found = _OWNER.search(workdir.owner())
+    if not found:
+        return {"process": None, "host": None, "since": None}
+    return {"process": int(found[1]), "host": found[2], "since": found[3]}
+
+
+def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, dict[str, Any]]:
+    """Returns the newest checkpoint's step and its meta, unverified."""
+    steps = StepDirs(workdir.checkpoints).steps()
+    if not steps:
+        return None, {}
+    path = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata"
+    with suppress(OSError, UserError, ValueError, RecursionError):
+        meta = json.loads(read_limited(path, max_bytes=MAX_JSON_BYTES, advice=""))
+        return steps[-1], meta if isinstance(meta, dict) else {}
+    return steps[-1], {}
+
+
+def _same_process(first: Record, second: Record) -> bool:
+    """Returns whether one process wrote two records: its clocks agree."""
+    passed = _elapsed(second) - _elapsed(first)
+    wall = _seconds(second) - _seconds(first)
+    return passed >= 0 and abs(passed - wall) < _CLOCK_TOLERANCE
+
+
+def _elapsed(record: Record) -> float:
+    value = record.get("elapsed")
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _seconds(record: Record) -> float:
+    """Returns the time of a record, in seconds since the epoch; 0 if unknown."""
+    with suppress(TypeError, ValueError):
+        return datetime.fromisoformat(record.get("time", "")).timestamp()
+    return 0.0

@@ -1,0 +1,371 @@
+"""The ASGI application: LibreTranslate's HTTP API, extensions, and a page."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, Router
+
+from t2t_jax.serving import metrics, page, spec
+from t2t_jax.serving.config import ServingConfig
+from t2t_jax.serving.guard import (
+    App,
+    ClientGoneError,
+    Guard,
+    headers_of,
+    read_body,
+    require_key,
+)
+from t2t_jax.serving.languages import Languages
+from t2t_jax.serving.queue import Job, Kind, QueueFullError
+from t2t_jax.serving.requests import (
+    RequestError,
+    TranslateRequest,
+    parse_body,
+    read_text,
+    read_translate_request,
+)
+from t2t_jax.serving.responses import (
+    error_body,
+    segment,
+    to_json,
+    translate_response,
+)
+from t2t_jax.serving.worker import TranslationWorker
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.text.translation import Translation
+    from t2t_jax.inference.model import TranslationModel
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def make_app(
+    models: Mapping[tuple[str, str], TranslationModel],
+    config: ServingConfig | None = None,
+    *,
+    worker: TranslationWorker | None = None,
+) -> App:
+    """Makes an ASGI application that translates with these models.
+
+    It can be mounted in another application; one thread translates for all requests.
+
+    Args:
+      models: by the codes of their source and target language.
+      config: limits; None means those of `ServingConfig`.
+      worker: translates; None for a new one.
+
+    Example:
+      `app = make_app({("en", "de"): t2t_jax.load("runs/phrasebook")})`
+    """
+    config = config or ServingConfig()
+    languages = Languages(models)
+    worker = worker or TranslationWorker(languages, capacity=config.max_waiting)
+    counted = metrics.Metrics()
+    api = _Api(languages, config, worker, counted)
+
+    @asynccontextmanager
+    async def lifespan(app: object) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(worker.close)
+
+    routes = api.routes()
+    # Without Starlette's own application, whose errors are not JSON.
+    router = Router(routes, lifespan=lifespan, redirect_slashes=False)
+    return Guard(router, config, counted, paths={route.path for route in routes})
+
+
+class _Api:
+    """The endpoints."""
+
+    def __init__(
+        self,
+        languages: Languages,
+        config: ServingConfig,
+        worker: TranslationWorker,
+        counted: metrics.Metrics,
+    ):
+        self._languages, self._config = languages, config
+        self._worker, self._metrics = worker, counted
+
+    def routes(self) -> list[Route]:
+        """Lists the endpoints."""
+        return [
+            *page.routes(),
+            Route("/translate", self.translate, methods=["POST"]),
+            Route("/translate/stream", self.translate_stream, methods=["POST"]),
+            Route("/detect", self.detect, methods=["POST"]),
+            Route("/languages", self.languages),
+            Route("/spec", self.spec),
+            Route("/frontend/settings", self.settings),
+            Route("/health", self.health),
+            Route("/metrics", self.metrics),
+            Route("/translate_file", self.translate_file, methods=["POST"]),
+            Route("/suggest", self.suggest, methods=["POST"]),
+        ]
+
+    async def translate(self, request: Request) -> Response:
+        """Translates texts, and answers when all are translated."""
+        client, wanted = await self._read(request)
+        task = asyncio.create_task(self._translate_all(wanted, client))
+        gone = asyncio.create_task(_disconnected(request))
+        try:
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ClientGoneError
+            translations = task.result()
+        finally:
+            task.cancel()
+            gone.cancel()
+            # Until what was not translated yet has left the queue.
+            await asyncio.gather(task, gone, return_exceptions=True)
+        self._log(wanted, translations)
+        return _json(translate_response(wanted, translations))
+
+    async def translate_stream(self, request: Request) -> Response:
+        """Translates texts, and sends each sentence as soon as it is translated."""
+        client, wanted = await self._read(request)
+        results = self._results(wanted, client)
+        # Before the response begins, so that an error has its own status.
+        first = await anext(results, None)
+        return StreamingResponse(
+            self._lines(wanted, first, results), media_type="application/x-ndjson"
+        )
+
+    async def detect(self, request: Request) -> Response:
+        """Lists the languages that a text may be in."""
+        fields = await self._fields(request)
+        return _json(self._languages.detect(read_text(fields, self._config)))
+
+    async def languages(self, request: Request) -> Response:
+        """Lists the languages."""
+        return _json([language._asdict() for language in self._languages])
+
+    async def spec(self, request: Request) -> Response:
+        """Describes the API."""
+        return _json(spec.SPEC)
+
+    async def settings(self, request: Request) -> Response:
+        """Returns what a user interface needs."""
+        source, target = next(iter(self._languages.models))
+        named = {
+            one.code: {"code": one.code, "name": one.name} for one in self._languages
+        }
+        has_keys = bool(self._config.api_keys)
+        return _json(
+            {
+                "charLimit": self._config.max_characters,
+                "frontendTimeout": 500,
+                "apiKeys": has_keys,
+                "keyRequired": has_keys,
+                "suggestions": False,
+                "filesTranslation": False,
+                "supportedFilesFormat": [],
+                "language": {"source": named[source], "target": named[target]},
+            }
+        )
+
+    async def health(self, request: Request) -> Response:
+        """Returns whether requests are answered."""
+        if self._worker.is_alive:
+            return _json({"status": "ok"})
+        return _json(error_body("The server is stopping"), status=503)
+
+    async def metrics(self, request: Request) -> Response:
+        """Returns metrics in the text format of Prometheus."""
+        require_key(headers_of(request.scope), {}, self._config)
+        text = self._metrics.text(self._worker)
+        return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
+
+    async def translate_file(self, request: Request) -> Response:
+        """Refuses files, as LibreTranslate does where they are disabled."""
+        raise RequestError(403, "Files translation are disabled on this server.")
+
+    async def suggest(self, request: Request) -> Response:
+        """Refuses suggestions, as LibreTranslate does where they are disabled."""
+        raise RequestError(403, "Suggestions are disabled on this server.")
+
+    async def _fields(self, request: Request) -> dict[str, Any]:
+        headers = headers_of(request.scope)
+        body = await read_body(headers, request.receive, self._config)
+        content_type = headers.get("content-type", "")
+        fields = parse_body(content_type, body, request.scope["query_string"])
+        request.state.client = require_key(headers, fields, self._config)
+        return fields
+
+    async def _read(self, request: Request) -> tuple[str, TranslateRequest]:
+        fields = await self._fields(request)
+        wanted = read_translate_request(fields, self._languages, self._config)
+        address = request.client.host if request.client else ""
+        return request.state.client or address, wanted
+
+    async def _translate_all(
+        self, wanted: TranslateRequest, client: str
+    ) -> list[list[Translation]]:
+        """Translates all sentences of each text."""
+        found: list[dict[int, Translation]] = [{} for _ in wanted.texts]
+        async with aclosing(self._results(wanted, client)) as results:
+            async for text, number, translation in results:
+                found[text][number] = translation
+        return [[one[number] for number in range(len(one))] for one in found]
+
+    async def _results(
+        self, wanted: TranslateRequest, client: str
+    ) -> AsyncGenerator[tuple[int, int, Translation]]:
+        """Yields (text, sentence, translation) as they are found.
+
+        Raises:
+          RequestError: the queue is full, time is over, or a sentence failed.
+        """
+        loop = asyncio.get_running_loop()
+        found: asyncio.Queue[list[tuple[tuple[int, int], Any]]] = asyncio.Queue()
+        jobs = self._jobs(wanted, client, loop, found)
+        deadline = loop.time() + self._config.request_timeout
+        left = sum(len(job.sentences) for job in jobs)
+        try:
+            for job in jobs:
+                self._submit(job)
+            while left:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        results = await found.get()
+                except TimeoutError:
+                    raise RequestError(
+                        504, "Cannot translate text: the time is over"
+                    ) from None
+                for (text, number), result in results:
+                    if isinstance(result, BaseException):
+                        raise _failure(result)
+                    left -= 1
+                    yield text, number, result
+        finally:
+            for job in jobs:
+                self._worker.queue.cancel(job)
+
+    def _jobs(
+        self,
+        wanted: TranslateRequest,
+        client: str,
+        loop: asyncio.AbstractEventLoop,
+        found: asyncio.Queue[list[tuple[tuple[int, int], Any]]],
+    ) -> list[Job]:
+        """Makes a job for the texts of each source language."""
+        jobs = []
+        for source in dict.fromkeys(wanted.sources):
+            where = [
+                (text, number)
+                for text, layout in enumerate(wanted.texts)
+                for number in range(len(layout.sentences))
+                if wanted.sources[text] == source
+            ]
+            sentences = [wanted.texts[t].sentences[n].text for t, n in where]
+            deliver = _Delivery(loop, found, where)
+            kind = Kind(
+                (source, wanted.target),
+                several=wanted.alternatives > 0,
+                details=bool(wanted.details - {"segments"}),
+            )
+            jobs.append(Job(client, kind, sentences, deliver))
+        return jobs
+
+    def _submit(self, job: Job) -> None:
+        try:
+            self._worker.submit(job)
+        except QueueFullError:
+            if not self._worker.is_alive:
+                raise RequestError(
+                    503, "The server is stopping", {"connection": "close"}
+                ) from None
+            seconds = math.ceil(self._worker.seconds_waiting)
+            raise RequestError(
+                429,
+                "Slowdown: too many texts are waiting",
+                {"retry-after": str(min(max(1, seconds), 60))},
+            ) from None
+
+    async def _lines(
+        self,
+        wanted: TranslateRequest,
+        first: tuple[int, int, Translation] | None,
+        results: AsyncGenerator[tuple[int, int, Translation]],
+    ) -> AsyncIterator[bytes]:
+        """Yields lines of JSON: a sentence each, in order, and at last `done`."""
+        order = [
+            (text, number)
+            for text, layout in enumerate(wanted.texts)
+            for number in range(len(layout.sentences))
+        ]
+        found = {first[:2]: first[2]} if first else {}
+        position = 0
+        end: dict[str, Any] = {"done": True}
+        if wanted.detected:
+            end["detectedLanguage"] = list(wanted.detected)
+        end["ends"] = [layout.end for layout in wanted.texts]
+        try:
+            while position < len(order):
+                while position < len(order) and order[position] in found:
+                    yield _line(wanted, order[position], found.pop(order[position]))
+                    position += 1
+                if position < len(order):
+                    text, number, translation = await anext(results)
+                    found[text, number] = translation
+        except RequestError as error:
+            end = dict(error_body(error.message, status=int(error.status)))
+        finally:
+            await results.aclose()
+        yield to_json(end) + b"\n"
+
+    def _log(
+        self, wanted: TranslateRequest, translations: list[list[Translation]]
+    ) -> None:
+        if self._config.log_text:
+            for layout, found in zip(wanted.texts, translations, strict=True):
+                for one, translation in zip(layout.sentences, found, strict=True):
+                    _LOGGER.warning("%s -> %s", one.text, translation.text)
+
+
+class _Delivery:
+    """Passes translations from the worker's thread to the event loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        found: asyncio.Queue[list[tuple[tuple[int, int], Any]]],
+        where: list[tuple[int, int]],
+    ):
+        self._loop, self._found, self._where = loop, found, where
+
+    def __call__(self, results: list[tuple[int, Any]]) -> None:
+        placed = [(self._where[number], result) for number, result in results]
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._found.put_nowait, placed)
+
+
+def _line(
+    wanted: TranslateRequest, place: tuple[int, int], translation: Translation
+) -> bytes:
+    text, number = place
+    sentence = wanted.texts[text].sentences[number]
+    fields = segment(sentence.gap, sentence.text, translation, wanted)
+    return to_json({"text": text, "sentence": number, **fields}) + b"\n"
+
+
+def _failure(error: BaseException) -> RequestError:
+    lines = str(error).splitlines() or [type(error).__name__]
+    return RequestError(500, f"Cannot translate text: {lines[0][:200]}")
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _json(value: Any, *, status: int = 200) -> Response:
+    return Response(to_json(value), status, media_type="application/json")

@@ -1,0 +1,91 @@
+"""uvicorn's HTTP protocol, with limits for slow clients and for many."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from t2t_jax.serving.config import ServingConfig
+from t2t_jax.serving.responses import error_body, to_json
+
+
+class GuardedProtocol(H11Protocol):
+    """A connection.
+
+    uvicorn waits for ever for the header of a first request; here a timer runs from
+    the start of the connection, or of a header, which more data does not reset.
+    """
+
+    limits = ServingConfig()
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Accepts a connection, or refuses it where there are too many."""
+        super().connection_made(transport)
+        # For the application, which finds out that nobody reads its response.
+        self.app_state = {**self.app_state, "abort": transport.abort}
+        if len(self.connections) > self.limits.max_connections:
+            self._refuse(503, "Too many connections")
+        else:
+            self._watch_header()
+
+    def data_received(self, data: bytes) -> None:
+        """Receives a part of a request."""
+        super().data_received(data)
+        self._watch_header()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets a connection."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is not HTTP."""
+        self._refuse(400, "Invalid HTTP request")
+
+    def _watch_header(self) -> None:
+        has_request = self.cycle is not None and not self.cycle.response_complete
+        is_idle = self.timeout_keep_alive_task is not None
+        if has_request or is_idle or self.transport.is_closing():
+            self._stop_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.limits.read_timeout, self._expire)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        self._timer = None
+        self._refuse(408, "The request did not arrive in time")
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answers without the application, and closes the connection."""
+        body = to_json(error_body(message))
+        headers = [
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("connection", "close"),
+        ]
+        with suppress(h11.LocalProtocolError):  # a response has begun
+            for event in (
+                h11.Response(status_code=status, headers=headers),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def protocol_for(config: ServingConfig) -> type[GuardedProtocol]:
+    """Returns the class of connections with these limits."""
+
+    class Protocol(GuardedProtocol):
+        limits = config
+
+    return Protocol

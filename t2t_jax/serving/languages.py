@@ -1,0 +1,135 @@
+"""Served language pairs: their models, names, and the language of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from t2t_jax.data.token_cache.known_words import words_of
+from t2t_jax.errors import UserError
+
+if TYPE_CHECKING:
+    from t2t_jax.inference.model import TranslationModel
+
+AUTO = "auto"
+"""The source language of a request whose language is to be detected."""
+
+NAMES = {
+    **{"ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali"},
+    **{"ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek"},
+    **{"en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian"},
+    **{"eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French"},
+    **{"ga": "Irish", "gl": "Galician", "gu": "Gujarati", "ha": "Hausa"},
+    **{"he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian"},
+    **{"id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese"},
+    **{"ka": "Georgian", "kk": "Kazakh", "ko": "Korean", "lt": "Lithuanian"},
+    **{"lv": "Latvian", "mk": "Macedonian", "mr": "Marathi", "ms": "Malay"},
+    **{"nb": "Norwegian", "nl": "Dutch", "no": "Norwegian", "pl": "Polish"},
+    **{"ps": "Pashto", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian"},
+    **{"sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian"},
+    **{"sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai"},
+    **{"tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu"},
+    **{"vi": "Vietnamese", "zh": "Chinese"},
+}
+"""English names of languages by their code; others are named by their code."""
+
+# The commonest words of a language that are rare in the others.
+_COMMON_WORDS = {
+    "cs": "se na je že to jsem pro jako ale jsou není byl když",
+    "da": "og det er ikke jeg der til som på de har med han",
+    "de": "der die das und ist nicht ich ein eine sie es wir mit auf dem den zu sind",
+    "en": "the of and to is in that it you was for are with he they this have not",
+    "es": "el la de que y en los se no un una por con las es para del",
+    "fi": "ja on ei se että hän oli mutta ovat kun niin minä",
+    "fr": "le la les de et est un une des que pas dans il qui vous je pour sur",
+    "it": "il di che la è un una non per sono con del le gli ho ma",
+    "nl": "de het een van en is dat niet ik je zijn op te met voor hij",
+    "pl": "się nie to na że jest do jak ale czy co był",
+    "pt": "o que de não um uma para com os é do da em por eu mais",
+    "ro": "și în nu este pe că cu un o mai sunt din pentru",
+    "ru": "не на что он как это по но они мы так было их",
+    "sv": "och det är inte jag att en som på har med för den han",
+    "uk": "не на що він як це але ми та ви був його від",
+}
+_CONFIDENT_WORDS = 3
+
+
+class Language(NamedTuple):
+    """A language by its code, such as `en`."""
+
+    code: str
+    name: str
+    targets: tuple[str, ...] = ()
+
+
+class Languages:
+    """The models of a server by their pair of languages."""
+
+    def __init__(self, models: Mapping[tuple[str, str], TranslationModel]):
+        if not models:
+            raise UserError("A server needs at least one model. Pass one.")
+        self.models = dict(models)
+        self._common = {
+            code: frozenset(words.split()) for code, words in _COMMON_WORDS.items()
+        }
+
+    def __iter__(self) -> Iterator[Language]:
+        """Iterates over all languages, sources first, each with its targets."""
+        for code in self.codes:
+            targets = tuple(to for source, to in self.models if source == code)
+            yield Language(code, NAMES.get(code, code), targets)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of all languages, those of sources first."""
+        sources = [source for source, _ in self.models]
+        targets = [target for _, target in self.models]
+        return tuple(dict.fromkeys([*sources, *targets]))
+
+    def sources_of(self, target: str) -> tuple[str, ...]:
+        """Returns the codes of the languages that are translated into `target`."""
+        return tuple(source for source, to in self.models if to == target)
+
+    def detect(self, text: str, *, among: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+        """Estimates the language of a text, among the served ones.
+
+        Compares its words with the commonest words of each language, and with those of
+        the training text where the model has them.
+
+        Args:
+          among: codes to choose from; () for all.
+
+        Returns:
+          `confidence`, from 0 to 100, and `language` of each code, the best first.
+        """
+        words = words_of(text)
+        codes = among or self.codes
+        scores = {code: self._score(code, words, text) for code in codes}
+        total = sum(scores.values())
+        # A few words prove little.
+        certainty = min(1.0, len(words) / _CONFIDENT_WORDS) if words else 0.0
+        found = [
+            {
+                "confidence": round(100 * certainty * scores[code] / total, 1)
+                if total
+                else 0.0,
+                "language": code,
+            }
+            for code in codes
+        ]
+        return sorted(found, key=lambda one: -float(str(one["confidence"])))
+
+    def _score(self, code: str, words: list[str], text: str) -> float:
+        if not words:
+            return 0.0
+        common = self._common.get(code, frozenset())
+        score = sum(word in common for word in words) / len(words)
+        known = [
+            model.known_words
+            for (source, _), model in self.models.items()
+            if source == code and model.known_words is not None
+        ]
+        if known:
+            unseen = known[0].unseen_shares([text])[0]
+            score += (1 - (unseen or 0.0)) ** 2
+        return score

@@ -1,0 +1,274 @@
+"""Reads the parameters of requests: JSON, forms, queries."""
+
+from __future__ import annotations
+
+import email.parser
+import email.policy
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import parse_qsl
+
+from t2t_jax.decoding.text.segments import replace_lone_surrogates
+from t2t_jax.serving.config import ServingConfig
+from t2t_jax.serving.languages import AUTO, NAMES, Languages
+from t2t_jax.serving.text_layout import Layout, lay_out
+
+SPLITS = ("sentences", "lines")
+"""How a text is divided: at the ends of sentences too, or only of lines."""
+
+_MAX_FIELDS = 64
+_MAX_ALTERNATIVES = 100
+_SHOWN = 40
+
+
+class RequestError(Exception):
+    """A request that cannot be answered.
+
+    Attributes:
+      status: the HTTP status.
+      message: for the client, under `error`.
+      headers: of the response.
+    """
+
+    def __init__(
+        self, status: int, message: str, headers: Mapping[str, str] | None = None
+    ):
+        super().__init__(message)
+        self.status, self.message = HTTPStatus(status), message
+        self.headers = dict(headers or {})
+
+
+class TranslateRequest(NamedTuple):
+    """A request to translate texts.
+
+    Attributes:
+      texts: the texts, divided into sentences.
+      is_list: whether `q` was a list.
+      sources: the code of the source language of each text.
+      detected: of each text, if the source language was detected.
+      alternatives: how many further translations are wanted.
+      details: names of what is wanted for each sentence.
+    """
+
+    texts: tuple[Layout, ...]
+    is_list: bool
+    sources: tuple[str, ...]
+    detected: tuple[Mapping[str, Any], ...]
+    target: str
+    alternatives: int
+    details: frozenset[str]
+
+
+DETAILS = ("segments", "token_scores", "alignments", "attention")
+"""Parameters, true or false, that add `segments` to a response."""
+
+
+def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
+    """Reads the parameters of a body, in JSON or a form, and of the query.
+
+    Raises:
+      RequestError: the body is not what its content type says, or of another type.
+    """
+    kind, _, parameters = content_type.partition(";")
+    kind = kind.strip().lower()
+    charset = parameters.lower().replace(" ", "").partition("charset=")[2].strip('"')
+    if charset.partition(";")[0].strip('"') not in ("", "utf-8", "utf8", "us-ascii"):
+        raise RequestError(415, "The charset of a request must be UTF-8.")
+    if kind == "application/json" or kind.endswith("+json"):
+        return _parse_json(body)
+    if kind == "application/x-www-form-urlencoded":
+        fields = _parse_form(body)
+    elif kind == "multipart/form-data":
+        fields = _parse_multipart(content_type, body)
+    elif body:
+        raise RequestError(
+            415, "The content type must be application/json or that of a form."
+        )
+    else:
+        fields = {}
+    return _parse_form(query) | fields
+
+
+def _parse_json(body: bytes) -> dict[str, Any]:
+    try:
+        # Infinity and NaN are not JSON.
+        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(400, "Invalid JSON format") from error
+    if not isinstance(found, dict):
+        raise RequestError(400, "Invalid JSON format")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _parse_form(body: bytes) -> dict[str, Any]:
+    try:
+        text = body.decode("ascii")
+        pairs = parse_qsl(
+            text,
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MAX_FIELDS,
+        )
+    except ValueError as error:
+        raise RequestError(400, "Invalid form") from error
+    return _unix_line_ends(dict(reversed(pairs)))
+
+
+def _parse_multipart(content_type: str, body: bytes) -> dict[str, Any]:
+    try:
+        head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1")
+        parser = email.parser.BytesParser(policy=email.policy.HTTP)
+        message = parser.parsebytes(head + body)
+        parts = list(message.iter_parts()) if message.is_multipart() else []
+        if not parts or message.defects or len(parts) > _MAX_FIELDS:
+            raise ValueError("not a form")
+        fields = {}
+        for part in reversed(parts):
+            name = part.get_param("name", header="content-disposition")
+            content = part.get_payload(decode=True)
+            if not isinstance(name, str) or not isinstance(content, bytes):
+                raise ValueError("not a field")
+            fields[name] = content.decode("utf-8")
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise RequestError(400, "Invalid form") from error
+    return _unix_line_ends(fields)
+
+
+def _unix_line_ends(fields: Mapping[str, str]) -> dict[str, Any]:
+    # Forms are sent with CRLF at the ends of lines.
+    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+
+
+def read_translate_request(
+    fields: Mapping[str, Any], languages: Languages, config: ServingConfig
+) -> TranslateRequest:
+    """Checks the parameters of a request to translate.
+
+    Raises:
+      RequestError: one is missing or wrong, or the text is too long.
+    """
+    texts, is_list = _texts(fields, config)
+    source, target = (_code(fields, name) for name in ("source", "target"))
+    split = _choice(fields, "split", SPLITS, default="sentences")
+    text_format = fields.get("format") or "text"
+    if text_format != "text":
+        raise RequestError(400, f"{_shown(text_format)} format is not supported")
+    alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
+    details = frozenset(name for name in DETAILS if _switch(fields, name))
+    if target not in languages.codes:
+        raise RequestError(400, f"{_shown(target)} is not supported")
+    detected: tuple[Mapping[str, Any], ...] = ()
+    sources = (source,) * len(texts)
+    if source == AUTO:
+        among = languages.sources_of(target)
+        detected = tuple(languages.detect(text, among=among)[0] for text in texts)
+        sources = tuple(str(one["language"]) for one in detected)
+    for code in dict.fromkeys(sources):
+        _require_pair(code, target, languages)
+    layouts = tuple(lay_out(text, split=split) for text in texts)
+    count = sum(len(layout.sentences) for layout in layouts)
+    if count > config.max_sentences:
+        raise _too_long(count, config.max_sentences, "sentences")
+    return TranslateRequest(
+        layouts, is_list, sources, detected, target, alternatives, details
+    )
+
+
+def read_text(fields: Mapping[str, Any], config: ServingConfig) -> str:
+    """Checks the text of a request to detect its language.
+
+    Raises:
+      RequestError: it is missing, not a string, or too long.
+    """
+    texts, is_list = _texts(fields, config)
+    return " ".join(texts) if is_list else texts[0]
+
+
+def _texts(
+    fields: Mapping[str, Any], config: ServingConfig
+) -> tuple[tuple[str, ...], bool]:
+    q = fields.get("q")
+    if not q and q not in (0, False):
+        raise RequestError(400, "Invalid request: missing q parameter")
+    is_list = isinstance(q, list)
+    texts = q if isinstance(q, list) else [q]
+    if not all(isinstance(text, str) for text in texts):
+        raise RequestError(
+            400, "Invalid request: q must be a string or a list of strings"
+        )
+    if len(texts) > config.max_texts:
+        raise _too_long(len(texts), config.max_texts, "texts")
+    length = sum(map(len, texts))
+    if length > config.max_characters:
+        raise _too_long(length, config.max_characters, "characters")
+    return tuple(map(replace_lone_surrogates, texts)), is_list
+
+
+def _too_long(size: int, limit: int, unit: str) -> RequestError:
+    return RequestError(
+        413,
+        f"Invalid request: request ({size} {unit}) exceeds text limit ({limit} {unit})",
+    )
+
+
+def _code(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not value:
+        raise RequestError(400, f"Invalid request: missing {name} parameter")
+    if not isinstance(value, str):
+        raise RequestError(400, f"Invalid request: {name} must be a string")
+    return value
+
+
+def _require_pair(source: str, target: str, languages: Languages) -> None:
+    if source not in languages.codes:
+        raise RequestError(400, f"{_shown(source)} is not supported")
+    if (source, target) not in languages.models:
+        names = [f"{NAMES.get(code, code)} ({code})" for code in (target, source)]
+        raise RequestError(
+            400, f"{names[0]} is not available as a target language from {names[1]}"
+        )
+
+
+def _choice(
+    fields: Mapping[str, Any], name: str, known: tuple[str, ...], *, default: str
+) -> str:
+    value = fields.get(name) or default
+    if value not in known:
+        raise RequestError(
+            400, f"Invalid request: {name} must be one of {', '.join(known)}"
+        )
+    return str(value)
+
+
+def _switch(fields: Mapping[str, Any], name: str) -> bool:
+    value = fields.get(name, False)
+    text = value.lower() if isinstance(value, str) else value
+    if text in (True, "true", "1", "on"):
+        return True
+    if text in (False, None, "false", "0", "", "off"):
+        return False
+    raise RequestError(400, f"Invalid request: {name} must be true or false")
+
+
+def _number(fields: Mapping[str, Any], name: str, *, most: int) -> int:
+    value = fields.get(name, 0)
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value[:9])
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise RequestError(
+            400, f"Invalid request: {name} must be a number from 0 to {most}"
+        )
+    return value
+
+
+def _shown(value: object) -> str:
+    """Returns a value for a message, truncated and in one line."""
+    text = "".join(c if c.isprintable() else "?" for c in str(value)[: _SHOWN + 1])
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

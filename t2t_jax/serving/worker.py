@@ -1,0 +1,185 @@
+"""Translates the sentences of all requests, in one thread and in common batches."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any
+
+from t2t_jax.decoding.engine.batching import max_batch_rows
+from t2t_jax.serving.languages import Languages
+from t2t_jax.serving.queue import FairQueue, Job, Kind, Taken
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.text.translation import Translation
+    from t2t_jax.decoding.text.translator import Translator
+
+# As in a stream: batches of 1, 8, 64 rows and of the largest number, so that requests
+# of any size share a few compiled programs.
+_ROW_GROWTH = 8
+# Two batches are decoded at a time. With details only one small one, since each number
+# of rows and length is another program for the scores.
+_BATCHES = 2
+_DETAILED_ROWS = 16
+
+# Details, rows, words. What is compiled in advance, besides what requests need.
+_WARM_UPS = ((False, 1, 6), (True, 1, 6), (False, 8, 6), (True, 8, 6))
+# UserError is a ValueError; JAX raises RuntimeError.
+_ERRORS = (ValueError, ArithmeticError, RuntimeError, MemoryError)
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class TranslationWorker:
+    """Takes sentences from the queue, and delivers their translations.
+
+    Attributes:
+      queue: of the sentences of all requests.
+      counts: of `sentences`, `tokens`, `batches` and `failures` so far.
+      error: what ended the thread; None while it works.
+    """
+
+    def __init__(self, languages: Languages, *, capacity: int):
+        self.queue = FairQueue(capacity)
+        self.counts: Counter[str] = Counter()
+        self.error: BaseException | None = None
+        self._languages = languages
+        self._rate = 1.0  # sentences a second
+        self._translators: dict[Kind, Translator] = {}
+        self._warm_ups: deque[tuple[Kind, list[str]]] = deque()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, job: Job) -> None:
+        """Queues a request.
+
+        Raises:
+          QueueFullError: there is no space for its sentences.
+        """
+        self.queue.put(job)
+        self._start()
+
+    def warm_up(self) -> None:
+        """Compiles the usual programs while no request waits; returns at once."""
+        for pair in self._languages.models:
+            for details, rows, words in _WARM_UPS:
+                kind = Kind(pair, several=details, details=details)
+                self._warm_ups.append((kind, ["a " * words] * rows))
+        self._start()
+
+    def close(self, *, seconds: float = 5.0) -> bool:
+        """Translates what waits, and ends the thread.
+
+        Returns:
+          Whether the thread has ended; not if it compiles for longer than this.
+        """
+        self.queue.close()
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
+
+    @property
+    def seconds_waiting(self) -> float:
+        """The estimated seconds until what waits is translated."""
+        return self.queue.waiting / self._rate
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether requests are answered."""
+        return self.error is None and not self.queue.is_closed
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="translations", daemon=True
+                )
+                self._thread.start()
+
+    def _work(self) -> None:
+        taken: Taken = []
+        try:
+            self._work_on_warm_ups()
+            while taken := self.queue.take(self._most):
+                start = time.perf_counter()
+                self._translate(taken)
+                self._rate = len(taken) / (time.perf_counter() - start + 1e-3)
+                self._work_on_warm_ups()
+        except BaseException as error:
+            self.error = error
+            self.queue.close()
+            _LOGGER.critical("The server cannot translate any more.", exc_info=error)
+            while taken:
+                _deliver(taken, [error] * len(taken))
+                taken = self.queue.take(lambda kind: self.queue.capacity)
+
+    def _work_on_warm_ups(self) -> None:
+        while self._warm_ups and not (self.queue.waiting or self.queue.is_closed):
+            kind, lines = self._warm_ups.popleft()
+            try:
+                self._translator(kind).translations(lines)
+            except _ERRORS as error:  # raised again by a request
+                _LOGGER.info("Warm-up failed: %s", _reason(error))
+
+    def _most(self, kind: Kind) -> int:
+        """Returns the most sentences of a kind that are translated together."""
+        if kind.details:
+            return _DETAILED_ROWS
+        return _BATCHES * max_batch_rows(self._languages.models[kind.pair].decoding)
+
+    def _translate(self, taken: Taken) -> None:
+        """Translates sentences of one kind, and delivers batch by batch."""
+        lines = [job.sentences[number] for job, number in taken]
+        done: set[int] = set()
+        try:
+            translator = self._translator(taken[0][0].kind)
+            for index, translation in translator.iter_translations(lines):
+                self._count(translation)
+                done.add(index)
+                _deliver([taken[index]], [translation])
+        except _ERRORS as error:
+            left = [one for index, one in enumerate(taken) if index not in done]
+            _LOGGER.warning("%d sentences failed: %s", len(left), _reason(error))
+            self._translate_singly(left, error)
+        self.counts["batches"] += 1
+
+    def _translate_singly(self, taken: Taken, error: Exception) -> None:
+        """Translates sentences one by one, since one of them failed."""
+        for one in taken:
+            found: Translation | Exception = error
+            if len(taken) > 1:
+                try:
+                    translator = self._translator(one[0].kind)
+                    (found,) = translator.translations([one[0].sentences[one[1]]])
+                except _ERRORS as own:
+                    found = own
+            self.counts["failures"] += isinstance(found, Exception)
+            _deliver([one], [found])
+
+    def _count(self, translation: Translation) -> None:
+        self.counts["sentences"] += 1
+        self.counts["tokens"] += translation.num_tokens
+
+    def _translator(self, kind: Kind) -> Translator:
+        """Returns the translator of a kind; the best translation is that of all."""
+        if kind not in self._translators:
+            model = self._languages.models[kind.pair]
+            self._translators[kind] = model.translator(
+                sample=False,
+                n_best=model.decoding.beam_size if kind.several else 1,
+                token_scores=kind.details,
+                attention=kind.details,
+            ).with_row_growth(_ROW_GROWTH)
+        return self._translators[kind]
+
+
+def _deliver(taken: Taken, found: list[Any]) -> None:
+    for (job, number), translation in zip(taken, found, strict=True):
+        job.deliver([(number, translation)])
+
+
+def _reason(error: Exception) -> str:
+    """Returns the first line of a message, which holds no text of a request."""
+    return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,158 @@
+"""The loss of a batch: sums over its target tokens, of one pass or of two."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from t2t_jax.functional.chunked_loss import Weights, chunked_loss_sums
+from t2t_jax.functional.consistency_loss import chunked_consistency_sums
+from t2t_jax.functional.losses import LossSums, loss_sums
+from t2t_jax.model.embedding import Embedding
+from t2t_jax.training.config import TrainingConfig
+from t2t_jax.training.metrics import Scalar, Sums
+from t2t_jax.types import Array, Batch, Params
+
+
+def training_loss(
+    module: nn.Module,
+    params: Params,
+    batch: Batch,
+    *,
+    config: TrainingConfig,
+    dropout_key: jax.Array,
+) -> tuple[jax.Array, Sums]:
+    """Returns the sum that a step differentiates, and all sums of the batch.
+
+    With `training.simcut` or `training.r_drop` the model runs twice, with dropout masks
+    of their own. Those of the first pass are those without these keys.
+
+    Paper: §5.4; of two passes see `t2t_jax.functional.consistency_loss`.
+    """
+    if config.passes == 1:
+        sums = forward_loss(
+            module,
+            params,
+            batch,
+            label_smoothing=config.label_smoothing,
+            dropout_key=dropout_key,
+            loss_chunks=config.loss_chunks,
+        )
+        return jnp.asarray(sums.loss), sums
+    real_BxT = batch.target_segments > 0
+    with_output = module.clone(head=_output)
+    y_BxTxD, weights = _apply(with_output, params, batch, dropout_key=dropout_key)
+    cut = with_output.clone(cutoff=config.simcut_probability if config.simcut else 0.0)
+    second_key = jax.random.fold_in(dropout_key, 1)
+    other_BxTxD, _ = _apply(cut, params, batch, dropout_key=second_key)
+    found = chunked_consistency_sums(
+        y_BxTxD,
+        other_BxTxD,
+        weights,
+        words=(batch.target_outputs, real_BxT),
+        label_smoothing=config.label_smoothing,
+        weight=config.simcut or config.r_drop / 2,
+        symmetric=config.r_drop > 0,
+        chunks=config.loss_chunks,
+    )
+    sums = _with_counts(
+        batch,
+        real_BxT,
+        loss=found.loss,
+        nll=found.nll,
+        correct=found.correct,
+        consistency=found.consistency,
+    )
+    return found.objective, sums
+
+
+def forward_loss(
+    module: nn.Module,
+    params: Params,
+    batch: Batch,
+    *,
+    label_smoothing: float,
+    dropout_key: jax.Array | None = None,
+    loss_chunks: int = 1,
+) -> Sums:
+    """Runs the model on a batch and sums the loss over its real target tokens.
+
+    Args:
+      dropout_key: None for no dropout.
+      loss_chunks: chunks of each target for which logits and loss are computed one
+        after the other. Above 1 the module must have a `head`, as `Transformer` has.
+
+    Paper: §5.4.
+    """
+    real_BxT = batch.target_segments > 0
+    if loss_chunks > 1:
+        in_chunks = partial(
+            _loss_head, batch, label_smoothing=label_smoothing, chunks=loss_chunks
+        )
+        module = module.clone(head=in_chunks)
+    found = _apply(module, params, batch, dropout_key=dropout_key)
+    if loss_chunks == 1:
+        found = loss_sums(
+            found,
+            batch.target_outputs,
+            real_x=real_BxT,
+            label_smoothing=label_smoothing,
+        )
+    return _with_counts(batch, real_BxT, **found._asdict())
+
+
+def _apply(
+    module: nn.Module, params: Params, batch: Batch, *, dropout_key: jax.Array | None
+) -> Any:
+    """Returns what the head of the model computes."""
+    return module.apply(
+        {"params": params},
+        batch.source,
+        batch.target_inputs,
+        source_segments=batch.source_segments,
+        target_segments=batch.target_segments,
+        source_positions=batch.source_positions,
+        target_positions=batch.target_positions,
+        rows=batch.rows,
+        deterministic=dropout_key is None,
+        rngs=None if dropout_key is None else {"dropout": dropout_key},
+    )
+
+
+def _with_counts(batch: Batch, real_BxT: Array, **sums: Scalar) -> Sums:
+    """Adds the numbers of tokens and slots of a batch."""
+    return Sums(
+        **sums,
+        target_tokens=jnp.sum(real_BxT, dtype=jnp.int32),
+        source_tokens=jnp.sum(batch.source_segments > 0, dtype=jnp.int32),
+        slots=jnp.asarray(real_BxT.size + batch.source.size, jnp.int32),
+    )
+
+
+def _loss_head(
+    batch: Batch,
+    pre_softmax: Embedding,
+    y_BxTxD: jax.Array,
+    *,
+    label_smoothing: float,
+    chunks: int,
+) -> LossSums:
+    """Computes the loss in place of the logits, as the head of a model."""
+    return chunked_loss_sums(
+        y_BxTxD,
+        pre_softmax.table,
+        batch.target_outputs,
+        real_BxT=batch.target_segments > 0,
+        label_smoothing=label_smoothing,
+        chunks=chunks,
+        bias_V=pre_softmax.bias,
+    )
+
+
+def _output(pre_softmax: Embedding, y_BxTxD: jax.Array) -> tuple[jax.Array, Weights]:
+    """Returns all that logits are made of, as the head of a model."""
+    return y_BxTxD, (pre_softmax.table, pre_softmax.bias)

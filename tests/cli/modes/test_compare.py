@@ -1,0 +1,53 @@
+import pytest
+
+from t2t_jax.main import main
+from tests.report.made_up_run import write_run
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return [
+        str(write_run(tmp_path / name, steps=n).path)
+        for name, n in (("a", 100), ("b", 60))
+    ]
+
+
+def call(capsys, *argv):
+    code = main(["--mode=compare", *argv])
+    return code, capsys.readouterr()
+
+
+def test_the_text_is_on_stdout_and_the_page_in_its_file(runs, tmp_path, capsys):
+    to = tmp_path / "page.html"
+    code, said = call(capsys, f"--workdirs={','.join(runs)}", f"--to={to}")
+    assert code == 0
+    for title in ("Runs", "Settings that differ", "Paired tests", "Translations"):
+        assert title in said.out
+    assert said.out.endswith(f"\n{to}\n")
+    assert "Comparing the translations" in said.err
+    assert to.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("workdirs", "code", "said"),
+    [
+        ("", 64, "--mode=compare requires --workdirs"),
+        ("{a}", 65, "at least two different runs"),
+        ("{a},{a}", 65, "at least two different runs"),
+        ("{a},{none}", 66, "is not a run or a model: no such directory"),
+    ],
+)
+def test_a_wrong_list_is_one_clear_error(runs, tmp_path, capsys, workdirs, code, said):
+    given = workdirs.format(a=runs[0], none=tmp_path / "none")
+    found, output = call(capsys, *([f"--workdirs={given}"] if given else []))
+    assert found == code
+    assert said in output.err
+    assert "Traceback" not in output.err
+    assert output.out == ""
+
+
+def test_a_page_is_not_written_into_a_run(runs, capsys):
+    to = f"--to={runs[0]}/data.json"
+    code, said = call(capsys, f"--workdirs={','.join(runs)}", to)
+    assert (code, said.out) == (73, "")
+    assert "it is a file of the run" in said.err

@@ -1,0 +1,288 @@
+"""The sampled tokens of an epoch are a function of seed, epoch and pair alone.
+
+Seen to fail: with the epoch left out of the hash, with pairs numbered within a chunk,
+with shapes of the sampled lengths, with the next epoch taken for this one.
+"""
+
+import dataclasses
+import hashlib
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.batching import packing, sampled_epochs
+from t2t_jax.data.batching.pipeline import find_batch, train_stream
+from t2t_jax.data.batching.planner import train_shapes
+from t2t_jax.data.batching.sampled_epochs import SampledEpochs
+from t2t_jax.data.config import DataConfig
+from t2t_jax.types import BatchShard
+from tests.data.batching.test_pipeline import equal, pairs_of, sentences_of
+
+CONFIG = DataConfig(
+    tokens_per_batch=7 * 61,
+    row_length=61,
+    max_length=61,
+    source_bpe_dropout=0.3,
+    target_bpe_dropout=0.1,
+)
+CONFIGS = pytest.mark.parametrize(
+    "config",
+    [CONFIG, dataclasses.replace(CONFIG, layout="length_buckets")],
+    ids=["packed", "length_buckets"],
+)
+
+
+@pytest.fixture(autouse=True)
+def _small_windows(monkeypatch):
+    monkeypatch.setattr(packing, "WINDOW_PAIRS", 53)
+
+
+@pytest.fixture
+def make(cache, vocabularies):
+    def make_epochs(seed=5, config=CONFIG, **keys):
+        keys = {"log": lambda line: None, **keys}
+        return SampledEpochs(cache, vocabularies, config=config, seed=seed, **keys)
+
+    return make_epochs
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one, side)[part], getattr(other, side)[part])
+        for side in ("source", "target")
+        for part in (0, 1)
+    )
+
+
+def digest(tokens):
+    content = b"".join(side.tokens.tobytes() for side in (tokens.source, tokens.target))
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_an_epoch_is_the_same_each_time_and_no_other(make, cache, monkeypatch):
+    once = make().sample(3)
+    assert same(once, make(seed=5).sample(3))
+    monkeypatch.setattr(sampled_epochs, "CHUNK_PAIRS", 17)
+    assert same(once, make().sample(3))
+    for other in (make().sample(2), make(seed=6).sample(3)):
+        for side in ("source", "target"):
+            assert not np.array_equal(
+                getattr(once, side).tokens, getattr(other, side).tokens
+            )
+    assert once.source.tokens.dtype == cache.source.tokens.dtype
+    assert once.num_pairs == cache.num_pairs
+    for name in ("source", "target"):
+        longer = getattr(once, name).tokens.size / getattr(cache, name).tokens.size
+        assert 1.02 < longer < 1.6
+
+
+def test_both_sides_of_a_pair_are_sampled_apart(make, cache):
+    twins = dataclasses.replace(cache, target=cache.source)
+    config = dataclasses.replace(CONFIG, target_bpe_dropout=0.3)
+    vocabularies = make()._tables  # the same on both sides
+    assert vocabularies[0].ids.lengths.tolist() == vocabularies[1].ids.lengths.tolist()
+    epochs = make(config=config)
+    epochs._cache = twins
+    sampled = epochs.sample(0)
+    assert not np.array_equal(sampled.source.tokens, sampled.target.tokens)
+
+
+def test_a_side_without_dropout_is_the_cache_itself(make, cache):
+    config = dataclasses.replace(CONFIG, source_bpe_dropout=0.0)
+    sampled = make(config=config).sample(0)
+    assert sampled.source is cache.source
+    assert sampled.target is not cache.target
+
+
+def test_threads_sample_what_one_does(make):
+    epochs = make()
+    found = [epochs.open(epoch) for epoch in range(4)]  # all but the first ahead
+    several = [None] * 3
+    threads = [
+        threading.Thread(target=lambda n=n: several.__setitem__(n, make().sample(3)))
+        for n in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(same(found[3], one) for one in several)
+    assert all(same(found[n], make().sample(n)) for n in range(3))
+
+
+PROGRAM = """
+import hashlib, sys
+import numpy as np
+from pathlib import Path
+from t2t_jax.data.vocabulary.bpe_dropout import random_keys, sample_segmentations
+from t2t_jax.data.vocabulary.merge_table import load_merges
+table = load_merges(Path(sys.argv[1]).read_bytes(), key="data.source_bpe_dropout")
+tokens, lengths = np.load(sys.argv[2]), np.load(sys.argv[3])
+state = np.random.SeedSequence([5, 3, 0]).generate_state(1, np.uint64)
+sampled, _ = sample_segmentations(
+    tokens, lengths, table=table, dropout=0.3, max_length=61,
+    keys=random_keys(state, np.arange(len(lengths))),
+)
+print(hashlib.sha256(sampled.astype("<u2").tobytes()).hexdigest())
+"""
+
+
+def test_another_process_samples_the_same(make, cache, vocabulary, tmp_path):
+    (tmp_path / "model").write_bytes(vocabulary.model)
+    np.save(tmp_path / "tokens.npy", cache.source.tokens)
+    np.save(tmp_path / "lengths.npy", cache.source_lengths)
+    files = [str(tmp_path / name) for name in ("model", "tokens.npy", "lengths.npy")]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *files],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    mine = make().sample(3).source.tokens
+    assert done.stdout.strip() == hashlib.sha256(mine.tobytes()).hexdigest()
+
+
+@CONFIGS
+def test_an_epoch_has_every_pair_once_in_shapes_that_stay(make, cache, config):
+    shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
+    assert shapes[-1][1] == 61
+    seen, epoch = [], make().sample(0)
+    with train_stream(cache, config, seed=5, tokens=make()) as batches:
+        for after, batch in batches:
+            assert batch.source.shape in shapes
+            seen += [(source, target) for source, _, target in sentences_of(batch)]
+            if after.epoch == 1:
+                break
+    assert sorted(seen) == sorted(pairs_of(epoch))
+
+
+@CONFIGS
+def test_a_stream_resumes_inside_and_between_epochs(make, cache, config):
+    with train_stream(cache, config, seed=5, tokens=make()) as batches:
+        whole = list(islice(batches, 60))
+    ends = [n for n, (after, _) in enumerate(whole) if after.batch == 0]
+    assert len(ends) >= 2
+    for stop in (3, ends[0], ends[0] + 2, ends[1]):
+        start = whole[stop][0]
+        with train_stream(cache, config, seed=5, start=start, tokens=make()) as again:
+            for (after, batch), (position, expected) in zip(
+                islice(again, 5), whole[stop + 1 :], strict=False
+            ):
+                assert after == position
+                assert equal(batch, expected)
+
+
+def test_shards_of_other_numbers_of_processes_make_up_the_batch(make, cache):
+    keys = {"seed": 5, "row_multiple": 6}
+    with train_stream(cache, CONFIG, **keys, tokens=make()) as batches:
+        wholes = list(islice(batches, 25))
+    for count in (2, 3):
+        parts = []
+        for index in range(count):
+            share = BatchShard(index=index, count=count)
+            with train_stream(
+                cache, CONFIG, **keys, share=share, tokens=make()
+            ) as mine:
+                parts.append(list(islice(mine, 25)))
+        for (_, whole), *shares in zip(wholes, *parts, strict=True):
+            columns = zip(*(batch for _, batch in shares), strict=True)
+            assert equal(whole, [np.concatenate(column) for column in columns])
+
+
+def test_weights_repeat_a_pair_with_its_segmentation(make, cache):
+    twice = dataclasses.replace(cache, weights=(2.0,))
+    epoch, seen = make().sample(0), []
+    with train_stream(twice, CONFIG, seed=5, tokens=make()) as batches:
+        for after, batch in batches:
+            seen += [(source, target) for source, _, target in sentences_of(batch)]
+            if after.epoch == 1:
+                break
+    assert sorted(seen) == sorted(2 * [*pairs_of(epoch)])
+
+
+def test_a_batch_is_found_with_its_tokens(make, cache):
+    start = None
+    with train_stream(cache, CONFIG, seed=5, tokens=make()) as batches:
+        for number, (after, batch) in enumerate(islice(batches, 40)):
+            found = find_batch(
+                cache,
+                CONFIG,
+                seed=5,
+                start=start or after._replace(epoch=0, batch=0),
+                ahead=number,
+                tokens=make(ahead=False),
+            )
+            position, planned, tokens = found
+            sources = sorted(source for source, *_ in sentences_of(batch))
+            side = tokens.source
+            assert sources == sorted(
+                tuple(side.tokens[side.offsets[pair] : side.offsets[pair + 1]].tolist())
+                for pair in planned.pairs
+            )
+            assert position._replace(batch=0) <= after
+            if number >= 3:
+                break
+
+
+def test_waiting_for_an_epoch_is_reported_once(make, monkeypatch):
+    lines, slow = [], threading.Event()
+    epochs = make(log=lines.append)
+    sample = epochs.sample
+
+    def wait_and_sample(epoch):
+        if epoch:
+            slow.wait(10)
+        return sample(epoch)
+
+    monkeypatch.setattr(epochs, "sample", wait_and_sample)
+    monkeypatch.setattr(sampled_epochs, "_SLOW_SECONDS", 0.01)
+    epochs.open(0)
+    assert len(lines) == 2
+    assert lines[0].startswith("BPE-dropout of source (0.3) and target (0.1): sampling")
+    threading.Timer(0.2, slow.set).start()
+    epochs.open(1)
+    assert lines[2] == "Waiting for the sampled subwords of epoch 1 …"
+    assert lines[3].startswith("Waited 0.")
+    epochs.open(2)
+    assert len(lines) <= 6
+
+
+def test_closing_the_stream_ends_sampling(make, cache, monkeypatch):
+    epochs, began = make(), threading.Event()
+
+    def endless(*args, **keys):
+        began.set()
+        time.sleep(0.02)
+        return args[0], np.diff(cache.source.offsets[:2])
+
+    monkeypatch.setattr(sampled_epochs, "CHUNK_PAIRS", 1)
+    monkeypatch.setattr(sampled_epochs, "sample_segmentations", endless)
+    stream = train_stream(cache, CONFIG, seed=5, tokens=epochs)
+    assert began.wait(10)
+    before = time.monotonic()
+    stream.close()
+    assert time.monotonic() - before < 1  # of the four seconds that it would take
+    with pytest.raises(CancelledError):
+        epochs.sample(0)
+
+
+def test_an_error_of_sampling_reaches_the_loop(make, cache, monkeypatch):
+    epochs, sample = make(), SampledEpochs.sample
+
+    def fail_later(epoch):
+        if epoch:
+            raise MemoryError("no more of it")
+        return sample(epochs, epoch)
+
+    monkeypatch.setattr(epochs, "sample", fail_later)
+    with (
+        pytest.raises(MemoryError, match="no more"),
+        train_stream(cache, CONFIG, seed=5, tokens=epochs) as batches,
+    ):
+        list(islice(batches, 60))

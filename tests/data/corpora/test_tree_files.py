@@ -1,0 +1,81 @@
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.trees.linearization import delinearize
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from tests.data.trees.test_tree import SAMPLE
+
+
+def test_words_become_a_tree():
+    corpus = open_corpus(f"trees:{SAMPLE}")
+    pairs = list(corpus)
+    assert len(pairs) == corpus.num_pairs() == 40
+    assert pairs[0] == ("The kettle whistles .", "(S (NP XX XX )NP (VP XX )VP XX )S")
+    assert pairs[3][0] == "Mara wanted to paint the shed ."
+
+
+def test_parts_of_speech_are_kept_where_asked_for():
+    plain, tagged = (open_corpus(f"trees:{SAMPLE}{end}") for end in ("", "#tags"))
+    assert next(iter(tagged))[1] == "(S (NP DT NN )NP (VP VBZ )VP . )S"
+    assert plain.fingerprint() != tagged.fingerprint()
+
+
+def test_files_are_plain_or_compressed_and_several(tmp_path):
+    packed = tmp_path / "a.mrg.gz"
+    packed.write_bytes(gzip.compress(SAMPLE.read_bytes()))
+    both = open_corpus(f"trees:{packed},{SAMPLE}#tags[39:42]")
+    first, second, third = list(both)
+    assert first[0].startswith("You ca")
+    assert second[0] == "The kettle whistles ."
+    assert third[1].startswith("(S (NP PRP")
+
+
+def test_malformed_trees_are_named_by_line_and_counted(tmp_path):
+    file = tmp_path / "a.mrg"
+    lines = ["(S (NN a))", "(S (NP))", "(S (NN b)", "(S (NN c)))", "(S x y)", "(S"]
+    file.write_text("\n".join(lines))
+    with pytest.raises(DataError) as raised:
+        list(open_corpus(f"trees:{file}"))
+    (message,) = raised.value.problems
+    assert message == (
+        f"{file}:2: the tree that begins here is not in Penn brackets: the bracket (NP "
+        "is empty; the same fault in 2 more lines (5, 6). Fix or remove it."
+    )
+
+
+def test_a_tree_of_traces_is_no_pair(tmp_path):
+    file = tmp_path / "a.mrg"
+    file.write_text("(S (NP (-NONE- *)))\n(S (NN a))\n")
+    corpus = open_corpus(f"trees:{file}")
+    assert corpus.num_pairs() == 1 == len(list(corpus))
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "(S (-NONE- *))"])
+def test_a_file_without_trees_is_refused(tmp_path, content):
+    (tmp_path / "a.mrg").write_text(content)
+    with pytest.raises(DataError, match="has no trees"):
+        list(open_corpus(f"trees:{tmp_path}/a.mrg"))
+
+
+def test_a_wrong_spec_is_refused():
+    with pytest.raises(ConfigError, match="must name a file"):
+        open_corpus("trees:#tags")
+    with pytest.raises(InputMissingError, match="no such file"):
+        open_corpus("trees:missing.mrg")
+
+
+@pytest.mark.skipif(
+    "T2T_JAX_TEST_DATA" not in os.environ, reason="T2T_JAX_TEST_DATA is not set"
+)
+def test_every_tree_of_a_treebank_comes_back():
+    file = Path(os.environ["T2T_JAX_TEST_DATA"], "gum", "dev.ptb.gz")
+    if not file.exists():
+        pytest.skip(f"{file} does not exist")
+    count = 0
+    for words, symbols in open_corpus(f"trees:{file}#tags"):
+        count += delinearize(symbols.split(), words.split()).words() == words.split()
+    assert count == 1_575

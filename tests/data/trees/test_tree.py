@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.data.trees.tree import Tree, TreeReader, normalize, read_tree, with_words
+
+SAMPLE = Path(__file__).with_name("sample.mrg")
+
+
+def sample_trees():
+    reader, found = TreeReader(), []
+    for number, line in enumerate(SAMPLE.read_text("utf-8").splitlines(), start=1):
+        found.extend(reader.read(number, line))
+    reader.end()
+    return found
+
+
+def test_trees_of_several_lines_and_of_one_are_read():
+    trees = sample_trees()
+    assert len(trees) == 40
+    assert " ".join(trees[3].words()) == "Mara wanted *-1 to paint the shed ."
+    assert all(read_tree(str(tree)) == tree for tree in trees)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        ("(ROOT (S (VP (VB Go))))", "(S (VP (VB Go)))"),
+        ("( (S (VP (VB Go))))", "(S (VP (VB Go)))"),
+        ("(TOP (NN a) (NN b))", "(TOP (NN a) (NN b))"),
+        ("( (NN a))", "(X (NN a))"),
+        ("(S (NP-SBJ-1 (-NONE- *)) (VP-2 (VB Go)))", "(S (VP (VB Go)))"),
+        ("(PRN (-LRB- -LRB-) (NP=3 (CD 7)))", "(PRN (-LRB- -LRB-) (NP (CD 7)))"),
+        ("(S (NP|X (NN a)) (SYM -NONE-))", "(S (NP (NN a)) (SYM -NONE-))"),
+        ("(PRP$ my)", "(PRP$ my)"),
+    ],
+)
+def test_what_parsers_do_not_predict_is_removed(raw, kept):
+    assert str(normalize(read_tree(raw))) == kept
+
+
+def test_a_tree_of_traces_only_is_none():
+    assert normalize(read_tree("(S (NP (-NONE- *)) (VP (-NONE- *?*)))")) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("(S (NP (NN a))", "1 brackets are not closed"),
+        ("(S (NN a)) )", r"'\)' is outside"),
+        ("word", "'word' is outside"),
+        ("(S (NP))", r"the bracket \(NP is empty"),
+        ("(S (NN a b))", "'b' must have brackets of its own"),
+        ("(S (NN a) b)", "'b' must have brackets of its own"),
+        ("(S a (NN b))", "'a' must have brackets of its own"),
+        ("(A " * 201, "deeper than 200"),
+        ("(A (B c)) (A (B c))", "must be one tree, and is 2"),
+    ],
+)
+def test_what_is_not_a_tree_is_refused(line, message):
+    with pytest.raises(ValueError, match=message):
+        read_tree(line)
+
+
+def test_after_a_fault_the_next_line_is_read_again():
+    reader = TreeReader()
+    assert list(reader.read(1, "(S")) == []
+    assert reader.begin == 1
+    with pytest.raises(ValueError, match="empty"):
+        list(reader.read(2, "(NP))"))
+    assert list(reader.read(3, "(A b)")) == [Tree("A", ("b",))]
+    assert reader.begin == 0
+
+
+def test_words_and_tags_are_replaced_in_order():
+    tree = read_tree("(S (NP (DT the) (NN cat)) (VB runs))")
+    found = with_words(tree, ["a", "dog", "ran"], ["X", "Y", "Z"])
+    assert str(found) == "(S (NP (X a) (Y dog)) (Z ran))"
+    with pytest.raises(ValueError, match=r"zip\(\)"):
+        with_words(tree, ["a"], ["X", "Y"])

@@ -1,0 +1,232 @@
+import io
+import json
+import sys
+
+import pytest
+import sentencepiece
+
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.token_cache.encoder import PairEncoder
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.sentencepiece_ids import (
+    piece_count,
+    special_ids,
+    with_our_ids,
+)
+from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.types import BOS, EOS, PAD, UNK
+
+WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
+
+
+@pytest.fixture(scope="module")
+def spm() -> bytes:
+    """A SentencePiece model in Marian's order: </s> 0, <unk> 1, no pad, no bos."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(WORDS),
+        model_writer=written,
+        model_type="unigram",
+        vocab_size=14,
+        pad_id=-1,
+        bos_id=-1,
+        eos_id=0,
+        unk_id=1,
+        minloglevel=2,
+    )
+    return written.getvalue()
+
+
+def pieces_of(model: bytes) -> list[str]:
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+
+
+def test_a_reordered_model_splits_text_as_before(spm):
+    count = piece_count(spm, name="vocab.spm")
+    assert special_ids(spm, name="vocab.spm") == (None, None, 0, 1)
+    ids = [None, None, 0, 1, *range(2, count)]
+    vocabulary = Vocabulary(with_our_ids(spm, ids, name="vocab.spm"))
+    assert vocabulary.size == count + 2
+    assert vocabulary.pieces(range(4)) == ["<pad>", "<s>", "</s>", "<unk>"]
+    foreign = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    lines = ["lowest", "newer low", "wider", "ünder", ""]
+    encoded = vocabulary.encode(lines)
+    assert encoded == [
+        [ids.index(piece) for piece in foreign.encode(line)] for line in lines
+    ]
+    assert UNK in encoded[3]
+    assert vocabulary.decode([*encoded[:3], [BOS, *encoded[0], EOS, PAD]]) == [
+        *lines[:3],
+        lines[0],
+    ]
+
+
+def test_a_model_with_pieces_of_our_names_gets_others(spm):
+    ids = [None, None, 0, 1, *range(2, piece_count(spm, name=""))]
+    once = with_our_ids(spm, ids, name="")
+    # Ours are ordinary pieces now, and new ones are asked for.
+    again = with_our_ids(once, [None, None, 2, 3, 0, 1, *range(4, 16)], name="")
+    assert pieces_of(again)[:6] == ["<<pad>>", "<<s>>", "</s>", "<unk>", "<pad>", "<s>"]
+
+
+@pytest.mark.parametrize("ids", [[None, None, 0, 1], [0, 0, *range(1, 14)]])
+def test_ids_of_another_model_are_an_error(spm, ids):
+    with pytest.raises(DataError, match="has 14 pieces, and its model has others"):
+        with_our_ids(spm, ids, name="vocab.spm")
+
+
+@pytest.mark.parametrize("model", [b"", b"\xff" * 50, b"\n"])
+def test_a_file_that_is_not_a_model_is_an_error(model):
+    with pytest.raises(DataError, match=r"vocab.spm: is not a SentencePiece model"):
+        piece_count(model, name="vocab.spm")
+
+
+def test_a_table_gives_pieces_their_ids(spm):
+    rest = [piece for piece in pieces_of(spm)[2:] if piece != "w"]
+    pieces = [*SPECIAL_PIECES, ">>de<<", *reversed(rest)]
+    model = table_file(
+        "sentencepiece_table", pieces, sentencepiece=spm, language_tokens=True
+    )
+    vocabulary = Vocabulary(model)
+    foreign = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    line = "newest lowest w"
+    (ids,) = vocabulary.encode([line])
+    assert "w" in foreign.encode(line, out_type=str)
+    assert ids == [
+        UNK if piece == "w" else pieces.index(piece)
+        for piece in foreign.encode(line, out_type=str)
+    ]
+    with_token, inside, unknown = vocabulary.encode(
+        [">>de<< lowest", "lowest >>de<<", ">>fr<< lowest"]
+    )
+    assert with_token == [4, *vocabulary.encode(["lowest"])[0]]
+    assert 4 not in inside
+    assert unknown == [UNK, *with_token[1:]]
+    assert vocabulary.decode([[BOS, *with_token[1:], EOS]]) == ["lowest"]
+    assert vocabulary.decode([with_token]) == [">>de<< lowest"]
+
+
+def test_punctuation_is_normalized_as_moses_does(spm):
+    pytest.importorskip("sacremoses")
+    pieces = [*SPECIAL_PIECES, *pieces_of(spm)[2:], '▁"', '"']
+    options = {"sentencepiece": spm, "language_tokens": False}
+    plain = Vocabulary(table_file("sentencepiece_table", pieces, **options))
+    moses = Vocabulary(table_file("sentencepiece_table", pieces, moses="en", **options))
+    assert moses.encode(["low,low"]) == plain.encode(["low,low"])
+    assert moses.encode(["low  low"]) == plain.encode(["low low"])
+    assert moses.encode(["„low“"]) == plain.encode(['"low"'])
+    assert plain.encode(["„low“"]) != plain.encode(['"low"'])
+
+
+def test_pieces_of_the_other_side_are_joined_as_well(spm):
+    pieces = [*SPECIAL_PIECES, *pieces_of(spm)[2:], "\u2581other", "side"]
+    vocabulary = Vocabulary(
+        table_file(
+            "sentencepiece_table", pieces, sentencepiece=spm, language_tokens=False
+        )
+    )
+    (ids,) = vocabulary.encode(["low"])
+    other = [len(pieces) - 2, len(pieces) - 1]
+    assert vocabulary.decode([[*ids, *other, *ids]]) == ["low otherside low"]
+    assert vocabulary.decode([[*other, *ids]]) == ["otherside low"]
+
+
+def test_byte_pairs_without_merges_are_given_in_pieces():
+    pieces = [*SPECIAL_PIECES, "lo@@", "w", "er", "w"]
+    vocabulary = Vocabulary(table_file("byte_pairs", pieces, merges=None))
+    (ids,) = vocabulary.encode(["lo@@ w er est"])
+    assert ids == [4, 5, 6, UNK]
+    assert vocabulary.decode([[*ids[:3], EOS, PAD]]) == ["low er"]
+
+
+def test_subwords_of_tensor2tensor_are_a_vocabulary():
+    pieces = [*SPECIAL_PIECES, "low", "er_", *" ,_elorw\\u;0123456789"]
+    vocabulary = Vocabulary(table_file("subwords", pieces))
+    ids = vocabulary.encode(["lower, low"])
+    assert ids[0][:2] == [4, 5]
+    assert vocabulary.decode(ids) == ["lower, low"]
+
+
+def test_a_table_is_saved_and_loaded_like_any_vocabulary(tmp_path):
+    model = table_file("byte_pairs", [*SPECIAL_PIECES, "a", "b"], merges=None)
+    Vocabulary(model).save(tmp_path)
+    assert (tmp_path / "vocab.model").read_bytes() == model
+    assert json.loads((tmp_path / "vocab.json").read_text())["pieces"][4:] == ["a", "b"]
+    assert Vocabulary.load(tmp_path / "vocab.model").fingerprint
+
+
+def test_pairs_are_encoded_for_training_by_any_kind():
+    model = table_file("byte_pairs", [*SPECIAL_PIECES, "a", "b", "c"], merges=None)
+    encoder = PairEncoder((model, model), DataConfig(), "uint16")
+    encoded = encoder.encode(["a b"], ["b c"])
+    assert encoded.source.tokens.tolist() == [4, 5, EOS]
+    assert encoded.target.tokens.tolist() == [5, 6, EOS]
+
+
+def test_a_missing_package_is_named(monkeypatch, spm):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    pieces = [*SPECIAL_PIECES, "a"]
+    model = table_file("sentencepiece_table", pieces, sentencepiece=spm, moses="en")
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[exchange\]'") as error:
+        Vocabulary(model)
+    assert not isinstance(error.value, DataError)
+
+
+GOOD = {"version": 1, "kind": "byte_pairs", "pieces": [*SPECIAL_PIECES, "a"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "its version is 2, not 1"),
+        ({"kind": "other"}, "kind 'other' is not known"),
+        ({"pieces": "abcdef"}, "its pieces are not a list of strings"),
+        ({"pieces": [*SPECIAL_PIECES, 5]}, "its pieces are not a list of strings"),
+        ({"pieces": list(SPECIAL_PIECES)}, "it has no pieces but the special ones"),
+        ({"kind": "sentencepiece_table"}, "it is a table without 'sentencepiece'"),
+        ({"kind": "sentencepiece_table", "sentencepiece": "?"}, "is not base64"),
+        (
+            {"kind": "sentencepiece_table", "sentencepiece": "YWJj"},
+            "it has no SentencePiece model",
+        ),
+        ({"merges": 5}, "not iterable"),
+    ],
+)
+def test_an_invalid_table_is_an_error(change, message):
+    model = json.dumps({**GOOD, **change}).encode()
+    with pytest.raises(DataError, match=message):
+        Vocabulary(model, name="vocab.model")
+
+
+@pytest.mark.parametrize("model", [b"{", b'{"pieces": 1', b'{"a":' + b"[" * 100_000])
+def test_a_table_that_is_not_json_is_an_error(model):
+    with pytest.raises(DataError, match=r"vocab.model: it is not a table of pieces"):
+        Vocabulary(model, name="vocab.model")
+
+
+def test_two_vocabularies_may_share_their_ids(tmp_path):
+    pieces = [*SPECIAL_PIECES, "a@@", "b", "ab"]
+    source = Vocabulary(table_file("byte_pairs", pieces, merges=[("a", "b</w>")]))
+    target = Vocabulary(table_file("byte_pairs", pieces, merges=[]))
+    config = VocabularyConfig(size=7, source_size=7, shared_ids=True)
+    assert config.own_source_size == 0
+    VocabularyPair(source, target).save(tmp_path)
+    loaded = VocabularyPair.load(tmp_path, config=config)
+    assert loaded.source.encode(["ab"]) == [[6]]
+    assert loaded.target.encode(["ab"]) == [[4, 5]]
+    other = Vocabulary(table_file("byte_pairs", [*pieces[:6], "ba"], merges=None))
+    with pytest.raises(DataError, match=r"requires the same with the same ids"):
+        VocabularyPair(other, target).check(config, name="both")
+
+
+def test_shared_ids_are_not_trained():
+    with pytest.raises(ConfigError, match=r"source_size=5 to be vocabulary\.size=7"):
+        VocabularyConfig(size=7, source_size=5, shared_ids=True)
+    config = VocabularyConfig(size=7, source_size=7, shared_ids=True)
+    with pytest.raises(DataError, match=r"requires vocabulary\.file and"):
+        VocabularyPair.load_or_train(
+            [("a", "b")], config=config, seed=0, log=lambda _: None
+        )

@@ -1,0 +1,73 @@
+import json
+import sys
+
+import pytest
+
+from t2t_jax.environment import devices
+from t2t_jax.environment.devices import DeviceProbe, device_checks
+
+FOUND = {
+    "jax": "0.10.2",
+    "platform": "gpu",
+    "devices": [{"id": 0, "kind": "H100", "memory_bytes": 64 * 10**9}],
+    "compute_dtype": "bfloat16",
+    "attention": "plain",
+    "import_seconds": 1.0,
+    "device_seconds": 2.0,
+}
+
+
+def probe(program, *, timeout=60.0, environ=None):
+    command = [sys.executable, "-c", program]
+    with DeviceProbe(command=command, timeout=timeout, environ=environ or {}) as one:
+        return list(one.checks())
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "advice"),
+    [
+        ("raise ImportError('libx.so: missing')", "libx.so: missing", "Reinstall"),
+        ("import os; os.kill(os.getpid(), 4)", "this processor does not have", "AVX"),
+        ("import os; os.kill(os.getpid(), 11)", "ended by SIGSEGV", "driver"),
+        ("raise SystemExit(3)", "it ended with code 3", "driver"),
+        ("print('not JSON')", "it ended with code 0", "driver"),
+        ("print('[]')", "it ended with code 0", "driver"),
+    ],
+)
+def test_a_broken_jax_is_one_line(program, words, advice):
+    (check,) = probe(program)
+    assert (check.status, check.name) == ("error", "jax")
+    assert words in check.message
+    assert advice in check.advice
+    assert "\n" not in check.message
+
+
+def test_a_platform_that_is_forced_is_named():
+    (check,) = probe("raise AssertionError", environ={"JAX_PLATFORMS": "cuda"})
+    assert "JAX_PLATFORMS=cuda is set. Unset it" in check.advice
+
+
+def test_a_driver_that_hangs_is_an_error_after_the_timeout():
+    (check,) = probe("import time; time.sleep(600)", timeout=0.2)
+    assert check.status == "error"
+    assert "has not started" in check.message
+
+
+def test_devices_have_their_memory_and_their_precision():
+    printed = f"import warnings\nprint('noise')\nprint('''{json.dumps(FOUND)}''')"
+    found = {check.name: check for check in probe(printed)}
+    assert found["jax"].message == "JAX 0.10.2 computes on gpu, ready after 3.0 s"
+    assert found["device 0"].message == "H100, 64.0 GB of memory for JAX"
+    assert "computes in bfloat16" in found["precision"].message
+    assert "cudnn may be faster" in found["attention"].advice
+    assert all(check.status == "ok" for check in found.values())
+
+
+def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path):
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setattr(devices, "_GPU_FILES", (str(tmp_path / "nvidia0"),))
+    monkeypatch.setattr(devices, "_TPU_FILES", ())
+    on_cpu = {c.name: c for c in device_checks({**FOUND, "platform": "cpu"})}
+    assert on_cpu["unused cuda"].status == "warning"
+    assert "[cuda]" in on_cpu["unused cuda"].advice
+    assert "unused cuda" not in {c.name for c in device_checks(FOUND)}

@@ -1,0 +1,195 @@
+"""CTranslate2 computes what the model computes, for every kind of model.
+
+Seen to fail: with keys and values exchanged; without the scale of the queries; without
+the square root at learned positions; with the epsilon that CTranslate2 has by itself;
+with arrays that are not copied before they are quantized.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
+from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
+from t2t_jax.exchange.exporting.ctranslate2.format import (
+    exported_positions,
+    require_transformer,
+    write_ctranslate2,
+)
+from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
+
+pytest.importorskip("ctranslate2")
+
+# float32 sums over two layers of width 14, taken in two orders
+TOLERANCE = {"rtol": 0, "atol": 2e-5}
+VARIANTS = {
+    "the paper's, d_k below d_v": {},
+    "pre-norm, d_v below d_k": {"norm_position": "pre", "d_k": 11, "d_v": 3},
+    "learned positions, nothing tied, two vocabularies": {
+        "positions": "learned",
+        "max_positions": 300,
+        "tying": "none",
+        "source_vocab_size": 23,
+    },
+    "softmax tied to the target, another epsilon": {
+        "tying": "decoder",
+        "layer_norm_epsilon": 0.3,
+    },
+    "as Marian": {
+        "attention_biases": True,
+        "output_bias": True,
+        "activation": "swish",
+        "num_decoder_layers": 1,
+        "position_rates": "tensor2tensor",
+        "start": "zero",
+    },
+    "as fairseq, d_k below d_v": {
+        "attention_biases": True,
+        "position_rates": "tensor2tensor",
+        "first_position": 2,
+        "start": "eos",
+        "tying": "decoder",
+        "activation": "gelu",
+    },
+    "learned positions from 2, not scaled": {
+        "positions": "learned",
+        "max_positions": 300,
+        "first_position": 2,
+        "scale_embeddings": False,
+        "activation": "quick_gelu",
+        "output_bias": True,
+        "tying": "none",
+        "num_decoder_layers": 3,
+    },
+}
+
+
+class Pieces:
+    """A vocabulary without text."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def pieces(self, ids):
+        names = ["<pad>", "<s>", "</s>", "<unk>"]
+        return [names[n] if n < len(names) else f"piece {n}" for n in ids]
+
+    def encode(self, lines):
+        return [[int(word) for word in line.split()] for line in lines]
+
+    def decode(self, sequences):
+        return [" ".join(map(str, sequence)) for sequence in sequences]
+
+    def save(self, directory, name="vocab"):
+        directory.mkdir(exist_ok=True)
+
+
+def exported(tmp_path, model=TINY, **more):
+    """Writes a model of drawn parameters, and loads it with CTranslate2."""
+    target = Pieces(model.vocab_size)
+    source = Pieces(model.source_vocab_size) if model.source_vocab_size else target
+    size, own_size = model.vocab_size, model.source_vocab_size
+    config = Config(
+        vocabulary=VocabularyConfig(size=size, source_size=own_size),
+        model=model,
+        decoding=DecodingConfig(max_source_length=20, max_extra_tokens=2),
+    )
+    vocabularies = VocabularyPair(source, target)
+    params = tiny_params(model)
+    write_ctranslate2(
+        tmp_path, params, config=config, vocabularies=vocabularies, **more
+    )
+    return CTranslate2Backend(
+        tmp_path,
+        vocabularies=vocabularies,
+        config=config.decoding,
+        positions=exported_positions(config),
+        threads=1,
+    )
+
+
+def pairs():
+    """The sentences of the tiny model: subwords without eos and without bos."""
+    sources = [[id_ for id_ in row if id_ > 2] for row in np.asarray(SOURCE).tolist()]
+    targets = [[id_ for id_ in row if id_ > 1] for row in np.asarray(TARGET).tolist()]
+    return list(zip(sources, targets, strict=True))
+
+
+def logs_of(model):
+    """The same by the model: softmax of its logits, at the tokens said and the eos."""
+    logs_BxTxV = jax.nn.log_softmax(tiny_apply(SOURCE, TARGET, config=model))
+    return [
+        [logs_TxV[place, token] for place, token in enumerate([*target, 2])]
+        for logs_TxV, (_, target) in zip(np.asarray(logs_BxTxV), pairs(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
+def test_every_token_is_as_probable_as_in_the_model(tmp_path, changed):
+    model = dataclasses.replace(TINY, **changed)
+    found = exported(tmp_path, model).score(pairs())
+    for logs, wanted in zip(found, logs_of(model), strict=True):
+        assert_allclose(logs, wanted, **TOLERANCE)
+
+
+@pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
+def test_greedy_search_finds_the_most_probable_tokens(tmp_path, changed):
+    model = dataclasses.replace(TINY, **changed)
+    lines = [" ".join(map(str, source)) for source, _ in pairs()]
+    found = exported(tmp_path, model).search(lines, beam_size=1)
+    inputs = np.zeros(TARGET.shape, int)  # no output has more than 6 tokens
+    for row, output in zip(inputs, found, strict=True):
+        row[: len(output.subwords) + 1] = [1, *output.subwords]
+    logits_BxTxV = np.array(tiny_apply(SOURCE, inputs, config=model))
+    logits_BxTxV[..., :2] = -np.inf  # pad and bos are never produced
+    for logits_TxV, output in zip(logits_BxTxV, found, strict=True):
+        assert len(output.tokens) >= 1
+        best = logits_TxV.argmax(-1)[: len(output.tokens)]
+        assert best.tolist() == list(output.tokens)
+
+
+def test_one_matrix_is_written_once(tmp_path):
+    exported(tmp_path / "tied")
+    exported(tmp_path / "untied", dataclasses.replace(TINY, tying="none"))
+    tied, untied = (
+        (tmp_path / name / "model.bin").stat().st_size for name in ("tied", "untied")
+    )
+    matrix = 4 * TINY.vocab_size * TINY.d_model
+    assert 2 * matrix - 200 < untied - tied < 2 * matrix + 200
+
+
+def test_quantized_numbers_are_near_and_the_parameters_stay_as_they_are(tmp_path):
+    before = jax.tree.map(np.array, tiny_params())
+    found = np.concatenate(exported(tmp_path, quantization="int8").score(pairs()))
+    wanted = np.concatenate(logs_of(TINY))
+    assert 1e-4 < np.abs(found - wanted).mean() < 0.1
+    jax.tree.map(np.testing.assert_array_equal, tiny_params(), before)
+
+
+def test_positions_are_as_many_as_an_output_may_need():
+    plain = Config(decoding=DecodingConfig(max_source_length=2100))
+    larger = dataclasses.replace(plain.decoding, tokens_per_batch=9000)
+    assert exported_positions(dataclasses.replace(plain, decoding=larger)) == 2150
+
+
+def test_the_recurrent_baseline_is_refused():
+    with pytest.raises(UserError, match=r"architecture='rnn'.*--format=model_dir"):
+        require_transformer(Config(architecture="rnn"))
+    with pytest.raises(UserError, match=r"^--format=argos requires a Transformer"):
+        require_transformer(Config(architecture="rnn"), "argos")
+
+
+def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
+    monkeypatch.setattr(ctranslate2, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
+        ctranslate2.require_ctranslate2()
+    with pytest.raises(UserError, match=r"^--format=argos needs"):
+        ctranslate2.require_ctranslate2("argos")

@@ -1,0 +1,183 @@
+"""What is not the model is caught before anybody can take it for the model.
+
+Seen to fail: without the check after writing; where a failed export stays; without the
+comparison of the arrays.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import export
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import DataError
+from t2t_jax.exchange.exporting import exporter, model_dir
+from t2t_jax.exchange.exporting.base import ExportSpec
+from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
+from t2t_jax.exchange.exporting.huggingface import format as hf_marian
+from t2t_jax.inference.load import load
+from t2t_jax.inference.model_dir import save_model_dir
+from t2t_jax.model.config import TransformerConfig
+from tests.exchange.exporting.counting import write_text
+from tests.model.tiny import tiny_params
+
+pytest.importorskip("safetensors")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model that was never trained, of the shapes of tests/integration/tiny.py."""
+    place = tmp_path_factory.mktemp("exporter")
+    corpus = write_text(place)
+    config = Config(
+        data=DataConfig(train=corpus, dev=corpus),
+        vocabulary=VocabularyConfig(size=44),
+        model=TransformerConfig(
+            num_layers=1,
+            d_model=16,
+            d_ff=32,
+            num_heads=2,
+            d_k=8,
+            d_v=8,
+            vocab_size=44,
+            dropout=0.0,
+        ),
+        decoding=DecodingConfig(max_source_length=24, max_extra_tokens=5),
+    )
+    vocabularies = VocabularyPair.load_or_train(
+        open_corpus(corpus), config=config.vocabulary, seed=0, log=print
+    )
+    origin = {"step": 200, "kinds": ["final"]}
+    save_model_dir(
+        place / "model",
+        tiny_params(config.model),
+        vocabularies=vocabularies,
+        config=config,
+        origin=origin,
+    )
+    return place / "model"
+
+
+def one_matrix_turned(spec):
+    matrix = spec.decoder.layer[0].attention.linear[-1]
+    matrix.weight = matrix.weight.T
+
+
+def one_scale_missing(spec):
+    spec.encoder.scale_embeddings = False
+
+
+def one_number_changed(spec):
+    spec.encoder.layer[0].ffn.linear_1.weight[3, 5] += 0.1
+
+
+@pytest.mark.parametrize(
+    "spoil", [one_matrix_turned, one_scale_missing, one_number_changed]
+)
+def test_a_converter_that_is_wrong_is_caught(model, tmp_path, monkeypatch, spoil):
+    pytest.importorskip("ctranslate2")
+    fill = ctranslate2.fill_stacks
+
+    def fill_and_spoil(spec, *args, **kwargs):
+        fill(spec, *args, **kwargs)
+        spoil(spec)
+
+    monkeypatch.setattr(ctranslate2, "fill_stacks", fill_and_spoil)
+    refused(model, "ctranslate2", tmp_path, r"differs from the model on 20")
+
+
+def test_an_epsilon_of_another_model_is_caught(model, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2")
+    write = ctranslate2.write_ctranslate2
+
+    def write_other(to, params, *, config, **kwargs):
+        model = dataclasses.replace(config.model, layer_norm_epsilon=1e-2)
+        write(to, params, config=dataclasses.replace(config, model=model), **kwargs)
+
+    monkeypatch.setattr(ctranslate2, "write_ctranslate2", write_other)
+    refused(model, "ctranslate2", tmp_path, r"log-probability differs by")
+
+
+def test_a_model_of_hugging_face_is_verified(model, tmp_path):
+    flags = ["--format=hf_marian", f"--to={tmp_path / 'made'}", "--check_lines=20"]
+    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+    card = (tmp_path / "made" / "README.md").read_text()
+    assert "computed as Hugging Face Transformers does" in card
+    assert "| greedy outputs with equal tokens | 20 of 20 |" in card
+
+
+def test_pad_and_bos_have_no_probability_for_marian(model, tmp_path):
+    pytest.importorskip("yaml")
+    loaded, corpus = load(model), write_text(tmp_path)
+    network = dataclasses.replace(
+        loaded.module.config, position_rates="tensor2tensor", start="zero"
+    )
+    save_model_dir(
+        tmp_path / "model",
+        tiny_params(network),
+        vocabularies=loaded.vocabularies,
+        config=Config(
+            data=DataConfig(train=corpus, dev=corpus),
+            vocabulary=VocabularyConfig(size=44),
+            model=network,
+            decoding=DecodingConfig(max_source_length=24, max_extra_tokens=5),
+        ),
+        origin={"step": 200, "kinds": ["final"]},
+    )
+    to = tmp_path / "made"
+    flags = ["--format=marian", f"--to={to}", "--check_lines=20"]
+    workdir = f"--workdir={tmp_path / 'model'}"
+    export.run(parse_argv(["--mode=export", workdir, *flags]))
+    biases = np.load(to / "model.npz")["decoder_ff_logit_out_b"][0]
+    assert biases.tolist() == [*[0.0] * 42, -200, -200]
+    assert "biases of pad and bos are -200" in (to / "README.md").read_text()
+
+
+def test_a_tensor_of_hugging_face_that_is_wrong_is_caught(model, tmp_path, monkeypatch):
+    write = hf_marian.to_tensors
+
+    def write_other(*args, **kwargs):
+        tensors = write(*args, **kwargs)
+        tensors["model.encoder.layers.0.fc2.weight"][3, 5] += 0.1
+        return tensors
+
+    monkeypatch.setattr(hf_marian, "to_tensors", write_other)
+    refused(model, "hf_marian", tmp_path, r"1 of \d+ arrays differ after writing")
+
+
+@pytest.mark.parametrize(
+    ("quantization", "given", "bleu"),
+    [("int8", None, 1.0), ("int8", 2.5, 2.5), ("int8", 0.0, 0.0), ("float16", 3, 3)],
+)
+def test_the_loss_of_bleu_can_be_set(quantization, given, bleu):
+    usual = exporter.tolerance_of(ExportSpec("ctranslate2", quantization))
+    tolerance = exporter.tolerance_of(ExportSpec("ctranslate2", quantization, given))
+    assert tolerance == usual._replace(bleu=bleu)
+
+
+@pytest.mark.parametrize("form", ["model_dir", "safetensors"])
+def test_a_bit_that_changes_on_its_way_is_caught(model, tmp_path, monkeypatch, form):
+    write = model_dir.save_model_dir
+
+    def write_other(to, params, **kwargs):
+        leaves, tree = jax.tree.flatten(params)
+        leaves[3] = np.nextafter(leaves[3], 9, dtype=np.float32)
+        write(to, jax.tree.unflatten(tree, leaves), **kwargs)
+
+    monkeypatch.setattr(model_dir, "save_model_dir", write_other)
+    refused(model, form, tmp_path, r"1 of \d+ arrays differ after writing")
+
+
+def refused(model, form, tmp_path, message):
+    """An export that is not the model is none: nothing of it is left."""
+    flags = [f"--format={form}", f"--to={tmp_path / 'made' / 'x'}", "--check_lines=20"]
+    with pytest.raises(DataError, match=message):
+        export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+    assert list((tmp_path / "made").iterdir()) == []

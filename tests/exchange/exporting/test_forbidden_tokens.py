@@ -1,0 +1,68 @@
+"""Weights forbid what a search never generates, and nothing else.
+
+Seen to fail: with unk forbidden where it is allowed; with the bias of another matrix.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.exchange.exporting.base import Original
+from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.model.transformer import Transformer
+from tests.exchange.exporting.test_marian import SIZE, vocabulary
+from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
+
+
+@pytest.mark.parametrize(
+    ("changed", "allow_unk", "forbidden"),
+    [
+        ({}, True, [0, 1]),
+        ({"tying": "none", "output_bias": True}, False, [0, 1, 3]),
+        ({"tying": "decoder"}, False, [0, 1, 3]),
+    ],
+)
+def test_the_other_tokens_keep_their_ratios(changed, allow_unk, forbidden):
+    config = dataclasses.replace(TINY, vocab_size=SIZE, **changed)
+    decoding = DecodingConfig(allow_unk=allow_unk)
+    shared = vocabulary()
+    params = jax.tree.map(np.array, tiny_params(config))
+    model = TranslationModel(
+        module=Transformer(config),
+        params=params,
+        vocabularies=VocabularyPair(shared, shared),
+        decoding=decoding,
+        step=1,
+    )
+    original = Original(
+        model=model,
+        config=Config(
+            vocabulary=VocabularyConfig(size=SIZE), model=config, decoding=decoding
+        ),
+        origin={},
+    )
+    written = without_forbidden_tokens(original)
+    logits = tiny_apply(SOURCE, TARGET, config=config)
+    found = jax.nn.softmax(
+        tiny_apply(
+            SOURCE,
+            TARGET,
+            config=dataclasses.replace(written.config.model, compute_dtype="auto"),
+            params=written.model.params,
+        )
+    )
+    is_forbidden = np.isin(np.arange(SIZE), forbidden)
+    wanted = jax.nn.softmax(jnp.where(is_forbidden[None, None], -jnp.inf, logits))
+    assert_allclose(found, wanted, rtol=1e-5)  # float32 sums of 44 terms
+    assert not np.asarray(found)[..., forbidden].any()
+    # The original stays as it is.
+    jax.tree.map(np.testing.assert_array_equal, params, tiny_params(config))

@@ -1,0 +1,254 @@
+"""A MarianMTModel computes what the model computes, and comes back bit by bit.
+
+Seen to fail: with matrices that are not permuted, or not transposed; without the stored
+positions; with the biases of another order.
+"""
+
+import dataclasses
+import json
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.backends import search_config
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
+from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
+from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.types import BOS, PAD
+from tests.exchange.hf_directory import WORDS, spm
+from tests.model.tiny import tiny_apply, tiny_params
+from tests.reference import huggingface
+
+pytest.importorskip("safetensors")
+
+SIZE = 22
+TINY = TransformerConfig(
+    vocab_size=SIZE, num_layers=2, d_model=12, d_ff=19, num_heads=3, d_k=4, d_v=4
+)
+SPEC = ExportSpec("hf_marian")
+VARIANTS = {
+    "the paper's": {},
+    "biases, nothing tied, unscaled, unequal depths": {
+        "tying": "none",
+        "activation": "gelu",
+        "attention_biases": True,
+        "output_bias": True,
+        "scale_embeddings": False,
+        "num_decoder_layers": 1,
+        "layer_norm_epsilon": 1e-5,
+    },
+    "fairseq's": {
+        "tying": "decoder",
+        "activation": "swish",
+        "attention_biases": True,
+        "position_rates": "tensor2tensor",
+        "first_position": 2,
+        "start": "eos",
+        "layer_norm_epsilon": 1e-5,
+    },
+}
+
+
+def vocabulary():
+    return Vocabulary.train(WORDS, config=VocabularyConfig(size=SIZE), seed=0)
+
+
+def original(changes=(), *, vocabularies=None, params=None):
+    network = dataclasses.replace(TINY, **dict(changes))
+    if vocabularies is None:
+        shared = vocabulary()
+        vocabularies = VocabularyPair(shared, shared)
+    config = Config(
+        vocabulary=VocabularyConfig(size=SIZE),
+        model=network,
+        decoding=DecodingConfig(max_source_length=30, max_extra_tokens=10, beam_size=3),
+    )
+    model = SimpleNamespace(
+        params=tiny_params(network) if params is None else params,
+        vocabularies=vocabularies,
+    )
+    return Original(model, config, {"examples": ["low"]}, ("en", "de"))
+
+
+def written(tmp_path, one):
+    from safetensors.numpy import load_file
+
+    form = HFMarianFormat()
+    form.check_supported(one.config)
+    form.write(tmp_path, one, SPEC)
+    config = json.loads((tmp_path / "config.json").read_text())
+    return load_file(tmp_path / "model.safetensors"), config
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_logits_are_those_of_the_model(tmp_path, variant):
+    one = original(VARIANTS[variant])
+    tensors, config = written(tmp_path, one)
+    source, target = [5, 7, 11, 13, 2], [config["decoder_start_token_id"], 8, 9, 6]
+    epsilon = one.config.model.layer_norm_epsilon
+    found = huggingface.logits(source, target, tensors, config, epsilon=epsilon)
+    wanted = tiny_apply(
+        np.array([source]), np.array([[BOS, *target[1:]]]), config=one.config.model
+    )
+    # float32, over four layers
+    assert_allclose(found, wanted[0], rtol=0, atol=3e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_comes_back_bit_by_bit(tmp_path, variant):
+    one = original(VARIANTS[variant])
+    written(tmp_path, one)
+    assert is_hf_marian(tmp_path)
+    found = read_hf_marian(tmp_path, ImportOptions())
+    jax.tree.map(np.testing.assert_array_equal, found.params, one.model.params)
+    assert jax.tree.structure(found.params) == jax.tree.structure(one.model.params)
+    keys = {
+        key.removeprefix("model."): value
+        for key, value in found.config.items()
+        if key.startswith("model.")
+    }
+    assert dataclasses.replace(TransformerConfig(vocab_size=SIZE), **keys) == (
+        one.config.model
+    )
+    assert found.vocabularies.target.model == one.model.vocabularies.target.model
+    assert found.vocabularies.shared
+    assert found.languages == ("en", "de")
+    assert found.config["decoding.beam_size"] == 3
+    assert found.config["decoding.max_extra_tokens"] == 10
+    assert "t2t_jax exported" in found.notes[0]
+
+
+def test_a_model_that_hf_trained_on_keeps_its_biases(tmp_path):
+    from safetensors.numpy import save_file
+
+    one = original()
+    tensors, _ = written(tmp_path, one)
+    tensors["model.encoder.layers.0.self_attn.q_proj.bias"][3] = 0.5
+    save_file(tensors, tmp_path / "model.safetensors")
+    found = read_hf_marian(tmp_path, ImportOptions())
+    assert found.config["model.attention_biases"]
+    assert not found.config["model.output_bias"]
+    bias = found.params["encoder"]["layer_0"]["self_attention"]["query"]["bias"]
+    assert bias.sum() == 0.5
+
+
+def test_what_it_computes_has_the_epsilon_of_torch(tmp_path):
+    written(tmp_path, original())
+    as_hf = read_hf_marian(tmp_path, ImportOptions(positions="huggingface"))
+    assert as_hf.config["model.layer_norm_epsilon"] == 1e-5
+
+
+def test_positions_are_stored_only_if_hf_computes_others(tmp_path):
+    name = "model.encoder.embed_positions.weight"
+    assert name not in written(tmp_path, original())[0]
+    marian = original({"position_rates": "tensor2tensor"})
+    assert written(tmp_path, marian)[0][name].shape == (40, 12)
+    usage = HFMarianFormat().usage(marian, name="mine")
+    assert "`save_pretrained` leaves them out" in usage
+
+
+def zero_rows(*ids):
+    params = jax.tree.map(np.array, tiny_params(TINY))
+    params["embedding"]["table"][list(ids)] = 0
+    return params
+
+
+@pytest.mark.parametrize("token", [PAD, BOS])
+def test_a_zero_vector_to_start_with_is_that_of_a_token(tmp_path, token):
+    one = original({"start": "zero"}, params=zero_rows(token))
+    _, config = written(tmp_path, one)
+    assert config["decoder_start_token_id"] == token
+    found = read_hf_marian(tmp_path, ImportOptions())
+    assert found.config["model.start"] == "zero"
+
+
+def test_no_token_with_a_zero_vector_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"model\.start='zero' with trained vectors"):
+        written(tmp_path, original({"start": "zero"}))
+
+
+def test_the_tokenizer_has_the_ids_of_the_vocabulary(tmp_path):
+    one = original()
+    written(tmp_path, one)
+    ids = json.loads((tmp_path / "vocab.json").read_text())
+    assert [*ids] == vocabulary().pieces(range(SIZE))
+    assert [*ids.values()] == [*range(SIZE)]
+    tokenizer = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    names = [tokenizer[f"{name}_token"] for name in ("pad", "bos", "eos", "unk")]
+    assert names == vocabulary().pieces(range(4))
+    assert not tokenizer["separate_vocabs"]
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    assert generation["num_beams"] == 3
+    assert generation["bad_words_ids"] == [[PAD], [BOS]]
+    assert generation["forced_eos_token_id"] is None
+    assert "min_new_tokens" not in generation
+
+
+def test_the_least_tokens_of_an_output_come_back(tmp_path):
+    one = original()
+    decoding = dataclasses.replace(one.config.decoding, min_tokens=3)
+    config = dataclasses.replace(one.config, decoding=decoding)
+    written(tmp_path, one._replace(config=config))
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    assert generation["min_new_tokens"] == 3
+    imported = read_hf_marian(tmp_path, ImportOptions())
+    assert imported.config["decoding.min_tokens"] == 3
+
+
+def test_a_comparison_keeps_the_least_tokens():
+    config = DecodingConfig(min_tokens=3)
+    assert search_config(config, beam_size=1).min_tokens == 3
+
+
+def test_tables_of_pieces_are_written_as_they_came(tmp_path):
+    pieces = [*SPECIAL_PIECES, ">>de<<", *(f"piece {n}" for n in range(SIZE - 5))]
+    table = table_file(
+        "sentencepiece_table", pieces, sentencepiece=spm(), language_tokens=True
+    )
+    source = Vocabulary(table)
+    written(tmp_path, original(vocabularies=VocabularyPair(source, source)))
+    assert (tmp_path / "source.spm").read_bytes() == spm()
+    assert json.loads((tmp_path / "vocab.json").read_text())[">>de<<"] == 4
+
+
+@pytest.mark.parametrize("kind", ["byte_pairs", "subwords"])
+def test_other_kinds_of_vocabularies_are_refused(tmp_path, kind):
+    pieces = [*SPECIAL_PIECES, *" ,_elorw\\u;0123456789"]
+    other = Vocabulary(table_file(kind, pieces))
+    with pytest.raises(UserError, match=rf"kind '{kind}', only SentencePiece"):
+        written(tmp_path, original(vocabularies=VocabularyPair(other, other)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm_position": "pre"},
+        {"positions": "learned", "max_positions": 2_000},
+        {"d_k": 5},
+        {"d_v": 5},
+        {"layer_norm_epsilon": 1e-3},
+        {"first_position": 3},
+    ],
+)
+def test_a_key_that_hf_does_not_have_is_named(changes):
+    key = next(iter(changes))
+    network = dataclasses.replace(TINY, **changes)
+    with pytest.raises(UserError, match=rf"does not support model\.{key}=.*, only"):
+        HFMarianFormat().check_supported(Config(model=network))
+
+
+def test_the_recurrent_baseline_is_refused():
+    with pytest.raises(UserError, match=r"architecture='rnn'"):
+        HFMarianFormat().check_supported(Config(architecture="rnn", rnn=RNNConfig()))

@@ -1,0 +1,100 @@
+"""The head of a card is what Hugging Face's hub reads.
+
+Seen to fail: with scores of the comparison where the development text was scored; with
+regions in the languages; with a value that is not quoted.
+"""
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from tests.exchange.exporting.test_model_card import CONFIG, ORIGIN, card
+
+yaml = pytest.importorskip("yaml")
+
+DEVELOPMENT = {"bleu": 31.256, "bleu_signature": "nrefs:1|v:2", "chrf": 55.0}
+
+
+def metadata(**changed):
+    """Reads the head of a card."""
+    empty, head, _ = card(**changed).split("---\n", 2)
+    assert empty == ""
+    return yaml.safe_load(head)
+
+
+def test_what_is_known_is_in_it_and_nothing_else():
+    assert metadata() == {
+        "language": ["en", "fr"],
+        "library_name": "t2t_jax",
+        "pipeline_tag": "translation",
+        "tags": ["translation", "t2t_jax", "jax"],
+        "metrics": ["bleu", "chrf"],
+        "model-index": [
+            {
+                "name": "mine",
+                "results": [
+                    {
+                        "task": {"type": "translation", "name": "Translation"},
+                        "dataset": {"type": "test", "name": "test"},
+                        "metrics": [
+                            {
+                                "type": "bleu",
+                                "name": "BLEU nrefs:1|case:mixed",
+                                "value": 36.9,
+                            }
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def test_scores_of_the_development_text_come_first():
+    spec = 'text:a "b": {c}.en,#d.fr'
+    data = {"dev": {"spec": spec}}
+    origin = {**ORIGIN, "data": data, "development": DEVELOPMENT}
+    (result,) = metadata(origin=origin)["model-index"][0]["results"]
+    assert result["dataset"] == {"type": "text", "name": spec}
+    assert [(one["name"], one["value"]) for one in result["metrics"]] == [
+        ("BLEU nrefs:1|v:2", 31.26),
+        ("chrF", 55.0),
+    ]
+
+
+def test_a_quantized_export_has_the_scores_of_its_own_outputs():
+    origin = {
+        **ORIGIN,
+        "data": {"dev": {"spec": "text:a"}},
+        "development": DEVELOPMENT,
+    }
+    head = metadata(form="ctranslate2", quantization="int8", origin=origin)
+    (result,) = head["model-index"][0]["results"]
+    assert result["dataset"]["name"] == "test"
+    assert [one["value"] for one in result["metrics"]] == [36.9]
+
+
+def test_what_is_given_is_in_it():
+    head = metadata(languages=("pt_BR", "zh-Hans"), license="cc-by-4.0")
+    assert head["language"] == ["pt", "zh"]
+    assert head["license"] == "cc-by-4.0"
+
+
+def test_one_language_is_named_once_and_none_not_at_all():
+    assert metadata(languages=("en_GB", "en_US"))["language"] == ["en"]
+    config = Config(data=DataConfig(train="tsv:a"), model=CONFIG.model)
+    assert "language" not in metadata(languages=None, config=config)
+
+
+def test_the_hubs_own_library_reads_it():
+    hub = pytest.importorskip("huggingface_hub")
+    origin = {
+        **ORIGIN,
+        "data": {"dev": {"spec": "text:a"}},
+        "development": DEVELOPMENT,
+    }
+    data = hub.ModelCard(card(origin=origin, license="mit")).data
+    assert (data.license, data.pipeline_tag) == ("mit", "translation")
+    bleu, _ = data.eval_results
+    assert (bleu.metric_type, bleu.metric_value) == ("bleu", 31.26)
+    assert bleu.dataset_name == "text:a"

@@ -1,0 +1,274 @@
+"""What Marian would compute from an export is what the model computes.
+
+The second opinion is a transcription in NumPy, tests/reference/marian.py; Marian itself
+runs where `pymarian` is installed.
+"""
+
+import dataclasses
+import functools
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
+from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
+from t2t_jax.exchange.exporting.formats import FORBIDDING_FORMATS
+from t2t_jax.exchange.exporting.marian.format import MarianFormat, require_marian_model
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.marian.model import read_marian
+from t2t_jax.inference.model import TranslationModel
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import TransformerConfig
+from tests.exchange.exporting.counting import WORDS
+from tests.model.tiny import tiny_apply, tiny_params
+
+pytest.importorskip("yaml")
+
+from tests.reference.marian import MarianModel
+
+SIZE = 44
+MODEL = TransformerConfig(
+    vocab_size=SIZE,
+    num_layers=2,
+    num_decoder_layers=1,
+    d_model=14,
+    d_ff=19,
+    num_heads=2,
+    d_k=7,
+    d_v=7,
+    position_rates="tensor2tensor",
+    start="zero",
+)
+VARIANTS = {
+    "the paper's but for what must be Marian's": {"num_decoder_layers": 0},
+    "biases, swish, more layers in the decoder": {
+        "attention_biases": True,
+        "output_bias": True,
+        "activation": "swish",
+        "num_decoder_layers": 3,
+    },
+    "nothing tied": {"tying": "none"},
+    "gelu, softmax tied to the target": {
+        "activation": "gelu",
+        "tying": "decoder",
+        "output_bias": True,
+    },
+}
+SOURCES = [[5, 7, 11, 13, 43], [17, 4], [6, 9, 8]]
+TARGETS = [[8, 9, 6, 10, 12, 4], [3, 43], [4, 5, 28, 14]]
+
+
+@functools.cache
+def vocabulary():
+    text = [" ".join(pair) for pair in WORDS.items()] * 9
+    return Vocabulary.train(text, config=VocabularyConfig(size=SIZE), seed=0)
+
+
+def write(to, model=MODEL, *, params=None, vocabularies=None, **sections):
+    """Exports drawn parameters, and returns what was exported."""
+    shared = vocabulary()
+    original = Original(
+        model=SimpleNamespace(
+            params=tiny_params(model) if params is None else params,
+            vocabularies=vocabularies or VocabularyPair(shared, shared),
+            step=7,
+        ),
+        config=Config(vocabulary=VocabularyConfig(size=SIZE), model=model, **sections),
+        origin={"step": 7, "examples": ["one two"]},
+    )
+    MarianFormat().write(to, original, ExportSpec("marian"))
+    return original
+
+
+def padded(rows, *, start=(), end=(2,)):
+    filled = np.zeros((len(rows), 8), int)
+    for line, row in zip(filled, rows, strict=True):
+        ids = [*start, *row, *end]
+        line[: len(ids)] = ids
+    return jnp.asarray(filled)
+
+
+def marian_ids(ids):
+    """Of ours: Marian's begin with eos and unk, and pad and bos are the last."""
+    return [{2: 0, 3: 1, 0: SIZE - 2, 1: SIZE - 1}.get(id_, id_ - 2) for id_ in ids]
+
+
+@pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
+def test_marian_finds_every_token_as_probable_as_the_model(tmp_path, changed):
+    model = dataclasses.replace(MODEL, **changed)
+    write(tmp_path, model)
+    peer = MarianModel(tmp_path / "model.npz")
+    inputs = padded(TARGETS, start=[1], end=[])
+    logits = tiny_apply(padded(SOURCES), inputs, config=model)
+    logs_BxTxV = np.asarray(jax.nn.log_softmax(logits))
+    for logs_TxV, source, target in zip(logs_BxTxV, SOURCES, TARGETS, strict=True):
+        wanted = logs_TxV[np.arange(len(target) + 1), [*target, 2]]
+        found = peer.log_probabilities(marian_ids(source), marian_ids(target))
+        # float32 sums over three layers of width 14
+        assert_allclose(found, wanted, rtol=0, atol=2e-5)
+    assert peer.used == set(peer.arrays)
+    assert peer.options["dim-vocabs"] == [SIZE, SIZE]
+
+
+@pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
+def test_it_comes_back_bit_by_bit_with_the_same_pieces(tmp_path, changed):
+    original = write(tmp_path, dataclasses.replace(MODEL, **changed))
+    imported = read_marian(tmp_path, ImportOptions())
+    theirs = dict(jax.tree_util.tree_leaves_with_path(imported.params))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(original.model.params):
+        assert theirs.pop(path).tobytes() == np.asarray(leaf).tobytes(), path
+    assert not any(leaf.any() for leaf in theirs.values())
+    tied = changed.get("tying", "all") == "all"
+    assert imported.vocabularies.shared == tied
+    ours, back = vocabulary(), imported.vocabularies.source
+    assert back.pieces(range(SIZE)) == ours.pieces(range(SIZE))
+    assert back.encode(["one fünf"]) == ours.encode(["one fünf"])
+    assert MarianFormat().load(tmp_path, original) is not None
+
+
+def test_what_an_import_added_is_not_written(tmp_path):
+    model = dataclasses.replace(MODEL, output_bias=True)
+    params = jax.tree.map(np.array, tiny_params(model))
+    params["embedding"]["table"][:2] = 0
+    params["embedding"]["bias"][:2] = -200
+    write(tmp_path, model, params=params)
+    peer = MarianModel(tmp_path / "model.npz")
+    assert peer.arrays["Wemb"].shape == (SIZE - 2, 14)
+    imported = read_marian(tmp_path, ImportOptions())
+    for name in ("table", "bias"):
+        found = imported.params["embedding"][name]
+        np.testing.assert_array_equal(found, params["embedding"][name])
+
+
+def test_pad_and_bos_are_never_generated_and_all_else_comes_back(tmp_path):
+    model = dataclasses.replace(MODEL, output_bias=True)
+    decoding = DecodingConfig(allow_unk=False)
+    shared = vocabulary()
+    original = Original(
+        model=TranslationModel(
+            module=make_module(model),
+            params=tiny_params(model),
+            vocabularies=VocabularyPair(shared, shared),
+            decoding=decoding,
+            step=7,
+        ),
+        config=Config(
+            vocabulary=VocabularyConfig(size=SIZE), model=model, decoding=decoding
+        ),
+        origin={},
+    )
+    assert "marian" in FORBIDDING_FORMATS
+    written = without_forbidden_tokens(original, unk=False)
+    MarianFormat().write(tmp_path, written, ExportSpec("marian"))
+    assert MarianFormat().load(tmp_path, written) is not None
+    found = read_marian(tmp_path, ImportOptions()).params["embedding"]["bias"]
+    ours = np.array(original.model.params["embedding"]["bias"])
+    assert found[:2].tolist() == [-200, -200]
+    assert found[2:].tobytes() == ours[2:].tobytes()
+    peer = MarianModel(tmp_path / "model.npz")
+    ends = [
+        peer.log_probabilities(marian_ids([5]), marian_ids([id_]))[0] for id_ in (0, 1)
+    ]
+    assert max(ends) < -100
+
+
+def test_two_vocabularies_are_two_files(tmp_path):
+    text = [word for word in WORDS.values() for _ in range(9)]
+    config = VocabularyConfig(size=SIZE - 5, character_coverage=1.0)
+    source = Vocabulary.train(text, config=config, seed=0)
+    model = dataclasses.replace(MODEL, source_vocab_size=SIZE - 5, tying="decoder")
+    both = VocabularyPair(source, vocabulary())
+    original = write(tmp_path, model, vocabularies=both)
+    imported = read_marian(tmp_path, ImportOptions())
+    assert [side.size for side in imported.vocabularies] == [SIZE - 5, SIZE]
+    for name, part in imported.params.items():
+        if name.endswith("embedding"):
+            wanted = original.model.params[name]["table"]
+            np.testing.assert_array_equal(part["table"], wanted)
+
+
+@pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
+def test_marian_itself_finds_the_same(tmp_path, changed):
+    pymarian = pytest.importorskip("pymarian")
+    decoding = DecodingConfig(
+        beam_size=1, length_penalty=0.0, max_length_ratio=3.0, allow_unk=False
+    )
+    model = dataclasses.replace(MODEL, **changed)
+    original = write(tmp_path, model, decoding=decoding)
+    lines = ["one", "two three four", "zwei five", "drei drei vier eins"]
+    peer = pymarian.Translator(
+        config=str(tmp_path / "model.npz.decoder.yml"),
+        cpu_threads=1,
+        mini_batch=1,
+        quiet=True,
+    )
+    ours = MarianFormat().load(tmp_path, original).search(lines, beam_size=1)
+    assert peer.translate(lines) == [one.text for one in ours]
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name)
+    first, second = ((tmp_path / name / "model.npz").read_bytes() for name in "ab")
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"position_rates": "paper"}, r"requires model\.position_rates=tensor2tensor"),
+        ({"start": "bos"}, r"model\.start=zero, and the model has bos"),
+        ({"first_position": 2}, r"model\.first_position=0, and the model has 2"),
+        (
+            {"positions": "learned", "max_positions": 2000},
+            r"model\.positions=sinusoidal.* learned: this export writes no other",
+        ),
+        ({"scale_embeddings": False}, r"model\.scale_embeddings=True"),
+        ({"activation": "quick_gelu"}, r"=relu or swish or gelu, and .* quick_gelu"),
+        ({"norm_position": "pre"}, r"model\.norm_position=post, and .* has pre"),
+        ({"layer_norm_epsilon": 1e-5}, r"model\.layer_norm_epsilon=1e-06, and"),
+        ({"d_k": 5}, r"model\.d_k of d_model / num_heads, and the model has 5"),
+        ({"d_v": 5}, r"model\.d_v of d_model"),
+    ],
+)
+def test_a_key_that_marian_does_not_have_is_named(changed, message):
+    model = dataclasses.replace(MODEL, **changed)
+    config = Config(vocabulary=VocabularyConfig(size=SIZE), model=model)
+    with pytest.raises(UserError, match=message) as raised:
+        require_marian_model(config)
+    assert len(raised.value.problems) == 1
+
+
+def test_the_recurrent_baseline_is_refused():
+    with pytest.raises(UserError, match="architecture='rnn'"):
+        require_marian_model(Config(architecture="rnn"))
+
+
+def test_a_table_of_pieces_is_refused(tmp_path):
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", *map(str, range(SIZE - 4))]
+    table = Vocabulary(table_file("byte_pairs", pieces, merges=None))
+    with pytest.raises(UserError, match="requires vocabularies of SentencePiece"):
+        write(tmp_path, vocabularies=VocabularyPair(table, table))
+
+
+def test_a_bit_that_changes_on_its_way_is_caught(tmp_path):
+    original = write(tmp_path)
+    params = jax.tree.map(np.array, original.model.params)
+    params["encoder"]["layer_1"]["feed_forward"]["inner"]["bias"][3] += 1e-6
+    other = original._replace(
+        model=SimpleNamespace(**{**vars(original.model), "params": params})
+    )
+    with pytest.raises(DataError, match=r"1 of \d+ arrays differ"):
+        MarianFormat().load(tmp_path, other)

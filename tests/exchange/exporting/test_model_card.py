@@ -1,0 +1,270 @@
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.exchange.exporting import exporter
+from t2t_jax.exchange.exporting.base import Original
+from t2t_jax.exchange.exporting.exporter import FORMATS
+from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS
+from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
+from t2t_jax.exchange.exporting.verification import Comparison
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+
+COMPARISON = Comparison(
+    text="test",
+    lines=1000,
+    left_out=0,
+    equal=997,
+    ties=3,
+    largest_gap=2e-5,
+    largest_difference=1.2e-5,
+    mean_difference=1e-6,
+    bleu=35.817,
+    exported_bleu=35.824,
+    beam_size=4,
+    length_penalty=0.0,
+    beam_equal=995,
+    beam_bleu=36.9,
+    exported_beam_bleu=36.9,
+    bleu_signature="nrefs:1|case:mixed",
+)
+
+
+class Pieces:
+    """The special pieces of a vocabulary of SentencePiece."""
+
+    model = b""
+
+    model = b"a SentencePiece model"
+
+    def pieces(self, ids):
+        return [["<pad>", "<ß>", "</s>", "<unk>"][id_] for id_ in ids]
+
+
+CONFIG = Config(
+    steps=5000,
+    data=DataConfig(train="text:a.en,a.fr"),
+    vocabulary=VocabularyConfig(size=8000),
+    model=TransformerConfig(vocab_size=8000),
+)
+ORIGIN = {"step": 3000, "kinds": ["best"], "examples": ['Say "yes".', "No."]}
+FACTS = ModelCardFacts(
+    name="mine",
+    format=FORMATS["model_dir"],
+    original=Original(
+        model=SimpleNamespace(vocabularies=VocabularyPair(Pieces(), Pieces())),
+        config=CONFIG,
+        origin=ORIGIN,
+        languages=("en", "fr"),
+    ),
+    comparison=COMPARISON,
+    quantization="float32",
+    max_bleu_loss=0.0,
+    params_sha256="abc",
+    vocabulary_sha256="def",
+    versions={"t2t_jax": "1.0", "jax": "0.10"},
+)
+
+
+def card(form="model_dir", max_bleu_loss=0.0, quantization="float32", **changed):
+    """Writes a card; what is changed is of the original."""
+    facts = dataclasses.replace(
+        FACTS,
+        format=FORMATS[form],
+        max_bleu_loss=max_bleu_loss,
+        quantization=quantization,
+        original=FACTS.original._replace(**changed),
+    )
+    return model_card(facts)
+
+
+def test_every_name_of_a_format_has_one():
+    assert tuple(FORMATS) == EXPORT_FORMATS
+
+
+def test_the_accepted_loss_of_bleu_is_recorded():
+    accepted = "| accepted loss of BLEU | 2.5 |"
+    assert accepted in card(max_bleu_loss=2.5)
+
+
+@pytest.mark.parametrize("form", EXPORT_FORMATS)
+def test_the_example_is_of_the_models_own_text(form):
+    text = card(form)
+    assert '["Say \\"yes\\"."]' in text or 'encode("Say \\"yes\\"."' in text
+    assert "dog" not in text
+
+
+def test_what_is_known_stands_in_it_and_nothing_else():
+    text = card()
+    for words in (
+        "# mine\n\nA translation model from en to fr: a Transformer",
+        "| step | 3,000 of 5,000 |",
+        "| run | unknown |",
+        "| parameters | 48,197,632 |",
+        "| subwords (SentencePiece, BPE) | 8,000 |",
+        "| made with | t2t_jax 1.0, jax 0.10 |",
+        "997 of 1000",
+        "35.82, 35.82",
+        r"`nrefs:1\|case:mixed`",  # a bar would begin another column
+        "These parameters were not evaluated",
+    ):
+        assert words in text
+    assert "mean of the steps" not in text
+    assert "None" not in text
+    assert "activation" not in text
+
+
+def test_keys_of_other_toolkits_are_listed_where_they_are_not_the_paper_s():
+    model = TransformerConfig(
+        vocab_size=8000, start="zero", activation="swish", num_decoder_layers=2
+    )
+    text = card(config=dataclasses.replace(CONFIG, model=model))
+    for row in ("`start` | zero", "`activation` | swish", "`num_decoder_layers` | 2"):
+        assert f"| {row} |" in text
+    assert "output_bias" not in text
+
+
+def test_text_that_was_held_out_is_not_called_training_text():
+    data = DataConfig(train="text:a.en,a.fr", dev_pairs=1000)
+    text = card(config=dataclasses.replace(CONFIG, data=data))
+    assert "| train text | `text:a.en,a.fr[1000:]` |" in text
+
+
+def test_scores_of_the_development_text_come_with_their_signatures():
+    scores = {
+        "bleu": 31.256,
+        "bleu_signature": "s|t",
+        "perplexity": 4.9,
+        "sentences": 9,
+    }
+    text = card(origin={**ORIGIN, "development": scores})
+    assert r"| BLEU | 31.26 `s\|t` |" in text
+    assert "| perplexity (not smoothed) | 4.90 |" in text
+    assert "chrF |" not in text
+
+
+def test_a_mean_names_its_steps_and_text_its_pairs():
+    corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": 29000}
+    origin = {**ORIGIN, "averaged_steps": [1000, 3000], "data": {"train": corpus}}
+    text = card(origin=origin)
+    assert "| mean of the steps | 1,000, 3,000 |" in text
+    assert "| train text | `text:a.en,a.fr`, 29,000 pairs |" in text
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("model_dir", "With t2t_jax, installed from its sources:"),
+        ("safetensors", "installed from its sources, with the extra `export`:"),
+        ("ctranslate2", "pip install ctranslate2 sentencepiece"),
+    ],
+)
+def test_each_form_reports_how_it_is_used(form, words):
+    text = card(form)
+    assert words in text
+    assert ("has 2,048 positions" in text) == (form == "ctranslate2")
+
+
+def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
+    text = card("ctranslate2")
+    for words in (
+        "max_input_length=0,",
+        "max_decoding_length=min(len(pieces) + 50, 2048),",
+        "min_decoding_length=0,",
+        'suppress_sequences=[["<pad>"], ["<ß>"]],',
+    ):
+        assert f"\n    {words}\n" in text
+
+
+def test_a_source_with_its_own_subwords_names_their_file():
+    vocabulary = VocabularyConfig(size=8000, source_size=500)
+    model = TransformerConfig(vocab_size=8000, source_vocab_size=500, tying="decoder")
+    config = dataclasses.replace(CONFIG, vocabulary=vocabulary, model=model)
+    text = card("ctranslate2", config=config)
+    assert 'SentencePieceProcessor("mine/vocab_source.model")' in text
+    assert "8,000 (source: 500)" in text
+
+
+def test_an_imported_model_is_not_called_trained_here():
+    imported = {"format": "marian", "files": {"model.npz": "12ab"}}
+    origin = {"step": 0, "examples": ["No."], "imported": imported}
+    text = card(origin=origin)
+    assert "a Transformer, imported into t2t_jax as marian." in text
+    assert "| of the file model.npz, SHA-256 | `12ab` |" in text
+    assert "trained with" not in text
+    assert "label smoothing" not in text
+    assert "were not evaluated" not in text
+
+
+def test_an_import_that_was_changed_is_not_called_the_import():
+    imported = {"format": "marian", "files": {}}
+    origin = {**ORIGIN, "kinds": ["changed"], "imported": imported}
+    words = "a Transformer, imported into t2t_jax as marian, then changed in JAX."
+    assert words in card(origin=origin)
+    assert "changed in JAX" not in card()
+
+
+def test_a_run_names_the_model_that_it_began_with(tmp_path):
+    config = dataclasses.replace(CONFIG, init_from=str(tmp_path))
+    assert f"| began with | `{tmp_path}` |" in card(config=config)
+    (tmp_path / "model.json").write_text('{"imported": {"format": "fairseq"}}')
+    row = f"| began with | `{tmp_path}`, imported as fairseq |"
+    assert row in card(config=config)
+    assert "began with" not in card()
+
+
+def test_languages_of_an_import_are_known():
+    origin = {"imported": {"languages": ["fi", "de"]}}
+    assert exporter.languages_of(origin, CONFIG) == ("fi", "de")
+    assert exporter.languages_of({}, CONFIG) == ("en", "fr")
+
+
+def test_the_recurrent_baseline_has_its_own_figures():
+    config = dataclasses.replace(
+        CONFIG, architecture="rnn", rnn=RNNConfig(vocab_size=8000)
+    )
+    text = card(config=config)
+    assert "a LSTM" not in text
+    assert "an LSTM" in text
+    assert "num_heads" not in text
+
+
+def test_the_search_for_ctranslate2_is_that_of_the_model():
+    text = card("ctranslate2")
+    assert "    beam_size=4,\n    length_penalty=0.6,\n" in text
+    assert "min(len(pieces) + 50, 2048)" in text
+    assert 'suppress_sequences=[["<pad>"], ["<ß>"]]' in text
+    assert "import ctranslate2, sentencepiece" in text
+    assert "the paper by ((5 + n) / 6)^alpha." in text
+    decoding = DecodingConfig(
+        beam_size=6,
+        length_penalty=1.0,
+        length_normalization="power",
+        beam_rule="shrinking",
+        allow_unk=False,
+        max_extra_tokens=200,
+        max_length_ratio=3.0,
+    )
+    config = dataclasses.replace(CONFIG, decoding=decoding)
+    text = card("ctranslate2", config=config)
+    assert "    beam_size=6,\n    length_penalty=1,\n" in text
+    assert "min(len(pieces) + 200, math.ceil(3 * (len(pieces) + 1)), 2048)" in text
+    assert 'suppress_sequences=[["<pad>"], ["<ß>"], ["<unk>"]]' in text
+    assert "import math\nimport ctranslate2, sentencepiece" in text
+    assert "by n^alpha, as this model's search does. Its beam keeps its width" in text
+
+
+def test_what_is_raised_to_alpha_is_named():
+    assert "alpha 0.6, the exponent of (5 + n) / 6, at most" in card("stablehlo")
+    assert "beam of 4 at alpha 0:" in card("stablehlo")
+    decoding = DecodingConfig(length_normalization="power")
+    config = dataclasses.replace(CONFIG, decoding=decoding)
+    assert "alpha 0.6, the exponent of n, at most" in card("stablehlo", config=config)
+    compared = dataclasses.replace(COMPARISON, length_penalty=0.6)
+    text = model_card(dataclasses.replace(FACTS, comparison=compared))
+    assert "at alpha 0.6, the exponent of (5 + n) / 6:" in text

@@ -1,0 +1,261 @@
+"""StableHLO programs translate and score like their model, with JAX alone.
+
+Seen to fail: with another alpha in the program; with one number of the parameters
+changed; with a search that ends before the cache grows.
+"""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.modes import export
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.exchange.exporting.base import Original
+from t2t_jax.exchange.exporting.stablehlo import format as stablehlo
+from t2t_jax.inference.load import load
+from t2t_jax.inference.model_dir import save_model_dir
+from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from tests.exchange.exporting.counting import write_text
+from tests.integration import tiny
+from tests.model.tiny import SOURCE, TARGET, tiny_params
+
+pytest.importorskip("flatbuffers")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The directory of a model that was never trained."""
+    place = tmp_path_factory.mktemp("stablehlo")
+    corpus = write_text(place)
+    config = Config(
+        data=DataConfig(train=corpus, dev=corpus, max_length=24),
+        vocabulary=VocabularyConfig(size=44),
+        model=TransformerConfig(
+            num_layers=1,
+            d_model=14,
+            d_ff=19,
+            num_heads=3,
+            d_k=5,
+            d_v=7,
+            vocab_size=44,
+            positions="learned",
+            max_positions=67,
+        ),
+        decoding=DecodingConfig(
+            beam_size=3,
+            length_penalty=0.9,
+            max_source_length=24,
+            max_extra_tokens=40,
+            max_length_ratio=9.0,
+        ),
+    )
+    vocabularies = VocabularyPair.load_or_train(
+        open_corpus(corpus), config=config.vocabulary, seed=0, log=print
+    )
+    save_model_dir(
+        place / "model",
+        tiny_params(config.model),
+        vocabularies=vocabularies,
+        config=config,
+        origin={"step": 200, "kinds": ["final"]},
+    )
+    return place / "model"
+
+
+def run(model, place):
+    flags = ["--format=stablehlo", f"--to={place}", "--check_lines=20"]
+    return export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+
+
+@pytest.fixture(scope="module")
+def exported(model, tmp_path_factory):
+    place = tmp_path_factory.mktemp("exported") / "a model"
+    assert run(model, place) == 0
+    return place
+
+
+# Runs a script where the package and its libraries cannot be imported.
+ALONE = """
+import sys
+for name in ("t2t_jax", "flax", "orbax", "optax"):
+    sys.modules[name] = None
+"""
+
+
+def run_alone(script, place):
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE + script],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env=tiny.environment(),
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.rstrip("\n")
+
+
+def test_the_example_of_its_card_translates_without_the_package(model, exported):
+    card = (exported / "README.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    assert len([line for line in script.splitlines() if line]) <= 12
+    (sentence,) = re.findall(r'source.encode\((".*?")\)', script)
+    (wanted,) = load(model).translate([json.loads(sentence)])
+    assert run_alone(script, exported.parent) == wanted
+    assert "beam 3, alpha 0.9, the exponent of" in card
+    assert "at most 40 tokens more than the source, at least 0" in card
+    assert "int32 rows of at most 27 tokens" in card
+
+
+def test_rows_of_any_number_and_length_are_searched_and_scored(model, exported):
+    own = load(model, devices=jax.devices()[:1])
+    lines = ["one two", "", "three four five one", "two", "five five"]
+    pairs = own.translations(lines)
+    source = own.encode(lines)
+    source[1] = 0  # a row that is not a sentence
+    np.save(exported.parent / "source.npy", np.pad(source, ((0, 0), (0, 3))))
+    found = json.loads(
+        run_alone(
+            """
+import json, jax, numpy
+from jax import export
+parameters = dict(numpy.load("a model/parameters.npz"))
+source = numpy.load("source.npy")
+
+def program(name):
+    return export.deserialize(bytearray(open(f"a model/{name}.stablehlo", "rb").read()))
+
+tokens, scores, lengths = jax.jit(program("model").call)(parameters, source)
+logs = jax.jit(program("score").call)(parameters, source, tokens)
+values = tokens, scores, lengths, logs.sum(axis=1)
+assert program("model").platforms == ("cpu", "cuda", "tpu")
+print(json.dumps([value.tolist() for value in values]))
+""",
+            exported.parent,
+        )
+    )
+    rows = zip(lines, pairs, *found, strict=True)
+    assert max(found[2]) > 32  # The cache has grown.
+    for line, one, tokens, score, length, log_probability in rows:
+        if not line:
+            assert length == 0
+            continue
+        best = one.hypotheses[0]
+        assert length == best.num_tokens
+        assert own.vocabularies.target.pieces(tokens[:length]) == list(best.tokens)
+        # float32 sums of a few tokens, in another order
+        assert score == pytest.approx(best.score, rel=1e-5)
+        assert log_probability == pytest.approx(best.log_probability, rel=1e-5)
+
+
+def test_the_configuration_is_described_for_programs(exported):
+    facts = json.loads((exported / "config.json").read_text(encoding="utf-8"))
+    search = facts["programs"]["model.stablehlo"]["search"]
+    given = {"beam_size": 3, "length_penalty": 0.9, "max_extra_tokens": 40}
+    assert search.items() >= given.items()
+    assert facts["jax"] == jax.__version__
+    assert facts["written"] < facts["readable_until"]
+    names = {path.name for path in exported.iterdir()}
+    assert names == {
+        *("README.md", "SHA256SUMS", "config.json", "vocab.json", "vocab.model"),
+        *("greedy.stablehlo", "model.stablehlo", "parameters.npz", "score.stablehlo"),
+    }
+
+
+def another_alpha(monkeypatch):
+    search = stablehlo._search
+
+    def wrong(model, decoding):
+        alpha = 30.0 * (decoding.beam_size > 1)
+        return search(model, dataclasses.replace(decoding, length_penalty=alpha))
+
+    monkeypatch.setattr(stablehlo, "_search", wrong)
+
+
+def one_number_changed(monkeypatch):
+    savez = np.savez
+
+    def wrong(path, **arrays):
+        name = "decoder/layer_0/feed_forward/outer/bias"
+        changed = arrays[name].copy()
+        changed[3] += 0.5
+        savez(path, **{**arrays, name: changed})
+
+    monkeypatch.setattr(np, "savez", wrong)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (another_alpha, r"\d+ outputs of a beam of 3 differ, and 1 may"),
+        (one_number_changed, r"1 of \d+ arrays differ after writing"),
+    ],
+)
+def test_programs_that_search_otherwise_are_not_kept(
+    model, tmp_path, monkeypatch, fault, message
+):
+    fault(monkeypatch)
+    with pytest.raises(DataError, match=message):
+        run(model, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recurrent_model_is_searched_as_it_is_here():
+    config = RNNConfig(
+        vocab_size=29, num_layers=1, d_model=6, d_hidden=10, d_attention=7
+    )
+    module = make_module(config)
+    params = module.init(jax.random.key(0), SOURCE, TARGET)["params"]
+    model = SimpleNamespace(module=module, params=params)
+    search = stablehlo._search(model, DecodingConfig())
+    program = stablehlo._lower(search, ("b, s",), model=model, extra=50)
+    found = jax.jit(program.call)(stablehlo._named(params), SOURCE)
+    wanted = jax.jit(beam_search)(make_step_model(module, params), SOURCE)
+    tokens, scores, lengths = map(np.asarray, found)
+    assert (tokens == wanted.tokens_BxWxT[:, 0]).all()
+    assert (lengths == wanted.lengths_BxW[:, 0]).all()
+    # float32 sums of a few tokens, in another order
+    np.testing.assert_allclose(scores, wanted.scores_BxW[:, 0], rtol=1e-5)
+
+
+def test_what_it_cannot_do_is_said_before(monkeypatch):
+    form = stablehlo.StableHLOFormat()
+    with pytest.raises(UserError, match="exports beam search"):
+        form.check_supported(Config(decoding=DecodingConfig(sample=True)))
+    monkeypatch.setattr(stablehlo, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install -e '.\[export\]'"):
+        form.check_supported(Config())
+
+
+def test_without_sentencepiece_the_example_has_ids(model):
+    from t2t_jax.data.vocabulary.tokenizers import table_file
+    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+
+    own = load(model, devices=jax.devices()[:1])
+    pieces = own.vocabularies.target.pieces(range(44))
+    table = Vocabulary(table_file("byte_pairs", pieces, merges=None))
+    config = Config(decoding=own.decoding)
+    original = Original(
+        dataclasses.replace(own, vocabularies=VocabularyPair(table, table)),
+        config,
+        {"step": 1, "examples": [" ".join(pieces[5:7])]},
+    )
+    text = stablehlo.StableHLOFormat().usage(original, name="mine")
+    assert "numpy.array([[5, 6, 2]]" in text
+    assert "not a SentencePiece model" in text

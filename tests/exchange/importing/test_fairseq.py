@@ -1,0 +1,477 @@
+"""Checkpoints of fairseq, beside a NumPy transcription of its model.
+
+Seen to fail: with positions from 1, with the paper's rates, with bos at the start, with
+stacked projections or the norms of a list in the other order, with learned positions
+scaled, with ids as they are, and where matrices that are shared are not compared.
+"""
+
+import argparse
+import collections
+import dataclasses
+import os
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.exchange.importing.fairseq.model import is_fairseq, read_fairseq
+from t2t_jax.exchange.importing.fairseq.vocabulary import read_dictionary
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.importer import find_format, write_imported
+from t2t_jax.model.architectures import make_module, make_step_model
+from tests.exchange.fairseq_state import D_MODEL, POSITIONS, State, arguments
+from tests.exchange.importing.imported_config import config_of
+from tests.exchange.importing.mutations import check_mutations
+from tests.exchange.torch_save import Tensor, save_legacy, save_zip
+from tests.reference import fairseq as reference
+
+PIECES = ["the", "lo@@", "w", "wer", "new@@", "est", "a", "b", "c", "madeupword0000"]
+GERMAN = ["das", "ist", "lo@@", "w", "klein", "gro@@", "ß", "x", "y", "z", "q"]
+SIZES = (len(PIECES) + 4, len(GERMAN) + 4)
+
+# float32 sums over two layers of width 12, against float64
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def state_of(args, *, sizes=SIZES, **how):
+    return State(args, sizes=sizes, **how).tensors
+
+
+def write(folder, state, *, args=None, cfg=None, save=save_zip, name="model.pt"):
+    """Writes a checkpoint with its dictionaries."""
+    tensors = collections.OrderedDict(
+        (key, Tensor(each)) for key, each in state.items()
+    )
+    if args is not None:
+        args = argparse.Namespace(**args)
+    content = {"args": args, "cfg": cfg, "model": tensors, "extra_state": {"epoch": 3}}
+    save(folder / name, content)
+    write_dictionary(folder / "dict.en.txt", PIECES)
+    joined = args is not None and args.share_all_embeddings
+    write_dictionary(folder / "dict.de.txt", PIECES if joined else GERMAN)
+    return folder / name
+
+
+def write_dictionary(path, pieces):
+    path.write_text("".join(f"{piece} {100 - n}\n" for n, piece in enumerate(pieces)))
+
+
+def ids(tokens):
+    """Fairseq's ids, of which the first two change places."""
+    return [{0: 1, 1: 0}.get(token, token) for token in tokens]
+
+
+SENTENCES = [
+    ([5, 7, 3, 9, 2], [2, 8, 9, 6, 10]),
+    ([4, 2], [2]),
+    ([4, 13, 2], [2, 3, 5, 13]),
+]
+"""In fairseq's ids."""
+
+
+def padded(sentences):
+    longest = max(map(len, sentences))
+    return np.array([ids(one) + [0] * (longest - len(one)) for one in sentences])
+
+
+def logits_of(imported):
+    """Returns logits [B, T, V] of all sentences, in fairseq's order of ids."""
+    module = make_module(config_of(imported).network)
+    sources, inputs = map(padded, zip(*SENTENCES, strict=True))
+    inputs[:, 0] = 1  # our decoder starts with bos, whatever it stands for
+    logits = jax.jit(module.apply)({"params": imported.params}, sources, inputs)
+    return np.asarray(logits)[..., ids(range(logits.shape[-1]))]
+
+
+def check(path, state, args, *, tolerance=TOLERANCE):
+    imported = read_fairseq(path, ImportOptions())
+    found = logits_of(imported)
+    for row, (source, target_inputs) in zip(found, SENTENCES, strict=True):
+        expected = reference.transformer(source, target_inputs, state, args)
+        assert_allclose(row[: len(target_inputs)], expected, **tolerance)
+    return imported
+
+
+@pytest.mark.parametrize(
+    ("save", "old", "pre", "tying"),
+    [
+        (save_zip, False, False, "decoder"),
+        (save_legacy, True, False, "all"),
+        (save_zip, True, True, "none"),
+        (save_legacy, False, True, "all"),
+    ],
+)
+def test_a_model_computes_what_fairseq_does(tmp_path, save, old, pre, tying):
+    args = arguments(
+        encoder_normalize_before=pre,
+        decoder_normalize_before=pre,
+        share_all_embeddings=tying == "all",
+        share_decoder_input_output_embed=tying == "decoder",
+    )
+    sizes = (SIZES[0],) * 2 if tying == "all" else SIZES
+    state = state_of(args, sizes=sizes, old=old)
+    path = write(tmp_path, state, args=args, save=save)
+    imported = check(path, state, args)
+    assert imported.config["model.tying"] == tying
+    assert imported.vocabularies.shared == (tying == "all")
+    assert imported.languages == ("en", "de")
+    assert {file.name for file in imported.files} == {
+        *("model.pt", "dict.en.txt", "dict.de.txt")
+    }
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+@pytest.mark.parametrize("old", [True, False])
+def test_what_torch_itself_saved_computes_what_fairseq_does(tmp_path, is_zip, old):
+    torch = pytest.importorskip("torch")
+    args = arguments()
+    state = state_of(args, old=old)
+    weights = {
+        name: torch.nn.Parameter(torch.tensor(one)) for name, one in state.items()
+    }
+    optimizer = torch.optim.Adam(weights.values())
+    sum(one.sum() for one in weights.values()).backward()
+    optimizer.step()
+    content = {
+        "args": argparse.Namespace(**args, lr=[0.0005], adam_betas="(0.9, 0.98)"),
+        "model": collections.OrderedDict(weights),
+        "last_optimizer_state": optimizer.state_dict(),
+        "optimizer_history": [{"lr_scheduler_state": {"best": None}, "num_updates": 1}],
+    }
+    path = write(tmp_path, state, args=args)
+    torch.save(content, path, _use_new_zipfile_serialization=is_zip)
+    check(path, {name: one.detach().numpy() for name, one in weights.items()}, args)
+
+
+def nested(args):
+    """The sections of a newer checkpoint; those of both stacks are their own."""
+    sections = {"task": {}, "model": {"encoder": {}, "decoder": {}, "quant_noise": {}}}
+    for name, value in args.items():
+        prefix, _, rest = name.partition("_")
+        if prefix in ("encoder", "decoder"):
+            sections["model"][prefix][rest] = value
+        else:
+            kind = "task" if name.endswith("_lang") else "model"
+            sections[kind][name] = value
+    return sections | {"optimizer": {"lr": [0.5]}}
+
+
+def test_learned_positions_gelu_unscaled_embeddings_and_sections(tmp_path):
+    args = arguments(
+        encoder_learned_pos=True,
+        decoder_learned_pos=True,
+        activation_fn="gelu",
+        no_scale_embedding=True,
+    )
+    state = state_of(args)
+    imported = check(write(tmp_path, state, cfg=nested(args)), state, args)
+    assert imported.config["model.max_positions"] == POSITIONS
+    assert imported.languages == ("en", "de")
+    assert any("a limit of 40 tokens" in note for note in imported.notes)
+
+
+def test_learned_positions_are_not_scaled_with_the_embeddings(tmp_path):
+    args = arguments(encoder_learned_pos=True, decoder_learned_pos=True)
+    state = state_of(args)
+    check(write(tmp_path, state, args=args), state, args)
+
+
+def test_half_precision_is_read(tmp_path):
+    args = arguments()
+    state = {name: each.astype(np.float16) for name, each in state_of(args).items()}
+    imported = check(write(tmp_path, state, args=args), state, args)
+    assert imported.params["decoder"]["layer_2"]["feed_forward_norm"][
+        "scale"
+    ].dtype == (np.float32)
+
+
+def varied(state, args):
+    """Leaves out what the outputs of all positions share, for one would always win."""
+    name = "decoder.output_projection.weight"
+    vectors = state | {name: np.eye(D_MODEL)}
+    inputs = [2, *range(3, len(GERMAN) + 4)]
+    mean = reference.transformer([5, 7, 9, 2], inputs, vectors, args).mean(axis=0)
+    matrix = state[name] - np.outer(state[name] @ mean / (mean @ mean), mean)
+    return state | {name: matrix.astype(np.float32)}
+
+
+def test_greedy_translation_is_fairseqs(tmp_path):
+    args, extra = arguments(share_decoder_input_output_embed=False), 9
+    state = varied(state_of(args, seed=17), args)
+    imported = read_fairseq(write(tmp_path, state, args=args), ImportOptions())
+    config = config_of(imported)
+    decoding = dataclasses.replace(
+        config.decoding, beam_size=1, length_penalty=0.0, max_extra_tokens=extra
+    )
+    model = make_step_model(make_module(config.network), imported.params)
+    translator = Translator(model, imported.vocabularies, decoding)
+    rng = np.random.default_rng(5)
+    sources = [rng.integers(4, len(PIECES) + 4, size).tolist() for size in range(1, 9)]
+    lines = [" ".join(PIECES[token - 4] for token in source) for source in sources]
+    outputs = [
+        reference.greedy([*source, 2], state, args, most=len(source) + extra)
+        for source in sources
+    ]
+    pieces = [[["<unk>", *GERMAN][token - 3] for token in one] for one in outputs]
+    expected = [" ".join([*one, ""]).replace("@@ ", "").strip() for one in pieces]
+    assert translator.translate(lines) == expected
+    assert len({len(set(one)) for one in outputs}) > 2
+    pairs = zip(outputs, sources, strict=True)
+    assert any(len(output) < len(source) + extra for output, source in pairs)
+
+
+def test_a_checkpoint_becomes_a_model_directory(tmp_path):
+    folder = tmp_path / "fairseq"
+    folder.mkdir()
+    small(folder)
+    assert find_format(folder) == find_format(folder / "model.pt") == "fairseq"
+    config = write_imported(
+        folder, tmp_path / "to", toolkit="", options=ImportOptions()
+    )
+    assert config.model.tying == "decoder"
+    assert config.model.vocab_size == SIZES[1]
+    decoding = config.decoding
+    assert (decoding.beam_size, decoding.length_penalty) == (5, 1.0)
+    assert decoding.length_normalization == "power"
+    assert (decoding.min_tokens, decoding.max_extra_tokens) == (1, 200)
+    assert "from en to de" in (tmp_path / "to" / "README.md").read_text()
+
+
+def small(folder, *, save=save_zip, **changes):
+    """Writes a model of one layer a stack."""
+    args = arguments(encoder_layers=1, decoder_layers=1, **changes)
+    return write(folder, state_of(args), args=args, save=save)
+
+
+CODES = "#version: 0.2\nl o\nw e\nwe r</w>\nt h\nth e</w>\n"
+
+
+@pytest.mark.parametrize("name", ["bpecodes", "code", "codes"])
+def test_codes_beside_the_model_split_words(tmp_path, name):
+    small(tmp_path)
+    (tmp_path / name).write_text(CODES)
+    imported = read_fairseq(tmp_path, ImportOptions())
+    source = imported.vocabularies.source
+    (encoded,) = source.encode(["the lower  a"])
+    assert source.pieces(encoded) == ["the", "lo@@", "wer", "a"]
+    assert source.decode([encoded]) == ["the lower a"]
+    assert tmp_path / name in imported.files
+    assert any("Moses" in note for note in imported.notes)
+
+
+def test_without_codes_lines_are_pieces(tmp_path):
+    imported = read_fairseq(small(tmp_path), ImportOptions())
+    source = imported.vocabularies.source
+    assert source.pieces(source.encode(["lo@@ wer zzz"])[0]) == ["lo@@", "wer", "<unk>"]
+    assert source.decode([source.encode(["lo@@ wer"])[0]]) == ["lower"]
+    assert any("given in pieces" in note for note in imported.notes)
+
+
+def test_a_sentencepiece_model_beside_the_model_splits_lines(tmp_path):
+    small(tmp_path)
+    words = ["low", "lower", "newest", "widest"] * 3
+    model = Vocabulary.train(words, config=VocabularyConfig(size=24), seed=0)
+    pieces = [*model.pieces(range(4, 14))]
+    (tmp_path / "spm.model").write_bytes(model.model)
+    write_dictionary(tmp_path / "dict.en.txt", pieces)
+    imported = read_fairseq(tmp_path, ImportOptions())
+    source = imported.vocabularies.source
+    found = model.pieces(model.encode(["low lowest"])[0])
+    assert source.pieces(source.encode(["low lowest"])[0]) == [
+        piece if piece in pieces else "<unk>" for piece in found
+    ]
+
+
+def test_given_dictionaries_are_used(tmp_path):
+    path = small(tmp_path, source_lang=None)
+    with pytest.raises(InputMissingError, match="does not name its languages"):
+        read_fairseq(path, ImportOptions())
+    given = (tmp_path / "dict.en.txt", tmp_path / "dict.de.txt")
+    imported = read_fairseq(path, ImportOptions(vocabularies=given))
+    assert imported.vocabularies.source.pieces(range(4, 14)) == PIECES
+    assert imported.languages is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"adaptive_softmax_cutoff": [10, 20]},
+            r"adaptive_softmax_cutoff='\[10, 20\]'",
+        ),
+        ({"adaptive_input": True}, "adaptive_input=True"),
+        ({"layernorm_embedding": True}, "layernorm_embedding=True"),
+        ({"no_cross_attention": True}, "no_cross_attention=True"),
+        ({"quant_noise_pq": 0.1}, r"quant_noise_pq=0\.1"),
+        ({"decoder_layers_to_keep": "0,2"}, "decoder_layers_to_keep='0,2'"),
+        ({"encoder_langtok": "src"}, "encoder_langtok='src'"),
+        ({"activation_fn": "tanh"}, "activation_fn='tanh'"),
+        ({"decoder_normalize_before": True}, "decoder_normalize_before=True"),
+        ({"decoder_attention_heads": 6}, "decoder_attention_heads=6"),
+        ({"decoder_output_dim": 6}, "decoder_output_dim=6"),
+        ({"encoder_layers": None}, "encoder_layers=None is not a size"),
+        ({"encoder_layers": 1 << 40}, "encoder_layers=1099511627776 is not a size"),
+        ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "divisible"),
+        ({"decoder_layers": 2}, "decoder.layers.0|decoder.layers.2"),
+        ({"decoder_layers": 4}, "no tensor decoder.layers.3"),
+        ({"share_all_embeddings": True}, "one matrix for both languages"),
+        ({"share_decoder_input_output_embed": False}, "no tensor decoder.output_proj"),
+    ],
+)
+def test_another_model_is_refused_by_name(tmp_path, changes, message):
+    args = arguments()
+    path = write(tmp_path, state_of(args, old=True), args=args | changes)
+    write_dictionary(tmp_path / "dict.de.txt", GERMAN)
+    with pytest.raises(DataError, match=message):
+        read_fairseq(path, ImportOptions())
+
+
+def test_matrices_that_are_shared_must_be_equal(tmp_path):
+    args = arguments()
+    state = state_of(args)
+    state["decoder.output_projection.weight"] = state["decoder.embed_tokens.weight"] + 1
+    with pytest.raises(DataError, match="must be equal by its arguments"):
+        read_fairseq(write(tmp_path, state, args=args), ImportOptions())
+
+
+def test_tensors_of_another_model_are_refused(tmp_path):
+    args = arguments()
+    state = state_of(args) | {"encoder.layernorm_embedding.weight": np.ones(3)}
+    with pytest.raises(DataError, match=r"tensors that .*: encoder\.layernorm_embed"):
+        read_fairseq(write(tmp_path, state, args=args), ImportOptions())
+
+
+def test_a_dictionary_of_another_size_is_refused(tmp_path):
+    path = small(tmp_path)
+    write_dictionary(tmp_path / "dict.de.txt", GERMAN[:-1])
+    message = r"decoder\.embed_tokens\.weight has 15 rows, and the dictionary 14"
+    with pytest.raises(DataError, match=message):
+        read_fairseq(path, ImportOptions())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("dict.en.txt", "the 7\nthe 5\n", "line 2: 'the 5' is not a new piece"),
+        ("dict.en.txt", "the\n", "line 1: 'the' is not a new piece and its count"),
+        ("dict.en.txt", "", "line 1: '' is not"),
+        ("codes", "l o\n", "codes does not begin with '#version"),
+        ("spm.model", "x", "spm.model: it is not a table|no SentencePiece model"),
+    ],
+)
+def test_a_damaged_file_of_text_is_one_error(tmp_path, name, text, message):
+    path = small(tmp_path)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_fairseq(path, ImportOptions())
+
+
+def test_pieces_that_look_special_have_their_own_ids():
+    text = "<unk> 5 #fairseq:overwrite\nb 4\n"
+    assert read_dictionary(text, name="dict")[4:] == ["<unk>", "b"]
+
+
+def test_a_missing_dictionary_is_named(tmp_path):
+    path = small(tmp_path)
+    (tmp_path / "dict.de.txt").unlink()
+    with pytest.raises(InputMissingError, match=r"dict\.de\.txt: no such file"):
+        read_fairseq(path, ImportOptions())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, [1], {"model": {}}, {"model": {"a": 1}, "args": {}}, {"args": {"x": 1}}],
+)
+def test_another_file_of_torch_is_refused(tmp_path, content):
+    save_zip(tmp_path / "a.pt", content)
+    with pytest.raises(DataError, match=r"a\.pt has no (state|arguments) of a model"):
+        read_fairseq(tmp_path / "a.pt", ImportOptions())
+
+
+def test_a_checkpoint_is_found_in_its_directory(tmp_path):
+    small(tmp_path)
+    assert is_fairseq(tmp_path)
+    assert is_fairseq(tmp_path / "model.pt")
+    assert not is_fairseq(tmp_path / "dict.en.txt")
+    assert not is_fairseq(tmp_path / "absent.pt")
+    (tmp_path / "model.pt").rename(tmp_path / "other.pt")
+    assert read_fairseq(tmp_path, ImportOptions()).files[0].name == "other.pt"
+    (tmp_path / "other2.pt").write_text("")
+    with pytest.raises(DataError, match=r"a single other \.pt file, and has 2"):
+        read_fairseq(tmp_path, ImportOptions())
+    small(tmp_path).rename(tmp_path / "checkpoint_best.pt")
+    assert read_fairseq(tmp_path, ImportOptions()).files[0].name == "checkpoint_best.pt"
+
+
+class Call:
+    """Pickled as a call of a function."""
+
+    def __init__(self, function, *arguments):
+        self._call = function, arguments
+
+    def __reduce__(self):
+        return self._call
+
+
+@pytest.mark.parametrize("save", [save_zip, save_legacy])
+@pytest.mark.parametrize("where", ["args", "model", "extra_state"])
+def test_nothing_of_a_hostile_checkpoint_runs(tmp_path, monkeypatch, save, where):
+    monkeypatch.chdir(tmp_path)
+    state = {"args": {"encoder_layers": 1}, "model": {}, "extra_state": {}}
+    save(tmp_path / "model.pt", state | {where: Call(os.mkdir, "ran")})
+    with pytest.raises(DataError, match=r"it refers to .*mkdir, which is not data"):
+        read_fairseq(tmp_path / "model.pt", ImportOptions())
+    assert os.listdir(tmp_path) == ["model.pt"]
+
+
+@pytest.mark.parametrize("name", ["layernorm_embedding", "dropout", "activation_fn"])
+def test_arguments_that_refer_to_themselves_many_times_are_one_error(tmp_path, name):
+    bomb = ["x"]
+    for _ in range(40):
+        bomb = [bomb] * 9
+    path = small(tmp_path, **{"layernorm_embedding": [1], name: bomb})
+    with pytest.raises(DataError, match=r"are not supported") as caught:
+        read_fairseq(path, ImportOptions())
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("language", ["../en", "a/b", "", None, ["en"], "e\n"])
+def test_a_language_is_not_a_path(tmp_path, language):
+    path = small(tmp_path, target_lang=language)
+    with pytest.raises(InputMissingError, match="does not name its languages"):
+        read_fairseq(path, ImportOptions())
+
+
+@pytest.mark.parametrize("save", [save_zip, save_legacy])
+def test_arguments_that_are_tensors_are_one_error(tmp_path, save):
+    path = small(tmp_path, encoder_layers_to_keep=Tensor(np.ones(3)), save=save)
+    with pytest.raises(DataError, match="encoder_layers_to_keep='array"):
+        read_fairseq(path, ImportOptions())
+
+
+@pytest.mark.parametrize(
+    ("name", "save"),
+    [
+        *(("model.pt", save_zip), ("model.pt", save_legacy)),
+        *(("dict.de.txt", save_zip), ("codes", save_zip), ("spm.model", save_zip)),
+    ],
+)
+def test_a_mutated_file_is_read_or_is_one_error(tmp_path, name, save):
+    small(tmp_path, save=save)
+    (tmp_path / "codes").write_text(CODES)
+    if name == "spm.model":
+        model = Vocabulary.train(PIECES, config=VocabularyConfig(size=24), seed=0)
+        (tmp_path / name).write_bytes(model.model)
+    names = os.listdir(tmp_path)
+
+    def read():
+        source, target = read_fairseq(tmp_path, ImportOptions()).vocabularies
+        target.decode(source.encode(["the lower newest a"]))
+
+    assert check_mutations(tmp_path / name, read) > 20
+    assert sorted(os.listdir(tmp_path)) == sorted(names)

@@ -1,0 +1,635 @@
+"""MarianMTModels become ours, with the same logits.
+
+Seen to fail: without the permutation of coordinates; with weights that are not
+transposed; with Marian's wavelengths and HF's exchanged; with the ids of the
+SentencePiece models; with a pad row that takes probability in Marian's models.
+"""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import sentencepiece
+from numpy.testing import assert_allclose
+
+from t2t_jax.data.vocabulary.sentencepiece_ids import with_our_ids
+from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
+from t2t_jax.exchange.importing.huggingface.trained import position_table
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.marian.model import read_marian
+from t2t_jax.exchange.readers.npz import read_npz
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.transformer import Transformer
+from t2t_jax.types import BOS, EOS, PAD, UNK
+from tests.exchange import torch_save
+from tests.exchange.hf_directory import (
+    change_json,
+    configuration,
+    draw,
+    pieces,
+    spm,
+    vocabulary,
+    write_directory,
+)
+from tests.exchange.real_models import real_file
+from tests.reference import huggingface
+
+pytest.importorskip("safetensors")
+
+SIZE = len(vocabulary())
+PAD_ID = SIZE - 1
+SEPARATE = {"share_encoder_decoder_embeddings": False}
+NO_BIAS = {"final_logits_bias": np.zeros((1, SIZE), np.float32)}
+
+
+def read(directory, **options):
+    return read_hf_marian(directory, ImportOptions(**options))
+
+
+def foreign_ids(size=SIZE, pad=PAD_ID):
+    """HF's id of each of ours."""
+    return [pad, None, 0, 1, *range(2, size - 1)]
+
+
+def logits_of(imported, source, target_inputs):
+    """Logits of an imported model for HF's ids: [T, V] by our ids."""
+    keys = {
+        key.removeprefix("model."): value
+        for key, value in imported.config.items()
+        if key.startswith("model.")
+    }
+    config = TransformerConfig(vocab_size=imported.config["vocabulary.size"], **keys)
+    ours = {theirs: own for own, theirs in enumerate(foreign_ids())}
+    tokens = [BOS, *(ours[id_] for id_ in target_inputs[1:])]
+    module = Transformer(config)
+    with jax.default_matmul_precision("highest"):
+        return np.asarray(
+            module.apply(
+                {"params": imported.params},
+                np.array([[ours[id_] for id_ in source]]),
+                np.array([tokens]),
+            )
+        )[0]
+
+
+VARIANTS = {
+    "one matrix, swish": ({}, {}),
+    "trained in HF, relu, separate matrices": (
+        {**SEPARATE, "activation_function": "relu", "scale_embedding": False},
+        NO_BIAS,
+    ),
+    "untied, gelu": (
+        {**SEPARATE, "tie_word_embeddings": False, "activation_function": "gelu"},
+        NO_BIAS,
+    ),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_logits_are_those_of_hf(tmp_path, variant):
+    changes, tensors = VARIANTS[variant]
+    config = configuration(**changes)
+    tensors = {**draw(config), **tensors}
+    imported = read(write_directory(tmp_path, config, tensors), positions="huggingface")
+    source, target_inputs = [5, 3, 9, 1, 12, 0], [PAD_ID, 4, 4, 11, 2]
+    found = logits_of(imported, source, target_inputs)
+    wanted = huggingface.logits(source, target_inputs, tensors, config)
+    own = foreign_ids()
+    own[BOS] = 0  # compared below
+    some = [number for number in range(SIZE + 1) if number != BOS]
+    # float32, over three layers
+    assert_allclose(
+        found[:, some], wanted[:, [own[number] for number in some]], rtol=0, atol=2e-5
+    )
+    start = tensors.get("model.shared.weight", np.ones((SIZE, 1)))[PAD_ID].any()
+    assert imported.config["model.start"] == ("bos" if start else "zero")
+    assert (found[:, BOS] < -100).all()
+
+
+def test_models_of_marian_have_its_positions_and_no_probability_of_pad(tmp_path):
+    config = configuration()
+    tensors = draw(config)
+    imported = read(write_directory(tmp_path, config, tensors))
+    assert imported.config["model.position_rates"] == "tensor2tensor"
+    source, target_inputs = [5, 3, 9, 1, 12, 0], [PAD_ID, 4, 4, 11, 2]
+    found = logits_of(imported, source, target_inputs)
+    wanted = huggingface.logits(
+        source, target_inputs, tensors, config, rates="marian", epsilon=1e-6
+    )
+    assert_allclose(found[:, 2:], wanted[:, foreign_ids()[2:]], rtol=0, atol=2e-5)
+    assert (found[:, [PAD, BOS]] < -100).all()
+
+
+def same(one, other):
+    jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+@pytest.mark.parametrize("save", [torch_save.save_zip, torch_save.save_legacy])
+def test_both_files_of_weights_are_the_same_model(tmp_path, save):
+    config = configuration()
+    tensors = draw(config)
+    wanted = read(write_directory(tmp_path / "a", config, tensors))
+    directory = write_directory(tmp_path / "b", config, tensors)
+    (directory / "model.safetensors").unlink()
+    # Earlier versions stored every name of a matrix.
+    for name in ("lm_head", "model.encoder.embed_tokens", "model.decoder.embed_tokens"):
+        tensors[f"{name}.weight"] = tensors["model.shared.weight"]
+    entries = {name: torch_save.Tensor(one) for name, one in tensors.items()}
+    save(directory / "pytorch_model.bin", entries)
+    assert is_hf_marian(directory)
+    same(read(directory).params, wanted.params)
+
+
+def test_settings_of_search_and_languages_are_read(tmp_path):
+    directory = write_directory(tmp_path)
+    imported = read(directory)
+    assert imported.languages == ("en", "de")
+    assert {path.name for path in imported.files} == {
+        *("config.json", "model.safetensors", "source.spm", "target.spm"),
+        *("tokenizer_config.json", "vocab.json"),
+    }
+    decoding = {
+        key.removeprefix("decoding."): value
+        for key, value in imported.config.items()
+        if key.startswith("decoding.")
+    }
+    assert decoding == {
+        "beam_size": 6,
+        "beam_rule": "shrinking",
+        "length_penalty": 1.0,
+        "length_normalization": "power",
+        "max_extra_tokens": 200,
+        "max_length_ratio": 3.0,
+        "max_source_length": 40,
+        "min_tokens": 0,
+        "allow_unk": False,
+    }
+    (directory / "generation_config.json").write_text(
+        json.dumps({"num_beams": 2, "length_penalty": 0.7, "bad_words_ids": [[PAD_ID]]})
+    )
+    other = read(directory, positions="huggingface").config
+    assert other["decoding.beam_size"] == 2
+    assert other["decoding.length_penalty"] == 0.7
+    assert other["decoding.allow_unk"]
+    assert "decoding.beam_rule" not in other
+    change_json(directory / "generation_config.json", bad_words_ids=[[1], [PAD_ID]])
+    assert not read(directory, positions="huggingface").config["decoding.allow_unk"]
+
+
+def trained_by(directory, **options):
+    imported = read(directory, **options)
+    rates, epsilon = (
+        imported.config[f"model.{key}"]
+        for key in ("position_rates", "layer_norm_epsilon")
+    )
+    assert epsilon == (1e-6 if "Marian's own" in imported.notes[0] else 1e-5)
+    return rates, imported.notes[0]
+
+
+def test_what_is_known_of_the_training_decides(tmp_path):
+    directory = write_directory(tmp_path)
+    rates, note = trained_by(directory)
+    assert rates == "tensor2tensor"
+    assert "a trained final_logits_bias" in note
+    assert trained_by(directory, positions="huggingface")[0] == "paper"
+    (directory / "trainer_state.json").write_text("{}")
+    rates, note = trained_by(directory)
+    assert rates == "paper"
+    assert "files of a training" in note
+    assert trained_by(directory, positions="marian")[0] == "tensor2tensor"
+    with pytest.raises(UserError, match=r"positions='hf' must be"):
+        read(directory, positions="hf")
+
+
+def test_a_bias_of_zero_was_trained_in_hf(tmp_path):
+    config = configuration()
+    directory = write_directory(tmp_path, config, {**draw(config), **NO_BIAS})
+    rates, note = trained_by(directory)
+    assert rates == "paper"
+    assert "final_logits_bias is zero" in note
+
+
+@pytest.mark.parametrize("rates", ["paper", "tensor2tensor"])
+@pytest.mark.parametrize("first", [0, 2])
+def test_stored_positions_are_recognized(tmp_path, rates, first):
+    config = configuration()
+    tensors = {**draw(config), **NO_BIAS}
+    for stack in ("encoder", "decoder"):
+        tensors[f"model.{stack}.embed_positions.weight"] = position_table(
+            40, config["d_model"], rates=rates, first=first
+        )
+    directory = write_directory(tmp_path, config, tensors)
+    found = read(directory, positions="huggingface").config
+    assert found["model.position_rates"] == rates
+    assert found["model.first_position"] == first
+
+
+def test_stored_positions_that_are_not_sinusoids_are_refused(tmp_path):
+    config = configuration()
+    table = np.zeros((40, config["d_model"]), np.float32)
+    tensors = {**draw(config), "model.decoder.embed_positions.weight": table}
+    with pytest.raises(DataError, match=r"embed_positions.weight must be sinusoids"):
+        read(write_directory(tmp_path, config, tensors))
+
+
+def test_a_vector_of_its_own_to_start_with_is_kept(tmp_path):
+    config = configuration()
+    tensors = {**draw(config), **NO_BIAS}
+    tensors["model.shared.weight"][PAD_ID] = 0.5
+    imported = read(write_directory(tmp_path, config, tensors))
+    assert imported.config["model.start"] == "bos"
+    table = imported.params["embedding"]["table"]
+    assert (table[[PAD, BOS]] == 0.5).all()
+    assert imported.params["embedding"]["bias"][BOS] == -200
+    other = write_directory(
+        tmp_path / "eos", configuration(decoder_start_token_id=0), tensors
+    )
+    assert read(other).config["model.start"] == "eos"
+
+
+def test_pieces_have_the_ids_of_the_table(tmp_path):
+    imported = read(write_directory(tmp_path))
+    source, target = imported.vocabularies
+    assert imported.config["vocabulary.shared_ids"]
+    ids = foreign_ids()
+    (found,) = source.encode([">>de<< newest lower"])
+    names = {number: piece for piece, number in vocabulary().items()}
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm())
+    split = processor.encode("newest lower", out_type=str)
+    assert [names[ids[id_]] for id_ in found] == [">>de<<", *split]
+    assert UNK not in found
+    assert target.decode([[*found[1:], EOS]]) == ["newest lower"]
+    assert "such as `>>de<<`" in " ".join(imported.notes)
+
+
+def test_a_target_may_have_its_own_vocabulary(tmp_path):
+    size = SIZE + 2
+    config = configuration(**SEPARATE, decoder_vocab_size=size)
+    directory = write_directory(tmp_path, config)
+    table = {**vocabulary(), "more": SIZE, "and more": SIZE + 1}
+    (directory / "target_vocab.json").write_text(json.dumps(table))
+    change_json(directory / "tokenizer_config.json", separate_vocabs=True)
+    imported = read(directory)
+    assert imported.config["vocabulary.size"] == size + 1
+    assert imported.config["vocabulary.source_size"] == SIZE + 1
+    assert not imported.config["vocabulary.shared_ids"]
+    shapes = jax.tree.map(np.shape, imported.params)
+    assert shapes["source_embedding"]["table"][0] == SIZE + 1
+    assert shapes["target_embedding"]["table"][0] == size + 1
+
+
+def test_punctuation_is_normalized_if_it_is_asked_for(tmp_path):
+    pytest.importorskip("sacremoses")
+    directory = write_directory(tmp_path)
+    plain, normalizing = read(directory), read(directory, normalize=True)
+    text = ["lowest  lower"]  # a space that SentencePiece keeps apart otherwise
+    both = [one.vocabularies.source.encode(text) for one in (plain, normalizing)]
+    assert "--normalize" in " ".join(plain.notes)
+    assert "--normalize" not in " ".join(normalizing.notes)
+    assert normalizing.vocabularies.source.model != plain.vocabularies.source.model
+    assert both[0] == both[1]
+
+
+REFUSED = {
+    "model_type": "t5",
+    "normalize_before": True,
+    "normalize_embedding": True,
+    "add_final_layer_norm": True,
+    "add_bias_logits": True,
+    "static_position_embeddings": False,
+    "is_encoder_decoder": False,
+    "quantization_config": {"bits": 8},
+    "activation_function": "gelu_new",
+    "decoder_attention_heads": 4,
+    "decoder_ffn_dim": 20,
+    "tie_word_embeddings": False,
+    "decoder_vocab_size": 3,
+    "d_model": 13,
+    "encoder_layers": 0,
+    "vocab_size": "20",
+    "scale_embedding": 1,
+    "pad_token_id": None,
+    "decoder_start_token_id": 1_000,
+    "eos_token_id": [0, 1],
+    "do_sample": True,
+    "repetition_penalty": 1.2,
+    "no_repeat_ngram_size": 3,
+    "num_beam_groups": 2,
+    "suppress_tokens": [5],
+    "forced_bos_token_id": 4,
+    "forced_eos_token_id": 5,
+    "bad_words_ids": [[4, 5]],
+    "length_penalty": -1.0,
+    "num_beams": 0,
+}
+
+
+GENERATION_REFUSED = {
+    "eos_token_id": 5,
+    "decoder_start_token_id": 5,
+    "pad_token_id": 5,
+    "stop_strings": ["low"],
+    "max_time": 1.5,
+    "forced_decoder_ids": [[1, 5]],
+    "token_healing": True,
+    "dola_layers": "high",
+    "cache_implementation": "quantized",
+    "early_stopping": "always",
+    "max_new_tokens": 0,
+}
+
+
+@pytest.mark.parametrize("key", GENERATION_REFUSED)
+def test_a_setting_of_another_search_is_refused_by_name(tmp_path, key):
+    directory = write_directory(tmp_path)
+    path = directory / "generation_config.json"
+    path.write_text(json.dumps({key: GENERATION_REFUSED[key]}))
+    message = rf"generation_config.json: {key}=.* is not supported, only"
+    with pytest.raises(DataError, match=message):
+        read(directory)
+
+
+def test_ids_of_a_search_may_be_those_of_the_model(tmp_path):
+    directory = write_directory(tmp_path)
+    path = directory / "generation_config.json"
+    wanted = {"eos_token_id": 0, "decoder_start_token_id": PAD_ID}
+    path.write_text(json.dumps(wanted))
+    read(directory)
+    change_json(path, eos_token_id=[0])
+    read(directory)
+    for other in ([0, 5], [5], []):
+        change_json(path, eos_token_id=other)
+        with pytest.raises(DataError, match=r"eos_token_id=\[.* only 0, as in config"):
+            read(directory)
+
+
+def test_a_limit_of_new_tokens_replaces_that_of_all(tmp_path):
+    directory = write_directory(tmp_path)
+    path = directory / "generation_config.json"
+    path.write_text(json.dumps({"max_length": 100}))
+    assert read(directory).config["decoding.max_extra_tokens"] == 100
+    change_json(path, max_new_tokens=30)
+    assert read(directory).config["decoding.max_extra_tokens"] == 31
+
+
+@pytest.mark.parametrize("rule", [True, "never"])
+def test_another_end_of_the_beam_search_is_noted(tmp_path, rule):
+    directory = write_directory(tmp_path)
+    assert "early_stopping" not in " ".join(read(directory).notes)
+    path = directory / "generation_config.json"
+    path.write_text(json.dumps({"early_stopping": False}))
+    assert "early_stopping" not in " ".join(read(directory).notes)
+    change_json(path, early_stopping=rule)
+    assert f"`early_stopping={rule}`" in " ".join(read(directory).notes)
+
+
+def test_the_search_of_opus_mt_is_read(tmp_path):
+    directory = write_directory(tmp_path)
+    search = {
+        "bad_words_ids": [[PAD_ID]],
+        "bos_token_id": 0,
+        "decoder_start_token_id": PAD_ID,
+        "eos_token_id": 0,
+        "forced_eos_token_id": 0,
+        "max_length": 512,
+        "num_beams": 4,
+        "pad_token_id": PAD_ID,
+        "renormalize_logits": True,
+    }
+    (directory / "generation_config.json").write_text(json.dumps(search))
+    assert "renormalize_logits" not in " ".join(read(directory).notes)
+    as_hf = read(directory, positions="huggingface")
+    assert "`renormalize_logits=True` is left out" in " ".join(as_hf.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("config.json", "model_type", "t" * 10_000),
+        ("generation_config.json", "stop_strings", ["low"] * 10_000),
+        ("generation_config.json", "bad_words_ids", [[n] for n in range(10_000)]),
+        ("tokenizer_config.json", "tokenizer_class", "t" * 10_000),
+        ("tokenizer_config.json", "sp_model_kwargs", {"nbest_size": "t" * 10_000}),
+        ("tokenizer_config.json", "eos_token", "t" * 10_000),
+        ("tokenizer_config.json", "unk_token", "t" * 10_000),
+    ],
+)
+def test_a_value_of_any_size_is_shown_in_part(tmp_path, name, key, value):
+    directory = write_directory(tmp_path)
+    change_json(directory / name, **{key: value})
+    with pytest.raises(DataError) as caught:
+        read(directory)
+    assert len(str(caught.value)) < 300 + len(str(directory))
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_a_setting_of_another_model_is_refused_by_name(tmp_path, key):
+    config = configuration()
+    directory = write_directory(tmp_path, config)
+    change_json(directory / "config.json", **{key: REFUSED[key]})
+    with pytest.raises(DataError, match=rf"{key}=.* is not supported, only"):
+        read(directory)
+
+
+def test_an_ordinary_token_that_is_never_produced_is_refused(tmp_path):
+    directory = write_directory(tmp_path, configuration(bad_words_ids=[[5]]))
+    with pytest.raises(DataError, match=r"bad_words_ids"):
+        read(directory)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low": 500}, "must have ids from 0 to"),
+        ({"low": "5"}, "must have ids from 0 to"),
+        ({"low": 5}, "several pieces with one id"),
+        ({"</s>": 5, ">>de<<": 0}, "several pieces|must have </s> with id 0"),
+    ],
+)
+def test_a_vocabulary_of_another_model_is_refused(tmp_path, change, message):
+    directory = write_directory(tmp_path)
+    change_json(directory / "vocab.json", **change)
+    with pytest.raises(DataError, match=message):
+        read(directory)
+
+
+@pytest.mark.parametrize("name", ["vocab.json", "source.spm", "model.safetensors"])
+def test_a_missing_file_is_named(tmp_path, name):
+    directory = write_directory(tmp_path)
+    (directory / name).unlink()
+    with pytest.raises(InputMissingError, match=name):
+        read(directory)
+
+
+def test_other_directories_are_not_taken_for_models(tmp_path):
+    assert not is_hf_marian(tmp_path)
+    assert not is_hf_marian(tmp_path / "missing")
+    write_directory(tmp_path)
+    assert is_hf_marian(tmp_path)
+    (tmp_path / "config.json").write_text('{"model": {}}')
+    assert not is_hf_marian(tmp_path)
+
+
+def mutants(content, rng, count):
+    """Yields a file with some of its bytes changed, cut out or cut off."""
+    for number in range(count):
+        changed = bytearray(content)
+        begin = int(rng.integers(len(content)))
+        if number % 4 == 0:
+            del changed[begin:]
+        elif number % 4 == 1:
+            del changed[begin : begin + int(rng.integers(1, 9))]
+        else:
+            for _ in range(int(rng.integers(1, 4))):
+                # Where the structure is: headers, names, brackets.
+                where = int(rng.integers(min(len(content), 4096)))
+                changed[where] = int(rng.integers(256))
+        yield bytes(changed)
+
+
+def write_bin(directory, tensors):
+    entries = {name: torch_save.Tensor(one) for name, one in tensors.items()}
+    torch_save.save_zip(directory / "pytorch_model.bin", entries)
+    (directory / "model.safetensors").unlink()
+
+
+MUTATED = {
+    **dict.fromkeys(
+        ("config.json", "vocab.json", "model.safetensors", "pytorch_model.bin"), 200
+    ),
+    **dict.fromkeys(
+        (
+            *("generation_config.json", "tokenizer_config.json"),
+            *("source.spm", "target.spm", "target_vocab.json"),
+        ),
+        40,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_damaged_files_are_one_error_or_a_model(tmp_path, name):
+    config = configuration(**SEPARATE) if "target_" in name else configuration()
+    tensors = draw(config)
+    directory = write_directory(tmp_path, config, tensors)
+    if name == "target_vocab.json":
+        (directory / name).write_text(json.dumps(vocabulary()))
+        change_json(directory / "tokenizer_config.json", separate_vocabs=True)
+    if name == "generation_config.json":
+        search = {"eos_token_id": 0, "num_beams": 6, "bad_words_ids": [[PAD_ID]]}
+        (directory / name).write_text(json.dumps(search))
+    if name == "pytorch_model.bin":
+        write_bin(directory, tensors)
+    path = directory / name
+    content = path.read_bytes()
+    rng = np.random.default_rng(7)
+    messages = []
+    for mutant in mutants(content, rng, MUTATED[name]):
+        path.write_bytes(mutant)
+        try:
+            read(directory)
+        except DataError as error:
+            messages.append(str(error))
+    # A file of 40 is refused where it is cut off, at least.
+    assert len(messages) > (60 if MUTATED[name] == 200 else 5)
+    assert max(map(len, messages)) < 1_000
+    assert all(
+        str(directory) in one or "vocab.json" in one or name in one for one in messages
+    )
+
+
+def test_a_sentencepiece_model_with_our_ids_is_taken_as_it_is(tmp_path):
+    own = with_our_ids(spm(), [None, None, 0, 1, *range(2, 16)], name="")
+    names = pieces(own)
+    config = configuration(
+        vocab_size=len(names),
+        pad_token_id=0,
+        decoder_start_token_id=1,
+        bos_token_id=1,
+        eos_token_id=2,
+        forced_eos_token_id=None,
+    )
+    directory = write_directory(tmp_path, config)
+    for name in ("source.spm", "target.spm"):
+        (directory / name).write_bytes(own)
+    (directory / "vocab.json").write_text(
+        json.dumps({piece: number for number, piece in enumerate(names)})
+    )
+    imported = read(directory)
+    assert imported.vocabularies.shared
+    assert imported.vocabularies.target.model == own
+    assert imported.config["vocabulary.size"] == len(names)
+
+
+_MARIAN_NAMES = {
+    "self_attn": "self",
+    "encoder_attn": "context",
+    "self_attn_layer_norm": "self_Wo_ln",
+    "encoder_attn_layer_norm": "context_Wo_ln",
+    "final_layer_norm": "ffn_ffn_ln",
+}
+
+
+def converted(tensors, config):
+    """Renames and transposes Marian's tensors to HF's, and adds a row for pad."""
+    shapes = {name: one.shape for name, one in draw(config).items()}
+    found = {}
+    for name in shapes:
+        if ".layers." not in name:
+            continue
+        _, stack, _, number, part, *rest = name.split(".")
+        prefix = f"{stack}_l{int(number) + 1}"
+        if part in ("fc1", "fc2"):
+            letter = "W" if rest == ["weight"] else "b"
+            theirs = f"{prefix}_ffn_{letter}{part[-1]}"
+        elif part.endswith("layer_norm"):
+            kind = "scale" if rest == ["weight"] else "bias"
+            theirs = f"{prefix}_{_MARIAN_NAMES[part]}_{kind}"
+        else:
+            letter = "W" if rest[1] == "weight" else "b"
+            theirs = f"{prefix}_{_MARIAN_NAMES[part]}_{letter}{rest[0][0]}"
+        found[name] = np.ascontiguousarray(tensors[theirs].T).reshape(shapes[name])
+    rows = np.pad(tensors["Wemb"], ((0, 1), (0, 0)))
+    bias = np.pad(tensors["decoder_ff_logit_out_b"], ((0, 0), (0, 1)))
+    return {**found, "model.shared.weight": rows, "final_logits_bias": bias}
+
+
+def test_a_conversion_of_marians_model_is_marians_model(tmp_path):
+    """Whose import gives Marian's own outputs: test_marian.py."""
+    original = real_file("models/marian/model.npz")
+    wanted = read_marian(original, ImportOptions())
+    model = original.with_name("vocab.spm").read_bytes()
+    names = pieces(model)
+    size = len(names) + 1
+    network = {key.partition(".")[2]: one for key, one in wanted.config.items()}
+    config = configuration(
+        vocab_size=size,
+        pad_token_id=size - 1,
+        decoder_start_token_id=size - 1,
+        d_model=network["d_model"],
+        encoder_layers=network["num_layers"],
+        decoder_layers=network["num_decoder_layers"] or network["num_layers"],
+        activation_function=network["activation"],
+        **{
+            f"{stack}_{key}": network[own]
+            for stack in ("encoder", "decoder")
+            for key, own in (("ffn_dim", "d_ff"), ("attention_heads", "num_heads"))
+        },
+    )
+    tensors = converted(read_npz(original), config)
+    directory = write_directory(tmp_path, config, tensors)
+    for name in ("source.spm", "target.spm"):
+        (directory / name).write_bytes(model)
+    ids = {piece: number for number, piece in enumerate([*names, "<pad>"])}
+    (directory / "vocab.json").write_text(json.dumps(ids))
+    found = read(directory)
+    same(found.params, wanted.params)
+    keys = ("position_rates", "start", "layer_norm_epsilon", "activation", "tying")
+    for key in (f"model.{name}" for name in keys):
+        assert found.config[key] == wanted.config[key]
+    lines = ["Two dogs are running.", "A man on a bike."]
+    encoded = [one.vocabularies.source.encode(lines) for one in (found, wanted)]
+    assert encoded[0] == encoded[1]
+    assert found.vocabularies.target.decode(encoded[0]) == lines

@@ -1,0 +1,106 @@
+"""Models of Hugging Face's hub, here of a local cache.
+
+Seen to fail: without the fetch of `pytorch_model.bin` where there is nothing else;
+without the check of the name.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.exchange.importing import hub
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.importer import write_imported
+from tests.exchange.hf_directory import write_directory
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache of the hub with one model, out of reach of the network."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    model = tmp_path / "cache" / "models--some--model"
+    (model / "refs").mkdir(parents=True)
+    (model / "refs" / "main").write_text(COMMIT)
+    write_directory(model / "snapshots" / COMMIT)
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("path", ["hf://some/model", "hf://some/model@main"])
+def test_a_cached_model_is_found_without_a_network(cache, path):
+    found = hub.resolve_hub(path)
+    assert found == cache / "models--some--model" / "snapshots" / COMMIT
+
+
+def test_it_is_imported_by_its_name(cache, tmp_path):
+    options = ImportOptions()
+    write_imported("hf://some/model", tmp_path / "to", toolkit="", options=options)
+    made = json.loads((tmp_path / "to" / "model.json").read_text())
+    assert "model.safetensors" in str(made)
+
+
+def test_a_command_of_its_own_reads_the_environment(cache):
+    program = (
+        "from t2t_jax.exchange.importing.hub import resolve_hub; "
+        "print(resolve_hub('hf://some/model'))"
+    )
+    environment = {"HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip().endswith(COMMIT)
+
+
+def test_what_is_not_cached_is_one_error(cache):
+    with pytest.raises(InputMissingError, match=r"hf://some/other cannot be fetched"):
+        hub.resolve_hub("hf://some/other")
+
+
+@pytest.mark.parametrize(
+    ("names", "fetched"),
+    [
+        (["model.safetensors", "config.json"], 1),
+        (["pytorch_model.bin", "config.json"], 2),
+    ],
+)
+def test_pickles_are_fetched_only_if_there_is_nothing_else(
+    tmp_path, monkeypatch, names, fetched
+):
+    pytest.importorskip("huggingface_hub")
+    patterns = []
+
+    def fetch(name, revision, allowed):
+        patterns.append(allowed)
+        return tmp_path
+
+    for name in names:
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(hub, "_fetch", fetch)
+    assert hub.resolve_hub("hf://some/model@v1.0") == tmp_path
+    assert len(patterns) == fetched
+    assert ("pytorch_model.bin" in patterns[-1]) == (fetched == 2)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["hf://model", "hf://a/b/c", "hf://a/../b", "hf://a/b@../x", "hf://a b/c", "hf://"],
+)
+def test_other_names_are_refused(path):
+    with pytest.raises(UserError, match=r"must be hf://ORGANIZATION/NAME"):
+        hub.resolve_hub(path)
+
+
+def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
+    monkeypatch.setattr(hub, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"requires the package huggingface_hub"):
+        hub.resolve_hub("hf://some/model")

@@ -1,0 +1,193 @@
+"""A foreign model becomes an ordinary model directory, complete or not at all.
+
+Seen to fail: without `_check` a model with a missing array is
+written; without `atomic_directory` an import that fails leaves a directory.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import t2t_jax
+from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
+from t2t_jax.exchange.importing import importer
+from t2t_jax.exchange.importing.formats import IMPORT_FORMATS
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.importer import find_format, write_imported
+from tests.exchange import marian_save
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("marian")
+    marian_save.save(folder / "model.npz")
+    (folder / "vocab.spm").write_bytes(marian_save.sentencepiece_model())
+    return folder
+
+
+def import_to(to, path):
+    return write_imported(path, to, toolkit="", options=ImportOptions())
+
+
+@pytest.fixture(scope="module")
+def imported(marian, tmp_path_factory):
+    to = tmp_path_factory.mktemp("imported") / "mine"
+    import_to(to, marian / "model.npz")
+    return to
+
+
+def test_an_imported_model_is_a_model_directory(imported):
+    model = t2t_jax.load(imported)
+    assert model.vocabularies.shared
+    outputs = model.translate(["low lower", "new"], beam_size=1, max_extra_tokens=3)
+    assert len(outputs) == 2
+    assert model.step == 0
+
+
+def test_a_model_is_imported_and_loaded_by_one_call(marian, tmp_path, imported):
+    model = t2t_jax.import_model(marian, tmp_path / "mine", toolkit="marian")
+    assert (
+        model.vocabularies.fingerprint
+        == t2t_jax.load(imported).vocabularies.fingerprint
+    )
+    with pytest.raises(OutputError, match="exists and is not empty"):
+        t2t_jax.import_model(marian, tmp_path / "mine")
+    with pytest.raises(UserError, match="is not a model of marian"):
+        t2t_jax.import_model(marian, tmp_path / "other", toolkit="onnx")
+
+
+def test_the_readme_says_where_the_model_is_from(imported, marian):
+    card = (imported / "README.md").read_text()
+    digest = hashlib.sha256((marian / "model.npz").read_bytes()).hexdigest()
+    assert f"`{digest}`" in card
+    assert "a Transformer of Marian" in card
+    assert "| model.start | zero |" in card
+    assert "| model.activation | relu |" not in card
+    origin = json.loads((imported / "model.json").read_text())["imported"]
+    assert origin["format"] == "marian"
+    assert origin["files"]["model.npz"] == digest
+
+
+def test_every_file_is_hashed_once(marian, tmp_path, monkeypatch):
+    hashed, sha256 = [], importer._sha256
+
+    def record(path):
+        hashed.append(path.name)
+        return sha256(path)
+
+    monkeypatch.setattr(importer, "_sha256", record)
+    import_to(tmp_path / "to", marian)
+    assert sorted(hashed) == ["model.npz", "vocab.spm"]
+
+
+def test_the_sums_are_those_of_the_files(imported):
+    for line in (imported / "SHA256SUMS").read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        content = (imported / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest
+
+
+def test_the_format_is_found_from_the_files(marian, tmp_path):
+    assert find_format(marian) == "marian"
+    assert find_format(marian / "model.npz") == "marian"
+    assert find_format(tmp_path) is None
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    assert find_format(tmp_path / "other.npz") is None
+    assert find_format(tmp_path / "missing.npz") is None
+
+
+def test_every_format_can_be_named():
+    assert tuple(importer.FORMATS) == IMPORT_FORMATS
+
+
+@pytest.mark.parametrize("rows", [50, 5_000])
+def test_a_model_with_trained_positions_of_any_number_is_imported(tmp_path, rows):
+    tensors = marian_save.tensors_of(
+        marian_save.OPTIONS, (24, 24), rng=np.random.default_rng(0), positions=rows
+    )
+    marian_save.save(tmp_path / "model.npz", tensors=tensors)
+    (tmp_path / "vocab.spm").write_bytes(marian_save.sentencepiece_model())
+    config = write_imported(
+        tmp_path, tmp_path / "to", toolkit="", options=ImportOptions()
+    )
+    assert config.model.max_positions == rows
+    assert config.data.max_length == min(256, rows)
+
+
+def test_what_is_not_a_model_is_an_error(tmp_path):
+    with pytest.raises(InputMissingError, match=r"Change --from"):
+        import_to(tmp_path / "to", tmp_path / "missing")
+    with pytest.raises(UserError, match=r"is not a model of marian"):
+        import_to(tmp_path / "to", tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+NOT_TAKEN = [
+    ("marian", {"normalize": True}),
+    ("hf_marian", {"vocabularies": (Path("vocab.spm"),)}),
+    *((name, {"normalize": True}) for name in ("fairseq", "t2t")),
+    *((name, {"positions": "marian"}) for name in ("fairseq", "t2t")),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), NOT_TAKEN)
+def test_an_option_that_a_format_does_not_take_is_refused(
+    marian, tmp_path, name, options
+):
+    (option,) = options
+    toolkit = importer.FORMATS[name].toolkit
+    message = rf"^--{option} is only for .*, and this is one of {toolkit}. Leave it out"
+    with pytest.raises(UserError, match=message):
+        write_imported(
+            marian, tmp_path / "to", toolkit=name, options=ImportOptions(**options)
+        )
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["marian", "hf_marian"])
+def test_unknown_positions_are_refused(marian, tmp_path, name):
+    options = ImportOptions(positions="hf")
+    with pytest.raises(UserError, match=r"^positions='hf' must be .*'huggingface'"):
+        write_imported(marian, tmp_path / "to", toolkit=name, options=options)
+
+
+def test_a_failed_import_leaves_nothing(marian, tmp_path, monkeypatch):
+    def fail(*_):
+        raise DataError("the card fails")
+
+    monkeypatch.setattr(importer, "_card", lambda *_, **__: fail())
+    with pytest.raises(DataError, match="the card fails"):
+        import_to(tmp_path / "to", marian)
+    assert os.listdir(tmp_path) == []
+
+
+def test_arrays_must_be_those_of_the_configuration(marian, tmp_path, monkeypatch):
+    known = importer.FORMATS["marian"]
+
+    def read(path, options):
+        found = known.read(path, options)
+        del found.params["encoder"]["layer_0"]
+        return found
+
+    formats = {"marian": known._replace(read=read)}
+    monkeypatch.setattr(importer, "FORMATS", formats)
+    with pytest.raises(DataError, match=r"params/encoder/layer_0/.* is missing"):
+        import_to(tmp_path / "to", marian)
+
+
+def test_a_configuration_that_is_not_valid_is_the_files_error(
+    marian, tmp_path, monkeypatch
+):
+    known = importer.FORMATS["marian"]
+
+    def read(path, options):
+        found = known.read(path, options)
+        return found._replace(config={**found.config, "model.d_k": 0})
+
+    monkeypatch.setattr(importer, "FORMATS", {"marian": known._replace(read=read)})
+    with pytest.raises(DataError, match=r"model\.d_k=0 must be"):
+        import_to(tmp_path / "to", marian)

@@ -1,0 +1,227 @@
+"""Vocabularies and settings beside Marian's models; weights are in test_marian_weights.
+
+Seen to fail: without the comparison of pieces, of sizes, and of special ids.
+"""
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
+from t2t_jax.types import UNK
+from tests.exchange import marian_save
+
+pytest.importorskip("yaml")
+
+
+MARIANS_SEARCH = {
+    "beam_size": 12,
+    "length_penalty": 0.0,
+    "length_normalization": "power",
+    "beam_rule": "shrinking",
+    "max_length_ratio": 3.0,
+    "allow_unk": False,
+}
+
+
+@pytest.fixture(scope="module")
+def spm():
+    return marian_save.sentencepiece_model()
+
+
+@pytest.fixture
+def folder(tmp_path, spm):
+    marian_save.save(tmp_path / "model.npz")
+    (tmp_path / "vocab.spm").write_bytes(spm)
+    return tmp_path
+
+
+def read(path, **options):
+    return read_marian(path, ImportOptions(**options))
+
+
+def pieces_of(spm):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+
+
+def write_list(path, pieces):
+    lines = [f'"{piece}": {number}\n' for number, piece in enumerate(pieces)]
+    path.write_text("".join(lines))
+
+
+def test_a_vocabulary_is_found_beside_the_model(folder, spm):
+    found = read(folder)
+    assert found.vocabularies.shared
+    assert found.config["vocabulary.size"] == 26
+    assert "vocabulary.source_size" not in found.config
+    assert [path.name for path in found.files] == ["model.npz", "vocab.spm"]
+    foreign = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    ids = found.vocabularies.source.encode(["the newest lid"])[0]
+    assert ids == [number + 2 for number in foreign.encode("the newest lid")]
+
+
+def test_rows_of_the_embedding_follow_the_pieces(folder):
+    table = read(folder).params["embedding"]["table"]
+    foreign = np.load(folder / "model.npz")["Wemb"]
+    assert not table[:2].any()
+    # Sines first, then cosines, becomes one after the other.
+    np.testing.assert_array_equal(table[2:, 0::2], foreign[:, :4])
+    np.testing.assert_array_equal(table[2:, 1::2], foreign[:, 4:])
+
+
+def test_settings_of_the_decoder_are_read(folder):
+    (folder / "vocab.spm").rename(folder / "my.spm")
+    (folder / "model.npz.decoder.yml").write_text(
+        "vocabs:\n  - /somewhere/my.spm\n  - /somewhere/my.spm\n"
+        "beam-size: 6\nnormalize: 0.6\nword-penalty: 2\nmax-length-factor: 2.5\n"
+        "allow-unk: true\n"
+    )
+    found = read(folder)
+    assert found.config["decoding.beam_size"] == 6
+    assert found.config["decoding.length_penalty"] == 0.6
+    assert found.config["decoding.max_length_ratio"] == 2.5
+    assert found.config["decoding.allow_unk"] is True
+    assert found.notes == ("word-penalty=2 is left out.",)
+
+
+def test_without_settings_those_of_marian_hold(folder):
+    config = read(folder).config
+    assert {key: config[f"decoding.{key}"] for key in MARIANS_SEARCH} == MARIANS_SEARCH
+
+
+def test_two_vocabularies_are_two_embeddings(tmp_path, spm):
+    other = marian_save.sentencepiece_model(21)
+    options = {"tied-embeddings-all": False, "tied-embeddings": True}
+    tensors = marian_save.tensors_of(
+        {**marian_save.OPTIONS, **options}, (24, 21), rng=np.random.default_rng(1)
+    )
+    marian_save.save(tmp_path / "model.npz", options, tensors=tensors)
+    (tmp_path / "source.spm").write_bytes(spm)
+    (tmp_path / "target.spm").write_bytes(other)
+    found = read(tmp_path)
+    assert found.config["vocabulary.size"] == 23
+    assert found.config["vocabulary.source_size"] == 26
+    assert found.config["model.tying"] == "decoder"
+    assert len(found.params["source_embedding"]["table"]) == 26
+    assert len(found.params["target_embedding"]["table"]) == 23
+
+
+def test_a_list_of_pieces_is_split_by_the_models_of_each_side(folder, spm):
+    (folder / "vocab.spm").unlink()
+    pieces = pieces_of(spm)
+    joint = ["</s>", "<unk>", ">>de<<", *reversed(pieces[3:])]
+    write_list(folder / "opus.vocab.yml", joint)
+    (folder / "source.spm").write_bytes(spm)
+    (folder / "target.spm").write_bytes(marian_save.sentencepiece_model(21))
+    found = read(folder)
+    assert found.config["vocabulary.shared_ids"]
+    ids = found.vocabularies.source.encode([">>de<< the new"])[0]
+    assert ids[0] == 4
+    assert UNK not in ids
+    assert found.vocabularies.target.decode([ids[1:]]) == ["the new"]
+
+
+def test_a_list_without_a_splitter_takes_pieces(folder, spm):
+    (folder / "vocab.spm").unlink()
+    write_list(folder / "vocab.yml", pieces_of(spm))
+    found = read(folder)
+    assert found.notes == ("Text must be given in the pieces of its vocabulary.",)
+    pieces = " ".join(pieces_of(spm)[5:8])
+    assert found.vocabularies.source.encode([pieces]) == [[7, 8, 9]]
+
+
+def test_positions_may_be_those_of_hugging_face(folder):
+    assert read(folder).config["model.position_rates"] == "tensor2tensor"
+    found = read(folder, positions="huggingface")
+    assert found.config["model.position_rates"] == "paper"
+    assert "not as Marian" in found.notes[0]
+
+
+def test_a_pre_norm_model_is_not_decoded_as_marian_does(tmp_path, spm):
+    options = {
+        "transformer-preprocess": "n",
+        "transformer-postprocess": "da",
+        "transformer-postprocess-top": "n",
+    }
+    tensors = marian_save.tensors_of(
+        {**marian_save.OPTIONS, **options}, (24, 24), rng=np.random.default_rng(1)
+    )
+    marian_save.save(tmp_path / "model.npz", options, tensors=tensors)
+    (tmp_path / "vocab.spm").write_bytes(spm)
+    (note,) = read(tmp_path).notes
+    assert note.startswith("Marian's own decoder")
+
+
+def test_vocabularies_that_do_not_fit_are_errors(folder, spm, tmp_path):
+    small = tmp_path / "small.spm"
+    small.write_bytes(marian_save.sentencepiece_model(21))
+    with pytest.raises(DataError, match=r"has 21 pieces, and the model 24"):
+        read(folder, vocabularies=(small,))
+    with pytest.raises(DataError, match=r"one vocabulary or two, not 3"):
+        read(folder, vocabularies=(small,) * 3)
+    listed = tmp_path / "list.yml"
+    write_list(listed, ["</s>", "<unk>", *"abcdefghijklmnopqrstuv"])
+    with pytest.raises(DataError, match=r"one embedding for both sides"):
+        read(folder, vocabularies=(folder / "vocab.spm", listed))
+    write_list(listed, ["</s>", "<unk>", "a"])
+    with pytest.raises(DataError, match=r"has 3 pieces, and the model 24"):
+        read(folder, vocabularies=(listed,))
+    write_list(listed, "abcdefghijklmnopqrstuvwxyz")
+    with pytest.raises(DataError, match=r"has no pieces </s> and <unk>"):
+        read(folder, vocabularies=(listed,))
+    listed.write_text("- a\n- b\n")
+    with pytest.raises(DataError, match=r"more than pieces and ids"):
+        read(folder, vocabularies=(listed,))
+    (folder / "vocab.spm").unlink()
+    with pytest.raises(InputMissingError, match=r"Pass --vocabularies=SOURCE,TARGET"):
+        read(folder)
+
+
+def test_settings_of_the_decoder_must_be_numbers(folder):
+    (folder / "decoder.yml").write_text("beam-size: many\n")
+    with pytest.raises(DataError, match=r"beam-size='many'"):
+        read(folder)
+
+
+def test_several_models_in_a_folder_are_not_one(folder):
+    assert is_marian(folder)
+    (folder / "model.npz").rename(folder / "model.best.npz")
+    assert is_marian(folder)
+    marian_save.save(folder / "model.iter100.npz")
+    assert not is_marian(folder)
+
+
+LONG = "1" * 400
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"normalize: {LONG}", "normalize=11"),
+        (f"max-length-factor: {LONG}", "max-length-factor=11"),
+        ("normalize: .nan", "normalize=nan"),
+        ("max-length-factor: .inf", "max-length-factor=inf"),
+        (f"beam-size: {LONG}", "beam-size=11"),
+        ("beam-size: 0", "beam-size=0"),
+        (f"word-penalty: {'x' * 5000}", "word-penalty='xx"),
+        (f"word-penalty: {LONG}", "word-penalty=11"),
+        (f"vocabs: [{'v' * 300}, b.spm]", "vocabs of the decoder's options has 'vv"),
+        ("vocabs: [[a], {b: c}]", r"vocabs of the decoder's options has \['a'\]"),
+    ],
+)
+def test_a_setting_of_the_decoder_that_is_not_one_is_one_error(folder, line, message):
+    (folder / "decoder.yml").write_text(f"{line}\n")
+    with pytest.raises(DataError, match=message) as caught:
+        read(folder)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_damaged_file_is_a_model_by_its_name_only(tmp_path):
+    (tmp_path / "arrays.npz").write_bytes(b"PK")
+    assert not is_marian(tmp_path)
+    assert is_marian(tmp_path / "arrays.npz")
+    (tmp_path / "arrays.npz").rename(tmp_path / "model.npz")
+    assert is_marian(tmp_path)

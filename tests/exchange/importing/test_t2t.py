@@ -1,0 +1,398 @@
+"""Checkpoints of tensor2tensor, beside a NumPy transcription of its model.
+
+Seen to fail: with shards in the order of their names, without the target space, with
+the paper's rates, where missing ids have probability, and with ids as they are.
+"""
+
+import dataclasses
+import gzip
+import json
+import os
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
+from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.importer import find_format, write_imported
+from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
+from t2t_jax.exchange.importing.tensor2tensor.vocabulary import find_vocabularies
+from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
+from t2t_jax.model.architectures import make_module, make_step_model
+from tests.exchange.importing.imported_config import config_of
+from tests.exchange.importing.mutations import check_mutations
+from tests.exchange.real_models import real_file
+from tests.exchange.t2t_state import SUBWORDS, State, hparams_of, write, write_subwords
+from tests.reference import tensor2tensor as reference
+
+# float32 sums over two layers of width 12, against float64
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+
+SENTENCES = [
+    ([5, 7, 3, 9, 1], [8, 9, 6, 10]),
+    ([4, 1], []),
+    ([4, 13, 1], [3, 5, 28]),
+]
+"""In tensor2tensor's ids, of which eos is 1."""
+
+
+def ids(tokens):
+    """Our ids: eos is 2, and bos and unk are new."""
+    return [2 if token == 1 else token + 2 for token in tokens]
+
+
+def padded(sentences):
+    longest = max(map(len, sentences))
+    return np.array([[*one, *[0] * (longest - len(one))] for one in sentences])
+
+
+def logits_of(imported, sentences=SENTENCES):
+    """Returns log-probabilities [B, T + 1, V] in tensor2tensor's order of ids."""
+    module = make_module(config_of(imported).network)
+    sources = padded([ids(source) for source, _ in sentences])
+    inputs = padded([[1, *ids(targets)] for _, targets in sentences])
+    logits = jax.jit(module.apply)({"params": imported.params}, sources, inputs)
+    logits = np.asarray(jax.nn.log_softmax(logits))
+    return logits[..., [0, *ids(range(1, logits.shape[-1] - 2))]]
+
+
+def check(imported, model, sentences=SENTENCES, tolerance=TOLERANCE):
+    found = logits_of(imported, sentences)
+    for row, (source, targets) in zip(found, sentences, strict=True):
+        logits = model.logits(source, np.array(targets, int))
+        totals = np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        assert_allclose(row[: len(targets) + 1], logits - totals, **tolerance)
+
+
+@pytest.mark.parametrize(
+    ("changes", "space", "tying"),
+    [
+        ({}, 8, "decoder"),
+        ({"symbol_modality_num_shards": 1}, None, "all"),
+        (
+            {
+                "layer_preprocess_sequence": "none",
+                "layer_postprocess_sequence": "dan",
+                "num_decoder_layers": 0,
+                "shared_embedding_and_softmax_weights": False,
+                "multiply_embedding_mode": "none",
+            },
+            0,
+            "none",
+        ),
+        (
+            {"attention_key_channels": 6, "layer_postprocess_sequence": "d a"},
+            3,
+            "decoder",
+        ),
+    ],
+)
+def test_a_model_computes_what_tensor2tensor_does(tmp_path, changes, space, tying):
+    hparams = hparams_of(**changes)
+    tensors = State(hparams, space=space).tensors
+    path = write(tmp_path, tensors, hparams)
+    imported = read_t2t(path, ImportOptions())
+    check(imported, reference.Model(tensors, hparams, space=space))
+    assert imported.config["model.tying"] == tying
+    assert imported.vocabularies.shared
+    assert [file.name for file in imported.files] == [
+        *("hparams.json", "model.ckpt-7.index", "model.ckpt-7.data-00000-of-00002"),
+        *("model.ckpt-7.data-00001-of-00002", "vocab.translate_ende.30.subwords"),
+    ]
+
+
+def test_source_and_target_may_have_vocabularies_of_their_own(tmp_path):
+    for changes, tying in (
+        ({}, "decoder"),
+        ({"shared_embedding_and_softmax_weights": False}, "none"),
+    ):
+        hparams = hparams_of(vocab_divisor=4, **changes)
+        tensors = State(hparams, sizes=(36, 32)).tensors
+        path = write(tmp_path, tensors, hparams)
+        target, source = tmp_path / "vocab.translate_ende.30.subwords", tmp_path / "s"
+        write_subwords(source, [*SUBWORDS, "er_", "st_", "es", "ow_"])
+        imported = read_t2t(path, ImportOptions(vocabularies=(source, target)))
+        check(imported, reference.Model(tensors, hparams, space=8, sizes=(36, 32)))
+        assert imported.config["model.tying"] == tying
+        assert imported.config["vocabulary.source_size"] == 38
+        assert imported.config["vocabulary.size"] == 34
+        vocabulary = imported.vocabularies.target
+        assert vocabulary.decode(vocabulary.encode(["low, 12 slow"])) == [
+            "low, 12 slow"
+        ]
+
+
+def test_a_vocabulary_of_tokens_is_given_in_tokens(tmp_path):
+    """As in translate_ende_wmt_bpe32k, where the last is UNK."""
+    tokens = ["<pad>", "<EOS>", "lo@@", "w", "new", "UNK"]
+    hparams = hparams_of(vocab_divisor=4)
+    tensors = State(hparams, sizes=(8,)).tensors
+    path = write(tmp_path, tensors, hparams)
+    (tmp_path / "vocab.bpe").write_text("".join(f"{token}\n" for token in tokens))
+    imported = read_t2t(path, ImportOptions())
+    vocabulary = imported.vocabularies.target
+    assert vocabulary.pieces(range(3, 9)) == ["<unk>", "lo@@", "w", "new", " 6", " 7"]
+    assert vocabulary.encode(["new lo@@ w old 6"]) == [[6, 4, 5, 3, 3]]
+    assert vocabulary.decode([[6, 4, 5]]) == ["new low"]
+    assert "given in its tokens" in imported.notes[0]
+    model = reference.Model(tensors, hparams, space=8)
+    ours, theirs = [6, 4, 5, 3], [4, 2, 3, 5]
+    module = make_module(config_of(imported).network)
+    inputs = np.array([[*ours, 2]]), np.array([[1, *ours]])
+    found = jax.jit(module.apply)({"params": imported.params}, *inputs)[0]
+    expected = model.logits([*theirs, 1], np.array(theirs))
+    assert_allclose(found[:, [0, 2, 4, 5, 6, 3, 7, 8]], expected, **TOLERANCE)
+
+
+def varied(tensors, hparams):
+    """Leaves out what the outputs of all positions share, for one would always win."""
+    prefix = f"transformer/symbol_modality_{len(SUBWORDS)}_12/softmax/weights_0"
+    model = reference.Model({**tensors, prefix: np.eye(12)}, hparams, space=8)
+    mean = model.logits([5, 7, 9, 1], np.arange(2, len(SUBWORDS))).mean(axis=0)
+    matrix = tensors[prefix]
+    matrix = matrix - np.outer(matrix @ mean / (mean @ mean), mean)
+    return {**tensors, prefix: matrix.astype(np.float32)}
+
+
+def test_greedy_translation_is_tensor2tensors(tmp_path):
+    hparams, extra = (
+        hparams_of(
+            shared_embedding_and_softmax_weights=False, symbol_modality_num_shards=1
+        ),
+        9,
+    )
+    tensors = varied(State(hparams, seed=14).tensors, hparams)
+    imported = read_t2t(write(tmp_path, tensors, hparams), ImportOptions())
+    config = config_of(imported)
+    decoding = dataclasses.replace(
+        config.decoding, beam_size=1, length_penalty=0.0, max_extra_tokens=extra
+    )
+    step_model = make_step_model(make_module(config.network), imported.params)
+    translator = Translator(step_model, imported.vocabularies, decoding)
+    model = reference.Model(tensors, hparams, space=8)
+    encoder = SubwordEncoder(SUBWORDS, num_reserved=2)
+    lines = ["low", "sea to low", "lower, lowest.", "a 12", "was", "to_o"]
+    expected, outputs = [], []
+    for line in lines:
+        source = encoder.encode(line)
+        outputs.append(reference.greedy(model, [*source, 1], most=len(source) + extra))
+        expected.append(encoder.decode(outputs[-1]))
+    assert translator.translate(lines) == expected
+    assert len({len(set(one)) for one in outputs}) > 2
+
+
+def published(folder, size):
+    """Unpacks a vocabulary of tensor2tensor's own translations."""
+    packed = real_file(f"models/t2t/vocab.translate_ende_wmt{size}.subwords.gz")
+    path = folder / f"vocab.{size}.subwords"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    return path
+
+
+def test_a_checkpoint_of_tensor2tensor_itself_computes_what_it_did(tmp_path):
+    """The transcription reads the 250 tensors by itself, with other code."""
+    folder = real_file("models/t2t/hparams.json").parent
+    vocabulary = published(tmp_path, "8k.8192")
+    imported = read_t2t(folder, ImportOptions(vocabularies=(vocabulary,)))
+    tensors = read_tensorflow_checkpoint(folder / "model.ckpt-1")
+    assert len(tensors) == 250
+    hparams = json.loads((folder / "hparams.json").read_text())
+    model = reference.Model(tensors, hparams, space=8)
+    sentences = [([5, 700, 8189, 9, 1], [8, 4096, 6, 10]), ([4000, 1], [])]
+    check(imported, model, sentences)
+    assert "target space 8" in imported.notes[0]
+    assert imported.config["model.relu_dropout"] == 0.1
+    assert imported.config["vocabulary.size"] == 8192
+
+
+@pytest.mark.parametrize("size", ["8k.8192", "32k.32768"])
+def test_the_published_vocabularies_give_1000_lines_back(tmp_path, size):
+    path = published(tmp_path, size)
+    found = find_vocabularies(tmp_path, given=(path,), sizes=(), divisor=1)
+    for name in ("train.de.gz", "train.en.gz"):
+        text = gzip.decompress(real_file(f"multi30k/{name}").read_bytes()).decode()
+        lines = text.split("\n")[:500]
+        vocabulary = found.vocabularies.target
+        encoded = vocabulary.encode(lines)
+        assert vocabulary.decode(encoded) == lines
+        assert min(min(ids, default=4) for ids in encoded) >= 4
+
+
+def small(folder, *, space=8, slots=True, **changes):
+    hparams = hparams_of(num_hidden_layers=1, num_decoder_layers=1, **changes)
+    state = State(
+        {**hparams, "symbol_modality_num_shards": 3}, space=space, slots=slots
+    )
+    return write(folder, state.tensors, hparams)
+
+
+def test_a_checkpoint_becomes_a_model_directory(tmp_path):
+    folder = tmp_path / "t2t"
+    folder.mkdir()
+    small(folder)
+    assert find_format(folder) == "t2t"
+    config = write_imported(
+        folder / "model.ckpt-7", tmp_path / "to", toolkit="", options=ImportOptions()
+    )
+    assert config.model.start == "zero"
+    assert config.model.output_bias
+    card = (tmp_path / "to" / "README.md").read_text()
+    assert "target space 8" in card
+
+
+def test_the_named_checkpoint_is_read_or_that_of_most_steps(tmp_path):
+    prefix = small(tmp_path)
+    for file in list(tmp_path.glob("model.ckpt-7.*")):
+        for step in ("9", "10"):
+            file.with_name(file.name.replace("-7", f"-{step}")).write_bytes(
+                file.read_bytes()
+            )
+
+    def prefix_read():
+        return read_t2t(tmp_path, ImportOptions()).files[1].name
+
+    assert prefix_read() == "model.ckpt-7.index"
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "gone"\n')
+    assert prefix_read() == "model.ckpt-10.index"
+    (tmp_path / "checkpoint").unlink()
+    assert prefix_read() == "model.ckpt-10.index"
+    for name in (
+        "model.ckpt-9",
+        "model.ckpt-9.index",
+        "model.ckpt-9.data-00000-of-00002",
+    ):
+        assert is_t2t(tmp_path / name)
+        assert read_t2t(tmp_path / name, ImportOptions()).files[1].name == (
+            "model.ckpt-9.index"
+        )
+    assert is_t2t(tmp_path)
+    assert not is_t2t(tmp_path / "checkpoint")
+    assert not is_t2t(prefix.with_name("model.ckpt-8"))
+
+
+def test_the_target_space_must_be_known(tmp_path):
+    small(tmp_path, slots=False)
+    with pytest.raises(DataError, match="shows 0 trained target spaces, not one"):
+        read_t2t(tmp_path, ImportOptions())
+    path = tmp_path / "hparams.json"
+    hparams = json.loads(path.read_text())
+    path.write_text(json.dumps({**hparams, "target_space_id": 32}))
+    with pytest.raises(DataError, match="target_space_id=32 is not a number below 32"):
+        read_t2t(tmp_path, ImportOptions())
+    path.write_text(json.dumps({**hparams, "target_space_id": 8}))
+    assert "space 8" in read_t2t(tmp_path, ImportOptions()).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm_type": "batch"}, "norm_type='batch' are not supported, only 'layer'"),
+        ({"pos": "emb"}, "pos='emb'"),
+        ({"self_attention_type": "dot_product_relative"}, "self_attention_type="),
+        ({"ffn_layer": "conv_relu_conv"}, "ffn_layer='conv_relu_conv'"),
+        ({"proximity_bias": True}, "proximity_bias=True"),
+        ({"layer_preprocess_sequence": "none"}, "layer_preprocess_sequence='none'"),
+        ({"layer_postprocess_sequence": None}, "layer_postprocess_sequence='None'"),
+        ({"num_heads": 0}, "num_heads=None is not a size"),
+        ({"num_heads": 5}, "divisible by num_heads=5"),
+        ({"num_heads": "3"}, "num_heads='3' is not a size"),
+        ({"hidden_size": 16}, r"must have shape \(16, 15\)|divisible"),
+        ({"num_encoder_layers": 2}, "no tensor .*encoder/layer_1"),
+        ({"num_decoder_layers": [1]}, r"num_decoder_layers=\[1\] is not a size"),
+        ({"norm_epsilon": "x"}, "norm_epsilon='x'"),
+        ({"vocab_divisor": 1.5}, r"vocab_divisor=1\.5 is not a size"),
+        ({"vocab_divisor": 7}, "no tensor .*symbol_modality_35|has 0"),
+    ],
+)
+def test_another_model_is_refused_by_name(tmp_path, changes, message):
+    small(tmp_path)
+    path = tmp_path / "hparams.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises((DataError, InputMissingError), match=message):
+        read_t2t(tmp_path, ImportOptions())
+
+
+def test_tensors_of_another_model_are_refused(tmp_path):
+    hparams = hparams_of()
+    state = State(hparams).tensors
+    more = state | {"transformer/body/encoder/extra": np.ones(3, np.float32)}
+    with pytest.raises(DataError, match=r"does not: transformer/body/encoder/extra"):
+        read_t2t(write(tmp_path, more, hparams), ImportOptions())
+    first = (
+        "transformer/body/encoder/layer_0/self_attention/multihead_attention/q/kernel"
+    )
+    del state[first]
+    with pytest.raises(DataError, match=r"first versions have other names"):
+        read_t2t(write(tmp_path, state, hparams), ImportOptions())
+
+
+def test_missing_files_are_named(tmp_path):
+    prefix = small(tmp_path)
+    hparams = (tmp_path / "hparams.json").rename(tmp_path / "other.json")
+    with pytest.raises(
+        InputMissingError, match=r"hparams\.json: no such file\. It has"
+    ):
+        read_t2t(tmp_path, ImportOptions())
+    hparams.rename(tmp_path / "hparams.json")
+    (tmp_path / "vocab.translate_ende.30.subwords").rename(tmp_path / "other")
+    with pytest.raises(InputMissingError, match=r"of 29 subwords, and has 0"):
+        read_t2t(tmp_path, ImportOptions())
+    prefix.with_name("model.ckpt-7.index").unlink()
+    with pytest.raises(InputMissingError, match=r"has no checkpoint of TensorFlow"):
+        read_t2t(tmp_path, ImportOptions())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "'a'\n'b'\n",
+            r"must begin with <pad> and <EOS>, and begins with \['a', 'b'\]",
+        ),
+        ("<pad>\n", r"must begin with <pad> and <EOS>, and begins with \['<pad>'\]"),
+        ("<p>\n", "is not a subword in quotes"),
+        ("'<pad>'\n'<EOS>'\n'x'\n", "each of its characters as a subword"),
+    ],
+)
+def test_another_vocabulary_is_refused(tmp_path, text, message):
+    small(tmp_path)
+    path = tmp_path / "vocab"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_t2t(tmp_path, ImportOptions(vocabularies=(path,)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("model.ckpt-7.index", "model.ckpt-7.data-00000-of-00002", "hparams.json"),
+        *("vocab.translate_ende.30.subwords", "checkpoint"),
+    ],
+)
+def test_a_mutated_file_is_read_or_is_one_error(tmp_path, name):
+    small(tmp_path)
+    names = sorted(os.listdir(tmp_path))
+    errors = check_mutations(
+        tmp_path / name, lambda: read_t2t(tmp_path, ImportOptions())
+    )
+    # A damaged `checkpoint` names none, and the last is read.
+    assert errors > 20 or name == "checkpoint"
+    assert sorted(os.listdir(tmp_path)) == names
+
+
+def test_an_index_of_something_else_is_no_checkpoint(tmp_path):
+    (tmp_path / "search.index").write_bytes(b"")
+    assert not is_t2t(tmp_path)
+    assert not is_t2t(tmp_path / "search.index")
+    (tmp_path / "model.data-00000-of-00001").write_bytes(b"")
+    assert not is_t2t(tmp_path)
+    (tmp_path / "search.data-00000-of-00001").write_bytes(b"")
+    assert is_t2t(tmp_path)
+    assert is_t2t(tmp_path / "search")
+    (tmp_path / "search.data-00000-of-00001").unlink()
+    (tmp_path / "hparams.json").write_text("{}")
+    assert is_t2t(tmp_path)

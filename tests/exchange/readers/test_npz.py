@@ -1,0 +1,95 @@
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from t2t_jax.errors import DataError
+from t2t_jax.exchange.readers.npz import read_npz
+from tests.exchange.real_models import real_file
+
+
+def arrays():
+    rng = np.random.default_rng(3)
+    return {
+        "encoder_l1_self_Wq": rng.normal(size=(4, 3)).astype(np.float32),
+        "special:model.yml": np.frombuffer(b"dim-emb: 4\0\0", np.int8),
+        "fortran": np.asfortranarray(rng.normal(size=(2, 5))),
+        "number": np.int64(7).reshape(()),
+        "empty": np.zeros((0, 2), np.float16),
+    }
+
+
+def test_what_numpy_saved_is_read(tmp_path):
+    path, saved = tmp_path / "model.npz", arrays()
+    np.savez(path, **saved)
+    found = read_npz(path)
+    assert found.keys() == saved.keys()
+    for name, array in saved.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_a_model_of_marian_is_read_as_by_numpy():
+    path = real_file("models/marian/model.npz")
+    found = read_npz(path)
+    with np.load(path) as expected:
+        assert found.keys() == set(expected)
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name])
+    assert bytes(found["special:model.yml"]).endswith(b"\0\0")
+
+
+def write_member(path, content):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", content)
+
+
+def test_a_shape_that_the_file_does_not_have_allocates_nothing(tmp_path):
+    file = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": (1 << 20, 1 << 20)}
+    np.lib.format.write_array_header_1_0(file, header)
+    write_member(tmp_path / "a.npz", file.getvalue() + bytes(64))
+    with pytest.raises(DataError, match=r"a\.npz is not a readable .*another size"):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_objects_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", a=np.asarray([{1}], object))
+    with pytest.raises(DataError, match="an array of type object"):
+        read_npz(tmp_path / "a.npz")
+
+
+def test_a_compressed_file_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", a=np.zeros(10_000))
+    with pytest.raises(DataError, match="overlap, or are compressed"):
+        read_npz(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"a\n"])
+def test_other_files_are_one_error(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(DataError, match=r"a is not a readable \.npz file"):
+        read_npz(tmp_path / "a")
+    write_member(tmp_path / "a", content)
+    with pytest.raises(DataError, match=r"a is not a readable \.npz file"):
+        read_npz(tmp_path / "a")
+
+
+def test_a_damaged_file_is_read_or_is_one_error(tmp_path):
+    path, rng = tmp_path / "a.npz", np.random.default_rng(7)
+    np.savez(path, **arrays())
+    intact = path.read_bytes()
+    errors = 0
+    for _ in range(200):
+        damaged = bytearray(intact[: rng.integers(len(intact)) or None])
+        if rng.integers(2):
+            damaged = bytearray(intact)
+            for _ in range(3):
+                damaged[rng.integers(len(damaged))] = rng.integers(256)
+        path.write_bytes(damaged)
+        try:
+            read_npz(path)
+        except DataError:
+            errors += 1
+    assert errors > 100

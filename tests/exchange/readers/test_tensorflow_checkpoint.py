@@ -1,0 +1,159 @@
+"""Checkpoints of TensorFlow, also damaged ones.
+
+Seen to fail: without the verification of each of the two checksums, and with the shards
+in another order.
+"""
+
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
+from tests.exchange.real_models import real_file
+from tests.exchange.tensorflow_save import field, save
+
+
+def tensors():
+    rng = np.random.default_rng(3)
+    return {
+        "global_step": np.int64(7).reshape(()),
+        "transformer/body/decoder/layer_0/ffn/conv1/bias": rng.normal(size=4),
+        "transformer/body/decoder/layer_0/ffn/conv1/kernel": rng.normal(size=(3, 4)),
+        "transformer/body/encoder/empty": np.zeros((0, 2)),
+        "transformer/z": rng.normal(size=300),
+    } | {f"transformer/weights_{n}": np.full((2, n), n) for n in range(12)}
+
+
+def as_saved(array):
+    kind = np.float32 if array.dtype == np.float64 else array.dtype
+    return np.asarray(array, kind)
+
+
+@pytest.fixture
+def saved():
+    return {name: as_saved(array) for name, array in tensors().items()}
+
+
+@pytest.mark.parametrize("num_shards", [1, 3])
+def test_what_was_saved_is_read(tmp_path, saved, num_shards):
+    save(tmp_path / "model.ckpt-7", saved, num_shards=num_shards)
+    found = read_tensorflow_checkpoint(tmp_path / "model.ckpt-7")
+    assert found.keys() == saved.keys()
+    for name, array in saved.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_a_checkpoint_of_tensorflow_itself_is_read():
+    index = real_file("models/t2t/model.ckpt-1.index")
+    found = read_tensorflow_checkpoint(index.with_suffix(""))
+    hparams = json.loads((index.parent / "hparams.json").read_text())
+    assert len(found) == 250
+    assert found["global_step"] == 1
+    size = hparams["hidden_size"]
+    assert found["transformer/body/target_space_embedding/kernel"].shape == (32, size)
+
+
+def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
+    save(tmp_path / "a", saved, num_shards=1)
+    data = tmp_path / "a.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    content[20] ^= 1
+    data.write_bytes(content)
+    with pytest.raises(DataError, match=r"a is not a readable .*: a checksum does not"):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"header": field(2, 1)}, "the other byte order"),
+        ({"header": field(1, 0)}, "it has 0 shards"),
+        ({"header": field(1, 1 << 40)}, "shards"),
+        ({"header": field(3, b"")}, "shards"),
+        ({"fields": {1: 7}}, "tensors of type 7"),
+        ({"fields": {5: 3}}, "does not take 3 bytes"),
+        ({"fields": {4: 1 << 50}}, "truncated"),
+        ({"fields": {3: 40}}, "list index out of range"),
+        ({"fields": {7: b"a"}}, "sliced tensors"),
+        ({"fields": {2: field(2, field(1, 1 << 60))}}, "does not take"),
+        ({"fields": {2: field(2, field(1, b"a" * 9))}}, "bytes in place of a number"),
+        ({"fields": {3: b"a"}}, "bytes in place of a number"),
+        ({"fields": {4: b"a"}}, "bytes in place of a number"),
+        ({"fields": {5: b"a"}}, "bytes in place of a number"),
+        ({"fields": {2: 9 * field(2, field(1, 1))}}, "a tensor of 9 dimensions"),
+    ],
+)
+def test_an_index_of_something_else_is_refused(tmp_path, saved, how, message):
+    save(tmp_path / "a", saved, **how)
+    with pytest.raises(DataError, match=message):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+def test_tensors_must_not_overlap(tmp_path, saved):
+    save(tmp_path / "a", saved, fields={3: 0, 4: 0}, num_shards=1)
+    (tmp_path / "a.data-00000-of-00001").write_bytes(bytes(100))
+    with pytest.raises(DataError, match="overlap"):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+def test_blocks_of_the_index_must_not_overlap(tmp_path, saved):
+    """A small index that refers to a large block often is not read for hours."""
+    save(tmp_path / "a", saved, times=1_000)
+    with pytest.raises(DataError, match="the blocks of its index overlap"):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["a.index", "a.data-00001-of-00002"])
+def test_a_missing_file_is_named(tmp_path, saved, name):
+    save(tmp_path / "a", saved)
+    (tmp_path / name).unlink()
+    with pytest.raises(InputMissingError, match=rf"{re.escape(name)} does not exist"):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+def test_a_missing_package_is_named(tmp_path, saved, monkeypatch):
+    save(tmp_path / "a", saved)
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    with pytest.raises(UserError, match=re.escape("pip install -e '.[exchange]'")):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+def test_a_damaged_index_is_one_error(tmp_path, saved):
+    """No change of a byte is read as something else."""
+    prefix, rng = tmp_path / "a", np.random.default_rng(7)
+    save(prefix, saved)
+    index = tmp_path / "a.index"
+    intact = index.read_bytes()
+    errors = 0
+    for _ in range(200):
+        damaged = bytearray(intact[: rng.integers(len(intact)) or None])
+        if rng.integers(2):
+            damaged = bytearray(intact)
+            damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
+        index.write_bytes(damaged)
+        try:
+            found = read_tensorflow_checkpoint(prefix)
+        except (DataError, InputMissingError):
+            errors += 1
+        else:  # The changed byte is not used.
+            assert found.keys() == saved.keys()
+            assert all((found[name] == saved[name]).all() for name in saved)
+    assert errors > 180
+
+
+def test_names_are_bounded(tmp_path, monkeypatch):
+    names = [f"{'a' * 4_000}{number}" for number in range(40)]
+    save(tmp_path / "a", {name: np.float32([1]) for name in names}, per_block=100)
+    assert sorted(read_tensorflow_checkpoint(tmp_path / "a")) == sorted(names)
+    limit = "t2t_jax.exchange.readers.tensorflow_checkpoint._MAX_INDEX_BYTES"
+    monkeypatch.setattr(limit, 100_000)
+    with pytest.raises(DataError, match="its names have more than 100,000 bytes"):
+        read_tensorflow_checkpoint(tmp_path / "a")
+    save(tmp_path / "a", {"a" * 4_097: np.float32([1])})
+    with pytest.raises(DataError, match="its index has a key of 4,097 bytes"):
+        read_tensorflow_checkpoint(tmp_path / "a")

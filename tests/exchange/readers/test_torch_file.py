@@ -1,0 +1,303 @@
+"""Files of torch.save, also hostile and damaged ones, none of which may run anything.
+
+Seen to fail: with `pickle.load` in place of the interpreter (the hostile files run),
+and without each bound of a view.
+"""
+
+import argparse
+import collections
+import os
+import pickle
+import struct
+import tracemalloc
+import zipfile
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from t2t_jax.errors import DataError
+from t2t_jax.exchange.readers.torch_file import read_torch_file
+from tests.exchange.torch_save import (
+    TYPES,
+    Storage,
+    Tensor,
+    save_legacy,
+    save_zip,
+)
+
+SAVES = pytest.mark.parametrize("save", [save_zip, save_legacy])
+
+
+def state():
+    rng = np.random.default_rng(3)
+    shared = Storage(rng.normal(size=24).astype(np.float32))
+    view = shared.elements[4:].reshape(4, 5).T[:, 1:]
+    return {
+        "args": argparse.Namespace(arch="transformer", dropout=0.1, layers=[6, 6]),
+        "cfg": None,
+        "model": collections.OrderedDict(
+            plain=Tensor(rng.normal(size=(3, 4)).astype(np.float32)),
+            half=Tensor(rng.normal(size=7).astype(np.float16)),
+            long=Tensor(np.arange(-3, 4)),
+            number=Tensor(np.float64(2.5)),
+            empty=Tensor(np.zeros((0, 3), np.float32)),
+            view=Tensor(view, storage=shared, offset=9, strides=(1, 5)),
+            tied=Tensor(
+                shared.elements.reshape(2, 12), storage=shared, strides=(12, 1)
+            ),
+        ),
+        "history": [(1, 2.5, True), b"bytes", {"very": -(1 << 70)}, ("ü",)],
+    }
+
+
+@SAVES
+def test_what_was_saved_is_read(tmp_path, save):
+    path, saved = tmp_path / "model.pt", state()
+    save(path, saved)
+    found = read_torch_file(path)
+    assert found["args"] == {"arch": "transformer", "dropout": 0.1, "layers": [6, 6]}
+    assert found["cfg"] is None
+    assert found["history"][0] == (1, 2.5, True)
+    assert found["history"][2:] == saved["history"][2:]
+    assert list(found["model"]) == list(saved["model"])
+    for name, tensor in saved["model"].items():
+        assert found["model"][name].dtype == tensor.array.dtype
+        np.testing.assert_array_equal(found["model"][name], tensor.array)
+
+
+def test_the_other_byte_order_is_read(tmp_path):
+    array = np.arange(5, dtype=np.float32)
+    save_zip(tmp_path / "a", Tensor(array), order="big")
+    np.testing.assert_array_equal(read_torch_file(tmp_path / "a"), array)
+
+
+def test_bfloat16_is_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(TYPES, np.dtype(ml_dtypes.bfloat16), "BFloat16Storage")
+    array = np.asarray([1.5, -2.0], ml_dtypes.bfloat16)
+    save_zip(tmp_path / "a", Tensor(array))
+    np.testing.assert_array_equal(read_torch_file(tmp_path / "a"), array)
+
+
+class Call:
+    """Pickled as a call of a function."""
+
+    def __init__(self, function, *arguments):
+        self._call = function, arguments
+
+    def __reduce__(self):
+        return self._call
+
+
+@SAVES
+@pytest.mark.parametrize(
+    ("hostile", "named"),
+    [
+        (Call(os.mkdir, "ran"), "posix.mkdir"),
+        (Call(eval, "open('ran', 'w')"), "builtins.eval|__builtin__.eval"),
+        (Call(getattr, "a", "upper"), "getattr"),
+        (os.mkdir, "posix.mkdir"),
+        (pickle.PickleBuffer, "pickle.PickleBuffer|_pickle"),
+        ({1, 2}, "set"),
+        (argparse.ArgumentParser, "argparse.ArgumentParser"),
+    ],
+)
+def test_what_is_not_data_is_refused_and_does_not_run(
+    tmp_path, monkeypatch, save, hostile, named
+):
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "model.pt", {"model": {}, "extra": hostile})
+    with pytest.raises(DataError, match=f"it refers to .*({named})"):
+        read_torch_file(tmp_path / "model.pt")
+    assert os.listdir(tmp_path) == ["model.pt"]
+
+
+PICKLES = [
+    b"cos\nmkdir\n(S'ran'\ntR.",  # protocol 0
+    b"\x80\x02X\x05\x00\x00\x00posixX\x05\x00\x00\x00mkdir\x93\x85R.",
+    b"\x80\x02ccollections\nOrderedDict\n)\x81.",  # not a namespace
+    b"\x80\x02cargparse\nNamespace\n)R.",  # a call
+    b"\x80\x02X\x17\x00\x00\x00collections.OrderedDict\x00)R.",  # a string
+    b"\x80\x02X\x17\x00\x00\x00collections.OrderedDict)R.",
+    b"\x80\x02(((((((.",
+    b"\x80\x02.",
+    b"\x80\x02]]e.",
+    b"\x80\x02h\x05.",
+    b"\x80\x02}]}s.",
+    b"\x80\x02X\xff\xff\xff\x7fa.",
+    b"\x80\x02" + 70 * b"]" + b".",
+    b"\x80\x02" + 1_100_000 * b"]" + b"N.",
+    b"\x80\x02U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuJ\xff\xff\xff\x7ft Q.",
+]
+
+
+@pytest.mark.parametrize("pickled", PICKLES, ids=range(len(PICKLES)))
+def test_a_pickle_of_anything_else_is_one_error(tmp_path, monkeypatch, pickled):
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("model.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+    with pytest.raises(DataError, match=r"model\.pt is not a readable file"):
+        read_torch_file(tmp_path / "model.pt")
+    assert os.listdir(tmp_path) == ["model.pt"]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"offset": 1},
+        {"offset": -1},
+        {"offset": 1 << 50},
+        {"strides": (4,)},
+        {"strides": (4, 2)},
+        {"strides": (-4, 1)},
+        {"strides": (4, 1.0)},
+    ],
+)
+def test_a_tensor_must_be_within_its_storage(tmp_path, how):
+    save_zip(tmp_path / "a", Tensor(np.zeros((3, 4), np.float32), **how))
+    with pytest.raises(DataError, match=r"a tensor (is described|of offset)"):
+        read_torch_file(tmp_path / "a")
+
+
+def test_strides_of_zero_do_not_make_a_tensor_larger_than_the_file(tmp_path):
+    vast = np.broadcast_to(np.float32(1), (1 << 20, 1 << 19))
+    storage = Storage(np.ones(3, np.float32))
+    save_zip(tmp_path / "a", Tensor(vast, storage=storage, strides=(0, 0)))
+    with pytest.raises(DataError, match="exceeds its storage of 3 elements"):
+        read_torch_file(tmp_path / "a")
+
+
+def test_a_compressed_archive_is_refused(tmp_path):
+    zeros = Tensor(np.zeros(1 << 20, np.float32))
+    save_zip(tmp_path / "a", zeros, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(DataError, match="overlap, or are compressed"):
+        read_torch_file(tmp_path / "a")
+
+
+@SAVES
+def test_a_damaged_file_is_read_or_is_one_error(tmp_path, save):
+    """Truncated anywhere, or with other bytes."""
+    path, rng = tmp_path / "model.pt", np.random.default_rng(7)
+    save(path, state())
+    intact = path.read_bytes()
+    outcomes, messages = set(), []
+    for _ in range(200):
+        damaged = bytearray(intact[: rng.integers(len(intact)) or None])
+        for _ in range(rng.integers(4)):
+            if damaged:
+                damaged[rng.integers(len(damaged))] = rng.integers(256)
+        if rng.integers(2):
+            damaged += intact[len(damaged) :]
+        path.write_bytes(damaged)
+        try:
+            outcomes.add(type(read_torch_file(path)))
+        except DataError as error:
+            messages.append(str(error))
+    assert len(messages) > 20
+    assert all("model.pt is not a readable file of torch" in text for text in messages)
+    assert dict in outcomes
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x02K\x01.", b"text\n"])
+def test_other_files_are_one_error(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(DataError, match="is not a readable file of torch"):
+        read_torch_file(tmp_path / "a")
+
+
+NESTED = b"N\x85" + 20 * b"q\x00h\x00\x86"  # a tuple that takes 2^20 steps to hash
+NAMES = {
+    "dict": b"ccollections\nOrderedDict\n",
+    "encode": b"c_codecs\nencode\n",
+    "namespace": b"cargparse\nNamespace\n",
+}
+
+
+def text(value):
+    return b"X" + struct.pack("<I", len(value)) + value
+
+
+def of_persistent_id(kind, key):
+    fields = text(b"storage") + kind + key + text(b"cpu") + b"K\x01"
+    return b"\x80\x02(" + fields + b"tQ."
+
+
+KEYS = {
+    "item": b"\x80\x02}" + NESTED + b"Ns.",
+    "items": b"\x80\x02}(" + NESTED + b"Nu.",
+    "pair": b"\x80\x02" + NAMES["dict"] + b"](" + NESTED + b"N\x86e\x85R.",
+    "type of a storage": of_persistent_id(NESTED, text(b"0")),
+    "storage": of_persistent_id(b"ctorch\nFloatStorage\n", NESTED),
+    "number": b"\x80\x02}\x8a\xff" + 255 * b"\x01" + b"Ns.",
+}
+
+
+@pytest.mark.parametrize("pickled", KEYS.values(), ids=KEYS)
+def test_keys_are_plain(tmp_path, pickled):
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+    with pytest.raises(DataError, match=r"has the key|it refers to|instead of a str"):
+        read_torch_file(tmp_path / "a")
+
+
+def test_plain_keys_are_read(tmp_path):
+    keys = {"a": 1, 3: 2, 2.5: 3, None: 4, True: 5, b"b": 6, (1 << 63) - 1: 7}
+    save_zip(tmp_path / "a", keys)
+    assert read_torch_file(tmp_path / "a") == keys
+
+
+def test_an_ordered_dict_of_python_2_is_read(tmp_path):
+    pairs = b"](](K\x01K\x02e](K\x03K\x04ee"
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        archive.writestr(
+            "archive/data.pkl", b"\x80\x02" + NAMES["dict"] + pairs + b"\x85R."
+        )
+    assert read_torch_file(tmp_path / "a") == {1: 2, 3: 4}
+
+
+ITEMS = b"](" + 5_000 * b"K\x01K\x02\x86" + b"eq\x01"
+STATE = (
+    b"}(" + b"".join(b"M" + struct.pack("<H", n) + b"N" for n in range(5_000)) + b"u"
+)
+COPIES = {
+    "encode": b"]("
+    + (text(bytes(1 << 20)) + b"q\x000" + text(b"latin1") + b"q\x010")
+    + NAMES["encode"]
+    + b"q\x020"
+    + 200 * b"h\x02h\x00h\x01\x86R"
+    + b"e.",
+    "dict": ITEMS + b"0](" + 2_000 * (NAMES["dict"] + b"h\x01\x85R") + b"e.",
+    "namespace": STATE
+    + b"q\x010]("
+    + 500 * (NAMES["namespace"] + b")\x81h\x01b")
+    + b"e.",
+}
+
+
+@pytest.mark.parametrize("pickled", COPIES.values(), ids=COPIES)
+def test_calls_do_not_copy_the_same_many_times(tmp_path, pickled):
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + pickled)
+    tracemalloc.start()
+    with pytest.raises(DataError, match="its calls copy more"):
+        read_torch_file(tmp_path / "a")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 160 << 20
+
+
+def test_a_dict_is_made_of_pairs_only(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        pickled = NAMES["dict"] + text(b"abc") + b"\x85R."
+        archive.writestr("archive/data.pkl", b"\x80\x02" + pickled)
+    with pytest.raises(DataError, match="it makes a dict of 'abc'"):
+        read_torch_file(tmp_path / "a")
+
+
+def test_a_pickle_of_the_older_container_is_bounded_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("t2t_jax.exchange.readers.torch_file._MAX_PICKLE_BYTES", 1_000)
+    save_legacy(tmp_path / "a", ["a" * 600])
+    assert read_torch_file(tmp_path / "a") == ["a" * 600]
+    save_legacy(tmp_path / "a", ["a" * 600, "b" * 600])
+    with pytest.raises(DataError, match="a pickle of it has more than 1,000 bytes"):
+        read_torch_file(tmp_path / "a")

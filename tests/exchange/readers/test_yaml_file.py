@@ -1,0 +1,83 @@
+import sys
+
+import pytest
+
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.exchange.readers.yaml_file import parse_ids, parse_yaml
+
+DEEP = ["[" * 5_000, "a: " + "{b: " * 5_000, "- " * 5_000]
+
+
+def test_options_are_parsed():
+    content = b"a: 1\nb:\n  - x\n  []\nc: true\n".replace(b"  []\n", b"")
+    assert parse_yaml(content, name="m") == {"a": 1, "b": ["x"], "c": True}
+
+
+@pytest.mark.parametrize("parse", [parse_yaml, parse_ids])
+@pytest.mark.parametrize(
+    "content", [b"a: [", b"\xff\xfe", b"a: !!python/name:os.system x", b"- 1", *DEEP]
+)
+def test_other_content_is_an_error(parse, content):
+    content = content if isinstance(content, bytes) else content.encode()
+    with pytest.raises(DataError, match=r"m is not (a mapping|YAML)"):
+        parse(content, name="m")
+
+
+def test_nothing_is_executed(tmp_path):
+    mark = tmp_path / "mark"
+    content = f'a: !!python/object/apply:os.mkdir ["{mark}"]\n'.encode()
+    with pytest.raises(DataError):
+        parse_yaml(content, name="m")
+    with pytest.raises(DataError):
+        parse_ids(content, name="m")
+    assert not mark.exists()
+
+
+def test_pieces_are_quoted_or_not():
+    content = '"</s>": 0\n"\\"": 1\n\u2581a: 2\n"#": 3\n'.encode()
+    assert parse_ids(content, name="m") == {0: "</s>", 1: '"', 2: "\u2581a", 3: "#"}
+    assert parse_ids(b'{"a": 0, "b": 5}', name="m") == {0: "a", 5: "b"}
+
+
+def test_ids_must_be_numbers():
+    with pytest.raises(DataError, match="invalid literal"):
+        parse_ids(b"a: b\n", name="m")
+    with pytest.raises(DataError, match="m is not YAML"):
+        parse_ids(b"a: 1\nb: &x 2\nc: *x\n", name="m")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(UserError, match=r"t2t-jax\[exchange\]"):
+        parse_yaml(b"", name="m")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: &x 1\n", "an anchor or an alias"),
+        ("a: &x [1]\nb: *x\n", "an anchor or an alias"),
+        ("&x a: 1\n", "an anchor or an alias"),
+        ("a: &x {b: 1}\n", "an anchor or an alias"),
+        ("a: {<<: [{b: 1}, {c: 2}]}\n", "a merge key"),
+        ("a: {!!merge x: {b: 1}}\n", "a merge key"),
+        (f"a: {'[' * 60}{']' * 60}\n", "more than 50 levels"),
+        (f"a: 1{':1' * 200_000}\n", "a value of 400,001 characters"),
+    ],
+)
+def test_what_multiplies_is_refused(content, message):
+    with pytest.raises(DataError, match=rf"m is not YAML as Marian .*{message}"):
+        parse_yaml(content.encode(), name="m")
+
+
+def test_a_merge_key_in_quotes_is_text():
+    assert parse_yaml(b'a: "<<"\n', name="m") == {"a": "<<"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["!!int ''", "!!float ''", "!!bool x", "!!timestamp x", f"1{':1' * 400}.0"],
+)
+def test_a_value_that_does_not_fit_its_tag_is_an_error(value):
+    with pytest.raises(DataError, match="m is not YAML"):
+        parse_yaml(f"a: {value}\n".encode(), name="m")

@@ -1,0 +1,253 @@
+"""Linen and NNX compute the same numbers, and parameters come back unchanged.
+
+Seen to fail: with one array of the module left at another value; with a dropout stream
+that is not advanced; where save_model writes the parameters of `like`.
+"""
+
+import dataclasses
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+from flax import nnx
+
+import t2t_jax
+from t2t_jax.config import Config
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import OutputError, UserError
+from t2t_jax.functional.losses import label_smoothed_nll
+from t2t_jax.inference.model_dir import save_model_dir
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.transformer import Transformer
+from tests.integration import tiny
+from tests.model.tiny import SOURCE, TARGET, TINY, tiny_params
+
+SEGMENTS = (SOURCE > 0).astype(jnp.int32)
+CONFIG = dataclasses.replace(TINY, num_layers=1, dropout=0.3)
+LINEN = Transformer(CONFIG)
+
+
+@pytest.fixture
+def net():
+    return t2t_jax.to_nnx(LINEN, tiny_params(CONFIG), rngs=nnx.Rngs(dropout=7))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """The directory of a model that was never trained."""
+    place = tmp_path_factory.mktemp("nnx")
+    config = Config(
+        vocabulary=VocabularyConfig(size=101),
+        model=TransformerConfig(
+            num_layers=1, d_model=10, d_ff=7, num_heads=2, d_k=3, d_v=5, vocab_size=101
+        ),
+        decoding=DecodingConfig(beam_size=2, max_extra_tokens=3),
+    )
+    vocabularies = VocabularyPair.load_or_train(
+        open_corpus("phrasebook:train:200"), config=config.vocabulary, seed=0, log=print
+    )
+    save_model_dir(
+        place / "runs" / "phrasebook",
+        tiny_params(config.model),
+        vocabularies=vocabularies,
+        config=config,
+        origin={"step": 7, "kinds": ["final"], "bleu": 12.5, "run": "mine"},
+    )
+    return place / "runs" / "phrasebook"
+
+
+def same(first, second):
+    """Whether two trees have the same structure and bits."""
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
+
+
+def params_of(net):
+    """As docs/exchange.md has it."""
+    return nnx.to_pure_dict(nnx.state(net, nnx.Param))
+
+
+def test_every_method_computes_what_linen_does(net):
+    def every_method(call, encode, decode, init_cache, step):
+        memory = encode(SOURCE)
+        cache = init_cache(memory, SEGMENTS, num_beams=2, length=5)
+        first = step(jnp.repeat(TARGET[:, :1], 2, axis=1), cache, 0)
+        logits = decode(TARGET, memory, source_segments=SEGMENTS)
+        return call(SOURCE, TARGET), memory, logits, cache, first
+
+    @nnx.jit
+    def of_nnx(net):
+        methods = (net.encode, net.decode, net.init_cache, net.step)
+        return every_method(net, *methods)
+
+    @jax.jit
+    def of_linen(params):
+        names = ("__call__", "encode", "decode", "init_cache", "step")
+        methods = (
+            functools.partial(LINEN.apply, {"params": params}, method=name)
+            for name in names
+        )
+        return every_method(*methods)
+
+    # Parameters are arguments of both: constants would be folded.
+    assert same(of_nnx(net), of_linen(tiny_params(CONFIG)))
+
+
+def test_gradients_are_those_of_linen(net):
+    def loss(logits):
+        return label_smoothed_nll(logits, TARGET, label_smoothing=0.1)[0].sum()
+
+    def of_linen(params):
+        return loss(LINEN.apply({"params": params}, SOURCE, TARGET))
+
+    gradients = nnx.jit(nnx.grad(lambda net: loss(net(SOURCE, TARGET))))(net)
+    wanted = jax.jit(jax.grad(of_linen))(tiny_params(CONFIG))
+    for found, expected in zip(
+        jax.tree.leaves(nnx.to_pure_dict(gradients)),
+        jax.tree.leaves(wanted),
+        strict=True,
+    ):
+        # float32, in another order of summation.
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_each_call_drops_with_the_next_key_of_the_stream(net):
+    dropped = nnx.jit(lambda net: net(SOURCE, TARGET, deterministic=False))
+    stream = nnx.Rngs(dropout=7).fork().dropout
+    linen = jax.jit(functools.partial(LINEN.apply, deterministic=False))
+
+    def of_linen(key):
+        variables = {"params": tiny_params(CONFIG)}
+        return linen(variables, SOURCE, TARGET, rngs={"dropout": key})
+
+    first, second = dropped(net), dropped(net)
+    assert np.abs(first - second).max() > 0.1
+    assert same((first, second), (of_linen(stream()), of_linen(stream())))
+    assert np.abs(first - of_linen(jax.random.key(7))).max() > 0.1
+
+
+def test_a_state_is_saved_restored_and_merged(net, tmp_path):
+    graph, params, rest = nnx.split(net, nnx.Param, ...)
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(tmp_path / "state", params)
+    abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, params)
+    with ocp.StandardCheckpointer() as checkpointer:
+        restored = checkpointer.restore(tmp_path / "state", abstract)
+    merged = nnx.merge(graph, restored, rest)
+    assert same(params_of(merged), tiny_params(CONFIG))
+
+
+def test_a_changed_model_is_saved_and_translates_as_it_did(directory, tmp_path):
+    lines = ["The old teacher reads a book.", "", "Two dogs."]
+    model = t2t_jax.load(directory)
+    net = t2t_jax.to_nnx(str(directory))
+    assert same(t2t_jax.from_nnx(net, model).params, model.params)
+    table = net.embedding["table"]
+    table[...] = -table[...]
+    changed = t2t_jax.from_nnx(net, model)
+    settings = dataclasses.replace(model.decoding, max_source_length=100)
+    changed = dataclasses.replace(changed, decoding=settings)
+    t2t_jax.save_model(tmp_path / "new", changed, like=directory)
+    loaded = t2t_jax.load(tmp_path / "new")
+    assert same(loaded.params, changed.params)
+    assert not same(loaded.params, model.params)
+    assert loaded.translate(lines) == changed.translate(lines) != model.translate(lines)
+    assert (loaded.step, loaded.decoding) == (7, settings)
+    # What was measured of the former parameters is not said of these.
+    written = (tmp_path / "new" / "model.json").read_text("utf-8")
+    assert '"mine"' in written
+    assert "bleu" not in written
+
+
+def test_a_recurrent_model_computes_what_linen_does():
+    config = RNNConfig(
+        vocab_size=29, num_layers=1, d_model=6, d_hidden=10, d_attention=7
+    )
+    linen = make_module(config)
+    params = linen.init(jax.random.key(0), SOURCE, TARGET)["params"]
+    net = t2t_jax.to_nnx(linen, params)
+    found = nnx.jit(lambda net: net(SOURCE, TARGET))(net)
+    wanted = jax.jit(linen.apply)({"params": params}, SOURCE, TARGET)
+    assert same(found, wanted)
+    assert [s[0].shape for s in net.init_states(3, num_beams=2)] == [(3, 2, 10)]
+    assert same(params_of(net), params)
+
+
+def _another_vocabulary():
+    config = VocabularyConfig(size=77)
+    pairs = open_corpus("phrasebook:train:200")
+    return VocabularyPair.load_or_train(pairs, config=config, seed=0, log=print).target
+
+
+def test_other_arguments_are_refused(directory, tmp_path):
+    model = t2t_jax.load(directory)
+    with pytest.raises(UserError, match="ensemble of 2 models is not one NNX"):
+        t2t_jax.to_nnx(dataclasses.replace(model, others=(model,)))
+    with pytest.raises(UserError, match="ensemble of 2 models is not one NNX"):
+        t2t_jax.from_nnx(
+            t2t_jax.to_nnx(model), dataclasses.replace(model, others=(model,))
+        )
+    with pytest.raises(TypeError, match="not a dict"):
+        t2t_jax.to_nnx({})
+    with pytest.raises(TypeError, match="params is None"):
+        t2t_jax.to_nnx(model.module)
+    with pytest.raises(TypeError, match="params only with a Linen module"):
+        t2t_jax.to_nnx(model, model.params)
+    with pytest.raises(ValueError, match=r"decoder/.* must be float32\[14,3,5\]"):
+        t2t_jax.to_nnx(LINEN, model.params)
+    with pytest.raises(TypeError, match="a module from to_nnx, not a dict"):
+        t2t_jax.from_nnx(model.params, model)
+    other = t2t_jax.to_nnx(LINEN, tiny_params(CONFIG))
+    with pytest.raises(ValueError, match=r"\(and \d+ other arrays\)"):
+        t2t_jax.from_nnx(other, model)
+    one = dataclasses.replace(model, params=tiny_params(CONFIG))
+    with pytest.raises(ValueError, match="Pass the parameters of a Transformer"):
+        t2t_jax.save_model(tmp_path / "new", one, like=directory)
+    swapped = VocabularyPair(model.vocabularies.target, _another_vocabulary())
+    one = dataclasses.replace(model, vocabularies=swapped)
+    with pytest.raises(ValueError, match="must have the vocabularies of"):
+        t2t_jax.save_model(tmp_path / "new", one, like=directory)
+    with pytest.raises(TypeError, match="a loaded model, not a dict"):
+        t2t_jax.save_model(tmp_path / "new", model.params, like=directory)
+    ensemble = dataclasses.replace(model, others=(model,))
+    with pytest.raises(UserError, match="not an ensemble of 2"):
+        t2t_jax.save_model(tmp_path / "new", ensemble, like=directory)
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=r"^to=.* is not empty"):
+        t2t_jax.save_model(tmp_path, model, like=directory)
+
+
+def example_of(page):
+    text = (tiny.ROOT / page).read_text(encoding="utf-8")
+    section = text[text.index("## Continue in Flax NNX") :]
+    return re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+
+
+def test_the_example_of_the_documentation_runs(directory, monkeypatch, capsys):
+    monkeypatch.chdir(directory.parents[1])
+    exec(example_of("docs/exchange.md"), {})
+    losses, translation = capsys.readouterr().out.splitlines()
+    before, after = map(float, losses.split(" -> "))
+    assert after < before - 0.3
+    assert translation.startswith("['")
+
+
+def test_the_example_of_the_readme_runs(directory, tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "phrasebook").symlink_to(directory)
+    monkeypatch.chdir(tmp_path)
+    exec(example_of("README.md"), {})
+    tuned = t2t_jax.load(tmp_path / "models" / "tuned")
+    before = t2t_jax.load(directory).params
+    assert jax.tree.all(
+        jax.tree.map(lambda a, b: bool((a == b).all()), before, tuned.params)
+    )

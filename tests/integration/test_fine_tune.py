@@ -1,0 +1,88 @@
+"""A run that begins with another model's parameters, on the real command line.
+
+Seen to fail: where `RunCheckpointer.init` ignores `init_from`, and where the optimizer
+ignores `frozen`.
+"""
+
+import jax
+import numpy as np
+import pytest
+
+import t2t_jax
+from tests.integration import tiny
+
+KEYS = {
+    "data.train": "phrasebook:train:300",
+    "data.dev_pairs": 0,
+    "data.tokens_per_batch": 256,
+    "data.row_length": 64,
+    "data.max_length": 64,
+    "evaluation.every_steps": 0,
+    "evaluation.patience": 0,
+    "checkpoint.every_steps": 1,
+    "training.frozen": "encoder",
+}
+
+
+def fine_tune(workdir, base, **changed):
+    keys = {**KEYS, **{k.replace("__", "."): v for k, v in changed.items()}}
+    given = [f"--config.{key}={value}" for key, value in keys.items()]
+    first = ["--config=fine_tune", f"--config.init_from={base}", f"--workdir={workdir}"]
+    return tiny.run(*first, *given)
+
+
+def arrays(tree):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def test_a_run_begins_with_the_parameters_of_a_model(tmp_path, tiny_run):
+    done = fine_tune(tmp_path / "run", tiny_run, steps=1)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "Beginning with the parameters of step" in done.stderr.decode()
+    base, tuned = t2t_jax.load(tiny_run), t2t_jax.load(tmp_path / "run")
+    assert tuned.vocabularies.fingerprint == base.vocabularies.fingerprint
+    encoders = (model.params["encoder"] for model in (base, tuned))
+    for one, other in zip(*map(arrays, encoders), strict=True):
+        np.testing.assert_array_equal(one, other)
+    tables = [model.params["embedding"]["table"] for model in (base, tuned)]
+    # One update of Adam moves a number by about the learning rate, 3e-6, at most.
+    assert 0 < np.abs(tables[0] - tables[1]).max() < 1e-5
+
+
+def test_the_same_command_resumes_without_the_first_model(tmp_path, tiny_run):
+    for name, base, steps in (
+        ("run", tiny_run, 1),
+        ("run", tmp_path / "gone", 2),
+        ("straight", tiny_run, 2),
+    ):
+        done = fine_tune(tmp_path / name, base, steps=steps)
+        assert done.returncode == 0, done.stderr.decode()
+    models = [t2t_jax.load(tmp_path / name).params for name in ("run", "straight")]
+    for one, other in zip(*map(arrays, models), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"training__frozen": "encode"}, "'encode' matches no parameter"),
+        ({"model__num_layers": 2}, "num_layers=2 differs from 1 of the model"),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(tmp_path, tiny_run, keys, message):
+    done = fine_tune(tmp_path / "run", tiny_run, **keys)
+    assert done.returncode == 78
+    assert message in done.stderr.decode()
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_run_without_progress_ends_and_stays_complete(tmp_path):
+    # A learning rate of almost 0: BLEU stays what it was.
+    keys = {
+        **{"evaluation__every_steps": 1, "evaluation__patience": 2, "steps": 9},
+        "optimizer__peak_learning_rate": 1e-12,
+    }
+    for expected in ("Done: 3 steps of 9, as 2 evaluations", "This run is complete"):
+        done = tiny.run(*tiny.arguments(tmp_path / "run", **keys))
+        assert done.returncode == 0, done.stderr.decode()
+        assert expected in done.stderr.decode()

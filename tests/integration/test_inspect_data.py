@@ -1,0 +1,152 @@
+"""`--mode=inspect_data` with a trained model, as a user runs it."""
+
+import random
+
+import pytest
+
+from tests.integration import tiny
+
+WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
+PLANTED = {
+    "copy": [("two three four", "two three four"), ("one five five", "one five five")],
+    "misaligned": [
+        ("one one one one", "fünf drei fünf drei"),
+        ("five three five three", "zwei zwei vier vier"),
+        ("two two four four", "eins eins eins eins"),
+    ],
+    "language": [("four one two", "quatre une deux"), ("two five", "deux cinq")],
+}
+
+
+def write(place, name, pairs):
+    paths = (place / f"{name}.en", place / f"{name}.de")
+    for side, path in enumerate(paths):
+        text = "".join(pair[side] + "\n" for pair in pairs)
+        path.write_text(text, encoding="utf-8")
+    return f"text:{paths[0]},{paths[1]}"
+
+
+def counted(chance, number):
+    words = [chance.choices(list(WORDS.items()), k=1 + n % 4) for n in range(number)]
+    return [tuple(" ".join(side) for side in zip(*one, strict=True)) for one in words]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that has learnt to count in German."""
+    place = tmp_path_factory.mktemp("inspect")
+    corpus = write(place, "clean", counted(random.Random(0), 400))
+    changed = {
+        "data__train": corpus,
+        "data__dev": corpus,
+        "vocabulary__size": 44,
+        "model__dropout": 0.0,
+        "optimizer__warmup_steps": 50,
+        "optimizer__peak_learning_rate": 0.01,
+        "evaluation__every_steps": 0,
+        "checkpoint__every_steps": 0,
+    }
+    done = tiny.run(*tiny.arguments(place / "run", steps=200, **changed))
+    assert done.returncode == 0, done.stderr.decode()
+    return place
+
+
+def inspect(trained, *argv):
+    workdir = f"--workdir={trained / 'run'}"
+    return tiny.run("--mode=inspect_data", workdir, *argv)
+
+
+def rows_of(path):
+    header, *rows = path.read_text(encoding="utf-8").splitlines()
+    names = header.split("\t")
+    return [dict(zip(names, row.split("\t"), strict=True)) for row in rows]
+
+
+def test_planted_pairs_are_on_top_and_dropping_gives_the_counts_said(trained):
+    planted = [pair for pairs in PLANTED.values() for pair in pairs]
+    pairs = counted(random.Random(1), 193)
+    for number, pair in enumerate(planted):
+        pairs.insert(17 * number, pair)
+    corpus = f"--config.data.train={write(trained, 'noisy', pairs)}"
+    to = trained / "pairs.tsv"
+    done = inspect(trained, corpus, f"--to={to}", "--drop_worst=3.5%")
+    assert done.returncode == 0, done.stderr.decode()
+    rows = rows_of(to)
+    assert len(rows) == 200
+    worst = [(row["source"], row["target"]) for row in rows[:7]]
+    assert set(worst) == set(planted)
+    assert [int(row["rank"]) for row in rows] == list(range(1, 201))
+    for row in rows:
+        assert pairs[int(row["line"]) - 1] == (row["source"], row["target"])
+    findings = {(row["source"], row["target"]): row["findings"] for row in rows}
+    for kind, some in PLANTED.items():
+        assert any(kind in findings[pair] for pair in some)
+    assert all("copy" in findings[pair] for pair in PLANTED["copy"])
+    sides = [
+        (trained / f"pairs.kept.{side}.txt").read_text(encoding="utf-8").splitlines()
+        for side in ("source", "target")
+    ]
+    assert list(zip(*sides, strict=True)) == [p for p in pairs if p not in planted]
+    out = done.stdout.decode()
+    assert "200 pairs read, 200 inspected, 200 scored" in out
+    assert "dropped 7 of 200 pairs, kept 193" in out
+    assert "  copy: 2 before, 0 after" in out
+    again = f"--config.data.train=text:{trained}/pairs.kept.source.txt,"
+    assert f"{again}{trained}/pairs.kept.target.txt" in out
+
+
+def test_a_page_and_a_sample_of_the_development_text(trained):
+    to = trained / "page.html"
+    done = inspect(trained, f"--to={to}", "--split=dev", "--lines=7")
+    assert done.returncode == 0, done.stderr.decode()
+    assert "400 pairs read, 7 inspected" in done.stdout.decode()
+    assert to.read_text(encoding="utf-8").count("<tr><td") >= 7
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (("--to=x.txt",), 64, "must end in .tsv"),
+        (("--drop_worst=1%",), 64, "--drop_worst requires --to"),
+        (("--drop_worst=0.01", "--to=x.tsv"), 64, "must be a percentage above 0"),
+        (("--drop_worst=100%", "--to=x.tsv"), 64, "must be a percentage above 0"),
+        (
+            ("--drop_worst=1%", "--to=x.tsv", "--lines=5"),
+            64,
+            "--lines and --drop_worst are mutually exclusive",
+        ),
+        (("--split=test",), 64, "must be one of train, dev"),
+        (("--to=/nowhere/x.tsv",), 73, "must be a file that can be written"),
+        (("--config.data.train=text:/no.en,/no.de",), 66, "/no.en: no such file"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_computed(trained, argv, code, words):
+    done = inspect(trained, *argv)
+    assert done.returncode == code, done.stderr.decode()
+    assert words in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_failure_leaves_no_half_a_file(trained, tmp_path):
+    broken = write(tmp_path, "broken", counted(random.Random(2), 30))
+    with (tmp_path / "broken.de").open("ab") as file:
+        file.write(b"\xff\n")
+    argv = (f"--to={tmp_path / 'x.tsv'}", "--drop_worst=5%")
+    done = inspect(trained, f"--config.data.train={broken}", *argv)
+    assert done.returncode == 65, done.stderr.decode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "broken.de",
+        "broken.en",
+    ]
+
+
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.kept.source.txt"])
+def test_the_text_itself_is_never_overwritten(trained, tmp_path, name):
+    (tmp_path / "other").write_text("eins\n", encoding="utf-8")
+    (tmp_path / name).write_text("one\teins\n", encoding="utf-8")
+    spec = f"text:{tmp_path / name},{tmp_path / 'other'}[:1]"
+    argv = (f"--to={tmp_path / 'pairs.tsv'}", "--drop_worst=5%")
+    done = inspect(trained, f"--config.data.train={spec}", *argv)
+    assert done.returncode == 73, done.stderr.decode()
+    assert b"is one of the input files" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"other", name}

@@ -1,0 +1,45 @@
+import json
+
+import pytest
+
+from tests.integration import tiny
+from tests.report.test_markup import read
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("report") / "run"
+    done = tiny.run(*tiny.arguments(workdir))
+    assert done.returncode == 0, done.stderr
+    return workdir
+
+
+def data_of(path):
+    return json.loads(read(path.read_text(encoding="utf-8")).scripts[0])
+
+
+def test_training_writes_a_page_without_attention_and_intervals(trained):
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    data = data_of(trained / "report.html")
+    assert data["attention"] == []
+    assert data["runs"][0]["curves"]["loss"]["eval"][0] == [8, 12]
+    assert "complete" in page
+    assert "Intervals are not computed during training" in page
+
+
+def test_the_mode_adds_attention_and_intervals(trained, tmp_path):
+    to = tmp_path / "page.html"
+    done = tiny.run("--mode=report", f"--workdir={trained}", f"--to={to}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == f"{to}\n"
+    assert "bootstrap samples" in to.read_text(encoding="utf-8")
+    first = data_of(to)["attention"][0]
+    for kind, queries, keys in (
+        ("encoder", "source", "source"),
+        ("decoder", "target", "target"),
+        ("cross", "target", "source"),
+    ):
+        shape = [1, 2, len(first[queries]), len(first[keys])]
+        assert first["maps"][kind]["shape"] == shape
+    assert first["target"][0] == "<s>"
+    assert first["source"][-1] == "</s>"

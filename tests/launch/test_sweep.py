@@ -1,0 +1,168 @@
+"""A sweep with a stand-in for the program, and for Slurm."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.launch.programs import LAUNCH, command, environment
+
+# Notes its arguments; a row ends as `ROW=CODE` in $CODES has it, or waits for a signal.
+_PYTHON = """\
+shift 2
+echo "$@" >> "$NOTES"
+row=$(expr "$*" : '.*--config=c.py:\\([a-z]*\\)') || true
+code=$(expr " $CODES " : ".* $row=\\([a-z0-9]*\\) ") || true
+if [ "$code" = wait ]; then
+  trap 'echo saved >> "$NOTES"; exit 75' TERM
+  touch "$NOTES.waits"
+  while true; do sleep 0.05; done
+fi
+case "$*" in
+  *--mode=train*)
+    workdir=$(expr "$*" : '.*--workdir=\\([^ ]*\\)')
+    mkdir -p "$workdir"
+    touch "$workdir/config.json"
+    ;;
+esac
+exit "${code:-0}"
+"""
+
+
+class Sweep:
+    """A sweep in a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder, self.notes = folder, folder / "notes"
+        tools = folder / "bin"
+        command(tools, "python", _PYTHON)
+        command(tools, "sbatch", f'echo "$@" >> {folder}/sbatch; echo "7;cluster"')
+        self.env = environment(
+            path=tools, PYTHON=tools / "python", NOTES=self.notes, CODES=""
+        )
+
+    def start(self, *argv, codes=""):
+        return subprocess.Popen(
+            ["bash", LAUNCH / "sweep.sh", *argv],
+            cwd=self.folder,
+            env={**self.env, "CODES": codes},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *argv, codes=""):
+        sweep = self.start(*argv, codes=codes)
+        _, self.said = sweep.communicate(timeout=60)
+        return sweep.returncode
+
+    def ran(self):
+        text = self.notes.read_text(encoding="utf-8") if self.notes.exists() else ""
+        return text.splitlines()
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    return Sweep(tmp_path)
+
+
+def train(row, *more):
+    return " ".join(
+        ["--mode=train", f"--config=c.py:{row}", f"--workdir=runs/c_{row}", *more]
+    )
+
+
+def test_rows_are_trained_in_order_and_compared(sweep):
+    assert sweep.run("c.py", "a", "b", "--", "--config.steps=3") == 0
+    assert sweep.ran() == [
+        train("a", "--config.steps=3"),
+        train("b", "--config.steps=3"),
+        "--mode=compare --workdirs=runs/c_a,runs/c_b --to=runs/c.html",
+    ]
+
+
+def test_places_can_be_chosen(sweep):
+    assert sweep.run("--runs=x", "--to=y.html", "c.py", "a", "b") == 0
+    assert sweep.ran()[-1] == "--mode=compare --workdirs=x/c_a,x/c_b --to=y.html"
+
+
+def test_a_failed_row_ends_neither_the_others_nor_the_comparison(sweep):
+    assert sweep.run("c.py", "a", "b", "c", codes="b=76") == 76
+    assert "row b ended with code 76" in sweep.said
+    # The stand-in has made the directory of row b, too.
+    assert sweep.ran()[1:] == [
+        *(train("b"), train("c")),
+        "--mode=compare --workdirs=runs/c_a,runs/c_b,runs/c_c --to=runs/c.html",
+    ]
+
+
+def test_a_stopped_row_stops_the_sweep(sweep):
+    assert sweep.run("c.py", "a", "b", codes="a=75") == 75
+    assert sweep.ran() == [train("a")]
+    assert "The same command resumes" in sweep.said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_goes_on_to_the_row_which_saves(sweep, number):
+    started = sweep.start("c.py", "a", "b", codes="a=wait")
+    deadline = time.monotonic() + 30
+    while not os.path.exists(f"{sweep.notes}.waits") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    started.send_signal(number)
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == 75
+    assert sweep.ran() == [train("a"), "saved"]
+    assert "stopped in row a" in said
+
+
+def test_one_row_is_not_compared(sweep):
+    assert sweep.run("c.py", "a") == 0
+    assert sweep.ran() == [train("a")]
+    assert "fewer than two rows" in sweep.said
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["c.py"],
+        ["--wrong", "c.py", "a"],
+        ["c.py", "a b"],
+        ["--runs=a,b", "c.py", "a"],
+    ],
+)
+def test_a_wrong_argument_is_refused(sweep, argv):
+    assert sweep.run(*argv) == 64
+    assert "usage:" in sweep.said
+    assert sweep.ran() == []
+
+
+def test_on_slurm_rows_are_an_array_and_the_comparison_comes_after(sweep):
+    assert sweep.run("--slurm", "c.py", "a", "b", "--", "--config.steps=3") == 0
+    array, after = (sweep.folder / "sbatch").read_text(encoding="utf-8").splitlines()
+    assert array == (
+        "--parsable --array=0-1 launch/slurm/sweep.sbatch c.py runs a b -- "
+        "--config.steps=3"
+    )
+    assert after.startswith("--dependency=afterany:7 --job-name=c-compare")
+    assert "--mode=compare" in after
+    assert sweep.ran() == []
+
+
+@pytest.mark.parametrize(("index", "row"), [("0", "a"), ("1", "b")])
+def test_a_job_of_the_array_trains_its_row(sweep, index, row):
+    done = subprocess.run(
+        ["bash", LAUNCH / "slurm/sweep.sbatch", "--print", "c.py", "r", "a", "b", "--"],
+        env={
+            **sweep.env,
+            "SLURM_ARRAY_TASK_ID": index,
+            "SLURM_SUBMIT_DIR": str(LAUNCH.parent),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wanted = f"--mode=train --config=c.py:{row} --workdir=r/c_{row}"
+    assert wanted in done.stdout.replace("\\", "")

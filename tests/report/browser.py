@@ -1,0 +1,37 @@
+"""Debian's chromium without a screen, by selenium; skips where either is missing."""
+
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+NARROW, WIDE = 360, 1280
+
+
+@contextmanager
+def chromium(profile, *, width=WIDE, dark=False):
+    """Yields a browser with a profile of its own, whose log keeps all messages."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium here")
+    driver = shutil.which("chromedriver")
+    if not (driver and shutil.which("chromium")):
+        pytest.skip("chromium and chromium-driver are not installed here")
+    options = webdriver.ChromeOptions()
+    for flag in (
+        *("headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"),
+        *("disable-background-networking", "disable-component-update", "disable-sync"),
+        *(f"user-data-dir={profile}", f"window-size={width},900"),
+    ):
+        options.add_argument(f"--{flag}")
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
+    service = webdriver.ChromeService(driver)
+    browser = webdriver.Chrome(options=options, service=service)
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    try:
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
+        yield browser
+    finally:
+        browser.quit()

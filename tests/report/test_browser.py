@@ -1,0 +1,320 @@
+"""The pages in a real browser: what they draw, what they answer, what they request."""
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+
+from t2t_jax.report.attention import quantize
+from t2t_jax.report.compare_page import compare_page
+from t2t_jax.report.comparison import compare, open_runs
+from t2t_jax.report.run_page import run_page
+from tests.report.browser import NARROW, chromium
+from tests.report.made_up_run import HOSTILE, write_run
+
+
+def made_up_attention():
+    """Weights of 2 layers and 3 heads, of which head 1 of layer 1 is a diagonal."""
+    source = ["A", "dog", "<b>", "</s>"]
+    target = ["<s>", "Ein", "Hund", HOSTILE.replace("\ud800", ""), "."]
+    maps = {}
+    for kind, (queries, keys) in {
+        "encoder": (4, 4),
+        "decoder": (5, 5),
+        "cross": (5, 4),
+    }.items():
+        weights = np.full((2, 3, queries, keys), 1 / keys)
+        weights[1, 1] = np.eye(queries, keys)
+        maps[kind] = quantize(weights)
+    return {
+        **{"step": 100, "text": HOSTILE.replace("\ud800", ""), "translation": "x"},
+        **{"source": source, "target": target, "maps": maps},
+    }
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    attention = [made_up_attention(), {**made_up_attention(), "text": "second"}]
+    page = run_page(write_run(folder / "a", steps=1000), attention=attention)
+    (folder / "run.html").write_text(page, encoding="utf-8")
+    write_run(folder / "b", steps=600)
+    runs = open_runs([str(folder / "a"), str(folder / "b")])
+    tables = compare(runs, log=lambda line: None)
+    (folder / "compare.html").write_text(compare_page(runs, tables), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(browser, pages):
+    """The page of a run, freshly opened."""
+    browser.get_log("performance")
+    browser.get(f"file://{pages}/run.html")
+    return browser
+
+
+def find(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def find_all(browser, selector):
+    return browser.find_elements("css selector", selector)
+
+
+def shown_text(browser, key):
+    return find(browser, f'[data-key="{key}"] .readout').text
+
+
+def press(browser, key, *keys):
+    chart = find(browser, f'[data-key="{key}"] .plot')
+    chart.send_keys(*keys)
+
+
+def click(browser, name):
+    wanted = f"//button[normalize-space()='{name}']"
+    browser.execute_script(
+        "arguments[0].click()", browser.find_element("xpath", wanted)
+    )
+
+
+def actions(browser):
+    from selenium.webdriver import ActionChains
+
+    return ActionChains(browser)
+
+
+def plot(browser, key):
+    found = find(browser, f'[data-key="{key}"] .plot')
+    browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", found
+    )
+    return found
+
+
+def requested(browser):
+    """The addresses of everything that the page has requested."""
+    events = (json.loads(one["message"]) for one in browser.get_log("performance"))
+    return {
+        event["message"]["params"]["request"]["url"]
+        for event in events
+        if event["message"]["method"] == "Network.requestWillBeSent"
+    }
+
+
+def complaints(browser):
+    return [one["message"] for one in browser.get_log("browser")]
+
+
+def test_every_curve_is_drawn_without_a_complaint_or_a_request(run, pages):
+    drawn = find_all(run, ".chart")
+    assert len(drawn) == 8
+    for chart in drawn:
+        path = chart.find_element("css selector", "path.curve").get_attribute("d")
+        assert len(re.findall("[ML]", path)) >= 2
+    assert complaints(run) == []
+    assert requested(run) <= {f"file://{pages}/run.html", "data:,"}
+
+
+def test_hostile_text_runs_nothing_and_is_shown(run):
+    assert run.execute_script("return document.scripts.length") == 2
+    shown = find(run, "#samples-view").text
+    assert "<script>alert(1)</script>" in shown
+    assert run.title == "a · t2t_jax"
+
+
+def test_the_values_at_the_cursor_are_shown_in_every_chart(run):
+    actions(run).move_to_element(plot(run, "bleu")).perform()
+    assert "step 500 development 11.25" in shown_text(run, "bleu")
+    assert "step 500" in shown_text(run, "loss")
+    assert find_all(run, ".plot .cursor")
+
+
+def test_a_drag_zooms_all_charts_and_a_double_click_shows_all(run):
+    def ticks():
+        labels = find_all(run, '[data-key="loss"] svg text')
+        return [label.text for label in labels]
+
+    before = ticks()
+    chart = plot(run, "bleu")
+    move = actions(run).move_to_element_with_offset(chart, -100, 0)
+    move.click_and_hold().move_by_offset(150, 0).release().perform()
+    assert ticks() != before
+    assert find_all(run, "#chart-tools button")[-1].is_displayed()
+    actions(run).double_click(plot(run, "bleu")).perform()
+    assert ticks() == before
+
+
+def test_charts_work_by_keyboard(run):
+    press(run, "loss", "\ue011")  # Home
+    assert "step 10 " in shown_text(run, "loss")
+    press(run, "loss", "\ue014")  # right
+    assert "step 20 " in shown_text(run, "loss")
+    assert "step 20" in find(run, "#reader").get_attribute("textContent")
+    press(run, "loss", "+")
+    assert find_all(run, "#chart-tools button")[-1].is_displayed()
+    press(run, "loss", "0")
+    assert not find_all(run, "#chart-tools button")[-1].is_displayed()
+
+
+def test_a_log_axis_moves_the_curve(run):
+    def path():
+        return find(run, '[data-key="nll"] path.curve').get_attribute("d")
+
+    linear = path()
+    click(run, "Log")
+    assert path() != linear
+    click(run, "Linear")
+    assert path() == linear
+
+
+def test_the_axis_can_be_tokens_or_minutes(run):
+    click(run, "Tokens")
+    press(run, "loss", "\ue010")  # End
+    assert "token 1,300,000" in shown_text(run, "loss")
+    click(run, "Minutes")
+    press(run, "loss", "\ue010")
+    assert "minute 3.333" in shown_text(run, "loss")
+
+
+def test_samples_change_with_the_slider(run):
+    slider = find(run, "#samples-step")
+    assert "Two cats sleep 1000." in find(run, "#samples-view").text
+    slider.send_keys("\ue012")  # left
+    assert "Two cats sleep 500." in find(run, "#samples-view").text
+    assert slider.get_attribute("aria-valuetext") == "step 500"
+    marked = {one.text for one in find_all(run, "#samples-view mark")}
+    assert "500." in marked
+    assert "Two" not in marked
+
+
+def test_a_head_and_a_word_show_what_they_attend_to(run):
+    assert len(find_all(run, ".heads canvas")) == 2 * 4  # with the means
+    head = find(run, 'button[aria-label="layer 1, head 1"]')
+    run.execute_script("arguments[0].click()", head)
+    assert head.get_attribute("aria-pressed") == "true"
+    assert len(find_all(run, ".words line")) == 4
+    words = find_all(run, ".words .queries button")
+    run.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", words[2]
+    )
+    actions(run).move_to_element(words[2]).perform()
+    assert [one.text for one in find_all(run, ".words small")] == ["", "", "1.00", ""]
+    assert len(find_all(run, ".words line")) == 1
+    assert words[3].text.startswith("<script>alert(1)")
+
+
+def test_words_of_the_viewer_work_by_keyboard(run):
+    run.execute_script("document.querySelectorAll('.words .queries button')[1].focus()")
+    assert "Ein attends to" in find(run, "#reader").get_attribute("textContent")
+
+
+def test_the_viewer_changes_kind_and_sentence(run):
+    click(run, "Encoder")
+    assert find(run, ".words .queries button").text == "A"
+    click(run, "Decoder")
+    assert find(run, ".words .keys button").text == "<s>"
+    from selenium.webdriver.support.ui import Select
+
+    Select(find(run, "#attention-view select")).select_by_visible_text("second")
+    assert find_all(run, ".words button")
+    assert complaints(run) == []
+
+
+def background(browser):
+    return browser.execute_script(
+        "return getComputedStyle(document.body).backgroundColor"
+    )
+
+
+def test_the_theme_is_the_system_s_until_it_is_chosen(run):
+    assert background(run) == "rgb(252, 252, 250)"
+    button = find(run, "#theme")
+    seen = []
+    for _ in range(3):
+        button.click()
+        seen.append((button.text, background(run)))
+    assert seen == [
+        ("Theme: light", "rgb(252, 252, 250)"),
+        ("Theme: dark", "rgb(20, 21, 24)"),
+        ("Theme: auto", "rgb(252, 252, 250)"),
+    ]
+
+
+_CONTRAST = """
+const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+const light = ([r, g, b]) =>
+  0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+const behind = (e) => {
+  for (; e; e = e.parentElement) {
+    const color = numbers(getComputedStyle(e).backgroundColor);
+    if (color.length === 3 || color[3] === 1) return color;
+  }
+};
+const faint = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const e = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || !e.checkVisibility()) continue;
+  const style = getComputedStyle(e);
+  const color = e.closest("svg") ? style.fill : style.color;
+  const [a, b] = [light(numbers(color)), light(behind(e))].sort((x, y) => y - x);
+  const ratio = (a + 0.05) / (b + 0.05);
+  if (ratio < 4.5) faint.push(`${e.tagName}.${e.className} ${ratio.toFixed(2)}`);
+}
+return faint;
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["run", "compare"])
+def test_it_is_readable_on_a_phone_in_both_themes(pages, tmp_path, name, dark):
+    with chromium(tmp_path / "profile", width=NARROW, dark=dark) as narrow:
+        narrow.get(f"file://{pages}/{name}.html")
+        assert (
+            narrow.execute_script("return document.documentElement.scrollWidth")
+            <= NARROW
+        )
+        assert background(narrow) == (
+            "rgb(20, 21, 24)" if dark else "rgb(252, 252, 250)"
+        )
+        narrow.execute_script(
+            "for (const one of document.querySelectorAll('details')) one.open = true"
+        )
+        assert narrow.execute_script(_CONTRAST) == []
+        assert complaints(narrow) == []
+
+
+_UNNAMED = """
+const used = "button, select, input, [tabindex='0'], svg[role=img], a";
+return [...document.querySelectorAll(used)].filter((e) => e.checkVisibility()
+  && !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length)
+).map((e) => e.outerHTML);
+"""
+
+
+def test_everything_that_can_be_used_has_a_name(run):
+    unnamed = run.execute_script(_UNNAMED)
+    assert unnamed == []
+    assert run.execute_script("return document.documentElement.lang") == "en"
+    levels = [int(one.tag_name[1]) for one in find_all(run, "h1, h2, h3")]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+def test_runs_are_compared_in_one_chart(browser, pages):
+    browser.get(f"file://{pages}/compare.html")
+    assert len(find_all(browser, '[data-key="bleu"] path.curve')) == 2
+    press(browser, "bleu", "\ue011")
+    assert "step 300" in shown_text(browser, "bleu")
+    click(browser, "b")
+    assert len(find_all(browser, '[data-key="bleu"] path.curve')) == 1
+    assert complaints(browser) == []

@@ -1,0 +1,140 @@
+import json
+
+import pytest
+
+from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.report.compare_page import compare_page
+from t2t_jax.report.comparison import compare, open_runs, require_several
+from t2t_jax.run.workdir import Workdir
+from tests.report.made_up_run import HOSTILE, write_run
+from tests.report.test_markup import read
+
+
+def make_config(**changed):
+    values = to_dict(Config(steps=60))
+    for key, value in changed.items():
+        section, name = key.split("__")
+        values[section][name] = value
+    return parse(values)
+
+
+@pytest.fixture
+def directories(tmp_path):
+    """Two runs of different lengths with outputs, and one without an evaluation."""
+    write_run(tmp_path / "a")
+    other = ["A dog barked.", HOSTILE, "Two cats are sleeping."]
+    write_run(
+        tmp_path / "b",
+        steps=60,
+        config=make_config(model__dropout=0.3),
+        hypotheses=other,
+    )
+    short = Workdir(tmp_path / "c")
+    short.path.mkdir()
+    short.write_config(Config(steps=7))
+    return [str(tmp_path / name) for name in "abc"]
+
+
+def tables_of(directories):
+    runs = open_runs(directories)
+    return runs, {one.title: one for one in compare(runs, log=lambda line: None)}
+
+
+def test_only_differing_settings_are_listed(directories):
+    _, tables = tables_of(directories)
+    assert tables["Settings that differ"].rows == [
+        ("steps", "100", "60", "7"),
+        ("model.dropout", "0.1", "0.3", "0.1"),
+    ]
+
+
+def test_a_run_without_evaluations_stands_beside_the_others(directories):
+    _, tables = tables_of(directories)
+    rows = tables["Runs"].rows
+    assert [row[0] for row in rows] == ["a", "b", "c"]
+    assert [row[1] for row in rows] == ["complete", "complete", "not started"]
+    assert rows[0][5:] == ("17.50", "7.389", "100")
+    assert set(rows[2][5:]) == {"\N{EM DASH}"}
+    assert tables["Development BLEU"].rows[0] == (
+        "30",
+        "\N{EM DASH}",
+        "11.25",
+        "\N{EM DASH}",
+    )
+
+
+def test_outputs_are_tested_in_pairs(directories):
+    _, tables = tables_of(directories)
+    first, second, third = tables["Paired tests"].rows
+    assert first[3:5] == ("\N{EM DASH}", "\N{EM DASH}")
+    assert float(second[3]) < 0  # worse than a
+    assert 0 <= float(second[4]) <= 1
+    assert set(third[1:]) == {"\N{EM DASH}"}
+    assert "c: not tested, as no translations" in " ".join(tables["Paired tests"].notes)
+
+
+def test_outputs_of_another_set_are_not_tested(directories, tmp_path):
+    (tmp_path / "b" / "dev_outputs" / "reference.txt").write_text("x\ny\nz\n")
+    _, tables = tables_of(directories)
+    assert set(tables["Paired tests"].rows[1][1:]) == {"\N{EM DASH}"}
+    assert "b: not tested, as its development set is another" in " ".join(
+        tables["Paired tests"].notes
+    )
+
+
+def test_translations_that_differ_stand_side_by_side(directories):
+    _, tables = tables_of(directories)
+    table = tables["Translations"]
+    assert table.rows[:4] == [
+        ("source", "Ein Hund bellt."),
+        ("reference", "A dog barks."),
+        ("a", "A dog barks."),
+        ("b", "A dog barked."),
+    ]
+    assert "Of 3 development sentences" in table.notes[0]
+    assert "1 have the same" in table.notes[0]  # the hostile one
+
+
+def test_the_paper_s_numbers_stand_beside_those_of_its_rows(directories):
+    _, tables = tables_of(directories)
+    rows = tables["Table 3 of the paper"].rows
+    assert rows[0] == ("a", "base", "7.39", "4.92", "17.5", "25.8", "63", "65")
+    assert [row[0] for row in rows] == ["a", "c"]  # no row has a dropout of 0.3
+
+
+def test_the_page_has_all_curves_and_is_harmless(directories):
+    runs, tables = tables_of(directories)
+    page = compare_page(runs, list(tables.values()))
+    data = json.loads(read(page).scripts[0])
+    assert [run["name"] for run in data["runs"]] == ["a", "b", "c"]
+    assert data["runs"][1]["curves"]["bleu"]["eval"][0] == [30, 60]
+    assert data["runs"][2]["curves"] == {}
+    assert "<script>alert" not in page
+    for title in tables:
+        assert title in page
+
+
+def test_names_that_are_the_same_become_paths(tmp_path):
+    directories = []
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        write_run(tmp_path / folder / "run")
+        directories.append(str(tmp_path / folder / "run"))
+    assert [run.name for run in open_runs(directories)] == directories
+
+
+def test_all_directories_that_are_no_runs_are_named(tmp_path):
+    with pytest.raises(InputMissingError) as caught:
+        open_runs([str(tmp_path), str(tmp_path / "none")])
+    first, second = caught.value.problems
+    assert "config.json is missing" in first
+    assert "no such directory" in second
+
+
+@pytest.mark.parametrize("given", [["a"], ["a", "a"], ["a", "b/../a"], []])
+def test_fewer_than_two_runs_are_refused(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b").mkdir()
+    with pytest.raises(DataError, match="at least two different runs"):
+        require_several(given)

@@ -1,0 +1,78 @@
+import json
+import math
+
+from t2t_jax.report.curves import MAX_POINTS, curves, number, steps_of, thin
+from tests.report.made_up_run import eval_record, records, train_record
+
+
+def test_each_quantity_has_its_curve():
+    drawn = curves(steps_of(records()))["curves"]
+    assert drawn["nll"]["train"][0] == list(range(10, 101, 10))
+    assert drawn["bleu"] == {"eval": [[50, 100], [11.25, 17.5]]}
+    assert drawn["padding_fraction"]["train"][1][0] == 7.0  # percent
+    assert set(drawn) == {
+        *("loss", "nll", "bleu", "chrf", "learning_rate", "gradient_norm"),
+        *("target_tokens_per_second", "padding_fraction"),
+    }
+
+
+def test_tokens_and_minutes_are_sums_over_the_records():
+    axes = curves(steps_of(records()))["axes"]
+    assert axes["step"][:3] == [0, 10, 20]
+    assert axes["tokens"][:3] == [0, 13_000, 26_000]
+    assert axes["minutes"][2] == round(2 * 13_000 / 6_500 / 60, 6)
+
+
+def test_a_spike_survives_thinning():
+    points = [(step, math.sin(step / 50)) for step in range(1, 100_001)]
+    points[77_777] = (77_778, 99.0)
+    points[22_222] = (22_223, -99.0)
+    kept = thin(points, 500)
+    assert len(kept) <= 502
+    assert {(77_778, 99.0), (22_223, -99.0), points[0], points[-1]} <= set(kept)
+    assert list(kept) == sorted(kept)
+
+
+def test_short_curves_are_not_thinned():
+    assert not curves(steps_of(records()))["thinned"]
+    points = [(1, 1.0), (2, 2.0)]
+    assert thin(points, 2) is points
+
+
+def test_a_run_of_100_000_records_makes_a_small_page():
+    steps = range(1, 100_001)
+    many = [{"step": n, "kind": "train", "loss": n % 97, "nll": 1 / n} for n in steps]
+    many += [eval_record(step, step / 1e4) for step in range(1_000, 100_001, 1_000)]
+    many += [{"step": s, "kind": "skipped", "loss": None} for s in range(3, 99_999, 7)]
+    made = curves(steps_of(many))
+    assert made["thinned"]
+    assert (
+        max(len(c["train"][0]) for c in made["curves"].values() if "train" in c) > 900
+    )
+    assert all(
+        len(c[0]) <= MAX_POINTS + 2 for k in made["curves"].values() for c in k.values()
+    )
+    assert len(json.dumps(made)) < 250_000
+
+
+def test_what_is_not_a_finite_number_is_left_out():
+    odd = [
+        train_record(1, loss=None),
+        train_record(2, loss="3"),
+        train_record(3, loss=math.inf),
+        train_record(4, loss=True),
+        train_record(5, loss=2.5),
+        {**train_record(3), "step": -3},
+        {"step": "7", "kind": "train", "loss": 1.0},
+    ]
+    assert curves(steps_of(odd))["curves"]["loss"]["train"] == [[5], [2.5]]
+    assert number({}, "loss") is None
+
+
+def test_skipped_updates_are_marked():
+    skipped = {"step": 15, "kind": "skipped", "loss": None, "in_a_row": 1}
+    assert curves(steps_of([*records(), skipped]))["skipped"] == [15]
+
+
+def test_nothing_makes_no_curve():
+    assert curves([])["curves"] == {}

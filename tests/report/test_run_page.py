@@ -1,0 +1,137 @@
+import json
+
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.errors import UserError
+from t2t_jax.evaluation.significance import RESAMPLES
+from t2t_jax.report.run_page import run_page
+from t2t_jax.report.scores import best_output, scores_of
+from t2t_jax.report.writer import ReportWriter
+from t2t_jax.run.workdir import Workdir
+from tests.report.made_up_run import (
+    SAFE,
+    eval_record,
+    train_record,
+    write_records,
+    write_run,
+)
+from tests.report.test_markup import read
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    return write_run(tmp_path / "run <b>")
+
+
+def data_of(page):
+    return json.loads(read(page).scripts[0])
+
+
+def test_the_page_has_what_the_run_is_and_where_it_stands(workdir):
+    page = run_page(workdir)
+    for part in (
+        *("run &lt;b&gt;", "complete", "All steps are made.", "17.50"),
+        *("63,045,632 parameters", "packed rows", "longer than data.max_length"),
+        *("Held-out text in the training text", "1 of the 19 pairs of tsv:test"),
+        *("metrics.jsonl", "data.json", "cdcdcdcd", "Intervals are not computed"),
+    ):
+        assert part in page, part
+    assert "it cannot be read" not in page
+
+
+def test_a_hostile_corpus_is_harmless(workdir):
+    page = run_page(workdir)
+    reader = read(page)
+    assert sum(name == "script" for name, _ in reader.tags) == 2
+    assert not any(name.startswith("on") for _, a in reader.tags for name in a)
+    assert page.count("<!--") == 0
+    texts = [one["source"] for one in data_of(page)["samples"]["sentences"]]
+    assert any("<script>alert(1)</script>" in text for text in texts)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert SAFE[:8] not in page.replace("<script type", "").replace(
+        "<script>(() =>", ""
+    )
+
+
+def test_intervals_and_signatures_are_shown(workdir):
+    output = best_output(workdir, {"step": 100})
+    scores = scores_of(output)
+    page = run_page(workdir, scores=scores)
+    assert f"{RESAMPLES:,} bootstrap samples" in page
+    assert scores["bleu_signature"] in page
+    assert f"± {scores['intervals']['chrf']['half_width']:.2f}" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        ("data.json", "{}", "KeyError"),
+        ("data.json", "[", "data.json is damaged"),
+        ("data.json", '{"train": 7, "leaks": []}', "Not shown"),
+        ("data.json", None, "data.json is missing"),
+        ("environment.json", "[]", "did not record its environment"),
+        ("metrics.jsonl", '{"step": 1, "kind": "eval", "bleu": "x"}\n', "1"),
+        ("metrics.jsonl", '{"step": null, "kind": []}\n', "No step has been recorded"),
+        ("samples/100.txt", "\x00\xff", "Samples"),
+        ("dev_outputs/100.txt", "", "Scores"),
+    ],
+)
+def test_damaged_files_are_named_and_the_rest_is_shown(workdir, name, content, shown):
+    path = workdir.path / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_text(content, encoding="latin-1")
+    page = run_page(workdir)
+    assert shown in page
+    assert "Departures from the paper" in page
+
+
+def test_a_page_of_100_000_steps_is_small(workdir):
+    many = [train_record(step) for step in range(10, 100_001, 10)]
+    many += [eval_record(step, step / 1e4) for step in range(100, 100_001, 100)]
+    write_records(workdir.path, many)
+    for step in range(100, 20_001, 100):
+        text = (workdir.path / "samples" / "100.txt").read_text(encoding="utf-8")
+        workdir.write_samples(step, text)
+    page = run_page(workdir)
+    assert len(page.encode()) < 700_000
+    assert "Long curves are thinned" in page
+    assert "The newest 200 of 1,000 evaluations" in page
+    assert "evaluations are left out" in page
+
+
+def test_without_evaluations_it_says_so(tmp_path):
+    workdir = Workdir(tmp_path)
+    workdir.write_config(Config(steps=7))
+    page = run_page(workdir)
+    for part in ("not started", "No evaluation has been made yet", "No step has been"):
+        assert part in page
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(UserError, match="is not a run or a model"):
+        run_page(Workdir(tmp_path))
+
+
+def test_a_writer_writes_page_and_environment(workdir):
+    logged = []
+    writer = ReportWriter(workdir, log=logged.append, processes=3)
+    writer(False)
+    assert logged == []
+    environment = json.loads((workdir.path / "environment.json").read_text())
+    assert environment["processes"] == 3
+    page = (workdir.path / "report.html").read_text(encoding="utf-8")
+    assert environment["packages"]["jax"] in page
+
+
+def test_an_error_of_the_writer_is_one_warning(workdir):
+    logged = []
+    (workdir.path / "report.html").mkdir()
+    writer = ReportWriter(workdir, log=logged.append)
+    writer(False)
+    writer(True)
+    (line,) = logged
+    assert line.startswith("WARNING: report.html cannot be written: ")
+    assert "--mode=report" in line

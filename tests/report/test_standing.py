@@ -1,0 +1,65 @@
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.report.curves import steps_of
+from t2t_jax.report.standing import standing
+from t2t_jax.run.workdir import Workdir
+from tests.report.made_up_run import eval_record, records, train_record, write_records
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    return Workdir(tmp_path)
+
+
+def stand(workdir, found, steps=100, **options):
+    config = Config(steps=steps)
+    workdir.write_config(config)
+    write_records(workdir.path, found)
+    return standing(workdir, config, steps_of(found), **options)
+
+
+def test_a_run_with_a_final_record_is_complete(workdir):
+    found = stand(workdir, records())
+    assert (found.state, found.reason) == ("complete", "All steps are made.")
+    assert (found.step, found.steps, found.seconds_left) == (100, 100, None)
+    assert (found.best["step"], found.last["bleu"]) == (100, 17.5)
+    assert found.minutes == pytest.approx(10 * 2 / 60)
+
+
+def test_a_locked_run_is_running_and_its_rest_is_estimated(workdir):
+    with workdir.locked():
+        found = stand(workdir, [train_record(10), train_record(20)], 200)
+    assert found.state == "running"
+    assert found.seconds_left is not None
+    assert found.done_at is not None
+
+
+@pytest.mark.parametrize(
+    ("found", "steps", "state", "reason"),
+    [
+        (records(), 100, "complete", "All steps are made."),
+        (records(), 500, "complete", "Ended early: "),
+        (records()[:-1], 500, "stopped", "By a signal, after step 100, "),
+    ],
+)
+def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
+    workdir, found, steps, state, reason
+):
+    with workdir.locked():
+        over = stand(workdir, found, steps, is_over=True)
+        assert stand(workdir, found, steps).state == "running"
+    assert over.state == state
+    assert over.reason.startswith(reason)
+    assert over.seconds_left is None
+
+
+def test_the_first_of_equally_good_evaluations_is_the_best(workdir):
+    unscored = {**eval_record(30, 6.0), "bleu": None}
+    same = [eval_record(10, 5.0), eval_record(20, 5.0), unscored]
+    assert stand(workdir, same).best["step"] == 10
+
+
+def test_a_run_without_a_step_has_not_started(workdir):
+    found = stand(workdir, [])
+    assert (found.state, found.best, found.last) == ("not started", None, None)

@@ -1,0 +1,38 @@
+import os
+
+import pytest
+
+from t2t_jax.errors import DataError
+from t2t_jax.run.dev_outputs import DevOutputs
+
+SOURCES, REFERENCES = ["a\u2028b", "", "c\r"], ["A", "B", "C"]
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    found = DevOutputs(tmp_path)
+    found.write(8, ["x", "", "z"], sources=SOURCES, references=REFERENCES)
+    return found
+
+
+def test_what_was_written_is_read_line_by_line(outputs):
+    assert outputs.steps() == [8]
+    assert outputs.read(8) == (8, SOURCES, REFERENCES, ["x", "", "z"])
+    assert (outputs.folder / "8.txt").read_bytes() == b"x\n\nz\n"
+
+
+def test_a_set_that_has_grown_is_written_again(outputs):
+    outputs.write(16, ["x"] * 2, sources=["a", "b"], references=["A", "B"])
+    assert outputs.read(16).sources == ["a", "b"]
+    assert outputs.read(8) is None  # of another set
+
+
+def test_what_is_missing_is_none(outputs, tmp_path):
+    assert outputs.read(9) is None
+    assert DevOutputs(tmp_path / "none").steps() == []
+
+
+def test_a_pipe_is_refused(outputs):
+    os.mkfifo(outputs.folder / "9.txt")
+    with pytest.raises(DataError, match="pipe"):
+        outputs.read(9)

@@ -1,0 +1,246 @@
+"""The status of a run, from the files that it has written."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from t2t_jax.config import parse, to_dict
+from t2t_jax.config_files import default
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.run.status import read_status
+from t2t_jax.run.workdir import Workdir
+
+BEGAN = datetime(2026, 11, 23, 1, 0, tzinfo=UTC).timestamp()
+
+
+def time_of(seconds):
+    return datetime.fromtimestamp(BEGAN + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def train(step, loss, *, at, elapsed=None):
+    return {
+        "step": step,
+        "kind": "train",
+        "loss": loss,
+        "target_tokens_per_second": 1_234.5,
+        "epoch": 2,
+        "time": time_of(at),
+        "elapsed": at if elapsed is None else elapsed,
+    }
+
+
+def evaluation(step, bleu, *, at):
+    scores = {"bleu": bleu} if bleu is not None else {"bleu_skipped": "why"}
+    times = {"time": time_of(at), "elapsed": at}
+    return {"step": step, "kind": "eval", "loss": 1.5, **scores, **times}
+
+
+TRAINED = [train(50, 8.0, at=10), train(100, 4.0, at=60), train(150, 2.0, at=110)]
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """Returns a function that writes the files of a run."""
+
+    def make(*records, checkpoint=None, kinds=("periodic",), lock="", **keys):
+        workdir = Workdir(tmp_path / "run")
+        workdir.path.mkdir()
+        values = to_dict(parse(default().to_dict()))
+        values["steps"] = 500
+        for key, value in keys.items():
+            section, _, name = key.partition("__")
+            values[section][name] = value
+        workdir.write_json("config.json", values)
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (workdir.path / "metrics.jsonl").write_text(lines + '{"step": 9, "ki')
+        if lock:
+            workdir.lock_path.write_text(lock)
+        if checkpoint:
+            meta = workdir.checkpoints / str(checkpoint) / "meta"
+            meta.mkdir(parents=True)
+            (meta / "metadata").write_text(json.dumps({"kinds": list(kinds)}))
+        return workdir
+
+    return make
+
+
+def test_a_running_run_has_its_owner_its_rate_and_its_end(make_run):
+    workdir = make_run(*TRAINED, evaluation(150, 7.5, at=112))
+    with workdir.locked():
+        status = read_status(workdir, now=BEGAN + 120)
+    assert (status["state"], status["step"], status["percent"]) == ("running", 150, 30)
+    holder = status["holder"]
+    assert (holder["process"], holder["host"]) == (os.getpid(), socket.gethostname())
+    assert holder["is_verified"]
+    # 100 steps took 100 s; 350 are left, and the last record is 8 s old.
+    assert status["seconds_per_step"] == 1.0
+    assert status["seconds_left"] == 350 - 8
+    assert status["losses"] == [8.0, 4.0, 2.0]
+    assert status["evaluation"]["bleu"] == status["best"]["bleu"] == 7.5
+
+
+@pytest.mark.parametrize("elapsed", [20, 170])
+def test_a_rate_is_that_of_the_last_process(make_run, elapsed):
+    """Also where that process has run for longer than the one before."""
+    resumed = [
+        train(200, 1.5, at=1_000, elapsed=elapsed),
+        train(250, 1.0, at=1_200, elapsed=elapsed + 200),
+    ]
+    status = read_status(make_run(*TRAINED, *resumed))
+    assert status["seconds_per_step"] == 4.0
+
+
+def test_what_is_not_locked_does_not_run(make_run):
+    lock = f"process 17 on {socket.gethostname()} since 2026-11-23 01:00:00.123"
+    workdir = make_run(*TRAINED, checkpoint=100, lock=lock)
+    status = read_status(workdir, now=BEGAN + 115)
+    assert (status["state"], status["holder"]) == ("interrupted", None)
+    assert "kill -9; training resumes at step 100" in status["reason"]
+    assert (status["seconds_left"], status["checkpoint"]) == (None, 100)
+
+
+def test_a_run_of_another_host_may_run_as_long_as_it_writes_records(make_run):
+    lock = "process 17 on elsewhere since 2026-11-23 01:00:00.123"
+    workdir = make_run(*TRAINED, lock=lock)
+    status = read_status(workdir, now=BEGAN + 115)
+    assert status["state"] == "running"
+    assert status["holder"] == {
+        "process": 17,
+        "host": "elsewhere",
+        "since": "2026-11-23 01:00:00",
+        "is_verified": False,
+    }
+    assert read_status(workdir, now=BEGAN + 4_000)["state"] == "interrupted"
+
+
+def test_a_stop_signal_leaves_a_checkpoint_of_its_kind(make_run):
+    workdir = make_run(*TRAINED, checkpoint=163, kinds=["stopped"])
+    status = read_status(workdir)
+    assert (status["state"], status["step"]) == ("stopped", 163)
+    assert status["reason"] == "saved at step 163, where training resumes"
+
+
+def test_a_crash_after_a_resumed_stop_is_a_crash(make_run):
+    workdir = make_run(*TRAINED, checkpoint=149, kinds=["stopped"])
+    assert read_status(workdir)["state"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [(500, "all steps are made"), (150, "ended early: evaluations without a better")],
+)
+def test_a_complete_run_has_a_final_record(make_run, step, reason):
+    final = {"step": step, "kind": "final", "time": time_of(120), "elapsed": 120}
+    status = read_status(make_run(*TRAINED, final))
+    assert status["state"] == "complete"
+    assert status["reason"].startswith(reason)
+
+
+def test_a_diverged_run_is_not_a_crash(make_run):
+    skipped = [
+        {"step": n, "kind": "skipped", "loss": None, "gradient_norm": None}
+        | {"in_a_row": n - 150}
+        for n in range(151, 161)
+    ]
+    status = read_status(make_run(*TRAINED, *skipped, training__max_bad_steps=10))
+    assert (status["state"], status["step"]) == ("diverged", 160)
+    assert "up to step 160" in status["reason"]
+
+
+def test_before_the_first_step(make_run):
+    workdir = make_run()
+    assert read_status(workdir)["state"] == "not_started"
+    with workdir.locked():
+        status = read_status(workdir)
+    assert (status["state"], status["reason"]) == ("running", "before its first step")
+
+
+def test_an_evaluation_may_have_no_bleu(make_run):
+    status = read_status(make_run(*TRAINED, evaluation(150, None, at=111)))
+    assert status["evaluation"]["bleu"] is None
+    assert status["best"] is None
+
+
+@pytest.mark.parametrize("name", ["vocab.model", "data.json"])
+def test_prepared_text_is_a_run_that_has_not_begun(tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    workdir = Workdir(tmp_path)
+    assert read_status(workdir)["state"] == "not_started"
+    with workdir.locked():
+        assert read_status(workdir)["state"] == "preparing"
+
+
+@pytest.mark.parametrize(
+    ("origin", "reason"),
+    [
+        ({"step": 7, "averaged_steps": [1, 2, 3]}, "the average of 3 checkpoints"),
+        (
+            {"step": 0, "imported": {"format": "marian"}},
+            "imported from another toolkit (marian)",
+        ),
+        ({"step": 4_000}, "exported at step 4,000"),
+        ({"imported": "?"}, "a model and not a run"),
+    ],
+)
+def test_a_model_is_no_run(tmp_path, origin, reason):
+    (tmp_path / "model.json").write_text(json.dumps(origin))
+    status = read_status(Workdir(tmp_path))
+    assert status["state"] == "model"
+    assert reason in status["reason"]
+    assert status.keys() == read_status(Workdir(tmp_path)).keys()
+
+
+def test_every_status_has_the_same_fields(make_run, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    model = read_status(Workdir(tmp_path))
+    assert read_status(make_run(*TRAINED)).keys() == model.keys()
+
+
+def test_what_is_no_run_is_an_error(tmp_path):
+    with pytest.raises(InputMissingError, match="no such directory"):
+        read_status(Workdir(tmp_path / "none"))
+    with pytest.raises(InputMissingError, match=r"config\.json is missing"):
+        read_status(Workdir(tmp_path))
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(DataError, match="damaged"):
+        read_status(Workdir(tmp_path))
+
+
+def test_reading_a_status_never_fails_a_start(make_run):
+    """A start that meets the status's shared lock waits for its end."""
+    workdir = make_run()
+    reader = (
+        "import fcntl, sys, time\n"
+        "file = open(sys.argv[1])\n"
+        "fcntl.flock(file, fcntl.LOCK_SH)\n"
+        "print('locked', flush=True)\n"
+        "time.sleep(0.05)\n"
+    )
+    with workdir.locked():
+        pass
+    argv = [sys.executable, "-c", reader, str(workdir.lock_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"locked\n"
+        with workdir.locked():
+            pass
+
+
+def test_a_status_needs_no_jax_and_writes_nothing(make_run):
+    workdir = make_run(*TRAINED, checkpoint=100)
+    before = {path: path.stat().st_mtime_ns for path in workdir.path.rglob("*")}
+    program = (
+        "import sys\n"
+        "from t2t_jax.main import main\n"
+        "code = main(sys.argv[1:])\n"
+        "sys.exit(code or 'jax' in sys.modules)\n"
+    )
+    argv = [sys.executable, "-c", program, "status", f"--workdir={workdir.path}"]
+    done = subprocess.run(argv, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 5
+    assert before == {p: p.stat().st_mtime_ns for p in workdir.path.rglob("*")}

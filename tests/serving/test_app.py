@@ -1,0 +1,336 @@
+"""The API, in the process and with a model that needs no JAX."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from tests.serving.fakes import FakeModel, ask, asked, fake_app, post
+
+FIELDS = {"q": "hello you", "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def app():
+    made, worker = fake_app()
+    yield made
+    assert worker.close()
+
+
+def test_a_text(app):
+    response = post(app, "/translate", FIELDS)
+    assert (response.status, response.json) == (200, {"translatedText": "HELLO YOU"})
+
+
+def test_a_list_of_texts_keeps_order_and_white_space(app):
+    q = ["a b. C d.\n\n  E f! ", "", "g"]
+    response = post(app, "/translate", {**FIELDS, "q": q})
+    assert response.json == {"translatedText": ["A B. C D.\n\n  E F! ", "", "G"]}
+
+
+def multipart(**fields):
+    fields = {"source": "en", "target": "de", **fields}
+    head = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    return "".join(head.format(*item) for item in fields.items()) + "--x--\r\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", "q=a+b%0D%0Ac&source=en&target=de"),
+        (
+            "application/x-www-form-urlencoded; charset=utf-8",
+            "q=a b\nc&source=en&target=de",
+        ),
+        ("multipart/form-data; boundary=x", multipart(q="a b\r\nc")),
+    ],
+)
+def test_forms(app, kind, body):
+    headers = [("content-type", kind)]
+    response = ask(app, "POST", "/translate", headers=headers, chunks=(body.encode(),))
+    assert response.json == {"translatedText": "A B\nC"}
+
+
+def test_parameters_in_the_query(app):
+    response = ask(app, "POST", "/translate?q=a%20b&source=en&target=de")
+    assert response.json == {"translatedText": "A B"}
+
+
+def test_alternatives_of_a_text_and_of_a_list(app):
+    response = post(app, "/translate", {**FIELDS, "q": "aa. Bb.", "alternatives": 2})
+    assert response.json["alternatives"] == ["AA.! BB.!", "AA.!! BB.!!"]
+    response = post(app, "/translate", {**FIELDS, "q": ["a"], "alternatives": 99})
+    assert response.json["alternatives"] == [["A!", "A!!", "A!!!"]]
+
+
+def test_the_source_language_is_detected(app):
+    q = "der Hund ist nicht hier"
+    response = post(app, "/translate", {"q": q, "source": "auto", "target": "en"})
+    assert response.json["detectedLanguage"] == {"confidence": 100.0, "language": "de"}
+    # Only languages with a model for the target.
+    response = post(app, "/translate", {"q": [q], "source": "auto", "target": "de"})
+    assert response.json["detectedLanguage"][0]["language"] == "en"
+
+
+def test_detection(app):
+    best, other = post(app, "/detect", {"q": "the cat is not here"}).json
+    assert (best["language"], other["language"]) == ("en", "de")
+    assert best["confidence"] > other["confidence"] >= 0
+    assert post(app, "/detect", {"q": "1 2 3"}).json[0]["confidence"] == 0
+
+
+def test_details_of_sentences(app):
+    fields = {**FIELDS, "q": "aa bb. Cc", "token_scores": True, "alignments": "true"}
+    response = post(app, "/translate", fields)
+    first, second = response.json["segments"]
+    assert (first["gap"], first["source"], second["gap"]) == ("", "aa bb.", " ")
+    (best,) = first["hypotheses"]
+    assert best["tokens"] == ["\u2581AA", "\u2581BB.", "</s>"]
+    assert best["token_log_probabilities"] == [-0.1, -0.9, -0.1]
+    assert best["alignment"] == [[0, 0], [1, 1]]
+    assert "attention" not in best
+
+
+def test_languages_settings_spec_and_health(app):
+    languages = ask(app, "GET", "/languages").json
+    assert languages[0] == {"code": "en", "name": "English", "targets": ["de"]}
+    settings = ask(app, "GET", "/frontend/settings").json
+    assert settings["language"]["target"] == {"code": "de", "name": "German"}
+    assert (settings["keyRequired"], settings["charLimit"]) == (False, 100_000)
+    assert ask(app, "GET", "/spec").json["info"]["title"] == "LibreTranslate"
+    assert ask(app, "GET", "/health").json == {"status": "ok"}
+
+
+def test_the_stream_is_in_order_and_says_when_it_is_done(app):
+    body = json.dumps({**FIELDS, "q": ["aa. Bb.\nc", "d "]}).encode()
+    headers = [("content-type", "application/json")]
+    response = ask(app, "POST", "/translate/stream", headers=headers, chunks=(body,))
+    lines = [json.loads(line) for line in response.body.splitlines()]
+    found = [(x["text"], x["sentence"], x["gap"], x["translation"]) for x in lines[:-1]]
+    assert found == [
+        (0, 0, "", "AA."),
+        (0, 1, " ", "BB."),
+        (0, 2, "\n", "C"),
+        (1, 0, "", "D"),
+    ]
+    assert lines[-1] == {"done": True, "ends": ["", " "]}
+    assert response.headers["content-type"] == "application/x-ndjson"
+
+
+def test_one_sentence_that_fails_fails_alone():
+    model = FakeModel()
+    app, worker = fake_app({("en", "de"): model})
+    model.gate.clear()
+
+    async def all_at_once():
+        tasks = [
+            asyncio.create_task(
+                asked(
+                    app,
+                    "POST",
+                    f"/translate?q={q}&source=en&target=de",
+                )
+            )
+            for q in ("first", "good", "poison", "fine")
+        ]
+        while worker.queue.waiting < 3:
+            await asyncio.sleep(0.01)
+        model.gate.set()
+        return await asyncio.gather(*tasks)
+
+    first, good, poison, fine = asyncio.run(all_at_once())
+    assert [one.status for one in (first, good, poison, fine)] == [200, 200, 500, 200]
+    assert poison.json["error"].startswith("Cannot translate text: The score")
+    assert ["good", "poison", "fine"] in model.groups
+    worker.close()
+
+
+def test_requests_of_several_clients_are_translated_together():
+    model = FakeModel()
+    app, worker = fake_app({("en", "de"): model})
+    model.gate.clear()
+
+    async def all_at_once():
+        paths = [f"/translate?q=word{n}&source=en&target=de" for n in range(30)]
+        tasks = [asyncio.create_task(asked(app, "POST", path)) for path in paths]
+        while worker.queue.waiting < 29:
+            await asyncio.sleep(0.01)
+        model.gate.set()
+        return await asyncio.gather(*tasks)
+
+    found = asyncio.run(all_at_once())
+    assert [one.json["translatedText"] for one in found] == [
+        f"WORD{n}" for n in range(30)
+    ]
+    assert len(model.groups) == 2
+    worker.close()
+
+
+def test_a_full_queue_is_429_and_a_late_answer_504():
+    model = FakeModel()
+    app, worker = fake_app({("en", "de"): model}, max_waiting=3, request_timeout=0.5)
+    model.gate.clear()
+
+    async def three():
+        path = "/translate?source=en&target=de&q="
+        first = asyncio.create_task(asked(app, "POST", f"{path}a"))
+        while not model.groups:
+            await asyncio.sleep(0.01)
+        full = await asked(app, "POST", f"{path}aa.+Bb.+Cc.+Dd.")
+        return full, await first
+
+    full, late = asyncio.run(three())
+    assert full.status == 429
+    assert int(full.headers["retry-after"]) >= 1
+    assert (late.status, late.json) == (
+        504,
+        {"error": "Cannot translate text: the time is over"},
+    )
+    model.gate.set()
+    worker.close()
+
+
+def test_what_a_client_that_is_gone_waited_for_is_not_translated():
+    model = FakeModel()
+    app, worker = fake_app({("en", "de"): model})
+    model.gate.clear()
+
+    async def leave():
+        path = "/translate?source=en&target=de&q="
+        first = asyncio.create_task(asked(app, "POST", f"{path}a"))
+        while not model.groups:
+            await asyncio.sleep(0.01)
+        gone = await asked(app, "POST", f"{path}bb.+Cc.", gone=0.05)
+        waiting = worker.queue.waiting
+        model.gate.set()
+        return gone, waiting, await first
+
+    gone, waiting, first = asyncio.run(leave())
+    assert (gone.status, waiting, first.status) == (0, 0, 200)
+    assert model.groups == [["a"]]
+    worker.close()
+
+
+def test_a_server_that_stops_is_not_healthy():
+    app, worker = fake_app()
+    worker.close()
+    assert ask(app, "GET", "/health").status == 503
+    response = post(app, "/translate", FIELDS)
+    assert (response.status, response.json["error"]) == (503, "The server is stopping")
+
+
+def test_a_worker_that_died_answers_with_errors(monkeypatch):
+    app, worker = fake_app()
+    monkeypatch.setattr(worker, "_translate", lambda taken: 1 / 0)
+    assert post(app, "/translate", FIELDS).status == 500
+    assert ask(app, "GET", "/health").status == 503
+
+
+@pytest.mark.parametrize(
+    ("key", "in_header", "status"),
+    [
+        *(("", False, 401), ("wrong", False, 403), ("wrong", True, 403)),
+        *(("right", False, 200), ("right", True, 200), ("ri\u00dfht", False, 403)),
+    ],
+)
+def test_keys(key, in_header, status):
+    app, worker = fake_app(api_keys=frozenset({"right", "other"}))
+    headers = [("authorization", f"Bearer {key}")] if in_header else []
+    fields = FIELDS if in_header or not key else {**FIELDS, "api_key": key}
+    response = post(app, "/translate", fields, headers=headers)
+    assert response.status == status
+    if status != 200:
+        assert set(response.json) == {"error"}
+    assert ask(app, "GET", "/languages").status == 200
+    assert ask(app, "GET", "/metrics").status == 401
+    assert ask(app, "GET", "/frontend/settings").json["keyRequired"]
+    worker.close()
+
+
+def test_hosts_and_origins():
+    app, worker = fake_app(
+        allowed_hosts=frozenset({"localhost", "::1"}),
+        cors_origins=frozenset({"https://good.example"}),
+    )
+
+    def status(host, origin=None, method="POST"):
+        headers = [("host", host), *([("origin", origin)] if origin else [])]
+        path = "/translate?q=a&source=en&target=de"
+        return ask(app, method, path, headers=headers)
+
+    assert status("localhost:5000").status == status("[::1]:5000").status == 200
+    assert status("evil.example").status == status("").status == 421
+    assert status("localhost.evil.example:5000").status == 421
+    assert status("localhost:5000", "http://localhost:5000").status == 200
+    assert status("localhost:5000", "http://evil.example").status == 403
+    assert status("localhost:5000", "null").status == 403
+    good = status("localhost:5000", "https://good.example")
+    assert good.headers["access-control-allow-origin"] == "https://good.example"
+    preflight = status("localhost:5000", "https://good.example", "OPTIONS")
+    assert (preflight.status, preflight.body) == (204, b"")
+    bad = status("localhost:5000", "http://evil.example", "OPTIONS")
+    assert "access-control-allow-origin" not in bad.headers
+    worker.close()
+
+
+def test_headers_of_every_response(app):
+    for response in (
+        ask(app, "GET", "/"),
+        ask(app, "GET", "/nowhere"),
+        ask(app, "GET", "/translate"),
+        post(app, "/translate", {}),
+    ):
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in response.headers
+
+
+def test_the_page_has_no_inline_code_and_loads_only_its_own_files(app):
+    page = ask(app, "GET", "/")
+    text = page.body.decode()
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "style=" not in text
+    assert "onclick" not in text
+    assert "://" not in text
+    names = [part.split('"')[0] for part in text.split("static/")[1:]]
+    assert len(names) >= 4
+    for name in (*names, "client.js", "words.js", "panels.js"):
+        file = ask(app, "GET", f"/static/{name}")
+        assert file.status == 200
+        assert b"innerHTML" not in file.body
+        tag = [("if-none-match", file.headers["etag"])]
+        assert ask(app, "GET", f"/static/{name}", headers=tag).status == 304
+
+
+def test_metrics_count_and_hold_no_paths_of_strangers(app):
+    post(app, "/translate", FIELDS)
+    ask(app, "GET", "/secret-path")
+    text = ask(app, "GET", "/metrics").body.decode()
+    assert "secret-path" not in text
+    assert 't2t_jax_requests_total{path="other",status="404"}' in text
+    assert 't2t_jax_translate_seconds_bucket{le="+Inf"}' in text
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(float(line.rpartition(" ")[2]) >= 0 for line in lines)
+
+
+def test_texts_are_logged_only_if_asked(caplog):
+    for log_text in (False, True):
+        app, worker = fake_app(log_text=log_text)
+        post(app, "/translate", {**FIELDS, "q": "my secret"})
+        post(app, "/translate", {**FIELDS, "q": ["poison", "my secret"]})
+        worker.close()
+        assert ("my secret" in caplog.text) is log_text
+
+
+def test_many_threads_of_workers_are_not_started():
+    app, worker = fake_app()
+    for _ in range(3):
+        post(app, "/translate", FIELDS)
+    named = [t for t in threading.enumerate() if t.name == "translations"]
+    assert len([t for t in named if t is worker._thread]) == 1
+    worker.close()

@@ -1,0 +1,208 @@
+"""Requests that are wrong get the right status each, and the server goes on.
+
+Most are asked in the process; those that are not HTTP, on a socket.
+"""
+
+import asyncio
+import random
+import socket
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.serving.fakes import asked, fake_app
+from tests.serving.running_fake import fake_server
+from tests.serving.wrong_requests import (
+    FORM,
+    JSON,
+    LIMITS,
+    ODD_BODIES,
+    WRONG_BODIES,
+    scrambled,
+)
+
+
+async def _ask_all(app):
+    """Asks everything; returns (status, wanted, request, body of errors)."""
+    found = []
+
+    async def ask_one(method, path, wanted, **options):
+        response = await asked(app, method, path, **options)
+        if wanted is None:  # 200 or 400, as it came out
+            wanted = response.status if response.status in (200, 400) else 400
+        is_error = response.status >= 400
+        found.append((response.status, wanted, (method, path, options)))
+        assert not is_error or method == "HEAD" or set(response.json) == {"error"}
+
+    for kind, body, status in WRONG_BODIES:
+        options = {"headers": [("content-type", kind)], "chunks": (body,)}
+        for path in ("/translate", "/translate/stream"):
+            await ask_one("POST", path, status, **options)
+    options = {"headers": [("content-type", JSON)]}
+    for body in ODD_BODIES:
+        await ask_one("POST", "/translate", 200, chunks=(body,), **options)
+    for body in scrambled(200):
+        await ask_one("POST", "/translate", None, chunks=(body,), **options)
+    for method in ("GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "FOO"):
+        for path in ("/translate", "/detect"):
+            await ask_one(method, path, 405)
+    for path in ("/x", "/static/../config.py", "/static/", "/static/%2e%2e", "//"):
+        await ask_one("GET", path, 404)
+    return found
+
+
+def test_500_wrong_requests_get_the_right_status():
+    app, worker = fake_app(read_timeout=5, **LIMITS)
+    found = asyncio.run(_ask_all(app))
+    assert len(found) >= 500
+    assert [one for one in found if one[0] != one[1]] == []
+    good = asyncio.run(asked(app, "POST", "/translate?q=still+a&source=en&target=de"))
+    assert good.json == {"translatedText": "STILL A"}
+    worker.close()
+
+
+def test_bodies_that_are_slow_endless_or_lost():
+    app, worker = fake_app(read_timeout=0.2, max_body_bytes=1_000)
+    kind = [("content-type", FORM)]
+
+    def status(*chunks, headers=()):
+        ask = asked(app, "POST", "/translate", headers=[*kind, *headers], chunks=chunks)
+        return asyncio.run(ask).status
+
+    assert status(b"q=hello", 0.5, b"&source=en") == 408
+    assert status(*[part for _ in range(30) for part in (b"x", 0.02)]) == 408
+    assert status(*[b"x" * 900] * 4) == 413
+    assert status(*[b"x" * 900] * 90) == 413
+    assert status(b"q=a", headers=[("content-length", "99999999999")]) == 413
+    assert status(b"q=hel", None) == 0
+    assert (
+        status(
+            b"q=a", headers=[("content-length", "3"), ("transfer-encoding", "chunked")]
+        )
+        == 400
+    )
+    assert status(b"q=a", headers=[("host", "a"), ("host", "b")]) == 400
+    assert status(b"q=a&source=en&target=de") == 200
+    worker.close()
+
+
+@pytest.fixture(scope="module")
+def port():
+    limits = {"read_timeout": 1.0, "max_connections": 40, "max_body_bytes": 20_000}
+    with fake_server("0", limits) as (_, found):
+        yield found
+
+
+def exchange(port, *parts, seconds=10, pause=0.0):
+    """Sends bytes on a connection of its own; returns what came until it was closed."""
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
+        found = b""
+        try:
+            with suppress(ConnectionError):  # closed before all was sent
+                for part in parts:
+                    connection.sendall(part)
+                    time.sleep(pause)
+            while more := connection.recv(1 << 16):
+                found += more
+        except (ConnectionError, TimeoutError) as error:
+            found += f"<{type(error).__name__}>".encode()
+        return found
+
+
+HOST = b"Host: 127.0.0.1\r\n"
+CLOSE = HOST + b"Connection: close\r\n"
+BODY = b"q=hello&source=en&target=de"
+
+
+def post_bytes(*headers, body=BODY):
+    lines = [b"POST /translate HTTP/1.1", b"Content-Type: " + FORM.encode(), *headers]
+    return b"\r\n".join(lines) + b"\r\n" + CLOSE + b"\r\n" + body
+
+
+LENGTH = b"Content-Length: %d" % len(BODY)
+CHUNKED = b"Transfer-Encoding: chunked"
+ON_SOCKETS = [
+    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # TLS
+    (b"\x00" * 50 + b"\r\n\r\n", 400),
+    (b"GET /\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\n\r\n", 400),  # no host
+    (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 421),
+    (b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n", 400),
+    (b"GET / HTTP/1.1\r\n" + HOST + b"A: b\x00c\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\n" + HOST + b"A : b\r\n\r\n", 400),
+    (b"GET /\xff HTTP/1.1\r\n" + HOST + b"\r\n", 400),
+    (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n", 400),
+    (b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(9_000)), 400),
+    (post_bytes(LENGTH), 200),
+    (post_bytes(CHUNKED, body=b"1b\r\n" + BODY + b"\r\n0\r\n\r\n"), 200),
+    (post_bytes(LENGTH, CHUNKED, body=b"1b\r\n" + BODY + b"\r\n0\r\n\r\n"), 400),
+    (post_bytes(LENGTH, b"Content-Length: 3"), 400),
+    (post_bytes(b"Content-Length: -1"), 400),
+    (post_bytes(b"Content-Length: +5"), 400),
+    (post_bytes(b"Content-Length: 0x10"), 400),
+    (post_bytes(b"Content-Length: 99999999999999999999"), 413),
+    (post_bytes(CHUNKED, b"Transfer-Encoding: identity"), 501),
+    (post_bytes(b"Transfer-Encoding: xchunked"), 501),
+    (post_bytes(CHUNKED, body=b"zz\r\nhello\r\n0\r\n\r\n"), 400),
+    (post_bytes(CHUNKED, body=b"-5\r\nhello\r\n0\r\n\r\n"), 400),
+    (post_bytes(b"Content-Length: 25000", body=b"x" * 25_000), 413),
+    (post_bytes(LENGTH, b"Expect: 100-continue"), 100),
+    (b"GET / HTTP/1.1\r\n" + CLOSE + b"Upgrade: websocket\r\n\r\n", 200),
+    (b"OPTIONS * HTTP/1.1\r\n" + CLOSE + b"\r\n", 404),
+]
+
+
+def test_what_is_not_quite_http(port):
+    found = []
+    for request, status in ON_SOCKETS:
+        answer = exchange(port, request)
+        found.append((request[:60], int(answer[9:12] or 0), status))
+    wrong = [one for one in found if one[1] != one[2] and one[2] != 501]
+    assert wrong == []
+    # Either is an answer to an encoding that is not known.
+    assert {one[1] for one in found if one[2] == 501} <= {400, 501}
+
+
+def is_timeout(answer):
+    # What is sent to a closed connection can make the system drop the answer.
+    return b" 408 " in answer or answer == b"<ConnectionResetError>"
+
+
+def test_slow_headers_slow_bodies_and_idle_connections_are_closed(port):
+    start = time.monotonic()
+    assert exchange(port)[9:12] == b"408"
+    # Each letter arrives in time, and all of them do not.
+    letters = [bytes([letter]) for letter in b"GET / HTTP/1.1\r\nA: bcdefghijklmn"]
+    assert is_timeout(exchange(port, *letters, pause=0.06))
+    slow_body = (post_bytes(b"Content-Length: 99", body=b""), *[b"x"] * 30)
+    assert is_timeout(exchange(port, *slow_body, pause=0.05))
+    assert time.monotonic() - start < 9
+
+
+def test_pipelined_requests_are_answered_in_order(port):
+    one = b"POST /translate?q=%s&source=en&target=de HTTP/1.1\r\n" + HOST + b"\r\n"
+    last = b"GET /health HTTP/1.1\r\n" + CLOSE + b"\r\n"
+    found = exchange(port, b"".join(one % word for word in (b"a", b"b", b"c")) + last)
+    places = [found.index(word) for word in (b'"A"', b'"B"', b'"C"', b'"ok"')]
+    assert places == sorted(places)
+
+
+def test_too_many_connections_are_refused_and_others_stay(port):
+    held = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
+    time.sleep(0.2)
+    assert exchange(port, b"GET /health HTTP/1.1\r\n" + CLOSE + b"\r\n")[9:12] == b"503"
+    for connection in held:
+        connection.close()
+    time.sleep(0.2)
+    assert exchange(port, b"GET /health HTTP/1.1\r\n" + CLOSE + b"\r\n")[9:12] == b"200"
+
+
+def test_lost_connections_leave_nothing_behind(port):
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(post_bytes(LENGTH)[: random.randint(1, 120)])
+    time.sleep(0.3)
+    answer = exchange(port, b"GET /metrics HTTP/1.1\r\n" + CLOSE + b"\r\n")
+    assert b"t2t_jax_waiting_sentences 0\n" in answer
+    assert b"t2t_jax_requests_in_progress 1\n" in answer

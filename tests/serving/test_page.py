@@ -1,0 +1,142 @@
+"""The page in a real browser, against a model that needs no JAX."""
+
+import json
+import shutil
+import time
+
+import pytest
+
+from tests.serving.running_fake import fake_server
+
+webdriver = pytest.importorskip("selenium.webdriver")
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
+pytestmark = pytest.mark.skipif(
+    not (DRIVER and BROWSER), reason="chromium and chromedriver are not installed"
+)
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-sync"),
+    "--disable-component-update",
+]
+
+
+@pytest.fixture(scope="module")
+def url():
+    with fake_server("0", {}) as (_, port):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('browser')}")
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield found
+    found.quit()
+
+
+def wait(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
+def by_id(browser, name):
+    return browser.find_element(By.ID, name)
+
+
+def translated(browser, text):
+    """Types a text into a fresh page, and waits for its translation."""
+    box = by_id(browser, "source")
+    box.clear()
+    box.send_keys(text)
+    wanted = text.upper().split()
+    wait(lambda: by_id(browser, "output").text.split() == wanted)
+    return browser.find_elements(By.CSS_SELECTOR, ".word")
+
+
+def test_typing_reading_pointing_and_choosing(browser, url):
+    browser.get(url)
+    words = translated(browser, "the quick fox. It runs")
+    assert [word.text for word in words] == ["THE", "QUICK", "FOX.", "IT", "RUNS"]
+    # Word to source.
+    webdriver.ActionChains(browser).move_to_element(words[1]).perform()
+    linked = wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#mirror .linked"))
+    assert [one.get_attribute("textContent") for one in linked] == ["quick"]
+    assert by_id(browser, "word").text.startswith("QUICK \u2190")
+    # Source to word: the second one of the text that was typed.
+    place = browser.find_element(By.CSS_SELECTOR, "#mirror [data-from='2']")
+    webdriver.ActionChains(browser).move_to_element(place).perform()
+    linked = wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#output .linked"))
+    assert [one.text for one in linked] == ["FOX."]
+    # The heat map has a row for each word, and the keyboard moves between words.
+    rows = browser.find_elements(By.CSS_SELECTOR, "#attention tbody tr")
+    assert len(rows) == 3
+    words[0].send_keys(Keys.ARROW_RIGHT)
+    assert browser.switch_to.active_element.text == "QUICK"
+    # Unsure words are shaded: FakeModel is unsure of each sentence's last.
+    shaded = browser.find_elements(By.CSS_SELECTOR, "#output .unsure")
+    assert [one.text for one in shaded] == ["FOX.", "RUNS"]
+    buttons = browser.find_elements(By.CSS_SELECTOR, "#alternatives button")
+    buttons[1].click()
+    assert by_id(browser, "output").text == "THE QUICK FOX.! IT RUNS"
+    wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
+
+
+def test_text_is_never_code(browser, url):
+    browser.get(url)
+    text = "<img src=x onerror=alert(1)> &amp; <b>hi</b>"
+    box = by_id(browser, "source")
+    box.clear()
+    box.send_keys(text)
+    wait(lambda: by_id(browser, "output").text == text.upper())
+    assert browser.find_elements(By.CSS_SELECTOR, "#output img, #output b") == []
+    wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
+    assert browser.find_elements(By.CSS_SELECTOR, "#history img") == []
+
+
+def test_a_text_that_is_deleted_leaves_nothing(browser, url):
+    browser.get(url)
+    translated(browser, "one two")
+    by_id(browser, "clear").click()
+    wait(lambda: by_id(browser, "output").text == "")
+    assert not by_id(browser, "details").is_displayed()
+
+
+@pytest.mark.parametrize("width", [360, 1_200])
+def test_nothing_is_wider_than_the_window(browser, url, width):
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(url)
+    translated(browser, "some words that are written here and a" + "long" * 30)
+    script = "return document.documentElement.scrollWidth"
+    assert browser.execute_script(script) <= width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_no_errors_and_no_requests_to_other_hosts(browser, url):
+    # Of all tests above: the logs are read once.
+    severe = [one for one in browser.get_log("browser") if one["level"] != "INFO"]
+    assert severe == []
+    messages = [
+        json.loads(one["message"])["message"] for one in browser.get_log("performance")
+    ]
+    asked = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    assert len(asked) > 10
+    assert [one for one in asked if not one.startswith((url, "data:", "chrome"))] == []

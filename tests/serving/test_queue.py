@@ -1,0 +1,106 @@
+"""Fairness and bounds of the queue."""
+
+import threading
+
+import pytest
+
+from t2t_jax.serving.queue import FairQueue, Job, Kind, QueueFullError
+
+KIND = Kind(("en", "de"))
+OTHER = Kind(("de", "en"))
+
+
+def job(client, count, kind=KIND):
+    return Job(client, kind, [f"{client}{n}" for n in range(count)], lambda found: None)
+
+
+def take(queue, most):
+    return [one.sentences[number] for one, number in queue.take(lambda kind: most)]
+
+
+def test_a_huge_request_does_not_starve_a_small_one():
+    queue = FairQueue(100)
+    queue.put(job("a", 50))
+    queue.put(job("b", 2))
+    assert take(queue, 5) == ["a0", "b0", "a1", "b1", "a2"]
+    queue.put(job("c", 1))
+    assert "c0" in take(queue, 3)
+
+
+def test_requests_of_one_client_take_turns_too():
+    queue = FairQueue(100)
+    queue.put(job("a", 9))
+    small = Job("a", KIND, ["small"], lambda found: None)
+    queue.put(small)
+    assert take(queue, 2) == ["a0", "small"]
+
+
+def test_a_client_with_many_requests_gets_no_more_than_one_with_one():
+    queue = FairQueue(100)
+    for _ in range(7):
+        queue.put(job("a", 3))
+    queue.put(job("b", 3))
+    taken = take(queue, 6)
+    assert sum(text.startswith("b") for text in taken) == 3
+
+
+def test_a_group_has_one_kind_and_the_next_one_has_the_other():
+    queue = FairQueue(100)
+    queue.put(job("a", 4))
+    queue.put(job("b", 4, OTHER))
+    queue.put(job("c", 1))
+    first, second, third = (take(queue, 3) for _ in range(3))
+    assert first == ["a0", "c0", "a1"]
+    assert second == ["b0", "b1", "b2"]
+    assert third == ["a2", "a3"]
+
+
+def test_each_sentence_is_taken_once():
+    queue = FairQueue(1000)
+    jobs = [job(f"c{n % 3}", n) for n in range(1, 23)]
+    for one in jobs:
+        queue.put(one)
+    taken = []
+    while queue.waiting:
+        taken += queue.take(lambda kind: 7)
+    assert len(taken) == len(set(taken)) == sum(range(1, 23))
+
+
+def test_a_full_queue_refuses_and_stays_as_it_is():
+    queue = FairQueue(5)
+    queue.put(job("a", 3))
+    with pytest.raises(QueueFullError):
+        queue.put(job("b", 3))
+    queue.put(job("b", 2))
+    assert queue.waiting == 5
+
+
+def test_a_cancelled_request_is_not_translated():
+    queue = FairQueue(9)
+    one, two = job("a", 4), job("b", 2)
+    queue.put(one)
+    queue.put(two)
+    take(queue, 2)
+    queue.cancel(one)
+    queue.cancel(one)
+    assert queue.waiting == 1
+    assert take(queue, 9) == ["b1"]
+
+
+def test_a_closed_queue_is_emptied_and_then_ends():
+    queue = FairQueue(9)
+    queue.put(job("a", 2))
+    queue.close()
+    with pytest.raises(QueueFullError):
+        queue.put(job("b", 1))
+    assert take(queue, 9) == ["a0", "a1"]
+    assert take(queue, 9) == []
+
+
+def test_taking_waits_for_a_request():
+    queue, found = FairQueue(9), []
+    thread = threading.Thread(target=lambda: found.extend(take(queue, 9)))
+    thread.start()
+    queue.put(job("a", 1))
+    thread.join(10)
+    assert found == ["a0"]

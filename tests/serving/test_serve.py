@@ -1,0 +1,170 @@
+"""The real command: models, flags, signals, and clients of LibreTranslate."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+
+import pytest
+
+import t2t_jax
+from t2t_jax.main import main
+from tests.integration.tiny import ROOT
+from tests.serving.running import serving
+
+pytest.importorskip("uvicorn")
+LINES = ["The old teacher reads a book.", "A dog barks.", "Two men sleep."]
+
+
+@pytest.fixture(scope="module")
+def server(tiny_run):
+    pairs = f"en-de={tiny_run},de-en={tiny_run}"
+    with serving(f"--workdir={pairs}", "--config.decoding.beam_size=2") as found:
+        yield found
+
+
+def test_translations_are_those_of_the_model(server, tiny_run):
+    model = t2t_jax.load(tiny_run)
+    fields = {"q": LINES, "source": "en", "target": "de", "alternatives": 1}
+    status, answer = server.post("/translate", {**fields, "attention": True})
+    assert status == 200
+    assert answer["translatedText"] == model.translate(LINES)
+    wanted = model.translations(LINES, n_best=2, token_scores=True, attention=True)
+    for (segment,), translation in zip(answer["segments"], wanted, strict=True):
+        best = segment["hypotheses"][0]
+        assert tuple(best["tokens"]) == translation.hypotheses[0].tokens
+        assert segment["source_tokens"] == list(translation.source_tokens)
+        weights = translation.hypotheses[0].attention_TxS
+        for row, wanted_row in zip(best["attention"], weights.tolist(), strict=True):
+            assert row == pytest.approx(wanted_row, abs=1e-3)
+
+
+def test_libretranslatepy(server):
+    client = pytest.importorskip("libretranslatepy").LibreTranslateAPI(server.url)
+    _, answer = server.post(
+        "/translate", {"q": LINES[0], "source": "en", "target": "de"}
+    )
+    assert client.translate(LINES[0], "en", "de") == answer["translatedText"]
+    assert [one["code"] for one in client.languages()] == ["en", "de"]
+    assert client.detect("The dog is not in the house")[0]["language"] == "en"
+
+
+PAGE = (ROOT / "docs/serving.md").read_text(encoding="utf-8")
+CURLS = [
+    command
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    for command in re.findall(r"^curl (?:.*\\\n)*.*$", block, re.MULTILINE)
+]
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+@pytest.mark.parametrize("command", CURLS)
+def test_the_commands_of_the_page(server, command):
+    assert len(CURLS) == 6
+    command = command.replace("http://127.0.0.1:5000", server.url)
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=120
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines
+    assert not any("error" in line for line in lines)
+
+
+def test_what_gnome_dialect_asks(server):
+    """The requests of its provider for LibreTranslate, in their order."""
+
+    def get(path):
+        request = urllib.request.Request(
+            server.url + path, headers={"User-Agent": "Dialect App"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return json.load(response)
+
+    assert get("/spec")["info"]["title"] == "LibreTranslate"
+    languages = {one["code"]: one["name"] for one in get("/languages")}
+    assert languages == {"en": "English", "de": "German"}
+    settings = get("/frontend/settings")
+    assert not settings["suggestions"]
+    assert not settings["apiKeys"]
+    assert int(settings["charLimit"]) > 0
+    form = urllib.request.Request(server.url + "/detect", b"q=hello&api_key=none")
+    with urllib.request.urlopen(form, timeout=60) as response:
+        assert "confidence" in json.load(response)[0]
+    for source in ("en", "auto"):
+        fields = {"q": LINES[1], "source": source, "target": "de"}
+        status, answer = server.post("/translate", fields)
+        assert status == 200
+        assert isinstance(answer["translatedText"], str)
+        if source == "auto":
+            assert answer["detectedLanguage"]["language"] == "en"
+    status, answer = server.post(
+        "/translate", {"q": "a", "source": "xx", "target": "de"}
+    )
+    assert (status, "is not supported" in answer["error"]) == (400, True)
+    status, answer = server.post("/suggest", {"q": "a", "s": "b"})
+    assert (status, set(answer)) == (403, {"error"})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_answers_what_is_under_way_and_ends_with_0(tiny_run, number):
+    with serving(f"--workdir={tiny_run}") as server:
+        found = []
+        fields = {"q": LINES * 12, "source": "en", "target": "de"}
+        asking = threading.Thread(
+            target=lambda: found.append(server.post("/translate", fields))
+        )
+        asking.start()
+        text = ""
+        while "requests_in_progress 2" not in text:  # this one and that of the thread
+            with urllib.request.urlopen(f"{server.url}/metrics") as response:
+                text = response.read().decode()
+        server.process.send_signal(number)
+        asking.join(120)
+        assert found[0][0] == 200
+        assert len(found[0][1]["translatedText"]) == 36
+        assert server.process.wait(60) == 0
+        assert "Traceback" not in "".join(server.lines)
+
+
+def test_a_second_signal_ends_at_once(tiny_run):
+    with serving(f"--workdir={tiny_run}") as server:
+        fields = {"q": LINES * 600, "source": "en", "target": "de"}
+        threading.Thread(
+            target=_ask_in_vain, args=(server, fields), daemon=True
+        ).start()
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        while not any("SIGTERM" in line for line in server.lines):
+            time.sleep(0.01)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(5) == 75
+
+
+def _ask_in_vain(server, fields):
+    try:
+        server.post("/translate", fields)
+    except OSError:
+        return
+
+
+def test_other_addresses_need_a_key(tiny_run, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("# of the tests\nopen sesame\n")
+    with serving(
+        f"--workdir={tiny_run}", "--host=0.0.0.0", f"--api_key_file={keys}"
+    ) as server:
+        server.url = server.url.replace("0.0.0.0", "127.0.0.1")
+        fields = {"q": "A dog", "source": "en", "target": "de"}
+        assert server.post("/translate", fields)[0] == 401
+        assert server.post("/translate", {**fields, "api_key": "x"})[0] == 403
+        assert server.post("/translate", {**fields, "api_key": "open sesame"})[0] == 200
+
+
+def test_two_servers_on_one_port(server, tiny_run, capsys, own_signals):
+    port = server.url.rpartition(":")[2]
+    assert main(["serve", f"--workdir={tiny_run}", f"--port={port}"]) == 69
+    assert f"port {port} of 127.0.0.1" in capsys.readouterr().err
