@@ -9,8 +9,8 @@ both, as .en.gz and .de.gz into data/tatoeba, then
     python -m t2t_jax.main --mode=evaluate --workdir=runs/tatoeba_en_de
       --source=data/tatoeba/dev.en.gz --reference=data/tatoeba/dev.de.gz
 
-docs/fine_tuning.md has the commands that train it further, and score it before and
-after. Score: not run yet.
+docs/how_to/fine_tuning.md has the commands that train it further, and score it before
+and after. Score: not run yet.
 """
 
 import os

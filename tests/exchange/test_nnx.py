@@ -72,7 +72,7 @@ def same(first, second):
 
 
 def params_of(net):
-    """As docs/exchange.md has it."""
+    """As docs/reference/exchange.md has it."""
     return nnx.to_pure_dict(nnx.state(net, nnx.Param))
 
 
@@ -234,7 +234,7 @@ def example_of(page):
 
 def test_the_example_of_the_documentation_runs(directory, monkeypatch, capsys):
     monkeypatch.chdir(directory.parents[1])
-    exec(example_of("docs/exchange.md"), {})
+    exec(example_of("docs/reference/exchange.md"), {})
     losses, translation = capsys.readouterr().out.splitlines()
     before, after = map(float, losses.split(" -> "))
     assert after < before - 0.3

@@ -66,7 +66,7 @@ def test_shellcheck_has_nothing_to_say(path):
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "environment.sh"])
+@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "docs.sh", "environment.sh"])
 def test_a_wrong_argument_is_refused_before_anything_is_done(name, tmp_path):
     done = launch(name, "--wrong", env=environment(), cwd=tmp_path)
     assert done.returncode == 64
@@ -112,7 +112,7 @@ def test_help_shows_the_first_lines_and_does_nothing(clone, name, option, tmp_pa
     assert not any(line.startswith(("#", "SBATCH", "set ")) for line in shown)
 
 
-@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "environment.sh"])
+@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "docs.sh", "environment.sh"])
 def test_what_makes_the_environment_can_be_printed_and_makes_nothing(
     clone, name, tmp_path
 ):
@@ -120,6 +120,7 @@ def test_what_makes_the_environment_can_be_printed_and_makes_nothing(
     commands = {
         "demo.sh": ["environment.sh", "-m t2t_jax.main", "--mode=evaluate"],
         "test.sh": ["environment.sh", ".venv/bin/ruff check .", ".venv/bin/pytest"],
+        "docs.sh": ["environment.sh", ".venv/bin/sphinx-build"],
         "environment.sh": ["-m venv", "pip install"],
     }
     assert [part for part in commands[name] if part not in shown] == []

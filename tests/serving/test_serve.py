@@ -53,7 +53,7 @@ def test_libretranslatepy(server):
     assert client.detect("The dog is not in the house")[0]["language"] == "en"
 
 
-PAGE = (ROOT / "docs/serving.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how_to/serving.md").read_text(encoding="utf-8")
 CURLS = [
     command
     for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)

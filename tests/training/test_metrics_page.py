@@ -1,4 +1,4 @@
-"""docs/metrics.md has every field of every record, and no others."""
+"""docs/reference/metrics.md has every field of every record, and no others."""
 
 import dataclasses
 import re
@@ -20,7 +20,7 @@ from tests.evaluation.test_evaluator import LongSet
 from tests.integration.tiny import ROOT
 from tests.training.fake_run import Run
 
-PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in row.strip("|").split("|")]
     for row in re.findall(r"^\| `.*", PAGE.partition("## TensorBoard")[0], re.MULTILINE)

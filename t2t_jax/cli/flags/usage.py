@@ -39,7 +39,7 @@ _MORE = {
     "--help=flags": "All flags.",
     "--help=all": "All modes, flags and keys.",
 }
-_CONFIG = (
+CONFIG_HELP = (
     "Configuration: the name of a shipped one, or a Python file; NAME:ROW and "
     "FILE.py:ROW choose a row of a table. The embedded English-German experiment if "
     "not given."
@@ -154,19 +154,32 @@ def _about_mode(mode: str) -> str:
     flags = flags_of(mode)
     needed = [flag.usage(name) for name, flag in flags.items() if flag.required]
     listed = ["Flags:"]
-    if not issubclass(OPTIONS[mode], RunOptions) and mode != "figures":
-        listed.append(_entry("--config=NAME", ["default phrasebook"], _CONFIG))
+    if takes_config(mode):
+        listed.append(_entry("--config=NAME", ["default phrasebook"], CONFIG_HELP))
     listed += [_flag_entry(name, flag) for name, flag in flags.items()]
     return _page(
         _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
         _usage(" ".join([mode, *needed, "[--FLAG=VALUE …]"])),
         "\n".join(listed),
         _examples(OPTIONS[mode].examples),
-        _paragraph(_keys_note(mode)),
+        _paragraph(keys_note(mode)),
     )
 
 
-def _keys_note(mode: str) -> str:
+def takes_config(mode: str) -> bool:
+    """Returns whether a mode takes `--config`; the others use that of a run, or none.
+
+    Example:
+      >>> takes_config("train"), takes_config("translate")
+      (True, False)
+    """
+    options = OPTIONS[mode]
+    of_run = issubclass(options, RunOptions)
+    return options.uses_jax and not of_run and mode != "figures"
+
+
+def keys_note(mode: str) -> str:
+    """Returns which configuration a mode uses, and how a key of it is changed."""
     if mode in ("translate", "evaluate"):
         return (
             "The configuration of the run takes precedence over these defaults. "
@@ -185,8 +198,13 @@ def _keys_note(mode: str) -> str:
     )
 
 
-def _flag_entry(name: str, flag: Flag) -> str:
-    """Formats a flag of a mode."""
+def flag_notes(name: str, flag: Flag) -> list[str]:
+    """Returns what `--help` notes behind a flag: choices, default, short for which key.
+
+    Example:
+      >>> flag_notes("beam_size", FLAGS["beam_size"])
+      ['default 4', 'short for config.decoding.beam_size']
+    """
     notes = ["required"] if flag.required else []
     if flag.choices:
         notes.append(f"one of {', '.join(flag.choices)}")
@@ -201,7 +219,12 @@ def _flag_entry(name: str, flag: Flag) -> str:
         notes.append(f"default {default}")
     if flag.key:
         notes.append(f"short for config.{flag.key}")
-    return _entry(flag.usage(name), notes, flag.help)
+    return notes
+
+
+def _flag_entry(name: str, flag: Flag) -> str:
+    """Formats a flag of a mode."""
+    return _entry(flag.usage(name), flag_notes(name, flag), flag.help)
 
 
 def _about_flag(name: str) -> str:
@@ -229,7 +252,7 @@ def _about_flag(name: str) -> str:
 
 
 def _all_flags() -> str:
-    config = _entry("--config=NAME", ["default phrasebook"], _CONFIG)
+    config = _entry("--config=NAME", ["default phrasebook"], CONFIG_HELP)
     flags = [_about_flag(name).rstrip("\n") for name in FLAGS]
     return _page("\n".join(["Flags:", config, *flags]))
 

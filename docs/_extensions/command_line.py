@@ -1,0 +1,47 @@
+"""The reference of the command line: every mode and its flags."""
+
+from collections.abc import Iterator
+
+from markdown_text import prose
+
+from t2t_jax.cli.flags import usage
+from t2t_jax.cli.flags.modes import MODES, OPTIONS, flags_of
+from t2t_jax.cli.flags.values import DIRECTORY, FILE, SWITCH, TEXT, Flag
+
+
+def modes() -> Iterator[str]:
+    """Yields a section for each mode."""
+    for mode in MODES:
+        yield from ["", f"(mode-{mode})=", f"## {mode}", ""]
+        about = MODES[mode]
+        yield f"{about[0].upper()}{prose(about[1:])}."
+        yield from ["", "```sh"]
+        yield from (f"t2t-jax {example}" for example in OPTIONS[mode].examples)
+        yield from ["```", "", prose(usage.keys_note(mode)), ""]
+        yield from [f":::{{program}} t2t-jax {mode}", ":::", ""]
+        if usage.takes_config(mode):
+            yield from _option(
+                "--config=NAME", ["default phrasebook"], usage.CONFIG_HELP
+            )
+        for name, flag in flags_of(mode).items():
+            yield from _option(flag.usage(name), _notes(name, flag), flag.help)
+
+
+def _notes(name: str, flag: Flag) -> list[str]:
+    notes = usage.flag_notes(name, flag)
+    if not flag.choices and flag.type not in (SWITCH, TEXT, FILE, DIRECTORY):
+        notes.insert(int(flag.required), flag.type.valid)
+    if flag.requires:
+        notes.append(f"requires --{flag.requires}")
+    if flag.excludes:
+        notes.append(f"not with --{flag.excludes}")
+    if flag.unless:
+        notes.append(f"not required with --{flag.unless}")
+    return notes
+
+
+def _option(shown: str, notes: list[str], text: str) -> Iterator[str]:
+    yield from [f":::{{option}} {shown}", prose(text)]
+    if notes:
+        yield from ["", "{.notes}", prose("; ".join(notes))]
+    yield from [":::", ""]

@@ -1,0 +1,76 @@
+"""The reference of the configuration: every key, and the shipped files."""
+
+import ast
+from collections.abc import Iterator
+
+from markdown_text import prose, table
+
+from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
+from t2t_jax.cli.flags.modes import FLAGS
+from t2t_jax.config import ARCHITECTURES, sections
+from t2t_jax.config_files import shipped_directory, shipped_names
+from t2t_jax.description.paper_defaults import PAPER_DEFAULTS
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
+
+
+def keys() -> Iterator[str]:
+    """Yields a section for each section of the configuration, and its keys."""
+    for section in sections():
+        yield from ["", f"(section-{section})=", f"## {section}", ""]
+        yield from [prose(section_doc(section)), ""]
+        for doc in key_docs().values():
+            if doc.key.startswith(f"{section}."):
+                yield from _key(doc)
+    yield from ["", "## Keys outside sections", ""]
+    for doc in key_docs().values():
+        if "." not in doc.key:
+            yield from _key(doc)
+
+
+def _key(doc: KeyDoc) -> Iterator[str]:
+    default = str(doc.default).lower() if isinstance(doc.default, bool) else doc.default
+    yield f"::::{{confval}} {doc.key}"
+    yield f":type: {prose(doc.values)}"
+    yield f":default: `{default!s}`" if default != "" else ":default: empty"
+    yield from ["", prose(doc.meaning), ""]
+    notes = [
+        f"Short form in some modes: `--{name}`."
+        for name, flag in FLAGS.items()
+        if flag.key == doc.key
+    ]
+    notes += _of_the_paper(doc.key)
+    if _changeable(doc.key):
+        notes.append("May change when a run is resumed.")
+    if notes:
+        yield from ["{.notes}", " ".join(notes), ""]
+    yield from ["::::", ""]
+
+
+def _of_the_paper(key: str) -> Iterator[str]:
+    for known in PAPER_DEFAULTS:
+        if any(
+            known.key.replace("network.", f"{section}.") == key
+            for section in ARCHITECTURES.values()
+        ):
+            yield f"The paper: {prose(known.paper)}."
+
+
+def _changeable(key: str) -> bool:
+    return bool({key, key.partition(".")[0]} & CHANGEABLE_ON_RESUME.keys())
+
+
+def resume() -> Iterator[str]:
+    """Yields the table of what may change when a run is resumed."""
+    rows = [[f"`{key}`", "yes", why] for key, why in CHANGEABLE_ON_RESUME.items()]
+    rows += [[f"`{key}`", "no", why] for key, why in FIXED_ON_RESUME.items()]
+    yield from table(["key", "may change", "why"], rows)
+
+
+def shipped() -> Iterator[str]:
+    """Yields a section for each shipped configuration, with its file."""
+    for name in shipped_names():
+        path = shipped_directory() / f"{name}.py"
+        text = path.read_text(encoding="utf-8")
+        title = (ast.get_docstring(ast.parse(text)) or name).splitlines()[0]
+        yield from ["", f"## {name}", "", prose(title), ""]
+        yield from ["```python", text.rstrip(), "```", ""]

@@ -1,0 +1,41 @@
+"""Writes the parts of pages that follow from the code.
+
+A line `<!-- generated: NAME -->` of a page is replaced by the result of a function
+here, so that no list of flags, keys, functions or departures is kept by hand.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+import command_line
+import configuration
+import paper
+import python_api
+from sphinx.application import Sphinx
+
+_MARKER = re.compile(r"^<!-- generated: (\w+)(?: ([\w.]+))? -->$", re.MULTILINE)
+_FUNCTIONS: dict[str, Callable[..., Iterable[str]]] = {
+    "modes": command_line.modes,
+    "keys": configuration.keys,
+    "shipped": configuration.shipped,
+    "resume": configuration.resume,
+    "matches": paper.matches,
+    "departures": paper.departures,
+    "choices": paper.choices,
+    "source": paper.source,
+    "table3": paper.table3,
+    "exports": python_api.exports,
+    "functional": python_api.functional,
+}
+
+
+def _read(app: Sphinx, docname: str, source: list[str]) -> None:
+    source[0] = _MARKER.sub(
+        lambda m: "\n".join(_FUNCTIONS[m[1]](*filter(None, [m[2]]))), source[0]
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Registers the change of pages when they are read."""
+    app.connect("source-read", _read)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
