@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.model.architectures import make_module, training_flops
+from t2t_jax.run.attention_choice import run_kernel
 from t2t_jax.sharding.mesh import round_up_rows
 from t2t_jax.sharding.rules import path_of
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
@@ -206,9 +207,10 @@ def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
 def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
     """Compiles the training step and returns the compiler's analysis."""
     platform = mesh.devices.flat[0].platform
+    packs_rows = run_kernel(config, mesh).kernel == "cudnn_packed"
     step = make_train_step(
         config.training,
-        module=make_module(config.network, platform=platform),
+        module=make_module(config.network, platform=platform, packs_rows=packs_rows),
         optimizer=_make_optimizer(config),
         mesh=mesh,
         shardings=state_shardings(

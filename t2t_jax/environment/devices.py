@@ -171,7 +171,7 @@ def _model_checks(found: Mapping[str, Any]) -> Iterator[Check]:
         "attention",
         "ok",
         f"the default configuration runs the {kernel} attention kernel",
-        "model.attention=cudnn may be faster in bfloat16."
+        "model.attention=auto may be faster in bfloat16."
         if found["platform"] == "gpu" and kernel == "plain"
         else "",
         {"attention": kernel},

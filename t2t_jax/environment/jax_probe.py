@@ -20,11 +20,8 @@ def describe_devices() -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
 
-    from t2t_jax.model.config import (
-        TransformerConfig,
-        resolve_attention,
-        resolve_compute_dtype,
-    )
+    from t2t_jax.model.attention_kernels import resolve_attention
+    from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
 
     imported = time.perf_counter()
     devices = jax.local_devices()
@@ -39,7 +36,7 @@ def describe_devices() -> dict[str, Any]:
         "platform": platform,
         "devices": [_describe(device) for device in devices],
         "compute_dtype": resolve_compute_dtype(config, platform),
-        "attention": resolve_attention(config, platform),
+        "attention": resolve_attention(config, platform).kernel,
         "import_seconds": round(imported - began, 2),
         "device_seconds": round(time.perf_counter() - imported, 2),
     }

@@ -37,6 +37,7 @@ PURPOSES = {
     "serve": "--mode=serve: an HTTP API and a page",
     "tensorboard": "looking at a run with TensorBoard",
     "test": "running the tests",
+    "tokamax": "model.attention=tokamax, on NVIDIA GPUs from Hopper on",
     "tfds-prepare": "preparing TFDS sets that need TensorFlow",
 }
 """What each extra of setup.cfg is for."""

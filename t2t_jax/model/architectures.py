@@ -14,11 +14,11 @@ from flax import linen as nn
 
 from t2t_jax.errors import UserError
 from t2t_jax.model import counting
+from t2t_jax.model.attention_kernels import resolve_attention, with_kernel
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
     decoder_layers,
-    resolve_attention,
     resolve_compute_dtype,
 )
 from t2t_jax.model.rnn import counting as rnn_counting
@@ -29,12 +29,15 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree, StepModel
 
 
-def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Module:
+def make_module(
+    config: ModelConfig, *, platform: str | None = None, packs_rows: bool = False
+) -> nn.Module:
     """Builds the module of a configuration.
 
     Args:
-      platform: cpu, gpu or tpu; resolves `compute_dtype="auto"` and
-        `attention="cudnn"`. None: JAX's default device, at tracing time.
+      platform: cpu, gpu or tpu; resolves `compute_dtype="auto"` and `attention`. None:
+        JAX's default device, at tracing time.
+      packs_rows: as for `attention_kernels.choose_kernel`.
     """
     if platform:
         dtype = resolve_compute_dtype(config, platform)
@@ -42,8 +45,8 @@ def make_module(config: ModelConfig, *, platform: str | None = None) -> nn.Modul
     if not isinstance(config, TransformerConfig):
         return RNN(config)
     if platform:
-        kernel = resolve_attention(config, platform)
-        config = dataclasses.replace(config, attention=kernel)
+        choice = resolve_attention(config, platform, packs_rows=packs_rows)
+        config = with_kernel(config, choice)
     return Transformer(config)
 
 

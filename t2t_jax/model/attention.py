@@ -15,6 +15,11 @@ from t2t_jax.functional.attention import (
     fused_attention,
 )
 from t2t_jax.functional.einsum import einsum_f32
+from t2t_jax.functional.segment_attention import (
+    Segments,
+    packed_attention,
+    ranged_attention,
+)
 from t2t_jax.model.cache import KVPair
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import attention_kernel
@@ -56,6 +61,19 @@ class Projection(nn.Module):
         return y + jnp.broadcast_to(bias, y.shape).astype(y.dtype)
 
 
+def kernel_segments(
+    config: TransformerConfig,
+    query_BxQ: Array,
+    key_BxK: Array,
+    *,
+    is_causal: bool = False,
+) -> Segments | None:
+    """Returns the segments for attention, if it may be a kernel that takes no mask."""
+    if attention_kernel(config) not in ("cudnn_packed", "tokamax"):
+        return None
+    return Segments(query_BxQ, key_BxK, is_causal=is_causal)
+
+
 class MultiHeadAttention(nn.Module):
     """Computes Concat(head_1, ..., head_h) W^O, head_i = Attention(QW_i, KW_i, VW_i).
 
@@ -95,6 +113,7 @@ class MultiHeadAttention(nn.Module):
         *,
         mask_Bx1xQxK: jax.Array,
         rows_B: Array | None,
+        segments: Segments | None = None,
     ) -> jax.Array:
         """Applies attention: [B, Q, D].
 
@@ -102,18 +121,23 @@ class MultiHeadAttention(nn.Module):
 
         Args:
           mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
+          segments: what the mask is made of, for kernels that take no mask.
         """
         q_BxHxQxDk = self.query(x_BxQxD)
         keys, values = keys_values
         if self.is_mutable_collection("intermediates"):
             weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
             self.sow("intermediates", "weights", weights)
-        no_dropout = rows_B is None or self.config.attention_dropout == 0
-        if (
-            no_dropout
-            and attention_kernel(self.config) == "cudnn"
-            and can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK)
-        ):
+        kernel = self._kernel(q_BxHxQxDk, values, mask_Bx1xQxK, rows_B=rows_B)
+        if kernel == "cudnn_packed" and segments is not None:
+            context_BxHxQxDv = packed_attention(
+                q_BxHxQxDk, keys, values, segments=segments
+            )
+        elif kernel == "tokamax" and segments is not None:
+            context_BxHxQxDv = ranged_attention(
+                q_BxHxQxDk, keys, values, segments=segments
+            )
+        elif kernel == "cudnn":
             context_BxHxQxDv = fused_attention(
                 q_BxHxQxDk, keys, values, mask_Bx1xQxK=mask_Bx1xQxK
             )
@@ -126,6 +150,20 @@ class MultiHeadAttention(nn.Module):
                 dropout=functools.partial(self.dropout, rows_B=rows_B),
             )
         return self.output(context_BxHxQxDv)
+
+    def _kernel(
+        self,
+        q_BxHxQxDk: jax.Array,
+        values: jax.Array,
+        mask_Bx1xQxK: jax.Array,
+        *,
+        rows_B: Array | None,
+    ) -> str:
+        """Returns what computes attention of these shapes."""
+        has_dropout = rows_B is not None and self.config.attention_dropout > 0
+        if has_dropout or not can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK):
+            return "plain"
+        return attention_kernel(self.config)
 
     def append_to_cache(
         self,

@@ -15,7 +15,7 @@ CHOICES = {
     "tying": ("all", "decoder", "none"),
     "compute_dtype": ("auto", "float32", "bfloat16"),
     "remat": (False, True),
-    "attention": ("plain", "cudnn"),
+    "attention": ("plain", "auto", "cudnn", "cudnn_packed", "tokamax"),
     "activation": ("relu", "swish", "gelu", "quick_gelu"),
     "position_rates": ("paper", "tensor2tensor"),
     "start": ("bos", "zero", "eos"),
@@ -147,11 +147,15 @@ class TransformerConfig:
         softmax, statistics and logits are always float32.
       remat: Whether to recompute layers in the backward pass instead of storing their
         activations: the same numbers with less memory (not on CPUs) and more time.
-      attention: What computes equation 1 in training: "plain" matrix products, or
-        "cudnn", NVIDIA's fused kernel for GPUs from Ampere on. "plain" is used
-        regardless without a GPU, with float32 activations, with attention dropout, for
-        rows of odd length, and if `d_k` differs from `d_v`, exceeds 128 or is not a
-        multiple of 8; on other GPUs, or without cuDNN, JAX raises an error.
+      attention: What computes equation 1 in training: "plain" matrix products; "cudnn",
+        NVIDIA's fused kernel with a mask, on GPUs from Ampere on; "cudnn_packed", the
+        same with the extents of segments instead of a mask, from Hopper on;
+        "tokamax", the kernel of that package with ranges of keys, likewise; or "auto",
+        "cudnn" where it can be and "plain" elsewhere. What cannot be on a device, with
+        float32 activations, with attention dropout, or with heads whose `d_k` differs
+        from `d_v`, exceeds 128 or is not a multiple of 8, is replaced by "plain", or
+        packed rows by "cudnn", and a line of the log tells why. config.json has what
+        was used. Rows of odd length, and decoding, are always "plain".
       activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;
         "swish", x sigmoid(x); "gelu", x Phi(x); or "quick_gelu", x sigmoid(1.702 x).
       attention_biases: Whether the projections of attention have biases; not in the
@@ -333,17 +337,3 @@ def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:
         return config.compute_dtype
     accelerators = ("gpu", "cuda", "rocm", "tpu")
     return "bfloat16" if platform in accelerators else "float32"
-
-
-def resolve_attention(config: TransformerConfig, platform: str) -> str:
-    """Returns the attention implementation on a platform, "plain" or "cudnn".
-
-    Args:
-      platform: as for `resolve_compute_dtype`.
-
-    Example:
-      >>> config = TransformerConfig(attention="cudnn")
-      >>> [resolve_attention(config, name) for name in ("cpu", "gpu", "tpu")]
-      ['plain', 'cudnn', 'plain']
-    """
-    return config.attention if platform in ("gpu", "cuda") else "plain"

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
-from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.functional.segment_attention import Segments
+from t2t_jax.model.attention import MultiHeadAttention, kernel_segments
 from t2t_jax.model.cache import Cache, CrossKV, KVPair, identity_parents
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
@@ -43,13 +44,19 @@ class DecoderLayer(nn.Module):
         self_mask_Bx1xTxT: jax.Array,
         cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
+        self_segments: Segments | None = None,
+        cross_segments: Segments | None = None,
     ) -> jax.Array:
         """Computes one layer at all positions: [B, T, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
             keys_values = self.self_attention.keys_values(x)
             return self.self_attention(
-                x, keys_values, mask_Bx1xQxK=self_mask_Bx1xTxT, rows_B=rows_B
+                x,
+                keys_values,
+                mask_Bx1xQxK=self_mask_Bx1xTxT,
+                rows_B=rows_B,
+                segments=self_segments,
             )
 
         return self._sublayers(
@@ -58,6 +65,7 @@ class DecoderLayer(nn.Module):
             memory=memory,
             cross_mask_Bx1xTxS=cross_mask_Bx1xTxS,
             rows_B=rows_B,
+            cross_segments=cross_segments,
         )
 
     def step(
@@ -108,12 +116,17 @@ class DecoderLayer(nn.Module):
         memory: KVPair,
         cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
+        cross_segments: Segments | None = None,
     ) -> jax.Array:
         """Computes the three sub-layers, with self-attention as a function."""
 
         def cross_attention(x: jax.Array) -> jax.Array:
             return self.cross_attention(
-                x, memory, mask_Bx1xQxK=cross_mask_Bx1xTxS, rows_B=rows_B
+                x,
+                memory,
+                mask_Bx1xQxK=cross_mask_Bx1xTxS,
+                rows_B=rows_B,
+                segments=cross_segments,
             )
 
         def feed_forward(x: jax.Array) -> jax.Array:
@@ -165,6 +178,10 @@ class Decoder(nn.Module):
         """
         self_mask_Bx1xTxT = causal_segment_mask(segments_BxT)[:, None]
         cross_mask_Bx1xTxS = segment_mask(segments_BxT, memory.segments)[:, None]
+        self_segments = kernel_segments(
+            self.config, segments_BxT, segments_BxT, is_causal=True
+        )
+        cross_segments = kernel_segments(self.config, segments_BxT, memory.segments)
         x_BxTxD = self.dropout(self.positions(x_BxTxD, positions_BxT), rows_B)
         for layer, keys_values in zip(self.layer, memory.layers, strict=True):
             x_BxTxD = layer(
@@ -173,6 +190,8 @@ class Decoder(nn.Module):
                 self_mask_Bx1xTxT=self_mask_Bx1xTxT,
                 cross_mask_Bx1xTxS=cross_mask_Bx1xTxS,
                 rows_B=rows_B,
+                self_segments=self_segments,
+                cross_segments=cross_segments,
             )
         return self._finish(x_BxTxD)
 

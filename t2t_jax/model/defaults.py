@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
+from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
-    resolve_attention,
     resolve_compute_dtype,
 )
 from t2t_jax.types import Array
@@ -77,8 +77,10 @@ def compute_dtype(config: ModelConfig) -> str:
 
 
 def attention_kernel(config: TransformerConfig) -> str:
-    """Returns the attention implementation for tracing, "plain" or "cudnn"."""
-    return resolve_attention(config, _default_platform())
+    """Returns what computes attention, for tracing; see `resolve_attention`."""
+    if config.attention == "plain":
+        return "plain"
+    return resolve_attention(config, _default_platform()).kernel
 
 
 def _default_platform() -> str:

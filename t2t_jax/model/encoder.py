@@ -6,7 +6,8 @@ import jax
 from flax import linen as nn
 
 from t2t_jax.functional.masks import segment_mask
-from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.functional.segment_attention import Segments
+from t2t_jax.model.attention import MultiHeadAttention, kernel_segments
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
@@ -30,14 +31,23 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = AddAndNorm(self.config)
 
     def __call__(
-        self, x_BxSxD: jax.Array, *, mask_Bx1xSxS: jax.Array, rows_B: Array | None
+        self,
+        x_BxSxD: jax.Array,
+        *,
+        mask_Bx1xSxS: jax.Array,
+        rows_B: Array | None,
+        segments: Segments | None = None,
     ) -> jax.Array:
         """Computes one layer: [B, S, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
             keys_values = self.self_attention.keys_values(x)
             return self.self_attention(
-                x, keys_values, mask_Bx1xQxK=mask_Bx1xSxS, rows_B=rows_B
+                x,
+                keys_values,
+                mask_Bx1xQxK=mask_Bx1xSxS,
+                rows_B=rows_B,
+                segments=segments,
             )
 
         def feed_forward(x: jax.Array) -> jax.Array:
@@ -79,9 +89,12 @@ class Encoder(nn.Module):
           memory: [B, S, D]
         """
         mask_Bx1xSxS = segment_mask(segments_BxS, segments_BxS)[:, None]
+        segments = kernel_segments(self.config, segments_BxS, segments_BxS)
         x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)
         for layer in self.layer:
-            x_BxSxD = layer(x_BxSxD, mask_Bx1xSxS=mask_Bx1xSxS, rows_B=rows_B)
+            x_BxSxD = layer(
+                x_BxSxD, mask_Bx1xSxS=mask_Bx1xSxS, rows_B=rows_B, segments=segments
+            )
         if self.config.norm_position == "pre":
             x_BxSxD = self.final_norm(x_BxSxD)
         return x_BxSxD

@@ -18,6 +18,7 @@ from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import decoder_layers
+from t2t_jax.run.attention_choice import choose_attention, run_kernel
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
@@ -80,12 +81,16 @@ class Trainer:
         owns_process: bool = True,
         write_report: Callable[[bool], None] = lambda is_over: None,
     ):
+        self._mesh = make_mesh(devices, config=config.mesh)
+        platform = self._mesh.devices.flat[0].platform
+        config, self._attention = choose_attention(config, self._mesh)
         self._config, self._workdir, self._text = config, workdir, text
         self._console, self._processes = console, processes
         self._owns_process, self._write_report = owns_process, write_report
-        self._mesh = make_mesh(devices, config=config.mesh)
-        platform = self._mesh.devices.flat[0].platform
-        self._module = make_module(config.network, platform=platform)
+        packs_rows = run_kernel(config, self._mesh).kernel == "cudnn_packed"
+        self._module = make_module(
+            config.network, platform=platform, packs_rows=packs_rows
+        )
         self._optimizer = make_optimizer(
             config.optimizer,
             d_model=config.network.d_model,
@@ -128,6 +133,7 @@ class Trainer:
                 f"{self._num_parameters:,} parameters, computing in "
                 f"{self._module.config.compute_dtype}"
             )
+            self._record_attention()
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
         with (
@@ -160,6 +166,13 @@ class Trainer:
                 watchdog.begin("ending")
                 self._end(progress, metrics)
         return progress
+
+    def _record_attention(self) -> None:
+        """Logs what computes attention if it was not said, and saves it."""
+        if self._attention:
+            self._console.log(self._attention)
+            if self._processes.is_first:
+                self._workdir.write_json("config.json", to_dict(self._config))
 
     def _end(
         self, progress: RunProgress, metrics: MetricsWriter | NullMetricsWriter

@@ -59,7 +59,7 @@ def test_devices_have_their_memory_and_their_precision():
     assert found["jax"].message == "JAX 0.10.2 computes on gpu, ready after 3.0 s"
     assert found["device 0"].message == "H100, 64.0 GB of memory for JAX"
     assert "computes in bfloat16" in found["precision"].message
-    assert "cudnn may be faster" in found["attention"].advice
+    assert "auto may be faster" in found["attention"].advice
     assert all(check.status == "ok" for check in found.values())
 
 

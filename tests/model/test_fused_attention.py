@@ -18,9 +18,13 @@ import pytest
 
 import t2t_jax.model.attention
 from t2t_jax.functional.attention import attention, can_be_fused, fused_attention
+from t2t_jax.functional.segment_attention import key_ranges, packed_attention
+from t2t_jax.model import attention_kernels
 from t2t_jax.model.architectures import make_module
+from t2t_jax.model.attention_kernels import DeviceSupport
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.transformer import Transformer
+from tests.functional.test_segment_attention import kernel as packed_kernel
 
 CONFIG = TransformerConfig(
     vocab_size=19,
@@ -188,7 +192,13 @@ def test_decoding_token_by_token_is_plain(fused):
     ("platform", "kernel"),
     [("cpu", "plain"), ("tpu", "plain"), ("rocm", "plain"), ("cuda", "cudnn")],
 )
-def test_a_model_asks_for_it_on_an_nvidia_gpu_alone(platform, kernel):
+def test_a_model_asks_for_it_on_an_nvidia_gpu_alone(platform, kernel, monkeypatch):
+    hopper = {"cuda": DeviceSupport("cuda", (9, 0))}
+    monkeypatch.setattr(
+        attention_kernels,
+        "device_support",
+        lambda name: hopper.get(name, DeviceSupport(name)),
+    )
     module = make_module(CONFIG, platform=platform)
     assert module.config.attention == kernel
 
@@ -202,3 +212,66 @@ def test_here_there_is_none_and_the_model_does_not_mind():
 def test_it_is_off_unless_asked_for():
     assert TransformerConfig().attention == "plain"
     assert "attention" not in {field.name for field in dataclasses.fields(RNNConfig)}
+
+
+def packed_logits(config):
+    """Two pairs in a row, one in the next."""
+    segments = jnp.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]])
+    positions = jnp.array([[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 0, 0]])
+    tokens = jnp.array([[5, 6, 2, 7, 2, 0], [8, 9, 7, 2, 0, 0]])
+    found = jax.jit(Transformer(config).apply)(
+        drawn(),
+        tokens,
+        tokens,
+        source_segments=segments,
+        target_segments=segments,
+        source_positions=positions,
+        target_positions=positions,
+    )
+    return found * (tokens > 0)[..., None]
+
+
+@pytest.mark.usefixtures("fused")
+@pytest.mark.parametrize("remat", [False, True])
+def test_packed_rows_are_the_same_without_a_mask(monkeypatch, remat):
+    calls = []
+
+    def noted(q, k, v, *, segments):
+        calls.append(segments.is_causal)
+        return packed_attention(q, k, v, segments=segments, kernel=packed_kernel)
+
+    monkeypatch.setattr(t2t_jax.model.attention, "packed_attention", noted)
+    plain = packed_logits(dataclasses.replace(CONFIG, attention="plain"))
+    found = packed_logits(
+        dataclasses.replace(CONFIG, attention="cudnn_packed", remat=remat)
+    )
+    np.testing.assert_allclose(found, plain, atol=0.05)
+    assert calls == [False, True, False]  # encoder, decoder, between them
+
+
+@pytest.mark.usefixtures("fused")
+def test_ranges_are_what_tokamax_gets(monkeypatch):
+    calls = []
+
+    def noted(q, k, v, *, segments):
+        start, end = key_ranges(segments)
+        slots = jnp.arange(k.shape[2])[None, None]
+        mask = (slots >= start[..., None]) & (slots < end[..., None])
+        calls.append(segments.is_causal)
+        return attention(q, k, v, mask_xQxK=mask[:, None])
+
+    monkeypatch.setattr(t2t_jax.model.attention, "ranged_attention", noted)
+    plain = packed_logits(dataclasses.replace(CONFIG, attention="plain"))
+    found = packed_logits(dataclasses.replace(CONFIG, attention="tokamax"))
+    np.testing.assert_allclose(found, plain, atol=0.05)
+    assert calls == [False, True, False]
+
+
+@pytest.mark.parametrize("attention", ["auto", "cudnn", "cudnn_packed", "tokamax"])
+def test_on_a_cpu_the_program_is_the_same(attention):
+    def program(attention):
+        config = dataclasses.replace(CONFIG, attention=attention)
+        module = Transformer(config)
+        return jax.jit(module.apply).lower(drawn(), SOURCE, TARGET).as_text()
+
+    assert program(attention) == program("plain")

@@ -1,0 +1,142 @@
+"""Which kernel computes attention, on which device.
+
+Seen to fail: with each condition of `choose_kernel` and `_obstacle` left out, and with
+versions compared as text.
+"""
+
+import dataclasses
+import types
+
+import jax
+import pytest
+
+from t2t_jax.model import attention_kernels
+from t2t_jax.model.attention_kernels import (
+    DeviceSupport,
+    choose_kernel,
+    device_support,
+    resolve_attention,
+)
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+
+HOPPER = DeviceSupport("gpu", (9, 0))
+AMPERE = DeviceSupport("gpu", (8, 6))
+TURING = DeviceSupport("gpu", (7, 5))
+CPU = DeviceSupport("cpu")
+
+
+@pytest.mark.parametrize(
+    ("asked", "support", "kernel"),
+    [
+        ("plain", HOPPER, "plain"),
+        ("auto", CPU, "plain"),
+        ("auto", TURING, "plain"),
+        ("auto", AMPERE, "cudnn"),
+        ("auto", HOPPER, "cudnn"),
+        ("cudnn", CPU, "plain"),
+        ("cudnn", AMPERE, "cudnn"),
+        ("cudnn_packed", AMPERE, "cudnn"),
+        ("cudnn_packed", HOPPER, "cudnn_packed"),
+        ("cudnn_packed", HOPPER._replace(no_packing="no rows"), "cudnn"),
+        ("cudnn_packed", HOPPER._replace(no_cudnn="none"), "plain"),
+        ("tokamax", HOPPER, "tokamax"),
+        ("tokamax", AMPERE, "plain"),
+        ("tokamax", DeviceSupport("gpu", (12, 0)), "plain"),
+        ("tokamax", HOPPER._replace(no_tokamax="not installed"), "plain"),
+        ("auto", HOPPER._replace(no_cudnn="JAX finds no cuDNN"), "plain"),
+    ],
+)
+def test_each_device_gets_what_it_can_run(asked, support, kernel):
+    choice = choose_kernel(TransformerConfig(attention=asked), support, packs_rows=True)
+    assert choice.kernel == kernel
+    replaced = asked not in ("auto", kernel)
+    assert bool(choice.reason) == replaced
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"compute_dtype": "float32"}, "activations are float32"),
+        ({"attention_dropout": 0.1}, "attention_dropout needs the weights"),
+        ({"d_v": 32}, "d_v=32"),
+        ({"d_k": 36, "d_v": 36}, "d_k=36"),
+        ({"d_k": 136, "d_v": 136}, "d_k=136"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("asked", ["cudnn", "cudnn_packed", "tokamax", "auto"])
+def test_a_model_that_no_kernel_fits_is_plain(changes, reason, asked):
+    config = TransformerConfig(attention=asked, **changes)
+    choice = choose_kernel(config, HOPPER, packs_rows=True)
+    assert choice.kernel == "plain"
+    assert reason in choice.reason or asked == "auto"
+
+
+def test_packed_rows_are_for_steps_in_one_part():
+    config = TransformerConfig(attention="cudnn_packed")
+    choice = choose_kernel(config, HOPPER, packs_rows=False)
+    assert choice.kernel == "cudnn"
+    assert "in parts" in choice.reason
+
+
+def test_a_recurrent_model_has_none():
+    assert resolve_attention(RNNConfig(), "gpu").kernel == "plain"
+
+
+@pytest.fixture
+def _gpus(monkeypatch):
+    """Lets JAX have two GPUs, the second older."""
+    gpus = [
+        types.SimpleNamespace(platform="gpu", compute_capability=text)
+        for text in ("9.0", "8.6")
+    ]
+    monkeypatch.setattr(jax, "local_devices", lambda: gpus)
+    device_support.cache_clear()
+    yield
+    device_support.cache_clear()
+
+
+@pytest.mark.usefixtures("_gpus")
+def test_the_oldest_gpu_decides_and_what_is_installed(monkeypatch):
+    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
+    monkeypatch.setattr(cudnn, "check_cudnn_version", lambda: 92_300)
+    monkeypatch.setattr(attention_kernels, "version", lambda name: "0.2.0")
+    found = device_support("gpu")
+    assert found.capability == (8, 6)
+    assert (found.no_cudnn, found.no_packing) == ("", "")
+    assert found.no_tokamax == "tokamax 0.2.0 is not known to have ranges of keys"
+
+
+@pytest.mark.usefixtures("_gpus")
+def test_without_cudnn_there_is_a_reason(monkeypatch):
+    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
+
+    def absent():
+        raise RuntimeError("cuDNN is not detected.")
+
+    monkeypatch.setattr(cudnn, "check_cudnn_version", absent)
+    assert device_support("gpu").no_cudnn == "JAX finds no cuDNN"
+
+
+@pytest.mark.parametrize(
+    ("jax_version", "known"),
+    [("0.9.2", False), ("0.10.2", True), ("0.12.0.1", True), ("0.13.0", False)],
+)
+def test_packed_rows_are_of_versions_of_jax_that_are_known(
+    jax_version, known, monkeypatch
+):
+    monkeypatch.setattr(jax, "__version__", jax_version)
+    assert (attention_kernels._without_packing() == "") == known
+
+
+def test_a_function_without_offsets_is_not_called(monkeypatch):
+    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
+    monkeypatch.setattr(cudnn, "dot_product_attention", lambda query, key, value: query)
+    assert "has no packed rows" in attention_kernels._without_packing()
+
+
+def test_here_it_is_plain():
+    config = TransformerConfig(attention="auto")
+    assert resolve_attention(config, "cpu") == ("plain", "")
+    asked = dataclasses.replace(config, attention="tokamax")
+    assert resolve_attention(asked, "cpu") == ("plain", "the device is a CPU")
