@@ -127,11 +127,17 @@ class _Api:
             # Until what was not translated yet has left the queue.
             await asyncio.gather(task, gone, return_exceptions=True)
         self._log(wanted, translations)
-        return _json(translate_response(wanted, translations))
+        # In a thread, as HTML of the largest size takes a while.
+        response = await asyncio.to_thread(translate_response, wanted, translations)
+        return _json(response)
 
     async def translate_stream(self, request: Request) -> Response:
         """Translates texts, and sends each sentence as soon as it is translated."""
         client, wanted = await self._read(request)
+        if wanted.is_html:
+            raise RequestError(
+                400, "Invalid request: format=html is not for /translate/stream"
+            )
         results = self._results(wanted, client)
         # Before the response begins, so that an error has its own status.
         first = await anext(results, None)
@@ -202,7 +208,9 @@ class _Api:
 
     async def _read(self, request: Request) -> tuple[str, TranslateRequest]:
         fields = await self._fields(request)
-        wanted = read_translate_request(fields, self._languages, self._config)
+        wanted = await asyncio.to_thread(
+            read_translate_request, fields, self._languages, self._config
+        )
         address = request.client.host if request.client else ""
         return request.state.client or address, wanted
 
@@ -256,23 +264,22 @@ class _Api:
         loop: asyncio.AbstractEventLoop,
         found: asyncio.Queue[list[tuple[tuple[int, int], Any]]],
     ) -> list[Job]:
-        """Makes a job for the texts of each source language."""
+        """Makes a job for the sentences of each kind."""
+        has_details = bool(wanted.details - {"segments"})
+        places: dict[Kind, list[tuple[int, int]]] = {}
+        for text, layout in enumerate(wanted.texts):
+            for number in range(len(layout.sentences)):
+                kind = Kind(
+                    (wanted.sources[text], wanted.target),
+                    several=wanted.alternatives > 0,
+                    # Markup follows the words, for which it takes attention weights.
+                    details=has_details or number in layout.marked,
+                )
+                places.setdefault(kind, []).append((text, number))
         jobs = []
-        for source in dict.fromkeys(wanted.sources):
-            where = [
-                (text, number)
-                for text, layout in enumerate(wanted.texts)
-                for number in range(len(layout.sentences))
-                if wanted.sources[text] == source
-            ]
+        for kind, where in places.items():
             sentences = [wanted.texts[t].sentences[n].text for t, n in where]
-            deliver = _Delivery(loop, found, where)
-            kind = Kind(
-                (source, wanted.target),
-                several=wanted.alternatives > 0,
-                details=bool(wanted.details - {"segments"}),
-            )
-            jobs.append(Job(client, kind, sentences, deliver))
+            jobs.append(Job(client, kind, sentences, _Delivery(loop, found, where)))
         return jobs
 
     def _submit(self, job: Job) -> None:

@@ -12,11 +12,15 @@ from urllib.parse import parse_qsl
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.serving.config import ServingConfig
+from t2t_jax.serving.html_layout import HtmlLayout
 from t2t_jax.serving.languages import AUTO, NAMES, Languages
 from t2t_jax.serving.text_layout import Layout, lay_out
 
 SPLITS = ("sentences", "lines")
 """How a text is divided: at the ends of sentences too, or only of lines."""
+
+FORMATS = ("text", "html")
+"""What a text is; of HTML the text is translated and the markup kept."""
 
 _MAX_FIELDS = 64
 _MAX_ALTERNATIVES = 100
@@ -50,15 +54,17 @@ class TranslateRequest(NamedTuple):
       detected: of each text, if the source language was detected.
       alternatives: how many further translations are wanted.
       details: names of what is wanted for each sentence.
+      is_html: whether the texts are HTML, of which only the text is translated.
     """
 
-    texts: tuple[Layout, ...]
+    texts: tuple[Layout | HtmlLayout, ...]
     is_list: bool
     sources: tuple[str, ...]
     detected: tuple[Mapping[str, Any], ...]
     target: str
     alternatives: int
     details: frozenset[str]
+    is_html: bool = False
 
 
 DETAILS = ("segments", "token_scores", "alignments", "attention")
@@ -157,27 +163,46 @@ def read_translate_request(
     source, target = (_code(fields, name) for name in ("source", "target"))
     split = _choice(fields, "split", SPLITS, default="sentences")
     text_format = fields.get("format") or "text"
-    if text_format != "text":
+    if text_format not in FORMATS:
         raise RequestError(400, f"{_shown(text_format)} format is not supported")
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
     details = frozenset(name for name in DETAILS if _switch(fields, name))
     if target not in languages.codes:
         raise RequestError(400, f"{_shown(target)} is not supported")
+    layouts = tuple(_layout(text, text_format, split) for text in texts)
     detected: tuple[Mapping[str, Any], ...] = ()
     sources = (source,) * len(texts)
     if source == AUTO:
         among = languages.sources_of(target)
+        if text_format != "text":  # markup is in no language
+            texts = tuple(_sentences_of(layout) for layout in layouts)
         detected = tuple(languages.detect(text, among=among)[0] for text in texts)
         sources = tuple(str(one["language"]) for one in detected)
     for code in dict.fromkeys(sources):
         _require_pair(code, target, languages)
-    layouts = tuple(lay_out(text, split=split) for text in texts)
     count = sum(len(layout.sentences) for layout in layouts)
     if count > config.max_sentences:
         raise _too_long(count, config.max_sentences, "sentences")
     return TranslateRequest(
-        layouts, is_list, sources, detected, target, alternatives, details
+        layouts,
+        is_list,
+        sources,
+        detected,
+        target,
+        alternatives,
+        details,
+        is_html=text_format == "html",
     )
+
+
+def _layout(text: str, text_format: str, split: str) -> Layout | HtmlLayout:
+    if text_format == "html":
+        return HtmlLayout(text, split=split)
+    return lay_out(text, split=split)
+
+
+def _sentences_of(layout: Layout | HtmlLayout) -> str:
+    return " ".join(one.text for one in layout.sentences)
 
 
 def read_text(fields: Mapping[str, Any], config: ServingConfig) -> str:

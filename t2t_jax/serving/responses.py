@@ -30,9 +30,7 @@ def translate_response(
     """
     pairs = list(zip(request.texts, translations, strict=True))
     fields: dict[str, Any] = {
-        "translatedText": [
-            layout.fill([one.text for one in found]) for layout, found in pairs
-        ]
+        "translatedText": [layout.fill(found) for layout, found in pairs]
     }
     if request.alternatives:
         fields["alternatives"] = [
@@ -61,12 +59,7 @@ def _alternatives(
     """
     layout = request.texts[number]
     most = max((len(one.hypotheses) for one in found), default=0)
-    texts = [
-        layout.fill(
-            [one.hypotheses[min(rank, len(one.hypotheses) - 1)].text for one in found]
-        )
-        for rank in range(most)
-    ]
+    texts = [layout.fill(found, rank=rank) for rank in range(most)]
     return list(dict.fromkeys(texts))[1 : 1 + request.alternatives]
 
 

@@ -65,7 +65,11 @@ _TRANSLATE = [
     _Q,
     _field("source", _string(example="en"), "Source language or auto", required=True),
     _field("target", _string(example="de"), "Target language", required=True),
-    _field("format", _string(enum=["text"], default="text"), "Format of the text"),
+    _field(
+        "format",
+        _string(enum=["text", "html"], default="text"),
+        "Format of the text; the markup of HTML is kept",
+    ),
     _field("alternatives", {"type": "integer", "default": 0}, "More translations"),
     _field(
         "split",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_jax.decoding.text.split_long_lines import SENTENCE_ENDS
+
+if TYPE_CHECKING:
+    from t2t_jax.decoding.text.translation import Translation
 
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'\u201c\u201e\u2018\u00ab]+\Z")
@@ -36,15 +39,25 @@ class Layout(NamedTuple):
     sentences: tuple[Sentence, ...]
     end: str
 
-    def fill(self, translations: Sequence[str]) -> str:
+    @property
+    def marked(self) -> frozenset[int]:
+        """Numbers of the sentences with markup inside: none."""
+        return frozenset()
+
+    def fill(self, translations: Sequence[Translation], *, rank: int = 0) -> str:
         """Joins the translations of the sentences with the white space of the text.
 
-        Example:
-          >>> lay_out("It rains.  We go. ", split="sentences").fill(["A.", "B."])
-          'A.  B. '
+        Args:
+          rank: of the hypotheses that are taken; of those that have fewer, the last.
         """
         pairs = zip(self.sentences, translations, strict=True)
-        return "".join(one.gap + text for one, text in pairs) + self.end
+        return (
+            "".join(
+                one.gap + found.hypotheses[min(rank, len(found.hypotheses) - 1)].text
+                for one, found in pairs
+            )
+            + self.end
+        )
 
 
 def lay_out(text: str, *, split: str) -> Layout:

@@ -1,6 +1,6 @@
 """Serves the fake model on a free port: `python -m tests.serving.fake_server SECONDS`.
 
-Environment: LIMITS, the limits of `ServingConfig` as JSON.
+Serves both directions. Environment: LIMITS, the limits of `ServingConfig` as JSON.
 """
 
 import json
@@ -15,7 +15,9 @@ from tests.serving.fakes import FakeModel, fake_app
 def main():
     limits = json.loads(os.environ.get("LIMITS", "{}"))
     limits["allowed_hosts"] = frozenset({"127.0.0.1", "localhost"})
-    models = {("en", "de"): FakeModel(seconds=float(sys.argv[1]))}
+    limits["api_keys"] = frozenset(limits.get("api_keys", ()))
+    model = FakeModel(seconds=float(sys.argv[1]))
+    models = {("en", "de"): model, ("de", "en"): model}
     app, _ = fake_app(models, **limits)
     with open_socket("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]

@@ -3,6 +3,8 @@
 import json
 import shutil
 import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -26,6 +28,12 @@ FLAGS = [
 @pytest.fixture(scope="module")
 def url():
     with fake_server("0", {}) as (_, port):
+        yield f"http://127.0.0.1:{port}/"
+
+
+@pytest.fixture(scope="module")
+def locked_url():
+    with fake_server("0", {"api_keys": ["secret"]}) as (_, port):
         yield f"http://127.0.0.1:{port}/"
 
 
@@ -126,7 +134,76 @@ def test_nothing_is_wider_than_the_window(browser, url, width):
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_no_errors_and_no_requests_to_other_hosts(browser, url):
+def test_languages_are_swapped_with_the_text(browser, url):
+    browser.get(url)
+    translated(browser, "ein hund")
+    by_id(browser, "swap").click()
+    codes = [by_id(browser, name).get_property("value") for name in ("from", "to")]
+    assert codes == ["de", "en"]
+    assert by_id(browser, "source").get_property("value") == "EIN HUND"
+    wait(lambda: by_id(browser, "output").text == "EIN HUND")
+    assert by_id(browser, "output").get_attribute("lang") == "en"
+
+
+def test_a_page_with_keys_asks_for_one_and_keeps_it_in_the_tab(browser, locked_url):
+    browser.get(locked_url)
+    form = wait(lambda: by_id(browser, "key-form"))
+    wait(form.is_displayed)
+    by_id(browser, "key").send_keys("secret", Keys.ENTER)
+    wait(lambda: not form.is_displayed())
+    translated(browser, "a dog")
+    browser.refresh()
+    translated(browser, "a cat")
+    assert not by_id(browser, "key-form").is_displayed()
+
+
+def visit(url, number):
+    """Requests what a page does when it is opened, and translates as it does."""
+    for name in ("", "static/page.js", "static/style.css", "languages", "health"):
+        with urllib.request.urlopen(url + name, timeout=60) as response:
+            assert response.status == 200
+    text = f"visitor {number}. is here {number}"
+    fields = {"q": text, "source": "en", "target": "de", "alternatives": 3}
+    details = dict.fromkeys(("segments", "token_scores", "alignments", "attention"), 1)
+    request = urllib.request.Request(
+        url + "translate/stream",
+        json.dumps({**fields, **details, "attention": True}).encode(),
+        {"Content-Type": "application/json", "Origin": url.rstrip("/")},
+    )
+    found = []
+    for _ in range(3):
+        with urllib.request.urlopen(request, timeout=60) as response:
+            *sentences, last = map(json.loads, response)
+        assert last["done"]
+        found.append(" ".join(one["translation"] for one in sentences))
+    return text, set(found)
+
+
+def test_thirty_pages_at_once_each_get_their_own_text(browser, url):
+    first = browser.current_window_handle
+    for _ in range(6):
+        browser.switch_to.new_window("tab")
+        browser.get(url)
+    tabs = [one for one in browser.window_handles if one != first]
+    with ThreadPoolExecutor(24) as pool:
+        visits = [pool.submit(visit, url, number) for number in range(24)]
+        for number, tab in enumerate(tabs):
+            browser.switch_to.window(tab)
+            by_id(browser, "source").send_keys(f"tab {number} types this")
+        for number, tab in enumerate(tabs):
+            browser.switch_to.window(tab)
+            wanted = f"TAB {number} TYPES THIS"
+            wait(lambda wanted=wanted: by_id(browser, "output").text == wanted, 60)
+        answers = [visit.result() for visit in visits]
+    for text, found in answers:
+        assert found == {text.upper()}
+    for tab in tabs:
+        browser.switch_to.window(tab)
+        browser.close()
+    browser.switch_to.window(first)
+
+
+def test_no_errors_and_no_requests_to_other_hosts(browser, url, locked_url):
     # Of all tests above: the logs are read once.
     severe = [one for one in browser.get_log("browser") if one["level"] != "INFO"]
     assert severe == []
@@ -139,4 +216,5 @@ def test_no_errors_and_no_requests_to_other_hosts(browser, url):
         if message["method"] == "Network.requestWillBeSent"
     ]
     assert len(asked) > 10
-    assert [one for one in asked if not one.startswith((url, "data:", "chrome"))] == []
+    own = (url, locked_url, "data:", "chrome", "about:blank")
+    assert [one for one in asked if not one.startswith(own)] == []

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_jax.decoding.text.translation import Hypothesis, Translation
 from t2t_jax.serving.text_layout import lay_out
+
+
+def translated(text):
+    hypothesis = Hypothesis(
+        text=text, score=0.0, log_probability=0.0, num_tokens=1, ended=True
+    )
+    return Translation(hypotheses=(hypothesis,))
 
 
 def sentences(text):
@@ -46,7 +54,7 @@ def test_lines_stay_whole_where_only_lines_are_split():
 def test_nothing_of_a_text_is_lost_and_no_sentence_has_a_line_end(text, split):
     layout = lay_out(text, split=split)
     texts = [one.text for one in layout.sentences]
-    assert layout.fill(texts) == text
+    assert layout.fill([translated(one) for one in texts]) == text
     for one in texts:
         assert one == one.strip() != ""
         assert len(one.splitlines()) == 1

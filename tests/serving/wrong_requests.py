@@ -27,7 +27,7 @@ _WRONG_VALUES = {
     "q": [*_NO_STRINGS, [None], [3], ["a", 3], [["a"]]],
     "source": [*_NO_STRINGS, *_NO_CODES],
     "target": [*_NO_STRINGS, *_NO_CODES],
-    "format": ["html", "pdf", 3, ["text"], {"a": 1}],
+    "format": ["HTML", "pdf", 3, ["text"], {"a": 1}],
     "alternatives": [-1, 101, "x", "1.5", 1.5, [1], "\u0663", True, None, "9" * 300],
     "split": ["words", 1, ["lines"]],
     "segments": _NO_SWITCH,

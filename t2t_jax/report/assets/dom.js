@@ -59,8 +59,11 @@ function redrawAll() {
 
 /** The colour of a custom property, such as `--accent`, as red, green and blue. */
 function colorOf(property) {
-  const hex = getComputedStyle(document.documentElement).getPropertyValue(property);
-  return [1, 3, 5].map((start) => parseInt(hex.trim().slice(start, start + 2), 16));
+  const probe = document.body.appendChild(element("span"));
+  probe.style.color = `var(${property})`;
+  const found = getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
+  probe.remove();
+  return found;
 }
 
 /** Makes the switch between the system's theme, light and dark. */

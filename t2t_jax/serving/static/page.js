@@ -378,9 +378,10 @@ function move(event) {
 // Theme
 
 function changeTheme() {
-  const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
-  document.documentElement.dataset.theme = isDark ? "light" : "dark";
-  sessionStorage.setItem("t2t_jax.theme", document.documentElement.dataset.theme);
+  const { dataset } = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  dataset.theme = (dataset.theme ?? system) === "dark" ? "light" : "dark";
+  sessionStorage.setItem("t2t_jax.theme", dataset.theme);
 }
 
 async function copy() {
