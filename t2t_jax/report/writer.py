@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from t2t_jax.run.workdir import Workdir
 
 REPORT = "report.html"
 
+MAX_SHARE = 0.01
+"""Of the time that writing pages may take, but for the last, which is always written."""
+
 
 def report_path(workdir: Workdir) -> Path:
     """Returns the path of the page in the directory of its run."""
@@ -21,17 +25,26 @@ def report_path(workdir: Workdir) -> Path:
 class ReportWriter:
     """Writes report.html, and before it environment.json, of the run that trains here.
 
-    An error is logged as a warning, once, and training continues.
+    An error is logged as a warning, once, and training continues. A page of many
+    records takes seconds: evaluations that come too soon after it are left to the next.
 
     Args:
       processes: of the run.
+      clock: seconds.
     """
 
     def __init__(
-        self, workdir: Workdir, *, log: Callable[[str], None], processes: int = 1
+        self,
+        workdir: Workdir,
+        *,
+        log: Callable[[str], None],
+        processes: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self._workdir, self._log, self._processes = workdir, log, processes
+        self._clock = clock
         self._has_environment = self._has_warned = False
+        self._not_before = clock()
 
     def __call__(self, is_over: bool) -> None:
         """Writes the page.
@@ -39,11 +52,12 @@ class ReportWriter:
         Args:
           is_over: whether the training of this process has ended.
         """
+        start = self._clock()
+        if start < self._not_before and not is_over:
+            return
         try:
-            if not self._has_environment:
-                found = describe_environment(processes=self._processes)
-                self._workdir.write_json(ENVIRONMENT, found)
-                self._has_environment = True
+            self._write_environment()
+            start = self._clock()
             page = run_page(self._workdir, is_over=is_over)
             atomic_write(report_path(self._workdir), page)
         except Exception as error:  # A page is not worth a run.
@@ -53,3 +67,11 @@ class ReportWriter:
                     f"WARNING: {REPORT} cannot be written: {error or repr(error)}. "
                     "Training continues. Write it with --mode=report later."
                 )
+        end = self._clock()
+        self._not_before = end + (end - start) / MAX_SHARE
+
+    def _write_environment(self) -> None:
+        if not self._has_environment:
+            found = describe_environment(processes=self._processes)
+            self._workdir.write_json(ENVIRONMENT, found)
+            self._has_environment = True

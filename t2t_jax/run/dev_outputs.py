@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.files import atomic_write, read_limited
+from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 FOLDER = "dev_outputs"
 
@@ -19,6 +20,8 @@ _SOURCE, _REFERENCE = "source.txt", "reference.txt"
 _STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
 # About 2,000,000 lines; development sets have thousands.
 _MAX_BYTES = 256 << 20
+MAX_FOLDER_BYTES = 256 << 20
+"""Of all steps together, such as 600 evaluations of 3,000 sentences."""
 _ADVICE = "Remove it."
 
 
@@ -61,6 +64,29 @@ class DevOutputs:
             if not path.is_file() or path.stat().st_size != size:
                 atomic_write(path, text)
         atomic_write(self.folder / f"{step}.txt", _text(hypotheses))
+        self._prune()
+
+    def _prune(self) -> None:
+        """Removes the oldest translations until the limit is kept.
+
+        Those of the newest step stay, and those of the best one, which reports score.
+        """
+        sizes = {
+            step: (self.folder / f"{step}.txt").stat().st_size for step in self.steps()
+        }
+        excess = sum(sizes.values()) - MAX_FOLDER_BYTES
+        if excess <= 0:
+            return
+        best = self._best_step()
+        for step in list(sizes)[:-1]:
+            if excess > 0 and step != best:
+                (self.folder / f"{step}.txt").unlink()
+                excess -= sizes[step]
+
+    def _best_step(self) -> int | None:
+        records = read_metrics(self.folder.parent / "metrics.jsonl")
+        scored = ((one["bleu"], one["step"]) for one in records if "bleu" in one)
+        return max(scored, key=lambda pair: pair[0], default=(0, None))[1]
 
     def steps(self) -> list[int]:
         """Lists the steps with translations, in order."""

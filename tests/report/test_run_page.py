@@ -135,3 +135,19 @@ def test_an_error_of_the_writer_is_one_warning(workdir):
     (line,) = logged
     assert line.startswith("WARNING: report.html cannot be written: ")
     assert "--mode=report" in line
+
+
+def test_pages_take_a_hundredth_of_the_time(workdir, monkeypatch):
+    now, written = [100.0], []
+
+    def two_seconds(workdir, *, is_over):
+        now[0] += 2.0
+        written.append(now[0])
+        return "page"
+
+    monkeypatch.setattr("t2t_jax.report.writer.run_page", two_seconds)
+    writer = ReportWriter(workdir, log=print, clock=lambda: now[0])
+    for seconds, is_over in ((0, False), (199, False), (1, False), (1, True)):
+        now[0] += seconds
+        writer(is_over)
+    assert written == [102.0, 304.0, 307.0]

@@ -1,8 +1,10 @@
+import json
 import os
 
 import pytest
 
 from t2t_jax.errors import DataError
+from t2t_jax.run import dev_outputs
 from t2t_jax.run.dev_outputs import DevOutputs
 
 SOURCES, REFERENCES = ["a\u2028b", "", "c\r"], ["A", "B", "C"]
@@ -36,3 +38,14 @@ def test_a_pipe_is_refused(outputs):
     os.mkfifo(outputs.folder / "9.txt")
     with pytest.raises(DataError, match="pipe"):
         outputs.read(9)
+
+
+def test_the_oldest_are_removed_but_for_the_best(outputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(dev_outputs, "MAX_FOLDER_BYTES", 15)  # three of 5 bytes
+    records = [{"step": n, "kind": "eval", "bleu": 50 - n} for n in (8, 16, 24)]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (tmp_path / "metrics.jsonl").write_text(lines)
+    for step in (16, 24, 32, 40):
+        outputs.write(step, ["x", "", "z"], sources=SOURCES, references=REFERENCES)
+    assert outputs.steps() == [8, 32, 40]
+    assert outputs.read(8).hypotheses == ["x", "", "z"]
