@@ -14,7 +14,7 @@ from t2t_jax.run.workdir import Workdir
 REPORT = "report.html"
 
 MAX_SHARE = 0.01
-"""Of the time that writing pages may take, but for the last, which is always written."""
+"""Of the time that pages may take, but for the last one, which is always written."""
 
 
 def report_path(workdir: Workdir) -> Path:
