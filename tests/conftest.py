@@ -30,8 +30,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks each test with its tier, before `-m` selects."""
+    """Marks each test with its tier, before `-m` selects; the longest test is first."""
     tiers.mark(items)
+    items.sort(key=lambda test: not test.nodeid.startswith(tiers.LONGEST))
 
 
 # A process may have 65,530 mappings, and each compiled program takes several: beyond

@@ -36,7 +36,7 @@ class Meeting:
 
     def __init__(self, count, monkeypatch):
         self.count, self.laid = count, {}
-        self.barrier = threading.Barrier(count, timeout=20)
+        self.barrier = threading.Barrier(count, timeout=120)
         monkeypatch.setattr(gathering, "allgather_strings", self.gather)
 
     def gather(self, lines, processes):
@@ -179,7 +179,7 @@ def test_two_processes_of_four_devices_gather_texts_and_parameters():
     ]
     try:
         for process in started:
-            out, errors = process.communicate(timeout=120)
+            out, errors = process.communicate(timeout=240)
             assert process.returncode == 0, errors
             assert "all is well" in out.splitlines()
     finally:

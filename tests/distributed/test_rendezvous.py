@@ -87,7 +87,7 @@ def waiting(info, address, *, seconds, body="time.sleep(60)"):
 
 def test_after_the_timeout_a_process_exits_with_69(free):
     process = waiting(FIRST, free, seconds=0.5)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=240)
     assert process.returncode == 69
     assert stderr.startswith("[rank 0] error: --num_processes=3 requires 3 processes. ")
     assert (
@@ -100,7 +100,7 @@ def test_after_the_timeout_a_process_exits_with_69(free):
 def test_the_other_of_two_is_named():
     two = ProcessInfo(index=0, count=2, source="p")
     process = waiting(two, "127.0.0.1:1", seconds=0.1)
-    assert "process 1 has not connected" in process.communicate(timeout=30)[1]
+    assert "process 1 has not connected" in process.communicate(timeout=240)[1]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_other_of_two_is_named():
 def test_the_message_describes_what_listens_at_the_address(listener, address, reason):
     address = address.replace("LISTENER", listener)
     process = waiting(SECOND, address, seconds=0.1)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=240)
     assert process.returncode == 69
     assert reason in stderr
 
@@ -127,6 +127,6 @@ def test_a_signal_ends_the_wait_even_in_foreign_code(free):
     process.stdout.readline()
     time.sleep(0.5)
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=240)
     assert process.returncode == 75
     assert stderr == ("[rank 0] error: Stopped by SIGTERM. Rerun the same command.\n")

@@ -11,9 +11,9 @@ def main(index, port):
         f"127.0.0.1:{port}",
         2,
         index,
-        initialization_timeout=60,
-        heartbeat_timeout_seconds=10,
-        shutdown_timeout_seconds=10,
+        initialization_timeout=120,
+        heartbeat_timeout_seconds=100,
+        shutdown_timeout_seconds=100,
     )
     from t2t_jax.distributed.processes import Processes
 

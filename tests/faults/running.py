@@ -76,7 +76,7 @@ def start(
     )
 
 
-def end(process: Process, seconds: float = 120) -> tuple[int, str]:
+def end(process: Process, seconds: float = 300) -> tuple[int, str]:
     """Waits for the end, and returns the exit code and what was said on stderr."""
     try:
         _, said = process.communicate(timeout=seconds)
@@ -103,7 +103,7 @@ def finish(
     workdir: Path,
     *,
     code: int = 0,
-    seconds: float = 120,
+    seconds: float = 300,
     fresh: bool = False,
     **how: Any,
 ) -> str:
@@ -125,7 +125,7 @@ def finish(
 
 
 def wait_for(
-    there: Path | Callable[[], object], process: Process, *, seconds: float = 120
+    there: Path | Callable[[], object], process: Process, *, seconds: float = 300
 ) -> None:
     """Waits until a file is there, or a predicate holds, while the process runs."""
     holds = there.exists if isinstance(there, Path) else there

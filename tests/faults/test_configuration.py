@@ -49,7 +49,7 @@ def test_a_mistake_is_one_clear_message(argv, code, said, tmp_path):
     if not any(argument.startswith("--workdir") for argument in argv):
         argv = [*argv, f"--workdir={tmp_path / 'run'}"]
     began = time.monotonic()
-    done = tiny.run(*argv, timeout=60)
+    done = tiny.run(*argv, timeout=240)
     errors = done.stderr.decode()
     assert done.returncode == code, errors
     assert said in errors
@@ -57,7 +57,7 @@ def test_a_mistake_is_one_clear_message(argv, code, said, tmp_path):
     assert len(errors.strip().splitlines()) <= 3
     assert done.stdout == b""
     # A bound against starting to work, not a measurement: the answer takes 1 s.
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
 
 
 def test_all_mistakes_are_named_at_once(tmp_path):

@@ -220,7 +220,7 @@ def test_what_only_bears_a_number_harms_neither_resuming_nor_saving(workdir, sou
 
 
 def read(workdir, *flags):
-    done = tiny.run(f"--workdir={workdir}", *flags, stdin=b"A man.\n", timeout=120)
+    done = tiny.run(f"--workdir={workdir}", *flags, stdin=b"A man.\n", timeout=240)
     return done.returncode, done.stderr.decode()
 
 

@@ -38,7 +38,7 @@ def limit(process, size):
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, ENOUGH))
 
 
-def follow(process, seconds=120):
+def follow(process, seconds=300):
     """Yields the lines of stderr, and kills what does not end in time."""
     timer = threading.Timer(seconds, process.kill)
     timer.start()
@@ -73,7 +73,7 @@ def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
             if line.startswith("WARNING: Step "):
                 failed.append(line.split()[2])
                 limit(process, ENOUGH)
-        assert process.wait(timeout=60) == 0, said
+        assert process.wait(timeout=240) == 0, said
     assert failed
     for step in failed:
         where = workdir / "checkpoints"
@@ -99,7 +99,7 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
         running.wait_for(workdir / "checkpoints" / "40", process)
         limit(process, 0)
         said = list(follow(process))
-        assert process.wait(timeout=60) == 74, said
+        assert process.wait(timeout=240) == 74, said
     newest = max(running.saved(workdir))
     assert newest < 240
     error = said.index(
@@ -136,7 +136,7 @@ def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp
             time.sleep(0.05)
         limit(process, 1)
         process.send_signal(signal.SIGCONT)
-        assert process.wait(timeout=60) == 74
+        assert process.wait(timeout=240) == 74
     finally:
         process.kill()
         process.wait()

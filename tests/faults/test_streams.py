@@ -65,7 +65,7 @@ def started(place, *flags, mode="translate", capacity=0, unbuffered=""):
         process.communicate()
 
 
-def answer(process, seconds=60):
+def answer(process, seconds=240):
     """Reads one line of stdout, which must come soon."""
     line = b""
     while not line.endswith(b"\n"):
@@ -79,7 +79,7 @@ def answer(process, seconds=60):
 
 def end(process):
     """Returns the exit code, what was left of stdout, and stderr."""
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=240)
     return process.returncode, out, said.decode()
 
 
@@ -151,7 +151,7 @@ def test_a_signal_ends_a_stream_whose_answers_nobody_reads(place):
         running.wait_for(lambda: unread() == 4096, process)
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 75
+        assert process.wait(timeout=240) == 75
 
 
 @pytest.mark.parametrize(

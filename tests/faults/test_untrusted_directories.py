@@ -154,5 +154,5 @@ def test_paths_in_a_models_configuration_are_followed_by_training_only(copy, tmp
 def test_a_pipe_in_a_model_is_not_waited_for(copy):
     (copy / "config.json").unlink()
     os.mkfifo(copy / "config.json")
-    done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=LINE, timeout=60)
+    done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=LINE, timeout=240)
     _refused(done, "config.json must be a file, and is a pipe or a device")

@@ -96,8 +96,8 @@ def test_base_is_described_for_eight_devices_without_its_text(tmp_path, monkeypa
             *("--format=json", "--devices=8"),
         )
     )
-    # 8 s where nothing else runs.
-    assert time.monotonic() - began < 60
+    # A bound against computing with arrays: 8 s where nothing else runs.
+    assert time.monotonic() - began < 240
     assert told["parameters"]["total"] == 63_045_632
     compiler, formula = told["compiler_flops_per_step"], told["flops_per_step"]
     assert compiler == pytest.approx(formula, rel=0.02)

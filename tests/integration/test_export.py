@@ -86,7 +86,7 @@ def snippet(place):
         text=True,
         cwd=place.parent,
         env={**tiny.environment(), "PYTHONPATH": str(tiny.ROOT)},
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

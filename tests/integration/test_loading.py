@@ -49,7 +49,7 @@ def test_three_lines_of_the_readme_translate_as_printed(workdir, tmp_path):
         text=True,
         cwd=tmp_path,
         env=tiny.environment(),
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

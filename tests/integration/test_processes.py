@@ -13,7 +13,7 @@ from tests.integration import tiny
 
 LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
 # For what is over before a step is compiled.
-SECONDS = 60
+SECONDS = 240
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def test_a_signal_while_text_is_prepared_stops_all_at_once(tmp_path):
     started.send_signal(signal.SIGTERM)
     code, _ = end(started)
     assert code == 75
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -174,7 +174,7 @@ def test_a_process_whose_peers_never_come_ends_with_69(tmp_path, index):
     assert done.returncode == 69, said
     assert f"Process {index} has waited 2 s at 127.0.0.1:" in said
     assert not (tmp_path / "run").exists()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
 
 
 def test_slurm_s_promise_of_peers_that_never_come_ends_with_69(tmp_path):

@@ -176,7 +176,7 @@ class Terminal:
         # next key only; nobody types so soon.
         time.sleep(0.3)
         os.write(self._ours, text.encode())
-        shown, deadline = "", time.monotonic() + 60
+        shown, deadline = "", time.monotonic() + 120
         utf_8 = codecs.getincrementaldecoder("utf-8")()  # A read may end in a letter.
         while until not in shown:
             left = max(0, deadline - time.monotonic())
@@ -207,7 +207,7 @@ def test_somebody_at_a_terminal_is_asked_and_answered(run, tmp_path):
         terminal.type("\n")  # A line between two of them: nobody means to leave.
         assert "press Ctrl-C again" in terminal.type("\x03")
         terminal.type("\x03", until="\n")
-        assert terminal.process.wait(timeout=30) == 0
+        assert terminal.process.wait(timeout=240) == 0
     history = (tmp_path / "t2t_jax" / "history").read_text(encoding="utf-8")
     assert f"{LINES[0]}\n:n 3\n" in history
     assert "::zwei Männer\n" in history

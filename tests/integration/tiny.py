@@ -59,7 +59,7 @@ def run(
     *argv: str,
     stdin: bytes = b"",
     devices: int = 1,
-    timeout: float = 240,
+    timeout: float = 300,
     fault: str = "",
     fresh: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:

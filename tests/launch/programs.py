@@ -35,12 +35,19 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, stop)
 pids = [os.getpid()]
 if "worker" in acts:
-    pids.append(subprocess.Popen(["sleep", "60"]).pid)
+    pids.append(subprocess.Popen(["sleep", "300"]).pid)
 wanted = ("JAX_PLATFORMS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 seen = dict(argv=sys.argv[1:], pids=pids, env={{k: os.environ.get(k) for k in wanted}})
 partial = notes / f"partial-{{index}}"
 partial.write_text(json.dumps(seen))
 partial.rename(notes / f"seen-{{index}}")
+# Nothing happens before all of them handle signals, on machines of any speed.
+everybody = range(len(options["do"].split(",")))
+deadline = time.monotonic() + 60
+while not all((notes / f"seen-{{k}}").exists() for k in everybody):
+    if time.monotonic() > deadline:
+        sys.exit("the others have not started")
+    time.sleep(0.01)
 print(f"process {{index}} speaks", flush=True)
 print(f"process {{index}} complains", file=sys.stderr, flush=True)
 if "echo" in acts:
@@ -52,7 +59,7 @@ if "slow75" in acts:
 if "abort" in acts:
     os.abort()
 if "sleep" in acts:
-    time.sleep(60)
+    time.sleep(300)
 sys.exit(int(acts[-1]) if acts[-1].isdigit() else 0)
 """
 
@@ -60,7 +67,7 @@ sys.exit(int(acts[-1]) if acts[-1].isdigit() else 0)
 def fake_python(folder: Path) -> Path:
     """Returns an interpreter that ends as its flag --do says, a word for a process.
 
-    The words, joined by `+`: a number is the exit code; `sleep` a minute; `abort`;
+    The words, joined by `+`: a number is the exit code; `sleep` five of them; `abort`;
     `echo` stdin in capitals; `deaf` to signals; `raw`, without handlers; `slow` to
     stop; `slow75` stops by itself, slowly; `worker` starts a process of its own.
     """
@@ -91,13 +98,13 @@ def environment(*, path: Path | None = None, **more: str | Path) -> dict[str, st
 def launch(
     script: str, *arguments: str, env: dict[str, str], **options: object
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script of launch/ to its end, at most a minute."""
+    """Runs a script of launch/ to its end, at most four."""
     return subprocess.run(
         ["bash", LAUNCH / script, *arguments],
         capture_output=True,
         text=True,
         env=env,
         check=False,
-        timeout=60,
+        timeout=240,
         **options,
     )

@@ -92,7 +92,7 @@ def answer(clone, name, option, cwd):
         env=environment(path=tools, PYTHON="python"),
         cwd=cwd,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -55,7 +55,7 @@ class Sweep:
 
     def run(self, *argv, codes=""):
         sweep = self.start(*argv, codes=codes)
-        _, self.said = sweep.communicate(timeout=60)
+        _, self.said = sweep.communicate(timeout=240)
         return sweep.returncode
 
     def ran(self):
@@ -107,11 +107,11 @@ def test_a_stopped_row_stops_the_sweep(sweep):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_goes_on_to_the_row_which_saves(sweep, number):
     started = sweep.start("c.py", "a", "b", codes="a=wait")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not os.path.exists(f"{sweep.notes}.waits") and time.monotonic() < deadline:
         time.sleep(0.02)
     started.send_signal(number)
-    _, said = started.communicate(timeout=60)
+    _, said = started.communicate(timeout=240)
     assert started.returncode == 75
     assert sweep.ran() == [train("a"), "saved"]
     assert "stopped in row a" in said

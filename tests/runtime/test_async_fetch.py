@@ -55,5 +55,5 @@ assert len(set(sums.values())) == 300
         env=tiny.environment(8),
         cwd=tiny.ROOT,
         check=True,
-        timeout=120,
+        timeout=240,
     )

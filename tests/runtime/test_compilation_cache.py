@@ -62,7 +62,7 @@ def computed(home, *arguments):
         [sys.executable, "-c", PROGRAM, *arguments],
         capture_output=True,
         env=environment,
-        timeout=120,
+        timeout=240,
         check=True,
     )
     return done.stdout, done.stderr.decode()
@@ -267,7 +267,7 @@ def test_runs_that_begin_together_do_not_disturb_one_another(tmp_path):
         )
         for _ in range(3)
     ]
-    printed = [run.communicate(timeout=120)[0] for run in runs]
+    printed = [run.communicate(timeout=240)[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert len(set(printed)) == 1
     assert computed(tmp_path) == (printed[0], "")

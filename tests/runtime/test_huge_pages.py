@@ -93,7 +93,7 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
         stdout=subprocess.PIPE,
         env=environ,
     ) as process:
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=240)
     first, second, last = said.decode().splitlines()
     assert first == second == "begun"
     assert json.loads(last) == [process.pid, [str(program), *argv], WISH]
@@ -137,7 +137,7 @@ def test_the_command_line_begins_with_them():
         "main.cli_entry_point()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", script], capture_output=True, timeout=240, check=True
     )
     assert done.stdout.startswith(b"first\n")
 

@@ -34,7 +34,7 @@ def _start(tmp_path, *, at, number, environment=None):
     return subprocess.run(
         command,
         capture_output=True,
-        timeout=60,
+        timeout=240,
         check=False,
         cwd=tmp_path,
         env={
@@ -74,7 +74,7 @@ main._run = lambda argv: exec("os.kill(os.getpid(), signal.SIGUSR1)")
 main.cli_entry_point()
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, timeout=240, check=False
     )
     assert (done.returncode, done.stderr.count(b"\n")) == (75, 1), done.stderr
 
@@ -94,7 +94,7 @@ main.cli_entry_point()
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
-        timeout=60,
+        timeout=240,
         check=False,
         env={
             **os.environ,
@@ -119,7 +119,7 @@ then += "install_early_handlers(); print('late')"
 os.execv(sys.executable, [sys.executable, "-c", then])
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, timeout=240, check=False
     )
     assert (done.returncode, done.stdout) == (75, b"")
     assert done.stderr.startswith(b"error: Stopped by SIGTERM.")
@@ -145,6 +145,6 @@ def test_a_program_that_imports_this_keeps_its_own_handlers():
         "print(signal.getsignal(signal.SIGINT) is before)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", script], capture_output=True, timeout=240, check=True
     )
     assert done.stdout == b"True\n"

@@ -71,7 +71,7 @@ class FakeTranslator:
 
     def iter_translations(self, lines):
         self.model.groups.append(list(lines))
-        self.model.gate.wait(20)
+        self.model.gate.wait(120)
         time.sleep(self.model.seconds)
         if "poison" in lines:
             raise DataError("The score of line 1 must be finite. Use another.")

@@ -21,7 +21,7 @@ class Server:
       lines: of stderr so far.
     """
 
-    def __init__(self, *argv, seconds=120):
+    def __init__(self, *argv, seconds=300):
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "t2t_jax.main", "--mode=serve", "--port=0"),

@@ -169,7 +169,7 @@ def test_requests_of_several_clients_are_translated_together():
 
 def test_a_full_queue_is_429_and_a_late_answer_504():
     model = FakeModel()
-    app, worker = fake_app({("en", "de"): model}, max_waiting=3, request_timeout=0.5)
+    app, worker = fake_app({("en", "de"): model}, max_waiting=3, request_timeout=3)
     model.gate.clear()
 
     async def three():

@@ -63,15 +63,18 @@ def test_500_wrong_requests_get_the_right_status():
 
 
 def test_bodies_that_are_slow_endless_or_lost():
-    app, worker = fake_app(read_timeout=0.2, max_body_bytes=1_000)
+    hasty, patient = (
+        fake_app(read_timeout=seconds, max_body_bytes=1_000) for seconds in (0.2, 60)
+    )
     kind = [("content-type", FORM)]
 
-    def status(*chunks, headers=()):
+    def status(*chunks, headers=(), app=patient[0]):
         ask = asked(app, "POST", "/translate", headers=[*kind, *headers], chunks=chunks)
         return asyncio.run(ask).status
 
-    assert status(b"q=hello", 0.5, b"&source=en") == 408
-    assert status(*[part for _ in range(30) for part in (b"x", 0.02)]) == 408
+    assert status(b"q=hello", 0.5, b"&source=en", app=hasty[0]) == 408
+    drops = [part for _ in range(30) for part in (b"x", 0.02)]
+    assert status(*drops, app=hasty[0]) == 408
     assert status(*[b"x" * 900] * 4) == 413
     assert status(*[b"x" * 900] * 90) == 413
     assert status(b"q=a", headers=[("content-length", "99999999999")]) == 413
@@ -84,7 +87,8 @@ def test_bodies_that_are_slow_endless_or_lost():
     )
     assert status(b"q=a", headers=[("host", "a"), ("host", "b")]) == 400
     assert status(b"q=a&source=en&target=de") == 200
-    worker.close()
+    for _, worker in (hasty, patient):
+        worker.close()
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,7 @@ def port():
         yield found
 
 
-def exchange(port, *parts, seconds=10, pause=0.0):
+def exchange(port, *parts, seconds=60, pause=0.0):
     """Sends bytes on a connection of its own; returns what came until it was closed."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         found = b""
@@ -177,7 +181,7 @@ def test_slow_headers_slow_bodies_and_idle_connections_are_closed(port):
     assert is_timeout(exchange(port, *letters, pause=0.06))
     slow_body = (post_bytes(b"Content-Length: 99", body=b""), *[b"x"] * 30)
     assert is_timeout(exchange(port, *slow_body, pause=0.05))
-    assert time.monotonic() - start < 9
+    assert time.monotonic() - start < 60  # of no end
 
 
 def test_pipelined_requests_are_answered_in_order(port):
@@ -188,21 +192,29 @@ def test_pipelined_requests_are_answered_in_order(port):
     assert places == sorted(places)
 
 
+def answered(port, path, *wanted, seconds=30):
+    """Whether an answer holds what is wanted, soon: connections take time to close."""
+    request = b"GET %s HTTP/1.1\r\n" % path.encode() + CLOSE + b"\r\n"
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        answer = exchange(port, request)
+        if all(one in answer for one in wanted):
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def test_too_many_connections_are_refused_and_others_stay(port):
     held = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
-    time.sleep(0.2)
-    assert exchange(port, b"GET /health HTTP/1.1\r\n" + CLOSE + b"\r\n")[9:12] == b"503"
+    assert answered(port, "/health", b" 503 ")
     for connection in held:
         connection.close()
-    time.sleep(0.2)
-    assert exchange(port, b"GET /health HTTP/1.1\r\n" + CLOSE + b"\r\n")[9:12] == b"200"
+    assert answered(port, "/health", b" 200 ")
 
 
 def test_lost_connections_leave_nothing_behind(port):
     for _ in range(50):
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(post_bytes(LENGTH)[: random.randint(1, 120)])
-    time.sleep(0.3)
-    answer = exchange(port, b"GET /metrics HTTP/1.1\r\n" + CLOSE + b"\r\n")
-    assert b"t2t_jax_waiting_sentences 0\n" in answer
-    assert b"t2t_jax_requests_in_progress 1\n" in answer
+    wanted = (b"t2t_jax_waiting_sentences 0\n", b"t2t_jax_requests_in_progress 1\n")
+    assert answered(port, "/metrics", *wanted)

@@ -52,7 +52,7 @@ def browser(tmp_path_factory):
     found.quit()
 
 
-def wait(condition, seconds=20):
+def wait(condition, seconds=120):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := condition():

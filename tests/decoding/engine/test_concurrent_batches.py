@@ -80,12 +80,12 @@ def test_whoever_leaves_early_waits_for_nothing():
 
     def slow(item):
         if item:
-            may_end.wait(10)
+            may_end.wait(120)
         return item
 
     found = map_concurrently(slow, deque(range(4)), is_ready=lambda _: True)
     assert next(found) == (0, 0)
     began = time.monotonic()
     found.close()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     may_end.set()
