@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.scoring.scorer import PairScore as PairScore
     from t2t_jax.decoding.search.beam_search import BeamResult as BeamResult
     from t2t_jax.decoding.search.beam_search import beam_search as beam_search
+    from t2t_jax.decoding.search.constraint import Constraint as Constraint
     from t2t_jax.decoding.search.sampling import sample as sample
     from t2t_jax.decoding.search.static_params import SamplingParams as SamplingParams
     from t2t_jax.decoding.text.translation import Hypothesis as Hypothesis
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 LAZY_EXPORTS = {
     "BeamResult": "t2t_jax.decoding.search.beam_search",
     "Config": "t2t_jax.config",
+    "Constraint": "t2t_jax.decoding.search.constraint",
     "DecodingConfig": "t2t_jax.decoding.config",
     "Hypothesis": "t2t_jax.decoding.text.translation",
     "PairScore": "t2t_jax.decoding.scoring.scorer",

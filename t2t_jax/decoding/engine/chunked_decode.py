@@ -20,6 +20,7 @@ from jax.sharding import Mesh
 from t2t_jax.decoding.engine.device_rows import devices_of, per_device, shard_rows
 from t2t_jax.decoding.search import beam_search, sampling
 from t2t_jax.decoding.search.beam_search import BeamResult
+from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.static_params import SamplingParams, SearchParams
@@ -46,6 +47,8 @@ def chunked_search(
     search_params: SearchParams,
     prefixes_BxP: Array | None = None,
     keys_BxK: Array | None = None,
+    constraint: Constraint = UNCONSTRAINED,
+    constraint_rows: PyTree = None,
 ) -> BeamResult:
     """Runs `beam_search` or `sample` at the cost of the longest output only.
 
@@ -61,13 +64,16 @@ def chunked_search(
       source_BxS: [B, S] int tokens, pad after the end; B is a multiple of the devices.
       keys_BxK: [B, K] uint32, the data of a PRNG key for each sentence; only for
         sampling.
+      constraint: of a beam search; not for sampling.
+      constraint_rows: what it has to know of each sentence, leaves [B, ...].
 
     Returns:
       The outputs of every sentence, on the host.
 
     Raises:
       UserError: `max_extra_tokens` is negative, the source is not [B, S] or cannot be
-        split, the prefixes do not match it, or the keys for sampling are missing.
+        split, the prefixes do not match it, or, for sampling, the keys are missing or
+        there is a constraint.
     """
     max_length = validated_max_length(
         source_BxS,
@@ -78,6 +84,8 @@ def chunked_search(
     )
     rows = np.shape(source_BxS)[0]
     batch_inputs = {} if prefixes_BxP is None else {"prefixes_BxP": prefixes_BxP}
+    if constraint_rows is not None:
+        batch_inputs["constraint_rows"] = constraint_rows
     if isinstance(search_params, SamplingParams):
         if keys_BxK is None or len(keys_BxK) != rows:
             came = "None" if keys_BxK is None else f"{len(keys_BxK)} of them"
@@ -86,13 +94,17 @@ def chunked_search(
                 f"{came}. Pass jax.random.key_data of as many keys."
             )
         batch_inputs["keys_BxK"] = keys_BxK
+        if constraint is not UNCONSTRAINED:
+            raise UserError(
+                "A constraint restricts a beam search, and these parameters sample. "
+                "Pass BeamParams, or leave the constraint out."
+            )
     mesh, ends = devices_of(model), chunk_ends(max_length)
     memory, state = start(
         model,
         shard_rows(source_BxS, mesh),
-        batch_inputs={
-            name: shard_rows(array, mesh) for name, array in batch_inputs.items()
-        },
+        batch_inputs=jax.tree.map(lambda rows: shard_rows(rows, mesh), batch_inputs),
+        constraint=constraint,
         mesh=mesh,
         max_extra_tokens=max_extra_tokens,
         max_length=max_length,
@@ -100,7 +112,9 @@ def chunked_search(
         search_params=search_params,
     )
     rows_DxB = np.tile(np.arange(rows // mesh.size), (mesh.size, 1))
-    return _Batch(model, memory, state, rows_DxB, mesh, search_params).finish(ends)
+    return _Batch(
+        model, memory, state, rows_DxB, mesh, search_params, constraint
+    ).finish(ends)
 
 
 @dataclasses.dataclass
@@ -117,6 +131,7 @@ class _Batch:
     rows_DxB: np.ndarray[Any, np.dtype[np.int_]]
     mesh: Mesh
     search_params: SearchParams
+    constraint: Constraint
     results: BeamResult | None = None
 
     def finish(self, ends: tuple[int, ...]) -> BeamResult:
@@ -144,6 +159,7 @@ class _Batch:
             until=np.int32(position),
             mesh=self.mesh,
             search_params=self.search_params,
+            constraint=self.constraint,
         )
         return np.asarray(jax.device_get(done))
 
@@ -175,7 +191,12 @@ class _Batch:
 
     def _store_results(self) -> None:
         """Stores the current outputs, on the host."""
-        results = collect(self.state, mesh=self.mesh, search_params=self.search_params)
+        results = collect(
+            self.state,
+            mesh=self.mesh,
+            search_params=self.search_params,
+            constraint=self.constraint,
+        )
         if self.results is None:
             self.results = jax.tree.map(np.array, jax.device_get(results))
             return
@@ -202,9 +223,13 @@ def chunk_ends(max_length: int) -> tuple[int, ...]:
     return tuple(ends)
 
 
-def _search(search_params: SearchParams) -> ModuleType:
-    """Returns the module whose functions advance the state."""
-    return sampling if isinstance(search_params, SamplingParams) else beam_search
+def _search(
+    search_params: SearchParams, constraint: Constraint
+) -> tuple[ModuleType, dict[str, Constraint]]:
+    """Returns the module whose functions advance the state, and their constraint."""
+    if isinstance(search_params, SamplingParams):
+        return sampling, {}
+    return beam_search, {"constraint": constraint}
 
 
 # The programs. The leaves of `source`, `memory` and `state` are [devices, ...]: each
@@ -221,16 +246,17 @@ def _search(search_params: SearchParams) -> ModuleType:
         "search_params",
     ),
 )
-def start(
+def start(  # noqa: PLR0913
     model: StepModel,
     source: Array,
     *,
-    batch_inputs: Mapping[str, Array],
+    batch_inputs: Mapping[str, PyTree],
     mesh: Mesh,
     max_extra_tokens: int,
     max_length: int,
     cache_length: int,
     search_params: SearchParams,
+    constraint: Constraint = UNCONSTRAINED,
 ) -> tuple[PyTree, _State]:
     """Encodes the sources and initializes the decoding state.
 
@@ -239,9 +265,9 @@ def start(
     """
 
     def begin(
-        model: StepModel, part: tuple[Array, Mapping[str, Array]]
+        shared: tuple[StepModel, Constraint], part: tuple[Array, Mapping[str, PyTree]]
     ) -> tuple[PyTree, _State]:
-        source_BxS, batch_inputs = part
+        (model, constraint), (source_BxS, batch_inputs) = shared, part
         memory = model.encode(source_BxS)
         limits_B = per_sentence_limits(
             source_BxS,
@@ -250,19 +276,21 @@ def start(
             max_length_ratio=search_params.max_length_ratio,
             ids=search_params.ids,
         )
-        state = _search(search_params).init_state(
+        search, constrained = _search(search_params, constraint)
+        state = search.init_state(
             model,
             memory,
             limits_B=limits_B,
             max_length=max_length,
             cache_length=cache_length,
             search_params=search_params,
+            **constrained,
             **batch_inputs,
         )
         return memory, state
 
     started: tuple[PyTree, _State]
-    started = per_device(begin, mesh)(model, (source, batch_inputs))
+    started = per_device(begin, mesh)((model, constraint), (source, batch_inputs))
     return started
 
 
@@ -288,6 +316,7 @@ def advance(
     until: Array,
     mesh: Mesh,
     search_params: SearchParams,
+    constraint: Constraint = UNCONSTRAINED,
 ) -> tuple[_State, jax.Array]:
     """Decodes until a position, or until every sentence is done.
 
@@ -298,29 +327,47 @@ def advance(
     Returns:
       (state, [devices, B] bool: which sentences are done).
     """
-    search = _search(search_params)
 
     def advance_device(
-        shared: tuple[StepModel, Array], part: tuple[PyTree, _State]
+        shared: tuple[StepModel, Array, Constraint], part: tuple[PyTree, _State]
     ) -> tuple[_State, jax.Array]:
-        (model, until), (memory, state) = shared, part
+        (model, until, constraint), (memory, state) = shared, part
+        search, constrained = _search(search_params, constraint)
         state = search.advance(
-            model, state, memory=memory, until=until, search_params=search_params
+            model,
+            state,
+            memory=memory,
+            until=until,
+            search_params=search_params,
+            **constrained,
         )
         return state, search.is_done(state, search_params=search_params)
 
     reached: tuple[_State, jax.Array]
-    reached = per_device(advance_device, mesh)((model, until), (memory, state))
+    reached = per_device(advance_device, mesh)(
+        (model, until, constraint), (memory, state)
+    )
     return reached
 
 
 @functools.partial(jax.jit, static_argnames=("mesh", "search_params"))
-def collect(state: _State, *, mesh: Mesh, search_params: SearchParams) -> BeamResult:
+def collect(
+    state: _State,
+    *,
+    mesh: Mesh,
+    search_params: SearchParams,
+    constraint: Constraint = UNCONSTRAINED,
+) -> BeamResult:
     """Reads the outputs of a state; all leaves are [devices, B, ...]."""
-    collect = _search(search_params).collect
-    collected: BeamResult = per_device(
-        lambda _, part: collect(part, search_params=search_params), mesh
-    )((), state)
+
+    def collect_device(constraint: Constraint, part: _State) -> BeamResult:
+        search, constrained = _search(search_params, constraint)
+        result: BeamResult = search.collect(
+            part, search_params=search_params, **constrained
+        )
+        return result
+
+    collected: BeamResult = per_device(collect_device, mesh)(constraint, state)
     return collected
 
 

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.decoding.search.beam_state import (
+    BeamState,
+    Hypotheses,
+    best_hypotheses,
+    concat_hypotheses,
+    empty_hypotheses,
+    gather_beams,
+    mask_hypotheses,
+    where_rows,
+)
+from t2t_jax.decoding.search.constraint import (
+    HIGHEST_BANK,
+    UNCONSTRAINED,
+    Constraint,
+    order,
+)
+from t2t_jax.decoding.search.continuations import (
+    advance_constraint,
+    best_continuations,
+    has_banks,
+)
 from t2t_jax.decoding.search.length_penalty import (
     DEFAULT_IDS,
     SpecialIds,
     per_sentence_limits,
 )
 from t2t_jax.decoding.search.prefix_constraints import (
-    forced_tokens,
-    mask_to_forced_token,
     raise_limits_for_prefix,
     source_array,
     validated_max_length,
 )
 from t2t_jax.decoding.search.static_params import BeamParams, penalty_of
-from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
-
-Tree = TypeVar("Tree")
 
 
 class BeamResult(NamedTuple):
@@ -64,6 +80,8 @@ def beam_search(  # noqa: PLR0913
     min_tokens: int = 0,
     allow_unk: bool = True,
     prefixes_BxP: Array | None = None,
+    constraint: Constraint | None = None,
+    constraint_rows: PyTree = None,
     ids: SpecialIds = DEFAULT_IDS,
 ) -> BeamResult:
     """Returns the outputs with the highest scores for each sentence.
@@ -80,7 +98,7 @@ def beam_search(  # noqa: PLR0913
     without an eos are ranked with the finished ones, by score.
 
     Pure, and safe under `jax.jit` and `jax.vmap`; all keyword arguments but the
-    prefixes are static.
+    prefixes, the constraint and its rows are static.
 
     Paper: section 6.1.
 
@@ -104,6 +122,9 @@ def beam_search(  # noqa: PLR0913
       allow_unk: whether unk is generated where a prefix does not force it.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none. An output may
         always hold one token more than its prefix.
+      constraint: restricts the outputs, see `Constraint`; None for none.
+      constraint_rows: what the constraint has to know of each sentence, a pytree whose
+        leaves begin with axis B.
       ids: pad, bos, eos and unk of the model.
 
     Returns:
@@ -162,54 +183,25 @@ def beam_search(  # noqa: PLR0913
         return empty_result(n_best, max_length)
     memory = model.encode(source_BxS)
     limits_B = per_sentence_limits(source_BxS, max_length=max_length, **bounds)
+    rules: dict[str, Any] = {
+        "search_params": search_params,
+        "constraint": UNCONSTRAINED if constraint is None else constraint,
+    }
     state = init_state(
         model,
         memory,
         limits_B=limits_B,
         max_length=max_length,
         cache_length=max_length,
-        search_params=search_params,
         prefixes_BxP=prefixes_BxP,
+        constraint_rows=constraint_rows,
+        **rules,
     )
-    state = advance(
-        model, state, memory=memory, until=max_length, search_params=search_params
-    )
-    return collect(state, search_params=search_params)
+    state = advance(model, state, memory=memory, until=max_length, **rules)
+    return collect(state, **rules)
 
 
-class Hypotheses(NamedTuple):
-    """Outputs of each sentence, best first.
-
-    Empty entries have the log-probability and score -inf.
-
-    Attributes:
-      tokens_BxWxT: [B, W, T] int32 tokens without bos, pad after the last one.
-    """
-
-    tokens_BxWxT: jax.Array
-    log_probabilities_BxW: jax.Array
-    scores_BxW: jax.Array
-
-
-class BeamState(NamedTuple):
-    """The state of a search between two positions.
-
-    Attributes:
-      limits_B: [B] int32, maximum tokens of an output, 0 for an empty row.
-      last_tokens_BxW: [B, W] int32, the next input of each live beam.
-      prefixes_BxP: [B, P] int32 forced prefixes, then pad; None for none.
-    """
-
-    position: jax.Array
-    limits_B: jax.Array
-    last_tokens_BxW: jax.Array
-    living: Hypotheses
-    finished: Hypotheses
-    cache: PyTree
-    prefixes_BxP: jax.Array | None = None
-
-
-def init_state(
+def init_state(  # noqa: PLR0913
     model: StepModel,
     memory: PyTree,
     *,
@@ -218,6 +210,8 @@ def init_state(
     cache_length: int,
     search_params: BeamParams,
     prefixes_BxP: Array | None = None,
+    constraint: Constraint = UNCONSTRAINED,
+    constraint_rows: PyTree = None,
 ) -> BeamState:
     """Initializes the search state; only beam 0 is live, as all W would be equal.
 
@@ -233,6 +227,7 @@ def init_state(
     # A cache may store a pending reordering; here it gets the structure that it will
     # have after every step.
     own_BxW = jnp.broadcast_to(jnp.arange(beams)[None], (rows, beams))
+    constraint_rows = jax.tree.map(jnp.asarray, constraint_rows)
     return BeamState(
         position=jnp.zeros((), jnp.int32),
         limits_B=limits_B,
@@ -243,6 +238,10 @@ def init_state(
         prefixes_BxP=prefixes_BxP
         if prefixes_BxP is None
         else jnp.asarray(prefixes_BxP),
+        constraint_rows=constraint_rows,
+        constraint_state=constraint.init(
+            constraint_rows, limits_B=limits_B, num_beams=beams
+        ),
     )
 
 
@@ -263,13 +262,19 @@ def is_done(state: BeamState, *, search_params: BeamParams) -> jax.Array:
 
 
 def beam_step(
-    model: StepModel, state: BeamState, *, memory: PyTree, search_params: BeamParams
+    model: StepModel,
+    state: BeamState,
+    *,
+    memory: PyTree,
+    search_params: BeamParams,
+    constraint: Constraint = UNCONSTRAINED,
 ) -> BeamState:
     """Extends every live hypothesis by one token.
 
     Considers the best 2W of the W x V continuations, since at most W of them end in
     eos. Those that do are merged with the finished ones, of which the best W are kept;
-    the best W of the others stay live. A sentence that is done does not change.
+    the best W of the others stay live. A sentence that is done does not change. Where
+    a constraint has banks, the best ones are those of `divide_among_banks`.
 
     Paper: section 6.1 says "beam search"; the details are those of the authors'
     program.
@@ -277,8 +282,8 @@ def beam_step(
     logits_BxWxV, cache = model.step(
         state.last_tokens_BxW, memory, state.cache, state.position
     )
-    parents, tokens, log_probabilities = _best_continuations(
-        logits_BxWxV, state, search_params=search_params
+    parents, tokens, log_probabilities = best_continuations(
+        logits_BxWxV, state, search_params=search_params, constraint=constraint
     )
     so_far = gather_beams(state.living.tokens_BxWxT, parents)
     continued = Hypotheses(
@@ -289,24 +294,29 @@ def beam_step(
     if search_params.beam_rule == "shrinking":
         continued = mask_hypotheses(_within_beam(state), continued)
     ends = tokens == search_params.ids.eos
-    living, indices = _best(mask_hypotheses(~ends, continued), search_params.beam_size)
+    lives = ~ends
+    if has_banks(state, constraint):  # The first W, whatever their scores.
+        lives &= jnp.cumsum(lives, axis=1) <= search_params.beam_size
+    living, indices = best_hypotheses(
+        mask_hypotheses(lives, continued), search_params.beam_size
+    )
     # A single beam is greedy: an eos that is only second best does not count.
     may_end = ends if search_params.beam_size > 1 else ends.at[:, 1:].set(False)
     ended = mask_hypotheses(may_end, continued)
-    finished, _ = _best(
+    finished, _ = best_hypotheses(
         concat_hypotheses(state.finished, ended), search_params.beam_size
     )
     parents, last_tokens = gather_beams((parents, tokens), indices)
     done_B = is_done(state, search_params=search_params)
-    return BeamState(
+    held = advance_constraint(state, parents, last_tokens, constraint=constraint)
+    return state._replace(
         position=state.position + 1,
-        limits_B=state.limits_B,
         last_tokens_BxW=last_tokens,
         living=where_rows(done_B, state.living, new=living),
         finished=where_rows(done_B, state.finished, new=finished),
         # The cache of a done sentence is never read again: no need to freeze it.
         cache=model.reorder(cache, parents),
-        prefixes_BxP=state.prefixes_BxP,
+        constraint_state=where_rows(done_B, state.constraint_state, new=held),
     )
 
 
@@ -317,6 +327,7 @@ def advance(
     memory: PyTree,
     until: Array | int,
     search_params: BeamParams,
+    constraint: Constraint = UNCONSTRAINED,
 ) -> BeamState:
     """Runs `beam_step` until position `until`, or until every sentence is done.
 
@@ -328,22 +339,43 @@ def advance(
         return is_before & ~jnp.all(is_done(state, search_params=search_params))
 
     def step(state: BeamState) -> BeamState:
-        return beam_step(model, state, memory=memory, search_params=search_params)
+        return beam_step(
+            model,
+            state,
+            memory=memory,
+            search_params=search_params,
+            constraint=constraint,
+        )
 
     reached: BeamState = jax.lax.while_loop(continues, step, state)
     return reached
 
 
-def collect(state: BeamState, *, search_params: BeamParams) -> BeamResult:
+def collect(
+    state: BeamState,
+    *,
+    search_params: BeamParams,
+    constraint: Constraint = UNCONSTRAINED,
+) -> BeamResult:
     """Returns the best `n_best` finished hypotheses of each sentence.
 
-    Where a sentence has fewer, its best live ones follow; of a shrinking beam the live
-    ones are ranked with the finished ones.
+    Where a sentence has fewer, its best live ones follow, those of the highest bank
+    first; of a shrinking beam the live ones that may end are ranked with the finished
+    ones.
     """
-    everything = concat_hypotheses(state.finished, state.living)
+    living, banks_BxW = _ranked_living(state, constraint)
+    everything = concat_hypotheses(state.finished, living)
     finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
     if search_params.beam_rule == "shrinking":
-        best, indices_BxW = _best(everything, search_params.n_best)
+        if banks_BxW is None:
+            best, indices_BxW = best_hypotheses(everything, search_params.n_best)
+        else:
+            banks_BxC = jnp.concatenate(
+                [jnp.full_like(banks_BxW, HIGHEST_BANK), banks_BxW], axis=1
+            )
+            indices_BxC = order(everything.scores_BxW, banks_BxC)
+            indices_BxW = indices_BxC[:, : search_params.n_best]
+            best = gather_beams(everything, indices_BxW)
         has_finished_BxW = indices_BxW < jnp.sum(finished_BxW, axis=1, keepdims=True)
     else:
         num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
@@ -366,6 +398,29 @@ def collect(state: BeamState, *, search_params: BeamParams) -> BeamResult:
     )
 
 
+def _ranked_living(
+    state: BeamState, constraint: Constraint
+) -> tuple[Hypotheses, jax.Array | None]:
+    """Returns the live hypotheses, those of the highest bank first, and their banks.
+
+    Returns:
+      The hypotheses, and [B, W] int32, `HIGHEST_BANK` for those that may end; None
+      without banks.
+    """
+    held, given = state.constraint_state, state.constraint_rows
+    banks_BxW, may_end_BxW = (
+        constraint.banks(held, given),
+        constraint.may_end(held, given),
+    )
+    if banks_BxW is None:
+        return state.living, None
+    if may_end_BxW is not None:
+        banks_BxW = jnp.where(may_end_BxW, HIGHEST_BANK, banks_BxW)
+    indices_BxW = order(state.living.scores_BxW, banks_BxW)
+    living, banks = gather_beams((state.living, jnp.asarray(banks_BxW)), indices_BxW)
+    return living, banks
+
+
 def empty_result(count: int, length: int) -> BeamResult:
     """Returns the result for a batch without sentences."""
     numbers_BxW = jnp.zeros((0, count), jnp.float32)
@@ -386,95 +441,3 @@ def _within_beam(state: BeamState) -> jax.Array:
     finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
     left_Bx1 = beams - jnp.sum(finished_BxW, axis=1, keepdims=True)
     return jnp.arange(2 * beams)[None, :] < left_Bx1
-
-
-def _best_continuations(
-    logits_BxWxV: Array, state: BeamState, *, search_params: BeamParams
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the best 2W: ([B, 2W] parent beams, tokens, log-probabilities)."""
-    rows, beams, vocabulary = logits_BxWxV.shape
-    ids, min_tokens = search_params.ids, search_params.min_tokens
-    # A sum over V terms loses the small ones in bfloat16. (Reusing the maximum of the
-    # top-k below costs a third of the speed: XLA fuses less.)
-    normaliser_BxWx1 = jax.nn.logsumexp(
-        jnp.asarray(logits_BxWxV, jnp.float32), axis=-1, keepdims=True
-    )
-    if state.prefixes_BxP is not None:
-        forced_B = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)
-        logits_BxWxV = mask_to_forced_token(logits_BxWxV, forced_B, pad=ids.pad)
-    # Pad, bos, an early eos and unk may be among the best: take as many more.
-    unwanted = 2 + bool(min_tokens) + (not search_params.allow_unk)
-    width = min(2 * beams + unwanted, vocabulary)
-    best_BxWxC, tokens_BxWxC = top_k(logits_BxWxV, width)
-    so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]
-    totals_BxWxC = so_far_BxWx1 + (best_BxWxC.astype(jnp.float32) - normaliser_BxWx1)
-    # Continuations of an empty beam are invalid, whatever the logits.
-    invalid_BxWxC = (tokens_BxWxC == ids.pad) | (tokens_BxWxC == ids.bos)
-    invalid_BxWxC |= jnp.isneginf(so_far_BxWx1)
-    if min_tokens:
-        invalid_BxWxC |= (tokens_BxWxC == ids.eos) & (state.position < min_tokens)
-    if not search_params.allow_unk:
-        is_unk_BxWxC = tokens_BxWxC == ids.unk
-        if state.prefixes_BxP is not None:
-            is_unk_BxWxC &= (forced_B != ids.unk)[:, None, None]
-        invalid_BxWxC |= is_unk_BxWxC
-    totals_BxWxC = jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC)
-    flat_shape = (rows, beams * width)
-    totals, indices = jax.lax.top_k(totals_BxWxC.reshape(flat_shape), 2 * beams)
-    tokens = jnp.take_along_axis(tokens_BxWxC.reshape(flat_shape), indices, axis=1)
-    return indices // width, tokens, totals
-
-
-def _best(hypotheses: Hypotheses, beams: int) -> tuple[Hypotheses, jax.Array]:
-    """Keeps the best `beams` by score: (hypotheses, [B, W] their previous indices)."""
-    _, indices_BxW = jax.lax.top_k(hypotheses.scores_BxW, beams)
-    return gather_beams(hypotheses, indices_BxW), indices_BxW
-
-
-def empty_hypotheses(rows: int, beams: int, *, max_length: int, pad: int) -> Hypotheses:
-    """Returns B x W empty hypotheses: only `pad`, scores -inf."""
-    return Hypotheses(
-        tokens_BxWxT=jnp.full((rows, beams, max_length), pad, jnp.int32),
-        log_probabilities_BxW=jnp.full((rows, beams), -jnp.inf, jnp.float32),
-        scores_BxW=jnp.full((rows, beams), -jnp.inf, jnp.float32),
-    )
-
-
-def gather_beams(tree: Tree, indices_BxC: jax.Array) -> Tree:
-    """Gathers the beams `indices_BxC` of every sentence: [B, W, ...] -> [B, C, ...]."""
-
-    def take(leaf: jax.Array) -> jax.Array:
-        trailing = tuple(range(2, leaf.ndim))
-        return jnp.take_along_axis(leaf, jnp.expand_dims(indices_BxC, trailing), axis=1)
-
-    gathered: Tree = jax.tree.map(take, tree)
-    return gathered
-
-
-def mask_hypotheses(keep_BxW: jax.Array, hypotheses: Hypotheses) -> Hypotheses:
-    """Sets the scores of hypotheses outside `keep_BxW` ([B, W] bool) to -inf."""
-    return hypotheses._replace(
-        log_probabilities_BxW=jnp.where(
-            keep_BxW, hypotheses.log_probabilities_BxW, -jnp.inf
-        ),
-        scores_BxW=jnp.where(keep_BxW, hypotheses.scores_BxW, -jnp.inf),
-    )
-
-
-def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
-    """Concatenates W and C hypotheses of the same sentences and T into W + C."""
-    joined: Hypotheses = jax.tree.map(
-        lambda left, right: jnp.concatenate([left, right], axis=1), first, second
-    )
-    return joined
-
-
-def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:
-    """Selects rows of `old` where `old_B` ([B] bool) holds, else of `new`."""
-
-    def select(before: jax.Array, after: jax.Array) -> jax.Array:
-        trailing = tuple(range(1, before.ndim))
-        return jnp.where(jnp.expand_dims(old_B, trailing), before, after)
-
-    selected: Tree = jax.tree.map(select, old, new)
-    return selected

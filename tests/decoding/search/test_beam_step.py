@@ -3,14 +3,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.decoding.search.beam_search import (
-    Hypotheses,
     advance,
     beam_step,
+    init_state,
+    is_done,
+)
+from t2t_jax.decoding.search.beam_state import (
+    Hypotheses,
     concat_hypotheses,
     empty_hypotheses,
     gather_beams,
-    init_state,
-    is_done,
     mask_hypotheses,
     where_rows,
 )

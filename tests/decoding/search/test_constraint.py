@@ -1,0 +1,338 @@
+"""The protocol of constraints, with constraints of the tests' own."""
+
+import itertools
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.ensemble import EnsembleStepModel
+from t2t_jax.decoding.search import beam_search as module
+from t2t_jax.decoding.search.beam_search import beam_search, init_state
+from t2t_jax.decoding.search.constraint import Constraint
+from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
+from t2t_jax.errors import UserError
+from tests.decoding.models import (
+    EOS,
+    PAD,
+    exhaustive_search,
+    lattice,
+    penalty,
+    recurrent,
+)
+
+A, B, C = 4, 5, 6
+V = 11
+SOURCE = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
+STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
+search = jax.jit(beam_search, static_argnames=STATIC)
+
+
+class Holds(Constraint, flax.struct.PyTreeNode):
+    """The token `rows[b]` has to appear in the outputs of sentence b."""
+
+    def init(self, rows, *, limits_B, num_beams):
+        return jnp.zeros((limits_B.shape[0], num_beams), bool)
+
+    def may_end(self, state, rows):
+        return state
+
+    def wanted(self, state, rows):
+        return jnp.where(state, PAD, rows[:, None])[..., None]
+
+    def advance(self, state, rows, *, tokens_BxW):
+        return state | (tokens_BxW == rows[:, None])
+
+    def banks(self, state, rows):
+        return state.astype(jnp.int32)
+
+
+class Changes(Constraint, flax.struct.PyTreeNode):
+    """No token follows itself, and those of `forbidden` [V] never appear."""
+
+    forbidden: jax.Array
+
+    def init(self, rows, *, limits_B, num_beams):
+        return {"last": jnp.zeros((limits_B.shape[0], num_beams), jnp.int32)}
+
+    def bias(self, state, rows, *, position):
+        numbers = jnp.arange(self.forbidden.shape[0])[None, None]
+        is_last_BxWxV = (state["last"][..., None] == numbers) & (position > 0)
+        return jnp.where(is_last_BxWxV | self.forbidden[None, None], -jnp.inf, 0.0)
+
+    def advance(self, state, rows, *, tokens_BxW):
+        return {"last": tokens_BxW}
+
+
+class Everything(Constraint, flax.struct.PyTreeNode):
+    """Allows all outputs, and says so in every method."""
+
+    def bias(self, state, rows, *, position):
+        return jnp.zeros((3, 1, 1))
+
+    def may_end(self, state, rows):
+        return jnp.ones((3, 1), bool)
+
+    def banks(self, state, rows):
+        return state
+
+    def init(self, rows, *, limits_B, num_beams):
+        return jnp.zeros((limits_B.shape[0], num_beams), jnp.int32)
+
+
+WANTED = jnp.asarray([10, 3, 8])
+CHANGES = Changes(jnp.zeros(V, bool).at[jnp.asarray([5, 9])].set(True))
+
+
+def outputs(result):
+    """The tokens of all outputs of each sentence."""
+    return [
+        [tuple(row[:n]) for row, n in zip(rows, lengths, strict=True)]
+        for rows, lengths in zip(
+            np.asarray(result.tokens_BxWxT).tolist(),
+            np.asarray(result.lengths_BxW).tolist(),
+            strict=True,
+        )
+    ]
+
+
+def test_without_a_constraint_a_state_and_its_program_hold_nothing_of_one():
+    model = recurrent(0, V)
+    state = init_state(
+        model,
+        model.encode(SOURCE),
+        limits_B=jnp.full(3, 9),
+        max_length=9,
+        cache_length=9,
+        search_params=BeamParams(),
+    )
+    rest = {*state._fields} - {"constraint_rows", "constraint_state"}
+    kept = [getattr(state, name) for name in rest]
+    assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(kept))
+    program = search.lower(model, SOURCE).as_text()
+    assert search.lower(model, SOURCE, constraint=None).as_text() == program
+    assert search.lower(model, SOURCE, constraint=Everything()).as_text() != program
+
+
+@pytest.mark.parametrize(
+    ("beam_rule", "beams", "n_best"),
+    [("fixed", 1, 1), ("fixed", 4, 3), ("shrinking", 4, 3)],
+)
+def test_a_constraint_that_allows_everything_changes_no_bit(beam_rule, beams, n_best):
+    for seed in range(4):
+        model = recurrent(seed, V, eos_bias=seed % 3 - 1.0)
+        options = {"beam_size": beams, "n_best": n_best, "beam_rule": beam_rule}
+        free = search(model, SOURCE, **options)
+        allowed = search(model, SOURCE, constraint=Everything(), **options)
+        for one, other in zip(free, allowed, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["holds", "changes"])
+def test_with_enough_beams_the_search_is_exhaustive_under_a_constraint(name):
+    vocabulary, limit, asked, source = 6, 4, 3, (4, 5, EOS)
+    constraint, rows, holds = {
+        "holds": (Holds(), jnp.asarray([5]), lambda tokens: 5 in tokens),
+        "changes": (
+            Changes(jnp.zeros(vocabulary, bool).at[3].set(True)),
+            None,
+            lambda t: 3 not in t and all(x != y for x, y in itertools.pairwise(t)),
+        ),
+    }[name]
+    for seed in range(6):
+        model = recurrent(seed, vocabulary, eos_bias=(seed % 4) - 2.0)
+        result = search(
+            model,
+            jnp.asarray([source]),
+            beam_size=2 * (vocabulary - 3) ** (limit - 1),
+            length_penalty=1.0,
+            max_extra_tokens=limit - 2,
+            n_best=asked,
+            constraint=constraint,
+            constraint_rows=rows,
+        )
+        truth = exhaustive_search(
+            model, source, vocabulary=vocabulary, limit=limit, alpha=1.0
+        )
+        expected = {tokens: score for tokens, score in truth.items() if holds(tokens)}
+        assert outputs(result)[0] == list(expected)[:asked]
+        scores = list(expected.values())[:asked]
+        # float32 sums of 4 logarithms
+        np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
+
+
+def test_what_the_model_would_never_choose_is_held_by_every_output_of_the_beam():
+    for beam_rule in ("fixed", "shrinking"):
+        model = recurrent(3, V, eos_bias=5.0)
+        model = model.replace(bias=model.bias.at[WANTED].set(-20.0))
+        options = {"beam_size": 4, "n_best": 2, "beam_rule": beam_rule}
+        free = outputs(search(model, SOURCE, **options))
+        forced = search(
+            model, SOURCE, constraint=Holds(), constraint_rows=WANTED, **options
+        )
+        assert np.asarray(forced.finished_BxW)[:, 0].all()
+        for sentence, token in enumerate(WANTED.tolist()):
+            assert not any(token in tokens for tokens in free[sentence])
+            assert all(token in tokens for tokens in outputs(forced)[sentence])
+
+
+@pytest.mark.parametrize("beam_rule", ["fixed", "shrinking"])
+def test_an_output_cut_at_its_limit_is_one_of_the_highest_bank(beam_rule):
+    model = recurrent(3, V, eos_bias=-99.0)
+    model = model.replace(bias=model.bias.at[WANTED].set(-20.0))
+    result = search(
+        model,
+        SOURCE,
+        beam_size=3,
+        beam_rule=beam_rule,
+        max_extra_tokens=3,
+        constraint=Holds(),
+        constraint_rows=WANTED,
+    )
+    assert not np.asarray(result.finished_BxW).any()
+    for sentence, token in enumerate(WANTED.tolist()):
+        assert token in outputs(result)[sentence][0]
+
+
+def test_a_score_is_the_models_own_whatever_is_forbidden():
+    model = lattice({(): {A: 0.5, B: 0.3, C: 0.2}, (C,): {C: 0.6, EOS: 0.4}}, V)
+    forbidden = jnp.zeros(V, bool).at[jnp.asarray([A, B])].set(True)
+    result = search(model, SOURCE[:1], constraint=Changes(forbidden))
+    assert outputs(result)[0] == [(C, EOS)]
+    expected = np.log(0.2 * 0.4)
+    np.testing.assert_allclose(result.log_probabilities_BxW[0], [expected], rtol=1e-5)
+    score = expected / penalty(2, 0.6)
+    np.testing.assert_allclose(result.scores_BxW[0], [score], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "rows", "beam_rule"),
+    [(Holds(), WANTED, "fixed"), (CHANGES, None, "shrinking")],
+    ids=["rows", "table"],
+)
+def test_chunks_find_what_one_loop_finds(constraint, rows, beam_rule):
+    params = BeamParams(beam_size=3, n_best=2, beam_rule=beam_rule)
+    for seed in range(2):
+        model = recurrent(seed, V, eos_bias=-1.5)
+        model = model.replace(out=0.3 * model.out)
+        chunked = chunked_search(
+            model,
+            SOURCE,
+            max_extra_tokens=33,
+            search_params=params,
+            constraint=constraint,
+            constraint_rows=rows,
+        )
+        in_one_loop = search(
+            model,
+            SOURCE,
+            beam_size=3,
+            n_best=2,
+            beam_rule=beam_rule,
+            max_extra_tokens=33,
+            constraint=constraint,
+            constraint_rows=rows,
+        )
+        np.testing.assert_array_equal(chunked.tokens_BxWxT, in_one_loop.tokens_BxWxT)
+        np.testing.assert_allclose(
+            chunked.scores_BxW, in_one_loop.scores_BxW, rtol=1e-5
+        )
+
+
+def test_rows_keep_their_constraint_where_the_batch_shrinks():
+    """Of 40 sentences most end at once, and 16 rows or fewer go on."""
+    model = recurrent(2, V, eos_bias=30.0)
+    rng = np.random.default_rng(0)
+    source = rng.integers(3, V, (40, 6))
+    # What is seldom chosen takes long.
+    wanted = np.where(np.arange(40) % 8 == 3, 10, 4).astype(np.int32)
+    model = model.replace(bias=model.bias.at[10].set(-900.0).at[4].set(9.0))
+    options = {"constraint": Holds(), "constraint_rows": wanted}
+    params = BeamParams(beam_size=2, length_penalty=0.0)
+    sizes = set()
+    original = module.beam_step
+
+    def counted(model, state, **kwargs):
+        sizes.add(state.limits_B.shape[0])
+        return original(model, state, **kwargs)
+
+    module.beam_step = counted
+    try:
+        chunked = chunked_search(
+            model, source, max_extra_tokens=20, search_params=params, **options
+        )
+    finally:
+        module.beam_step = original
+    assert len(sizes) > 1, "the batch never shrank"
+    full = search(
+        model, source, beam_size=2, length_penalty=0.0, max_extra_tokens=20, **options
+    )
+    np.testing.assert_array_equal(chunked.tokens_BxWxT, full.tokens_BxWxT)
+    for sentence, tokens in enumerate(outputs(chunked)):
+        assert wanted[sentence] in tokens[0]
+
+
+def test_vmap_and_neighbours_change_nothing():
+    model = recurrent(5, V, eos_bias=1.0)
+    source_GxBxS = jnp.asarray(np.random.default_rng(2).integers(3, V, (2, 3, 5)))
+    wanted_GxB = jnp.asarray([[10, 3, 8], [4, 5, 10]])
+
+    def plain(source_BxS, wanted_B):
+        return beam_search(
+            model,
+            source_BxS,
+            beam_size=3,
+            max_extra_tokens=2,
+            constraint=Holds(),
+            constraint_rows=wanted_B,
+        )
+
+    mapped = jax.jit(jax.vmap(plain))(source_GxBxS, wanted_GxB)
+    compiled = jax.jit(plain)
+    for group in range(2):
+        for row in range(3):
+            one = slice(row, row + 1)
+            alone = compiled(source_GxBxS[group, one], wanted_GxB[group, one])
+            np.testing.assert_array_equal(
+                mapped.tokens_BxWxT[group, one], alone.tokens_BxWxT
+            )
+
+
+def test_an_ensemble_is_constrained_as_a_model_is():
+    members = (recurrent(5, V, eos_bias=1.0), recurrent(6, V, eos_bias=1.0))
+    result = search(
+        EnsembleStepModel(members),
+        SOURCE,
+        constraint=Holds(),
+        constraint_rows=WANTED,
+    )
+    for tokens, wanted in zip(outputs(result), WANTED.tolist(), strict=True):
+        assert wanted in tokens[0]
+
+
+def test_a_forced_prefix_counts_as_what_was_generated():
+    model = recurrent(4, V, eos_bias=2.0)
+    result = search(
+        model,
+        SOURCE,
+        prefixes_BxP=WANTED[:, None],
+        constraint=Holds(),
+        constraint_rows=WANTED,
+    )
+    free = search(model, SOURCE, prefixes_BxP=WANTED[:, None])
+    np.testing.assert_array_equal(result.tokens_BxWxT, free.tokens_BxWxT)
+
+
+def test_sampling_takes_no_constraint():
+    with pytest.raises(UserError, match=r"these parameters sample\. Pass BeamParams"):
+        chunked_search(
+            recurrent(0, V),
+            SOURCE,
+            max_extra_tokens=3,
+            search_params=SamplingParams(),
+            keys_BxK=np.zeros((3, 2), np.uint32),
+            constraint=Holds(),
+        )
