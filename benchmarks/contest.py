@@ -41,6 +41,7 @@ class Work:
       device: "cpu" or "gpu".
       rows: sentence pairs of a batch.
       length: tokens of each side of a pair; no slot is padding.
+      pairs_per_row: pairs that share a row of ours; peers have one a row.
       threads: of a CPU.
       network: which peer it is, for a process that can be several.
       compiled: whether the peer's network goes through `torch.compile`.
@@ -54,6 +55,7 @@ class Work:
     device: str
     rows: int
     length: int
+    pairs_per_row: int = 1
     threads: int = 1
     network: str = ""
     compiled: bool = False

@@ -30,14 +30,15 @@ class OwnStep:
     """The step on full rows of made-up tokens, which are on the device already."""
 
     def __init__(self, work: Work):
-        began = time.perf_counter()
+        began, packed = time.perf_counter(), work.pairs_per_row
         self._trainee = Trainee(
             work.config,
             devices=jax.devices()[:1],
             mesh="data",
-            batch=(work.rows, work.length),
+            batch=(work.rows // packed, work.length * packed),
             training=work.training,
             full=True,
+            segment=work.length if packed > 1 else 0,
         )
         self._compile_seconds = time.perf_counter() - began
         self._trainee.begin()
@@ -103,7 +104,7 @@ class OwnLoop:
         self._batches = train_stream(
             cache, work.text.data, seed=0, row_multiple=layout.row_multiple
         )
-        self._made = 0
+        self._made, self._waited, self._trained = 0, 0.0, 0.0
 
     def train_for(self, seconds: float) -> tuple[float, int]:
         """Trains for a while, from where it stopped.
@@ -116,12 +117,15 @@ class OwnLoop:
         """
         tokens, began = 0, time.perf_counter()
         while time.perf_counter() - began < seconds:
+            asked = time.perf_counter()
             place, batch = next(self._batches)
+            self._waited += time.perf_counter() - asked
             self._state, output = self._steps(self._state, batch)
             self._made += 1
             self._meter.add(output, step=self._made, position=place)
             tokens += int(np.count_nonzero(batch.target_segments))
         self._meter.drain()
+        self._trained += time.perf_counter() - began
         return time.perf_counter() - began, tokens
 
     def facts(self) -> dict[str, Any]:
@@ -132,6 +136,8 @@ class OwnLoop:
             "shapes": self._steps.layout.shapes,
             "parameters": sum(x.size for x in parameters),
             "steps": self._made,
+            # While the host waits for a batch the device may still be computing.
+            "share_waiting_for_input": self._waited / max(self._trained, 1e-9),
             **surroundings("optax"),
         }
 

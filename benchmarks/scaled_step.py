@@ -51,6 +51,7 @@ class Trainee:
       batch: (rows, slots of a row).
       training: of the step: label smoothing, micro-batches.
       full: whether every slot holds a token; else there are rows of all lengths.
+      segment: slots of each sentence, where full rows hold several.
 
     Attributes:
       compiled: the step.
@@ -67,9 +68,10 @@ class Trainee:
         batch: tuple[int, int],
         training: TrainingConfig = DEFAULT,
         full: bool = False,
+        segment: int = 0,
     ):
         self.config, self.devices, self.batch_shape = config, len(devices), batch
-        self._full = full
+        self._full, self._segment = full, segment
         axis = "data" if mesh == "optimizer" else mesh
         sizes = {"data": 1, axis: len(devices)}
         self.mesh = make_mesh(devices, config=MeshConfig(**sizes))
@@ -136,5 +138,9 @@ class Trainee:
 
     def _drawn(self, number: int) -> Batch:
         return made_up_batch(
-            *self.batch_shape, self.config.vocab_size, seed=number, full=self._full
+            *self.batch_shape,
+            self.config.vocab_size,
+            seed=number,
+            full=self._full,
+            segment=self._segment,
         )

@@ -22,6 +22,11 @@ from typing import Any
 from variants import add_variant_flag, changes
 
 SIZES = {
+    "tiny": {
+        **{"model.num_layers": 1, "model.d_model": 32, "model.d_ff": 64},
+        **{"model.num_heads": 2, "model.d_k": 16, "model.d_v": 16},
+        "vocabulary.size": 500,
+    },
     "base": {},
     "big": {"model.d_model": 1024, "model.d_ff": 4096, "model.num_heads": 16},
 }

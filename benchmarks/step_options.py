@@ -62,6 +62,7 @@ def parse_arguments(
     add_variant_flag(parser)
     add("--pairs", type=positive, help="of a batch")
     add("--length", type=positive, help="tokens of each side of a pair")
+    add("--pairs_per_row", type=positive, default=1, help="that share a row of ours")
     add("--vocabulary", type=positive, help="subwords, if not as many as the size has")
     add("--threads", type=positive, default=2, help="of a CPU, for each contestant")
     add("--rounds", type=positive, default=5)
@@ -79,6 +80,11 @@ def parse_arguments(
     options.pairs = options.pairs or shape[0]
     options.length = options.length or shape[1]
     options.vocabulary = options.vocabulary or SIZES[options.size].vocab_size
+    if options.pairs % options.pairs_per_row:
+        parser.error(
+            f"--pairs={options.pairs} must be divisible by --pairs_per_row="
+            f"{options.pairs_per_row}."
+        )
     require_installed(parser, options.peer, PEERS)
     _require_flax_wmt(parser, options)
     return options

@@ -1,0 +1,231 @@
+"""Checks that a GPU computes what a CPU does; prints one JSON object.
+
+    python benchmarks/gpu_checks.py loss --steps=20
+    python benchmarks/gpu_checks.py attention
+
+`loss`: the training step in float32, the same batches on the GPU and on the CPU.
+`attention`: each kernel that the device has, forwards and backwards on packed rows,
+beside plain attention in float32; with the time of each. Without agreement the exit
+code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scaled_step import Trainee
+from step_figures import machine, versions
+from step_options import SIZES
+
+from t2t_jax.functional.attention import attention, fused_attention
+from t2t_jax.functional.masks import causal_segment_mask, segment_mask
+from t2t_jax.functional.segment_attention import (
+    Segments,
+    packed_attention,
+    ranged_attention,
+)
+from t2t_jax.model.attention_kernels import choose_kernel, device_support
+from t2t_jax.model.config import TransformerConfig
+
+LOSS_TOLERANCE = 1e-4
+"""Of a loss, relative: float32 sums in another order, over 20 updates."""
+
+ATTENTION_TOLERANCE = 2e-2
+"""Of outputs and gradients in bfloat16, by ||x - reference|| / ||reference||."""
+
+_REPEATS = 20
+
+
+def check_loss(options: argparse.Namespace) -> dict[str, Any]:
+    """Trains on both devices from the same state, with the same batches."""
+    jax.config.update("jax_default_matmul_precision", "highest")  # no TF32
+    config = dataclasses.replace(SIZES[options.size], compute_dtype="float32")
+    shape = (8, 8) if options.size == "tiny" else (32, 32)
+    losses = {}
+    for platform in (options.device, "cpu"):
+        name = "cuda" if platform == "gpu" else platform
+        trainee = Trainee(
+            config,
+            devices=jax.devices(name)[:1],
+            mesh="data",
+            batch=shape,
+        )
+        trainee.begin()
+        outputs = [trainee.step(number) for number in range(options.steps)]
+        losses[platform] = [
+            float(o.sums.loss / jnp.maximum(o.sums.target_tokens, 1)) for o in outputs
+        ]
+    ours, reference = (np.array(losses[name]) for name in (options.device, "cpu"))
+    difference = float(np.max(np.abs(ours - reference) / np.abs(reference)))
+    return {
+        "steps": options.steps,
+        "losses": losses,
+        "largest_relative_difference": difference,
+        "tolerance": LOSS_TOLERANCE,
+        "agrees": bool(difference <= LOSS_TOLERANCE),
+    }
+
+
+def packed_segments(rows: int, length: int, *, seed: int) -> np.ndarray[Any, Any]:
+    """Draws packed rows of sentences of about 28 tokens, or of a quarter of a row."""
+    draw, mean = np.random.default_rng(seed), min(28, max(2, length // 4))
+    segments = np.zeros((rows, length), np.int32)
+    for row in segments:
+        start = number = 0
+        while True:
+            size = int(np.clip(draw.lognormal(np.log(mean), 0.5), 2, length))
+            if start + size > length:
+                break
+            number += 1
+            row[start : start + size] = number
+            start += size
+        if not number:
+            row[:] = 1
+    return segments
+
+
+def kernels_here(
+    device: str, query: np.ndarray[Any, Any]
+) -> dict[str, Callable[..., jax.Array] | str]:
+    """Returns each kernel, or why it is not there."""
+    functions: dict[str, Callable[..., jax.Array]] = {
+        "plain": lambda q, k, v, mask, segments: attention(q, k, v, mask_xQxK=mask),
+        "cudnn": lambda q, k, v, mask, segments: fused_attention(
+            q, k, v, mask_Bx1xQxK=mask
+        ),
+        "cudnn_packed": lambda q, k, v, mask, segments: packed_attention(
+            q, k, v, segments=segments
+        ),
+        # What a limit on the sentences of a row would bring.
+        "cudnn_packed, fewest segments": lambda q, k, v, mask, segments: (
+            packed_attention(q, k, v, segments=segments, max_segments=int(query.max()))
+        ),
+        "tokamax": lambda q, k, v, mask, segments: ranged_attention(
+            q, k, v, segments=segments
+        ),
+    }
+    found: dict[str, Callable[..., jax.Array] | str] = {}
+    for name, function in functions.items():
+        config = TransformerConfig(
+            attention=name.split(",")[0], compute_dtype="bfloat16"
+        )
+        choice = choose_kernel(config, device_support(device), packs_rows=True)
+        found[name] = choice.reason or function
+    return found
+
+
+def check_attention(options: argparse.Namespace) -> dict[str, Any]:
+    """Compares all kernels on encoder, decoder and cross-attention."""
+    shape = (options.rows, options.heads, options.length, options.depth)
+    query = packed_segments(options.rows, options.length, seed=0)
+    draw = np.random.default_rng(1)
+    arrays = [jnp.asarray(draw.normal(size=shape), jnp.float32) for _ in range(3)]
+    given = jnp.asarray(draw.normal(size=shape), jnp.float32)
+    masks = {
+        "encoder": (segment_mask(query, query), False),
+        "decoder": (causal_segment_mask(query), True),
+    }
+    report: dict[str, Any] = {"shape": shape, "tolerance": ATTENTION_TOLERANCE}
+    kernels = kernels_here(options.device, query)
+    for use, (mask_BxQxK, is_causal) in masks.items():
+        segments = Segments(jnp.asarray(query), jnp.asarray(query), is_causal=is_causal)
+        mask = mask_BxQxK[:, None]
+        of_all = {}
+        reference = _both_ways(
+            partial(attention, mask_xQxK=mask), [*arrays, given], jnp.float32
+        )
+        for name, kernel in kernels.items():
+            if isinstance(kernel, str):
+                of_all[name] = {"missing": kernel}
+                continue
+            function = partial(kernel, mask=mask, segments=segments)
+            of_all[name] = _compare(function, [*arrays, given], reference)
+        report[use] = of_all
+    found = [one for use in masks for one in report[use].values()]
+    report["agrees"] = all(one.get("agrees", True) for one in found)
+    return report
+
+
+def _both_ways(function: Any, arrays: list[jax.Array], dtype: Any) -> list[Any]:
+    """Returns the output and the gradients, in float32."""
+    return [
+        np.asarray(x, np.float32) for x in _compiled(function)(*_cast(arrays, dtype))
+    ]
+
+
+def _cast(arrays: list[jax.Array], dtype: Any) -> list[jax.Array]:
+    # Rounded alike for the reference, so that only the arithmetic differs.
+    return [x.astype(jnp.bfloat16).astype(dtype) for x in arrays]
+
+
+def _compiled(function: Any) -> Any:
+    @jax.jit
+    def both(
+        q: jax.Array, k: jax.Array, v: jax.Array, cotangent: jax.Array
+    ) -> list[jax.Array]:
+        context, pull_back = jax.vjp(function, q, k, v)
+        return [context, *pull_back(cotangent)]
+
+    return both
+
+
+def _compare(
+    function: Any, arrays: list[jax.Array], reference: list[Any]
+) -> dict[str, Any]:
+    compiled, cast = _compiled(function), _cast(arrays, jnp.bfloat16)
+    try:
+        found = [np.asarray(x, np.float32) for x in compiled(*cast)]
+    except Exception as error:  # Of compilers and drivers: of any type.
+        return {"failed": f"{type(error).__name__}: {error}"[:500], "agrees": False}
+    errors = [
+        float(np.linalg.norm(x - y) / np.linalg.norm(y))
+        for x, y in zip(found, reference, strict=True)
+    ]
+    seconds = []
+    for _ in range(_REPEATS):
+        began = time.perf_counter()
+        jax.block_until_ready(compiled(*cast))
+        seconds.append(time.perf_counter() - began)
+    names = ("output", "query_gradient", "key_gradient", "value_gradient")
+    return {
+        "errors": dict(zip(names, errors, strict=True)),
+        "agrees": all(error <= ATTENTION_TOLERANCE for error in errors),
+        "median_ms": 1e3 * statistics.median(seconds),
+    }
+
+
+def main() -> int:
+    """Runs one check; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    add = parser.add_argument
+    add("check", choices=("loss", "attention"))
+    add("--device", choices=("gpu", "cpu"), default="gpu")
+    add("--steps", type=int, default=20)
+    add("--size", choices=SIZES, default="small")
+    add("--rows", type=int, default=96)
+    add("--length", type=int, default=256)
+    add("--heads", type=int, default=8)
+    add("--depth", type=int, default=64)
+    options = parser.parse_args()
+    run = check_loss if options.check == "loss" else check_attention
+    report = run(options)
+    report["device"] = jax.devices()[0].device_kind
+    report["versions"] = versions(["jax", "jaxlib"])
+    report["hardware"] = machine()
+    print(json.dumps(report))
+    return 0 if report["agrees"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
