@@ -69,7 +69,7 @@ html_theme_options = {
     "path_to_docs": "docs",
     "home_page_in_toc": False,
     # The bar beside the contents has these already.
-    **dict.fromkeys(("navbar_start", "navbar_center", "navbar_end"), []),
+    **{part: [] for part in ("navbar_start", "navbar_center", "navbar_end")},
     "navbar_persistent": [],
     "show_navbar_depth": 1,
     "show_toc_level": 2,
