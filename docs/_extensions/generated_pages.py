@@ -5,6 +5,7 @@ here, so that no list of flags, keys, functions or departures is kept by hand.
 """
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 
 import command_line
@@ -13,7 +14,7 @@ import paper
 import python_api
 from sphinx.application import Sphinx
 
-_MARKER = re.compile(r"^<!-- generated: (\w+)(?: ([\w.]+))? -->$", re.MULTILINE)
+_MARKER = re.compile(r"^( *)<!-- generated: (\w+)(?: (.+?))? -->$", re.MULTILINE)
 _FUNCTIONS: dict[str, Callable[..., Iterable[str]]] = {
     "modes": command_line.modes,
     "keys": configuration.keys,
@@ -24,15 +25,20 @@ _FUNCTIONS: dict[str, Callable[..., Iterable[str]]] = {
     "choices": paper.choices,
     "source": paper.source,
     "table3": paper.table3,
+    "where": paper.where,
     "exports": python_api.exports,
     "functional": python_api.functional,
 }
 
 
 def _read(app: Sphinx, docname: str, source: list[str]) -> None:
-    source[0] = _MARKER.sub(
-        lambda m: "\n".join(_FUNCTIONS[m[1]](*filter(None, [m[2]]))), source[0]
-    )
+    source[0] = _MARKER.sub(_generated, source[0])
+
+
+def _generated(marker: re.Match[str]) -> str:
+    indent, name, argument = marker.groups()
+    lines = _FUNCTIONS[name](*filter(None, [argument]))
+    return textwrap.indent("\n".join(lines), indent)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -3,17 +3,19 @@
 import ast
 import importlib
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from markdown_text import prose, table
+from markdown_text import named, prose, table
 
 from t2t_jax.config import Config
 from t2t_jax.description import departures as lists
 from t2t_jax.description.paper_defaults import PAPER_DEFAULTS
 from t2t_jax.description.table3 import TABLE_3
 
+_ROOT = Path(__file__).parents[2]
 _BLOB = "https://github.com/t2t-jax/t2t_jax/blob/main"
 
 
@@ -28,13 +30,50 @@ def source(symbol: str) -> Iterator[str]:
         getattr(importlib.import_module(module), name)
     )
     text = textwrap.dedent("".join(lines))
-    docstring = ast.parse(text).body[0].body[0]
     code = text.splitlines()
-    del code[docstring.lineno - 1 : docstring.end_lineno]
+    first_statement = ast.parse(text).body[0].body[0]  # type: ignore[attr-defined]
+    if isinstance(getattr(first_statement, "value", None), ast.Constant):
+        del code[first_statement.lineno - 1 : first_statement.end_lineno]
     path = Path(*module.split(".")).with_suffix(".py")
     yield from ["```python", *code, "```", "", "{.source}"]
-    yield f"[{path}]({_BLOB}/{path}#L{first}); described in {{py:obj}}`{symbol}`"
-    yield ""
+    described = f"; described in {{py:obj}}`{symbol}`" if _has_page(symbol) else ""
+    yield from [f"[{path}]({_BLOB}/{path}#L{first}){described}", ""]
+
+
+def _has_page(symbol: str) -> bool:
+    return symbol.startswith("t2t_jax.functional.") and "._" not in symbol
+
+
+def where(section: str) -> Iterator[str]:
+    """Yields what WORKSPACE.md's map has for a section of the paper.
+
+    Args:
+      section: how the first cell of its row begins, such as `§3.2.1`.
+    """
+    text = (_ROOT / "WORKSPACE.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| {re.escape(section)}.*$", text, re.MULTILINE)
+    if row is None:
+        raise ValueError(f"WORKSPACE.md has no row of the paper for {section}.")
+    cells = [re.findall(r"`([^`]+)`", cell) for cell in row[0].split("|")[2:-1]]
+    formulas, program, keys, tests = cells
+    yield from [":::{admonition} In the program", ":class: where", ""]
+    if formulas or program:
+        yield "- " + ", ".join(map(_symbol, [*formulas, *program]))
+    if keys:
+        yield "- keys: " + ", ".join(map(named, keys))
+    if tests:
+        yield "- tests: " + ", ".join(f"[{t}]({_BLOB}/{t})" for t in tests)
+    yield from [":::", ""]
+
+
+def _symbol(symbol: str) -> str:
+    """Returns a link to the page or to the file of a function or class."""
+    module, _, name = symbol.rpartition(".")
+    if _has_page(symbol):
+        return f"{{py:obj}}`{name} <{symbol}>`"
+    line = inspect.getsourcelines(getattr(importlib.import_module(module), name))[1]
+    path = module.replace(".", "/") + ".py"
+    return f"[`{name}`]({_BLOB}/{path}#L{line})"
 
 
 def matches() -> Iterator[str]:
