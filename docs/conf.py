@@ -49,6 +49,7 @@ autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 72
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+napoleon_attr_annotations = False
 napoleon_use_rtype = False
 napoleon_custom_sections = ["Paper", "Departs"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -66,6 +67,7 @@ html_theme_options = {
     "repository_url": "https://github.com/t2t-jax/t2t_jax",
     "use_repository_button": True,
     "use_issues_button": True,
+    "use_download_button": False,
     "path_to_docs": "docs",
     "home_page_in_toc": False,
     # The bar beside the contents has these already.

@@ -27,6 +27,7 @@ _FENCED = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^()\s#]+)(#[^()\s]*)?(?=\))")
 _ABSOLUTE = re.compile(rf"(?<=\]\(){PROJECT}/blob/main/([^()\s#]+)(#[^()\s]*)?(?=\))")
 _PATTERN = re.compile(r"^(/?[\w/]*\*)\n", re.MULTILINE)
+_FOR_TESTS = re.compile(r"^ *<!-- test: .* -->\n", re.MULTILINE)
 _NOT_RUN = re.compile(r"^<!-- test: skip, (.*?) -->$", re.MULTILINE)
 
 
@@ -44,7 +45,8 @@ def linked(text: str, folder: Path) -> str:
 
 
 def _replace(text: str, folder: Path) -> str:
-    text = _NOT_RUN.sub(r"*Not run by the tests: \1.*", text)
+    text = _NOT_RUN.sub(r"*Not run by the tests: \1.*\n", text)
+    text = _FOR_TESTS.sub("", text)
     text = _LINK.sub(lambda m: _target(folder / m[1], m[2] or "") or m[0], text)
     return _ABSOLUTE.sub(lambda m: _target(ROOT / m[1], m[2] or "") or m[0], text)
 

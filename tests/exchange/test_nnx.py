@@ -241,11 +241,11 @@ def test_the_example_of_the_documentation_runs(directory, monkeypatch, capsys):
     assert translation.startswith("['")
 
 
-def test_the_example_of_the_readme_runs(directory, tmp_path, monkeypatch):
+def test_the_example_of_the_how_to_runs(directory, tmp_path, monkeypatch):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "phrasebook").symlink_to(directory)
     monkeypatch.chdir(tmp_path)
-    exec(example_of("README.md"), {})
+    exec(example_of("docs/how_to/jax_code.md"), {})
     tuned = t2t_jax.load(tmp_path / "models" / "tuned")
     before = t2t_jax.load(directory).params
     assert jax.tree.all(

@@ -26,6 +26,7 @@ from typing import NoReturn
 
 from t2t_jax.runtime.huge_pages import request_huge_pages
 
+_ROOT = Path(__file__).parents[2]
 # What is read when a module is imported must be the server's own.
 _READ_LATER = ("XLA_FLAGS", "T2T_JAX_", "PYTEST_")
 
@@ -50,7 +51,7 @@ class ForkServer:
                 [sys.executable, "-m", __name__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 env=environ,
-                cwd=Path(__file__).parents[2],
+                cwd=_ROOT,
             )
         atexit.register(self.close)
 
@@ -69,6 +70,7 @@ class ForkServer:
         environ: Mapping[str, str],
         stdin: bytes,
         seconds: float,
+        cwd: Path = _ROOT,
     ) -> subprocess.CompletedProcess[bytes]:
         """Runs the command line, as `subprocess.run` does.
 
@@ -77,7 +79,8 @@ class ForkServer:
         """
         pipes = [os.pipe() for _ in range(3)]
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        request = json.dumps({"argv": list(argv), "environ": dict(environ)}).encode()
+        values = {"argv": list(argv), "environ": dict(environ), "cwd": str(cwd)}
+        request = json.dumps(values).encode()
         socket.send_fds(self._connection, [request], theirs)
         for file in theirs:
             os.close(file)
@@ -134,7 +137,10 @@ def _serve(connection: socket.socket) -> bool:
         connection.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _become(files: Sequence[int], *, argv: list[str], environ: dict[str, str]) -> None:
+def _become(
+    files: Sequence[int], *, argv: list[str], environ: dict[str, str], cwd: str
+) -> None:
+    os.chdir(cwd)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

@@ -62,6 +62,7 @@ def run(
     timeout: float = 300,
     fault: str = "",
     fresh: bool = False,
+    cwd: Path = ROOT,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs the real command line.
 
@@ -70,13 +71,13 @@ def run(
     """
     environ = {**environment(devices), fault_injection.VARIABLE: fault}
     if not fresh and (server := _server()).serves(environ):
-        return server.run(argv, environ=environ, stdin=stdin, seconds=timeout)
+        return server.run(argv, environ=environ, stdin=stdin, seconds=timeout, cwd=cwd)
     return subprocess.run(
         [sys.executable, "-m", "t2t_jax.main", *argv],
         input=stdin,
         capture_output=True,
         env=environ,
-        cwd=ROOT,
+        cwd=cwd,
         timeout=timeout,
         check=False,
     )

@@ -1,0 +1,150 @@
+"""The blocks of a page that its reader runs, and how a test runs them.
+
+A comment before a block, which the site does not show, is for the tests:
+
+    <!-- test: --config.steps=800 => --config.steps=4 TINY -->
+    <!-- test: skip, it needs a network -->
+    <!-- test: elsewhere, tests/serving/test_serve.py -->
+
+replaces text of the block (TINY stands for the smallest experiment, SIZES for it
+without its text, FINE_TUNED for a few short steps); leaves it out, which the site says
+with the reason; or names the test that runs it.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integration import tiny
+
+LANGUAGES = ("sh", "python")
+_BLOCK = re.compile(
+    r"((?:^ *<!-- test: [^\n]* -->\n+)*)^( *)```(\w+)[^\n]*\n(.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+_NOTE = re.compile(r"<!-- test: (.*) -->")
+_SHORT = {
+    **{"steps": 2, "evaluation.every_steps": 1, "data.dev_pairs": 4},
+    **{"data.tokens_per_batch": 512, "decoding.max_extra_tokens": 3},
+}
+_SETTINGS = {
+    "TINY": tiny.TINY,
+    "SIZES": {
+        k: v for k, v in tiny.TINY.items() if k not in ("data.train", "data.dev")
+    },
+    "FINE_TUNED": _SHORT,
+}
+_PROGRAM = re.compile(r"(?:python -m t2t_jax(?:\.main)?|t2t-jax)\b")
+
+
+@dataclass
+class Block:
+    """A block of commands or of Python, with the notes before it."""
+
+    language: str
+    code: str
+    notes: list[str]
+
+    @property
+    def skipped(self) -> str:
+        """Why it is not run; "" if it is."""
+        found = (note for note in self.notes if note.startswith("skip, "))
+        return next(found, "").removeprefix("skip, ")
+
+    @property
+    def elsewhere(self) -> str:
+        """The test that runs it; "" if it is run from the page."""
+        found = (note for note in self.notes if note.startswith("elsewhere, "))
+        return next(found, "").removeprefix("elsewhere, ")
+
+    def changed(self) -> str:
+        """Returns the code with the replacements of its notes."""
+        code = self.code
+        for note in self.notes:
+            old, arrow, new = note.partition(" => ")
+            assert arrow, f"unknown note: {note}"
+            assert old in code, f"{old} is not in: {code}"
+            code = code.replace(old, new)
+        for word, values in _SETTINGS.items():
+            flags = " ".join(f"--config.{key}={value}" for key, value in values.items())
+            code = code.replace(word, flags)
+        return code
+
+
+def blocks(text: str) -> list[Block]:
+    """Returns the blocks of a page that its reader runs, in order."""
+    return [
+        Block(language, code, _NOTE.findall(notes))
+        for notes, _, language, code in _BLOCK.findall(text)
+        if language in LANGUAGES
+    ]
+
+
+def run_shell(code: str, directory: Path) -> str:
+    """Runs the commands of a block, and returns what they print.
+
+    A plain command of the program is a fork of a process that has imported it; others
+    are run by bash.
+    """
+    printed = []
+    for command in _commands(code):
+        argv = shlex.split(command, comments=True)
+        if _PROGRAM.match(command) and not {"|", ";", "&&"} & set(argv):
+            printed.append(_fork(command, directory))
+        elif argv:
+            printed.append(_bash(command, directory))
+    return "".join(printed)
+
+
+def _commands(code: str) -> list[str]:
+    """Divides a block into commands, of which a pipe or a loop is one."""
+    if re.search(r"^(for|while|export|if) ", code, re.MULTILINE):
+        return [code]
+    return re.sub(r"(\\|\|)\n\s*", lambda m: m[1].strip("\\"), code).splitlines()
+
+
+def _fork(command: str, directory: Path) -> str:
+    argv = shlex.split(_PROGRAM.sub("", command, count=1), comments=True)
+    files = {}
+    while len(argv) > 1 and argv[-2] in ("<", ">"):
+        *argv, sign, name = argv
+        files[sign] = directory / name
+    stdin = files["<"].read_bytes() if "<" in files else b""
+    done = tiny.run(*argv, stdin=stdin, cwd=directory)
+    assert done.returncode == 0, f"{command}\n{done.stderr.decode()}"
+    if ">" in files:
+        files[">"].write_bytes(done.stdout)
+    return (done.stdout + done.stderr).decode()
+
+
+def _bash(command: str, directory: Path) -> str:
+    programs = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ["bash", "-ec", f"set -o pipefail; PATH={programs}:$PATH\n{command}"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        env=tiny.environment(),
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def run_python(code: str, directory: Path) -> str:
+    """Runs a program that the blocks of a page make together."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        env=tiny.environment(),
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

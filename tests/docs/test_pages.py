@@ -1,0 +1,96 @@
+"""Every command and snippet of the site is run, or says why it is not.
+
+Seen to fail: a wrong flag in a page, a file that no earlier command wrote, and a
+replacement whose text is gone from its block.
+"""
+
+import gzip
+import json
+import re
+import shutil
+
+import pytest
+
+from t2t_jax.data.phrasebook.corpus import sentence_pairs
+from tests.docs.commands import Block, blocks, run_python, run_shell
+from tests.exchange import marian_save
+from tests.integration import tiny
+from tests.integration.tiny import ROOT, TINY
+
+# Tutorials have a test of their own, which compares what they print as well.
+PAGES = {
+    str(path.relative_to(ROOT / "docs")): blocks(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if path.relative_to(ROOT / "docs").parts[0] not in ("tutorials", "_build")
+}
+RUN = [
+    page
+    for page, found in PAGES.items()
+    if any(not block.skipped and not block.elsewhere for block in found)
+]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A directory with two runs, and the text that the pages name."""
+    folder = tmp_path_factory.mktemp("reader")
+    keys = {"checkpoint.every_steps": 2, "data.cache_dir": str(folder / "cache")}
+    done = tiny.run(*tiny.arguments(folder / "runs/phrasebook", **keys))
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(folder / "runs/phrasebook", folder / "runs/mine")
+    (folder / "tiny.json").write_text(json.dumps({**TINY, **keys}), encoding="utf-8")
+    pairs = list(sentence_pairs("train", 64))
+    for side, name in enumerate(("en", "de")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs)
+        for stem in ("train", "mine"):
+            (folder / f"{stem}.{name}").write_text(text, encoding="utf-8")
+        some = "".join(f"{pair[side]}\n" for pair in pairs[:3])
+        (folder / f"test.{name}").write_text(some, encoding="utf-8")
+    shutil.copy(folder / "test.en", folder / "in.txt")
+    (folder / "big.txt.gz").write_bytes(gzip.compress((folder / "in.txt").read_bytes()))
+    (folder / "marian").mkdir()
+    marian_save.save(folder / "marian/model.npz")
+    vocabulary = marian_save.sentencepiece_model()
+    (folder / "marian/vocab.spm").write_bytes(vocabulary)
+    return folder
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_commands_of_a_page_run_in_order(page, trained, tmp_path):
+    folder = tmp_path / "reader"
+    shutil.copytree(trained, folder, symlinks=True)
+    program = ""
+    for block in PAGES[page]:
+        if block.skipped or block.elsewhere:
+            continue
+        if block.language == "python":
+            program += f"{block.changed()}\n"
+        else:
+            run_shell(block.changed(), folder)
+    if program:
+        printed = run_python(program, folder)
+        for shown in re.findall(r"^print\(.*\)  # (\(.*\))$", program, re.MULTILINE):
+            assert shown in printed
+
+
+def test_what_is_run_elsewhere_names_a_test():
+    named = {b.elsewhere for found in PAGES.values() for b in found} - {""}
+    assert len(named) > 4
+    assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
+def test_what_is_not_run_says_why():
+    skipped = [b.skipped for found in PAGES.values() for b in found if b.skipped]
+    assert 0 < len(skipped) < 12
+    assert all(len(reason.split()) > 2 for reason in skipped)
+
+
+def test_a_replacement_that_replaces_nothing_is_an_error():
+    with pytest.raises(AssertionError, match="--steps=9 is not in"):
+        Block("sh", "train --steps=8", ["--steps=9 => x"]).changed()
+
+
+def test_a_block_keeps_its_notes():
+    text = "<!-- test: a => b -->\n<!-- test: skip, why not -->\n```sh\na\n```\n"
+    assert blocks(text) == [Block("sh", "a\n", ["a => b", "skip, why not"])]
+    assert blocks(text)[0].skipped == "why not"

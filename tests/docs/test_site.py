@@ -1,0 +1,194 @@
+"""The site: it builds without a warning, its links lead somewhere, it needs no network.
+
+Seen to fail: a link to a heading that is gone, a page without its generated part, an
+image from another host, and formulas left to a script.
+"""
+
+import html
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import t2t_jax
+from t2t_jax.cli.flags.modes import MODES, flags_of
+from t2t_jax.config import defaults
+from t2t_jax.config_files import shipped_names
+from tests.integration.tiny import ROOT, environment
+from tests.report.browser import chromium
+
+# What a browser fetches of itself, by element and attribute.
+_LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
+
+
+class Page(HTMLParser):
+    """Collects of a page its anchors, its links, and what a browser loads with it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.anchors, self.links, self.loaded, self.tags = set(), [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.tags.append(tag)
+        self.anchors.update(values[key] for key in ("id", "name") if values.get(key))
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        if tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload"):
+            self.loaded.append(values["href"])
+        if values.get(_LOADED.get(tag, "")):
+            self.loaded.append(values[_LOADED[tag]])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, built as a reader builds it."""
+    pytest.importorskip("sphinx_book_theme", reason="the extra docs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        ["bash", "launch/docs.sh", f"--to={folder}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"{folder}/html/index.html"
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """Maps the path of each page to what is in it."""
+    return {path: Page(path) for path in site.rglob("*.html")}
+
+
+def test_every_link_inside_leads_somewhere(pages, site):
+    dead = [
+        f"{path.relative_to(site)}: {link}"
+        for path, page in pages.items()
+        for link in page.links
+        if not _leads_somewhere(link, path, pages)
+    ]
+    assert dead == []
+    assert sum(len(page.links) for page in pages.values()) > 1_000
+
+
+def _leads_somewhere(link, path, pages):
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return parts.scheme in ("http", "https", "mailto")
+    there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if there not in pages:
+        return there.is_file()
+    return not parts.fragment or unquote(parts.fragment) in pages[there].anchors
+
+
+def test_links_to_the_repository_lead_to_files_that_are_there(pages):
+    found = set()
+    for page in pages.values():
+        for link in page.links:
+            inside = re.match(rf"{ABOUT}/(blob|tree)/main/([^#]*)", link)
+            if inside:
+                found.add((link, inside[2]))
+    assert [link for link, inside in found if not (ROOT / inside).exists()] == []
+    assert len(found) > 50
+
+
+ABOUT = "https://github.com/t2t-jax/t2t_jax"
+
+
+def test_nothing_is_loaded_from_another_host(pages, site):
+    assert [
+        (path.name, link)
+        for path, page in pages.items()
+        for link in page.loaded
+        if urlsplit(link).netloc
+    ] == []
+    styles = "".join(p.read_text(encoding="utf-8") for p in site.rglob("*.css"))
+    assert re.findall(r"(?:url\(|@import)\s*[\"']?https?:[^)\"']*", styles) == []
+
+
+def test_formulas_are_mathml(pages, site):
+    folder = site / "explanation/paper"
+    formulas = {path.stem: pages[path].tags.count("math") for path in _html(folder)}
+    assert formulas["architecture"] > 40
+    assert formulas["training"] > 20
+    text = (folder / "architecture.html").read_text(encoding="utf-8")
+    assert "<msqrt>" in text
+    assert r"\frac" not in text
+
+
+def _html(folder: Path):
+    return sorted(folder.glob("*.html"))
+
+
+def test_no_marker_and_no_directive_is_left(pages, site):
+    for path in pages:
+        text = html.unescape(path.read_text(encoding="utf-8"))
+        assert "<!-- generated" not in text, path
+        assert "<!-- test:" not in text, path
+        if "_modules" not in path.parts:
+            # Of MyST, where a directive or a role was not known.
+            assert not re.search(r":::|\{(confval|option|py:obj|ref)\}", text), path
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_reference_has_every_mode_and_its_flags(pages, site, mode):
+    anchors = pages[site / "reference/command_line.html"].anchors
+    program = f"cmdoption-t2t-jax-{mode}"
+    assert f"mode-{mode.replace('_', '-')}" in anchors
+    assert {f"{program}-{name}" for name in flags_of(mode)} <= anchors
+
+
+def test_the_reference_has_every_key_and_every_shipped_configuration(pages, site):
+    anchors = pages[site / "reference/configuration.html"].anchors
+    assert {f"confval-{key}" for key in defaults()} <= anchors
+    shipped = pages[site / "reference/shipped.html"].anchors
+    assert {name.replace("_", "-") for name in shipped_names()} <= shipped
+
+
+def test_the_reference_has_everything_that_is_exported(pages, site):
+    anchors = set().union(*(pages[p].anchors for p in _html(site / "reference/api")))
+    exports = {f"t2t_jax.{name}" for name in t2t_jax.LAZY_EXPORTS}
+    assert exports <= anchors
+    assert "t2t_jax.functional.attention.attention" in anchors
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_search_works_from_the_disk(site, tmp_path, dark):
+    with chromium(tmp_path, dark=dark) as browser:
+        browser.get(f"file://{site}/search.html?q=label+smoothing")
+        wait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
+        found = "#search-results li a"
+        wait(browser, 20).until(lambda b: b.find_elements("css selector", found))
+        titles = [link.text for link in browser.find_elements("css selector", found)]
+        assert any("Label smoothing" in title for title in titles), titles
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_no_page_is_wider_than_the_window(site, tmp_path, width):
+    """But for code and tables, which scroll by themselves."""
+    wide = []
+    with chromium(tmp_path, width=width) as browser:
+        for page in WIDE:
+            browser.get(f"file://{site}/{page}.html")
+            script = "return document.documentElement.scrollWidth"
+            if browser.execute_script(script) > width:
+                wide.append(page)
+    assert wide == []
+
+
+WIDE = [
+    *("index", "quick_start", "results", "benchmarks", "how_to/own_text"),
+    *("how_to/export_a_model", "how_to/clusters", "reference/command_line"),
+    *("reference/configuration", "reference/api/search", "reference/exchange"),
+    *("explanation/departures", "explanation/paper/architecture"),
+    *("explanation/paper/training", "explanation/reliability"),
+]
