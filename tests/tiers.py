@@ -86,6 +86,7 @@ TIERS = {
     "tests/run/test_prepared_data.py": DEFAULT,
     "tests/runtime/": DEFAULT,
     "tests/test_docs.py": DEFAULT,
+    "tests/test_startup.py": DEFAULT,
     "tests/test_readme.py": DEFAULT,
     "tests/test_readme.py::test_the_fine_tuning": FULL,
     "tests/training/test_accumulation.py": FULL,

@@ -15,6 +15,7 @@ from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.model.defaults import compute_dtype
+from t2t_jax.model.initializers import normal, zeros
 from t2t_jax.types import Array
 
 
@@ -42,12 +43,10 @@ class Embedding(nn.Module):
 
     def setup(self) -> None:
         """Declares `table`, of standard deviation d_model^-0.5, and `bias`."""
-        normal = nn.initializers.normal(self.d_model**-0.5)
         shape = (self.num_ids, self.d_model)
-        self.table = self.param("table", normal, shape, jnp.float32)
+        self.table = self.param("table", normal(self.d_model**-0.5), shape, jnp.float32)
         self.bias: jax.Array | None = None
         if self.has_bias:
-            zeros = nn.initializers.zeros
             self.bias = self.param("bias", zeros, shape[:1], jnp.float32)
 
     def __call__(self, ids_BxL: Array) -> jax.Array:

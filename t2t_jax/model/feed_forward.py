@@ -10,6 +10,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.feed_forward import feed_forward
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.initializers import glorot_uniform, zeros
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -21,8 +22,7 @@ class Affine(nn.Module):
 
     def setup(self) -> None:
         """Declares `kernel` and `bias`."""
-        glorot, zeros = nn.initializers.glorot_uniform(), nn.initializers.zeros
-        self.kernel = self.param("kernel", glorot, self.shape, jnp.float32)
+        self.kernel = self.param("kernel", glorot_uniform(), self.shape, jnp.float32)
         self.bias = self.param("bias", zeros, self.shape[1:], jnp.float32)
 
 

@@ -11,6 +11,7 @@ from flax import linen as nn
 from t2t_jax.functional.dropout import dropout
 from t2t_jax.functional.layer_norm import layer_norm
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.initializers import ones, zeros
 from t2t_jax.types import Array
 
 
@@ -22,8 +23,8 @@ class LayerNorm(nn.Module):
     def setup(self) -> None:
         """Declares `scale` and `bias`, [D]."""
         shape = (self.config.d_model,)
-        self.scale = self.param("scale", nn.initializers.ones, shape, jnp.float32)
-        self.bias = self.param("bias", nn.initializers.zeros, shape, jnp.float32)
+        self.scale = self.param("scale", ones, shape, jnp.float32)
+        self.bias = self.param("bias", zeros, shape, jnp.float32)
 
     def __call__(self, x_xD: jax.Array) -> jax.Array:
         """Normalizes the last axis."""

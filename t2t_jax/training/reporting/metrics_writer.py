@@ -6,8 +6,10 @@ import json
 import os
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,21 @@ DESCRIPTIONS = {
 }
 
 
+@contextmanager
+def _unimportable(*names: str) -> Iterator[None]:
+    """Hides packages that are not imported yet, of which tensorboardX needs none.
+
+    It imports them where they are installed; torch alone takes seconds.
+    """
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
 class EventFile:
     """A new TensorBoard event file in a directory.
 
@@ -83,7 +100,8 @@ class EventFile:
     """
 
     def __init__(self, directory: Path, *, step: int):
-        from tensorboardX.proto.event_pb2 import Event, SessionLog
+        with _unimportable("torch", "boto3", "google.cloud"):
+            from tensorboardX.proto.event_pb2 import Event, SessionLog
 
         self._described: set[str] = set()
         suffix = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"

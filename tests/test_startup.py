@@ -1,0 +1,63 @@
+"""What a command imports, as counts of modules: times would depend on the machine."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration.tiny import environment
+
+_TRANSLATE = """
+import t2t_jax.cli.modes.translate, t2t_jax.inference.load
+from t2t_jax.cli.translation.job import load_job
+"""
+_HELP = """
+from t2t_jax.main import main
+main(["--help"])
+"""
+# What only training, evaluation and other modes need.
+_UNNEEDED = {
+    *("optax", "sacrebleu", "tensorboardX", "torch", "tensorflow", "matplotlib"),
+    *("tensorflow_datasets", "starlette", "uvicorn", "safetensors", "transformers"),
+    *("sacremoses", "pandas", "scipy", "IPython"),
+}
+
+
+def modules_after(program, **more):
+    """Runs a program, and returns the names of the modules that it imports."""
+    program += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=environment() | more,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("program", "most"), [("import t2t_jax", 12), (_HELP, 330), (_TRANSLATE, 1_750)]
+)
+def test_commands_import_what_they_need(program, most):
+    loaded = modules_after(program)
+    idle = modules_after("")
+    names = {name.partition(".")[0] for name in loaded}
+    assert not names & _UNNEEDED
+    assert len(loaded) - len(idle) <= most
+
+
+def test_torch_is_not_imported_for_event_files(tmp_path):
+    # Seen to fail: without `_unimportable`.
+    (tmp_path / "torch.py").write_text("class Tensor: pass")
+    program = (
+        "from pathlib import Path\n"
+        "from t2t_jax.training.reporting.metrics_writer import EventFile\n"
+        f"EventFile(Path({str(tmp_path)!r}), step=3).close()\n"
+        "import sys; assert 'torch' not in sys.modules\n"
+        "import torch; torch.Tensor"
+    )
+    path = f"{tmp_path}:{environment().get('PYTHONPATH', '')}"
+    loaded = modules_after(program, PYTHONPATH=path)
+    assert "tensorboardX.writer" in loaded
