@@ -38,7 +38,7 @@ def modules_after(program, **more):
 
 
 @pytest.mark.parametrize(
-    ("program", "most"), [("import t2t_jax", 12), (_HELP, 330), (_TRANSLATE, 1_750)]
+    ("program", "most"), [("import t2t_jax", 8), (_HELP, 270), (_TRANSLATE, 1_450)]
 )
 def test_commands_import_what_they_need(program, most):
     loaded = modules_after(program)
