@@ -14,7 +14,7 @@ from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config_keys import DERIVED, current_key, did_you_mean, unknown_key
-from t2t_jax.data.config import LAYOUTS, DataConfig, VocabularyConfig
+from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import BEAM_RULES, LENGTH_NORMALIZATIONS, DecodingConfig
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
@@ -325,6 +325,8 @@ def choices() -> dict[str, tuple[str, ...]]:
     """Returns the values of the keys that accept only some words."""
     words = {
         "data.layout": LAYOUTS,
+        "vocabulary.unit": UNITS,
+        "vocabulary.source_unit": UNITS,
         "architecture": tuple(ARCHITECTURES),
         "optimizer.name": OPTIMIZERS,
         "training.gradient_dtype": GRADIENT_DTYPES,

@@ -11,6 +11,8 @@ _MAX_TOKENS = 100_000_000  # per batch: more fits no device
 _MAX_ROW_LENGTH = 1_000_000
 _MAX_SUBWORDS = 1_000_000
 
+UNITS = ("subwords", "words")
+
 LAYOUTS = ("packed", "length_buckets")
 
 FORMER_LAYOUTS = {"length_groups": "length_buckets"}
@@ -206,6 +208,12 @@ class VocabularyConfig:
       size (subwords): Size of the vocabulary, the four special tokens included: shared
         by both sides, or of the target alone if the source has its own.
       source_size (subwords): Size of a separate source vocabulary; 0 for a shared one.
+      unit: What the text is split into: "subwords" by byte-pair encoding; or "words",
+        all that has spaces around it, such as the symbols of trees. Of words the most
+        frequent are in the vocabulary, at most `size`, and others are unk.
+      source_unit: The same of a separate source vocabulary. Of words, those that occur
+        once or are not frequent enough are replaced by classes after their shape and
+        ending, such as <Aa-ing>: at most one of 8 in the vocabulary is a class.
       source_file: Existing SentencePiece model of the source, like `file`.
       shared_ids: Whether the vocabularies of `file` and `source_file` have the same
         pieces with the same ids, so that both sides can share one embedding: they only
@@ -221,6 +229,8 @@ class VocabularyConfig:
 
     size: int = 37_000
     source_size: int = 0
+    unit: str = "subwords"
+    source_unit: str = "subwords"
     source_file: str = ""
     shared_ids: bool = False
     file: str = ""
@@ -243,6 +253,7 @@ class VocabularyConfig:
                 f"Change config.vocabulary.{name}.",
             )
             problems.limit(f"vocabulary.{name}", size, _MAX_SUBWORDS)
+        self._check_units(problems)
         problems.check(
             not self.source_file or self.source_size > 0,
             f"vocabulary.source_file={self.source_file!r} requires a separate "
@@ -265,6 +276,21 @@ class VocabularyConfig:
             "Change config.vocabulary.sample_sentences.",
         )
         problems.raise_if_any()
+
+    def _check_units(self, problems: ErrorCollector) -> None:
+        for name in ("unit", "source_unit"):
+            unit = getattr(self, name)
+            problems.check(
+                unit in UNITS,
+                f"vocabulary.{name}={unit!r} is not known; known are "
+                f"{', '.join(map(repr, UNITS))}. Change config.vocabulary.{name}.",
+            )
+        problems.check(
+            self.source_unit == "subwords" or self.source_size > 0,
+            f"vocabulary.source_unit={self.source_unit!r} requires a separate source "
+            "vocabulary, but vocabulary.source_size=0. "
+            "Change config.vocabulary.source_size.",
+        )
 
     @property
     def own_source_size(self) -> int:

@@ -128,6 +128,20 @@ PAPER_DEFAULTS = (
         "{0:,} pieces of the source's own",
     ),
     PaperDefault(
+        "vocabulary.unit",
+        "subwords",
+        "words instead of subwords",
+        "byte-pair encoding (§5.1); of trees unspecified (§6.3)",
+        "{0}",
+    ),
+    PaperDefault(
+        "vocabulary.source_unit",
+        "subwords",
+        "words of the source",
+        "byte-pair encoding (§5.1); for parsing 16K and 32K tokens (§6.3)",
+        "{0}, unknown ones by classes",
+    ),
+    PaperDefault(
         "vocabulary.byte_fallback",
         False,
         "byte fallback",

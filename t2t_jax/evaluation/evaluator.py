@@ -1,4 +1,4 @@
-"""Scores a model on a development set: loss on tokens, BLEU on text."""
+"""Scores a model on a development set: loss on tokens, BLEU on text, F1 on trees."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from t2t_jax.evaluation.bleu import (
     corpus_scores,
     make_metric,
 )
+from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.runtime.async_fetch import fetch_pipelined
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
@@ -83,11 +84,14 @@ class Evaluator:
                 f"(evaluation.max_unfinished={self._max_unfinished:g})"
             )
         else:
-            record.update(corpus_scores(hypotheses, self.references, bleu=self._bleu))
+            record.update(self._scores(hypotheses))
         record["sentences"] = len(outputs)
         record["unfinished"] = unfinished
         record["seconds"] = time.perf_counter() - began
         return record, hypotheses
+
+    def _scores(self, hypotheses: Sequence[str]) -> dict[str, Any]:
+        return corpus_scores(hypotheses, self.references, bleu=self._bleu)
 
     def _translate_all(self, params: Params) -> tuple[list[Output], bool]:
         """Translates the first sentences, and the others if enough of these end."""
@@ -127,3 +131,11 @@ class Evaluator:
             f"  translation  {hypothesis}"
             for source, reference, hypothesis in islice(triples, count)
         )
+
+
+class TreeEvaluator(Evaluator):
+    """A development set of trees: F1 of brackets too, which decides what is best."""
+
+    def _scores(self, hypotheses: Sequence[str]) -> dict[str, Any]:
+        found = super()._scores(hypotheses)
+        return found | development_scores(self.sources, hypotheses, self.references)

@@ -9,7 +9,7 @@ from t2t_jax.config import Config
 from t2t_jax.report.curves import number, training_seconds
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress import Record, best_by
 
 
 class Standing(NamedTuple):
@@ -72,7 +72,7 @@ def standing(
         done_at=status["done_at"] if is_running else None,
         minutes=sum(map(training_seconds, train)) / 60,
         # The first of equal ones, as checkpoints are kept.
-        best=max(scored, key=lambda r: r["bleu"], default=None),
+        best=max(scored, key=best_by, default=None),
         last=evaluations[-1] if evaluations else None,
     )
 

@@ -11,11 +11,13 @@ from typing import Any
 import jax
 
 from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.distributed.consensus import all_reduce_min
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.evaluation.bleu import BleuSettings
-from t2t_jax.evaluation.evaluator import Evaluator
+from t2t_jax.evaluation.bracketing.parses import reads_trees
+from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention, run_kernel
@@ -241,7 +243,9 @@ class Trainer:
         if text.dev is None:
             return None
         lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
-        return Evaluator(
+        _, dev = train_and_dev(config.data)
+        make = TreeEvaluator if reads_trees(dev) else Evaluator
+        return make(
             sums=compile_evaluation(
                 self._module,
                 label_smoothing=config.training.label_smoothing,

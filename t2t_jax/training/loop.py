@@ -16,7 +16,7 @@ from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.training.health.stop_signals import StopRequest
 from t2t_jax.training.health.watchdog import Watchdog
 from t2t_jax.training.profiling.profiler import Profiler
-from t2t_jax.training.progress import Intervals, Record, RunProgress
+from t2t_jax.training.progress import Intervals, Record, RunProgress, best_by
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput
 from t2t_jax.training.step_meter import StepMeter
@@ -213,14 +213,18 @@ class _Loop:
         return now, is_last or stopping
 
     def _evaluate(self, state: TrainState, step: int, *, force: bool) -> float | None:
-        """Returns the BLEU of an evaluation; -1 for none, None if cancelled."""
+        """Returns the BLEU of an evaluation, or the F1 of trees.
+
+        Returns:
+          -1 for none, None if cancelled.
+        """
         every = self.intervals.evaluate
         is_due = every and (step >= self.intervals.steps or step % every == 0)
         if not (is_due or (force and every)):
             return -1.0
         with self._not_training(f"evaluating step {step:,}"):
             record = self.callbacks.evaluate(state, step)
-        return None if record is None else float(record.get("bleu", -1.0))
+        return None if record is None else best_by(record)
 
     def _kinds_due(
         self, before: RunProgress, now: RunProgress, bleu: float | None

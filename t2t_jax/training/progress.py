@@ -11,13 +11,25 @@ Record = dict[str, Any]
 """A record of metrics.jsonl: JSON values, `step` and `kind` among them."""
 
 
+def best_by(record: Record) -> float:
+    """Returns the score that decides which evaluation is best: of trees F1, else BLEU.
+
+    Example:
+      >>> best_by({"bleu": 20.0}), best_by({"bleu": 20.0, "f1": 71.5}), best_by({})
+      (20.0, 71.5, -1.0)
+    """
+    score = record.get("f1", record.get("bleu"))
+    return -1.0 if score is None else float(score)
+
+
 class RunProgress(NamedTuple):
     """The progress of a run, saved with every checkpoint.
 
     Attributes:
       position: the next batch to read.
       minutes: of training, without evaluation and saving.
-      best_bleu: highest development BLEU so far; -1 before the first evaluation.
+      best_bleu: highest development BLEU so far, of trees F1; -1 before the first
+        evaluation.
       stale_evaluations: number since the one of `best_bleu`.
       saved_minutes: `minutes` at the last periodic checkpoint.
       window: the `Sums` of the steps since the last training record, so that a

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TextIO, TypeAlias
 
 from t2t_jax.cli.console.tables import show_rows
+from t2t_jax.cli.flags.translation import PARSING
+from t2t_jax.cli.translation.parsing import score_rows
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 _BETTER = {"system": "this model", "baseline": "the baseline"}
@@ -24,6 +26,9 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
     Args:
       result: as the mode prints it; without a protocol the table is a paired test.
     """
+    if result.get("protocol") == PARSING:
+        show_rows([*score_rows(result), *_facts(result)], file=file)
+        return
     show_rows(
         protocol_rows(result) if "protocol" in result else [*_comparison(result)],
         file=file,
@@ -41,10 +46,12 @@ def protocol_rows(result: Mapping[str, Any]) -> list[Row]:
     return [
         *_scores(result),
         *_comparison(result),
-        *_model(result),
-        *_search(result),
-        *_files(result),
+        *_facts(result),
     ]
+
+
+def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
+    yield from (*_model(result), *_search(result), *_files(result))
 
 
 def _scores(result: Mapping[str, Any]) -> Iterator[Row]:

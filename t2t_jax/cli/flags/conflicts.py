@@ -84,9 +84,9 @@ def _missing(
     name: str, flag: Flag, *, mode: str, given: Mapping[str, str]
 ) -> Iterator[str]:
     """Yields an error if a required flag is missing."""
-    is_optional = flag.unless and FLAGS[flag.unless].type.parse(
-        given.get(flag.unless, "")
-    )
+    other, _, value = flag.unless.partition("=")
+    text = given.get(other, "")
+    is_optional = other and (text == value if value else FLAGS[other].type.parse(text))
     if not flag.required or given.get(name) or is_optional:
         return
     if name == "workdir":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from t2t_jax.cli.flags.options import DistributedOptions, ModelOptions
 from t2t_jax.cli.flags.values import COUNT, FILE, PATHS, SHARDS, SWITCH, flag
 
-VASWANI, TOKENIZED = PROTOCOLS = ("vaswani2017", "tokenized")
+VASWANI, TOKENIZED, PARSING = PROTOCOLS = ("vaswani2017", "tokenized", "parsing")
 
 SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "sampling_seed")
 """The flags that require `sample`."""
@@ -114,7 +114,9 @@ class LineOptions(ModelOptions):
 
     output: str = flag("File for the results; - is stdout.", FILE, default="-")
     format: str = flag(
-        "Format of the results.", metavar="FORMAT", choices=("text", "tsv", "jsonl")
+        "Format of the results; of parsers also trees in brackets, and drawn as text.",
+        metavar="FORMAT",
+        choices=("text", "tsv", "jsonl", "brackets", "tree"),
     )
     input: str = flag(
         "File to translate, one sentence per line; - is stdin.", FILE, default="-"
@@ -176,10 +178,24 @@ class EvaluateOptions(SearchOptions, PairOptions):
     )
 
     n_best: int = 1  # not a flag: the best is evaluated
+    source: str = flag(
+        "Source sentences, one per line; plain text or .gz. With --protocol=parsing "
+        "the words of the trees, if not given.",
+        FILE,
+        required=True,
+        unless="protocol=parsing",
+    )
+    reference: str = flag(
+        "Reference translations, one per line; plain text or .gz. With "
+        "--protocol=parsing gold trees in Penn brackets.",
+        FILE,
+        required=True,
+    )
     protocol: str = flag(
         "Evaluate with bootstrap intervals, vaswani2017 as the paper does: checkpoint "
         "averaging, its beam search, its tokenized BLEU; tokenized with the run's own "
-        "search: BLEU of Moses tokens, not comparable with sacreBLEU on raw text.",
+        "search: BLEU of Moses tokens, not comparable with sacreBLEU on raw text; "
+        "parsing with the run's own search: EVALB's scores of trees.",
         metavar="NAME",
         choices=PROTOCOLS,
         excludes="ensemble",
@@ -188,7 +204,16 @@ class EvaluateOptions(SearchOptions, PairOptions):
         "Another system's translations of --source, for a paired significance test.",
         FILE,
     )
-    hypotheses: str = flag("File to write the translations to.", FILE)
+    hypotheses: str = flag(
+        "File to write the translations to; with --protocol=parsing trees in brackets.",
+        FILE,
+    )
+    parameters: str = flag(
+        "Parameter file of EVALB; if not given, the usual rules for Penn treebanks.",
+        FILE,
+        metavar="FILE.prm",
+        requires="protocol=parsing",
+    )
     tokenize: str = flag(
         "How sacreBLEU splits lines into tokens; none if source and reference are "
         "tokenized already: then no protocol tokenizes them again.",
@@ -206,7 +231,7 @@ class EvaluateOptions(SearchOptions, PairOptions):
     )
     last: int = flag(
         "With --protocol: number of newest periodic checkpoints to average; if not "
-        "given, checkpoint.keep with vaswani2017, and with tokenized none: "
+        "given, checkpoint.keep with vaswani2017, and with the others none: "
         "--checkpoint is evaluated.",
         COUNT,
         requires="protocol",

@@ -165,7 +165,7 @@ class Flag(NamedTuple):
       help: one sentence for `--help`.
       default: text of the default value.
       choices: the valid values, if they are few.
-      unless: a switch without which the flag is required.
+      unless: a switch, or FLAG=VALUE, without which the flag is required.
       requires: a flag that must be given too, or FLAG=VALUE.
       excludes: a flag that must not be given too.
       key: the configuration key that the flag is short for.

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.translation import TOKENIZED, VASWANI, EvaluateOptions
+from t2t_jax.cli.flags.translation import (
+    PARSING,
+    TOKENIZED,
+    VASWANI,
+    EvaluateOptions,
+)
 from t2t_jax.cli.processes.shared_model import load_mean, load_one, require_run_for_last
 from t2t_jax.cli.processes.start import start_processes
 from t2t_jax.cli.translation.distributed_job import distributed, serve
@@ -176,7 +181,8 @@ def run(options: EvaluateOptions) -> int:
     if not options.processes.is_first:
         serve(_load(options), options.processes)
         return 0
-    evaluate = _evaluate_by_protocol if options.protocol else _evaluate_as_configured
+    by_protocol = _evaluate_by_protocol if options.protocol else _evaluate_as_configured
+    evaluate = _evaluate_parses if options.protocol == PARSING else by_protocol
     result = evaluate(options)
     from t2t_jax.cli.console.protocol_report import show_scores
 
@@ -237,6 +243,35 @@ def _evaluate_by_protocol(options: EvaluateOptions) -> dict[str, Any]:
     }
 
 
+def _evaluate_parses(options: EvaluateOptions) -> dict[str, Any]:
+    """Evaluates a parser: trees by EVALB's rules, with the run's own search (§6.3)."""
+    from t2t_jax.cli.translation import parsing
+    from t2t_jax.evaluation import protocol
+
+    require_run_for_last(options)
+    bank = parsing.read_treebank(options)
+    corpus = Corpus(bank.sources, [str(tree) for tree in bank.trees], None)
+    translated = _translate(
+        options,
+        corpus,
+        written=lambda lines: [
+            str(parse.tree) for parse in parsing.read_outputs(bank.sources, lines)
+        ],
+    )
+    parses = parsing.read_outputs(bank.sources, translated.hypotheses)
+    trees = [str(parse.tree) for parse in parses]
+    return {
+        "protocol": options.protocol,
+        **parsing.treebank_scores(options, bank, parses),
+        "seconds": translated.seconds,
+        **_model_facts(translated.model),
+        "decoding": dataclasses.asdict(options.config.decoding),
+        "overruled": {},
+        "files": file_records(options, corpus, trees),
+        "versions": protocol.versions(),
+    }
+
+
 def _protocol_scores(
     options: EvaluateOptions,
     hypotheses: list[str],
@@ -281,8 +316,17 @@ def warn_of_tokenization(options: EvaluateOptions, references: Sequence[str]) ->
     log(f"warning: --reference={options.reference} looks {looks}. {advice}")
 
 
-def _translate(options: EvaluateOptions, corpus: Corpus) -> _TranslatedCorpus:
-    """Translates the sources, and writes the hypotheses if a file is given."""
+def _translate(
+    options: EvaluateOptions,
+    corpus: Corpus,
+    *,
+    written: Callable[[list[str]], list[str]] = list,
+) -> _TranslatedCorpus:
+    """Translates the sources, and writes the hypotheses if a file is given.
+
+    Args:
+      written: makes the lines of that file of the hypotheses.
+    """
     num_lines = len(corpus.sources)
     with ExitStack() as files:
         out = open_hypotheses(options, files)
@@ -297,7 +341,7 @@ def _translate(options: EvaluateOptions, corpus: Corpus) -> _TranslatedCorpus:
         seconds = time.perf_counter() - began
         hypotheses = [line.partition(" ")[2] for line in output]  # without the status
         if out is not None:
-            write_lines(out, hypotheses)
+            write_lines(out, written(hypotheses))
     return _TranslatedCorpus(job.model, hypotheses, seconds)
 
 
@@ -326,7 +370,7 @@ def _load(options: EvaluateOptions) -> TranslationJob:
     else:
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
     return TranslationJob(
-        model, model.translator(), lambda number, translation: translation.text
+        model, model.translator(), lambda number, line, translation: translation.text
     )
 
 

@@ -88,7 +88,7 @@ def _translate_stream(options: TranslateOptions) -> None:
         with TranslationProgress(None, is_stream=True) as progress:
             for lines in groups:
                 translations = translator.translations(lines, first=done)
-                write_lines(out, map(job.render, count(done), translations))
+                write_lines(out, map(job.render, count(done), lines, translations))
                 for number, translation in enumerate(translations, start=done + 1):
                     progress.count(translation.status, number)
                 done += len(lines)

@@ -11,10 +11,14 @@ from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.errors import UserError
 
 if TYPE_CHECKING:
+    from t2t_jax.data.trees.tree import Tree
     from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
-Render: TypeAlias = Callable[[int, "Translation"], str]
-"""(line number from 0, its translation) -> one or more lines of output."""
+Render: TypeAlias = Callable[[int, str, "Translation"], str]
+"""(line number from 0, the line, its translation) -> one or more lines of output."""
+
+TREE_FORMATS = ("brackets", "tree")
+"""Formats of parsers."""
 
 STATUS_WORDS = {
     "invalid_utf8": "not UTF-8",
@@ -30,8 +34,10 @@ STATUS_WORDS = {
 def make_formatter(options: TranslateOptions) -> Render:
     """Returns the formatter of `options.format`.
 
-    `text` is the best translation. `tsv` has a row for each of the n best: line and
-    rank (from 1), status, score, log-probability, number of tokens, translation; then,
+    `text` is the best translation. `brackets` reads it as a tree over the words of the
+    line, repaired if it is none, and `tree` draws that over several lines. `tsv` has a
+    row for each of the n best: line and rank (from 1), status, score, log-probability,
+    number of tokens, translation; then,
     with `--token_scores` or `--alignments`, tokens and their log-probabilities, source
     tokens, and pairs `source-target` of token indices from 0. `jsonl` has one object
     per line, with the same names.
@@ -41,12 +47,32 @@ def make_formatter(options: TranslateOptions) -> Render:
     """
     if options.format in ("", "text"):
         _check_text_format(options)
-        return lambda number, translation: translation.text
+        return lambda number, line, translation: translation.text
+    if options.format in TREE_FORMATS:
+        return _tree_formatter(options)
     write = _tsv if options.format == "tsv" else _jsonl
     scores, alignments = options.token_scores, options.alignments
-    return lambda number, translation: write(
+    return lambda number, line, translation: write(
         number, translation, scores=scores, alignments=alignments
     )
+
+
+def _tree_formatter(options: TranslateOptions) -> Render:
+    from t2t_jax.cli.translation.parsing import require_parser
+    from t2t_jax.data.trees.drawing import draw_tree
+    from t2t_jax.evaluation.bracketing.parses import read_parse
+
+    _check_text_format(options)
+    require_parser(options.config.data.train, flag=f"--format={options.format}")
+
+    def write(tree: Tree) -> str:
+        return f"{draw_tree(tree)}\n" if options.format == "tree" else str(tree)
+
+    def render(number: int, line: str, translation: Translation) -> str:
+        del number
+        return write(read_parse(line, translation.text).tree) if line.split() else ""
+
+    return render
 
 
 def float32_repr(number: float) -> float:
@@ -98,8 +124,9 @@ def _check_text_format(options: TranslateOptions) -> None:
     ]
     if unsupported:
         raise UserError(
-            "--format=text writes one translation per line and does not support "
-            f"{', '.join(unsupported)}. Choose --format=tsv or --format=jsonl."
+            f"--format={options.format or 'text'} writes one translation per line and "
+            f"does not support {', '.join(unsupported)}. Choose --format=tsv or "
+            "--format=jsonl."
         )
 
 

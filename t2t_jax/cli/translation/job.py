@@ -69,7 +69,8 @@ class TranslationJob:
         for number, translation in self.translator.iter_translations(
             lines, first=window.first, prefixes=window.prefixes
         ):
-            rendered = self.render(window.first + number, translation)
+            line = lines[number]
+            rendered = self.render(window.first + number, line, translation)
             output[number] = f"{translation.status} {rendered}"
             seen(1)
         return output

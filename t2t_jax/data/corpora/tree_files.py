@@ -40,6 +40,15 @@ class TreeCorpus:
     tags: bool = False
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
+        for tree, symbols in self._linearized():
+            yield " ".join(tree.words()), " ".join(symbols)
+
+    def trees(self) -> Iterator[Tree]:
+        """Yields the normalized trees; validates the file as iteration does."""
+        for tree, _ in self._linearized():
+            yield tree
+
+    def _linearized(self) -> Iterator[tuple[Tree, list[str]]]:
         problems = LineProblems()
         number = 0
         for number, tree in self._trees(problems):
@@ -49,7 +58,7 @@ class TreeCorpus:
                 problems.add_line(str(self.path), number, f"{error}.")
                 continue
             if not problems.count:
-                yield " ".join(tree.words()), " ".join(symbols)
+                yield tree, symbols
         if not number and not problems.count:
             problems.add(f"{self.path} has no trees.")
         problems.raise_if_any()
@@ -95,6 +104,17 @@ class TreeCorpus:
         both = hashlib.sha256(f"trees {_VERSION} {self.tags}".encode())
         both.update(digest(self.path))
         return both.hexdigest()
+
+
+def read_trees(path: str | Path) -> list[Tree]:
+    """Reads a file of trees in Penn brackets, normalized.
+
+    Raises:
+      DataError: a tree is not in Penn brackets, or there is none.
+      InputMissingError: the file does not exist or cannot be read.
+    """
+    require_files(path)
+    return list(TreeCorpus(f"trees:{path}", Path(path)).trees())
 
 
 def open_trees(spec: str, rest: str, *, key: str) -> tuple[TreeCorpus, ...]:

@@ -120,7 +120,10 @@ class VocabularyPair(NamedTuple):
             shared = train(lines, config, side="")
             return cls(shared, shared)
         for_source = dataclasses.replace(
-            config, size=config.source_size, file=config.source_file
+            config,
+            size=config.source_size,
+            file=config.source_file,
+            unit=config.source_unit,
         )
         return cls(
             train((source for source, _ in pairs), for_source, side="source_"),
@@ -172,9 +175,11 @@ def _load_or_train(
     if config.file:
         advice = f"Change config.vocabulary.{side}file."
         return Vocabulary.load(config.file, advice=advice)
-    log(f"Training a vocabulary of {config.size:,} subwords …")
+    log(f"Training a vocabulary of {config.size:,} {config.unit} …")
     key, began = f"vocabulary.{side}size", time.monotonic()
     with ProgressBar(log).heartbeat("Training the vocabulary"):
-        trained = Vocabulary.train(lines, config=config, seed=seed, key=key)
+        trained = Vocabulary.train(
+            lines, config=config, seed=seed, key=key, classes=side == "source_"
+        )
     log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
     return trained

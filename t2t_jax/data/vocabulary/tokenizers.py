@@ -1,7 +1,7 @@
 """How text becomes the ids of a vocabulary, and back: one tokenizer for each kind.
 
-A vocabulary is one file: a SentencePiece model, or a table of pieces as JSON, for the
-vocabularies of other toolkits. Its ids 0 to 3 are pad, bos, eos and unk.
+A vocabulary is one file: a SentencePiece model, or a table of pieces as JSON, for words
+and for the vocabularies of other toolkits. Its ids 0 to 3 are pad, bos, eos and unk.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces
 from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
+from t2t_jax.data.vocabulary.words import WordList, word_classes
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
@@ -78,17 +79,18 @@ def load_tokenizer(model: bytes, *, name: str, advice: str) -> Tokenizer:
 
 
 def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
-    """Returns the content of a vocabulary file of another toolkit's kind.
+    """Returns the content of a vocabulary file that is a table.
 
     Args:
       kind: "sentencepiece_table": a SentencePiece model makes the pieces, and the table
         gives their ids; "subwords": those of tensor2tensor; "byte_pairs": words with
-        `@@` joints.
+        `@@` joints; "words": words and their classes, made by `word_table`.
       pieces: by id; those of the ids 0 to 3 are pad, bos, eos and unk.
       options: `sentencepiece` (bytes of the model), `language_tokens` (whether a line
         may begin with `>>xx<<`, one token) and `moses` (language of a punctuation
         normalization of the text, or "") for the first; `merges` (pairs of pieces, or
-        None for text that is split already) for the last.
+        None for text that is split already) for the third; `num_words` and
+        `num_classes` for the last.
 
     Example:
       >>> pieces = [*SPECIAL_PIECES, "lo@@", "w"]
@@ -102,6 +104,23 @@ def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
         options = {**options, "sentencepiece": encoded}
     content = {"version": _VERSION, "kind": kind, **options, "pieces": list(pieces)}
     return (json.dumps(content, ensure_ascii=False) + "\n").encode()
+
+
+def word_table(words: WordList, size: int) -> bytes:
+    """Returns the content of a vocabulary file of words, of exactly `size` pieces.
+
+    Pieces that are left over are unused: `size` is chosen before the text is known.
+
+    Example:
+      >>> model = word_table(WordList(["XX", "(NP", ")NP"], []), size=8)
+      >>> tokenizer = load_tokenizer(model, name="a table", advice="")
+      >>> tokenizer.encode(["(NP XX )NP"]), tokenizer.pieces([6, 7])
+      ([[5, 4, 6]], [')NP', '<unused 7>'])
+    """
+    pieces = [*SPECIAL_PIECES, *words.words, *words.classes]
+    pieces += [f"<unused {number}>" for number in range(len(pieces), size)]
+    sizes = {"num_words": len(words.words), "num_classes": len(words.classes)}
+    return table_file("words", pieces, **sizes)
 
 
 def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
@@ -121,6 +140,8 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
         )
     if kind == "subwords":
         return _Subwords(pieces)
+    if kind == "words":
+        return _Words(pieces, int(table["num_words"]), int(table["num_classes"]))
     if kind == "byte_pairs":
         merges = table.get("merges")
         return _BytePairs(pieces, None if merges is None else list(map(tuple, merges)))
@@ -242,6 +263,34 @@ class _BytePairs(_Table):
 
     def _join(self, ids: list[int]) -> str:
         return join_pieces(self.pieces(ids))
+
+
+class _Words(_Table):
+    """Words with spaces between them; unknown ones by their class, if there are any."""
+
+    def __init__(self, pieces: list[str], num_words: int, num_classes: int):
+        super().__init__(pieces)
+        end = len(SPECIAL_PIECES) + num_words
+        self._words = {
+            piece: self._ids[piece] for piece in pieces[len(SPECIAL_PIECES) : end]
+        }
+        classes = pieces[end : end + num_classes]
+        self._classes = {piece: number for number, piece in enumerate(classes, end)}
+
+    def _split(self, line: str) -> list[int]:
+        return [self._id(word) for word in line.split()]
+
+    def _id(self, word: str) -> int:
+        if (found := self._words.get(word)) is not None:
+            return found
+        if not self._classes:
+            return UNK
+        known = filter(self._classes.__contains__, word_classes(word))
+        name = next(known, None)
+        return UNK if name is None else self._classes[name]
+
+    def _join(self, ids: list[int]) -> str:
+        return " ".join(self.pieces(ids))
 
 
 def _processor(model: bytes, *, name: str, advice: str) -> Any:

@@ -1,4 +1,4 @@
-"""A subword vocabulary by byte-pair encoding, implemented with SentencePiece.
+"""A vocabulary: subwords by byte-pair encoding, with SentencePiece, or words.
 
 Paper: §5.1 and its reference [31] (Sennrich et al.): a shared source-target vocabulary.
 Departs: SentencePiece marks the beginning of a word (U+2581) instead of its end, and
@@ -18,7 +18,12 @@ from pathlib import Path
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.data.line_arguments import as_lines, require_lines
-from t2t_jax.data.vocabulary.tokenizers import load_tokenizer
+from t2t_jax.data.vocabulary.tokenizers import (
+    SPECIAL_PIECES,
+    load_tokenizer,
+    word_table,
+)
+from t2t_jax.data.vocabulary.words import learn_words
 from t2t_jax.errors import DataError, write_error
 from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
 from t2t_jax.types import BOS, EOS, PAD, UNK
@@ -82,6 +87,7 @@ class Vocabulary:
         config: VocabularyConfig,
         seed: int,
         key: str = "vocabulary.size",
+        classes: bool = False,
     ) -> Vocabulary:
         """Trains a vocabulary; the same text, config and seed give the same bytes.
 
@@ -90,13 +96,12 @@ class Vocabulary:
             `config.sample_sentences` of them are held in memory.
           seed: of the sample, if there are more lines.
           key: the configuration key of the size, for messages.
+          classes: of a vocabulary of words: whether unknown words have classes.
 
         Raises:
           DataError: the text is too small or too varied for the size.
           TypeError: `lines` is a single string.
         """
-        import sentencepiece
-
         require_lines(lines, caller="train")
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:
@@ -104,25 +109,12 @@ class Vocabulary:
                 "Cannot train the vocabulary: every line of the text is blank or too "
                 "long. Change config.data.train."
             )
-        written = io.BytesIO()
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_consume(sample),
-                model_writer=written,
-                model_type="bpe",
-                vocab_size=config.size,
-                character_coverage=config.character_coverage,
-                byte_fallback=config.byte_fallback,
-                pad_id=PAD,
-                bos_id=BOS,
-                eos_id=EOS,
-                unk_id=UNK,
-                max_sentence_length=4 * _MAX_LINE_LENGTH,
-                minloglevel=2,
+        if config.unit == "words":
+            listed = learn_words(
+                sample, config.size - len(SPECIAL_PIECES), classes=classes
             )
-        except RuntimeError as error:
-            raise DataError(_training_error(str(error), config, key=key)) from error
-        return cls(written.getvalue())
+            return cls(word_table(listed, config.size))
+        return cls(_train_subwords(sample, config, key=key))
 
     @classmethod
     def load(cls, path: str | Path, *, advice: str = _ADVICE) -> Vocabulary:
@@ -185,6 +177,31 @@ class Vocabulary:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the pieces as stored, with U+2581 for a space."""
         return self._tokenizer.pieces(ids)
+
+
+def _train_subwords(sample: list[str], config: VocabularyConfig, *, key: str) -> bytes:
+    """Returns a SentencePiece model."""
+    import sentencepiece
+
+    written = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_consume(sample),
+            model_writer=written,
+            model_type="bpe",
+            vocab_size=config.size,
+            character_coverage=config.character_coverage,
+            byte_fallback=config.byte_fallback,
+            pad_id=PAD,
+            bos_id=BOS,
+            eos_id=EOS,
+            unk_id=UNK,
+            max_sentence_length=4 * _MAX_LINE_LENGTH,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise DataError(_training_error(str(error), config, key=key)) from error
+    return written.getvalue()
 
 
 def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:

@@ -13,11 +13,7 @@ from pathlib import Path
 
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.errors import UserError
-from t2t_jax.evaluation.bracketing.parameters import (
-    STANDARD,
-    Parameters,
-    read_parameters,
-)
+from t2t_jax.evaluation.bracketing.parameters import load_parameters
 from t2t_jax.evaluation.bracketing.scoring import (
     SentenceScore,
     score_corpus,
@@ -57,12 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parameters(value: str) -> Parameters:
-    if value == "standard":
-        return STANDARD
-    return read_parameters(value) if value else Parameters()
-
-
 def _rows(scores: Iterable[SentenceScore]) -> Iterable[str]:
     yield "\t".join(_COLUMNS)
     for number, score in enumerate(scores, start=1):
@@ -82,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
     """Scores the files and prints the summary; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        parameters = _parameters(options.parameters)
+        parameters = load_parameters(options.parameters)
         gold, test = read_lines(options.gold), read_lines(options.test)
         scores = score_corpus(gold, test, parameters)
     except UserError as error:

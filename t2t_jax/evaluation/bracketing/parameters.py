@@ -59,6 +59,20 @@ STANDARD = Parameters(
 """The usual rules for Penn treebanks: no punctuation, no root, ADVP equal to PRT."""
 
 
+def load_parameters(value: str) -> Parameters:
+    """Returns the parameters that a flag names.
+
+    Args:
+      value: "standard", a parameter file, or "" for those of EVALB without a file.
+
+    Raises:
+      DataError, InputMissingError: as `read_parameters` does.
+    """
+    if value == "standard":
+        return STANDARD
+    return read_parameters(value) if value else Parameters()
+
+
 def read_parameters(path: str | Path) -> Parameters:
     """Reads a parameter file of EVALB (`.prm`).
 

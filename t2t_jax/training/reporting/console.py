@@ -109,6 +109,8 @@ class Console:
     def log_evaluation(self, record: Record, samples: str) -> None:
         """Logs the metrics of an `eval` record, and sample translations."""
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
+        if "f1" in record:
+            bleu = f"F1 {record['f1']:.2f}, {record['repaired']:,} repaired  {bleu}"
         if self._steps.has_bar:  # replaces the progress of the evaluation
             self._steps.show(self._text)
         self.remember({**record, "kind": "eval"})

@@ -67,11 +67,15 @@ DESCRIPTIONS = {
     "batch": "batch of that epoch, from 0",
     "bleu": "sacreBLEU on raw development text",
     "chrf": "chrF on raw development text",
+    "f1": "of labelled brackets, development trees",
+    "precision": "of labelled brackets, development trees",
+    "recall": "of labelled brackets, development trees",
+    "repaired": "development outputs that were not a tree over the sentence",
     "sentences": "development sentences translated",
     "unfinished": "translations that reached their length limit",
     "seconds": "duration of the evaluation",
     "in_a_row": "consecutive steps without an update",
-    "best_bleu": "highest development BLEU of the run",
+    "best_bleu": "highest development BLEU of the run; of trees F1",
     "minutes": "of training, without evaluation and checkpoints",
 }
 

@@ -161,7 +161,7 @@ def slow(monkeypatch):
 def test_a_long_evaluation_shows_how_far_it_is(slow, capsys, monkeypatch):
     corpus = Corpus(["a", "b", "c"], ["A", "B", "C"], None)
     options = SimpleNamespace(processes=SINGLE_PROCESS, hypotheses="")
-    job = TranslationJob(slow, slow, lambda number, translation: translation.text)
+    job = TranslationJob(slow, slow, lambda number, line, translation: translation.text)
     monkeypatch.setattr(evaluate, "_load", lambda options: job)
     found = evaluate._translate(options, corpus)
     assert found.hypotheses == ["A", "B", "C"]

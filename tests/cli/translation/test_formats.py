@@ -44,13 +44,13 @@ FOUND = Translation(
 )
 
 
-def render(*, form="", number=6, found=FOUND, n_best=1, **asked):
+def render(*, form="", number=6, line="A B", found=FOUND, n_best=1, **asked):
     options = SimpleNamespace(
         config=SimpleNamespace(decoding=DecodingConfig(n_best=n_best)),
         format=form,
         **{"token_scores": False, "alignments": False, **asked},
     )
-    return make_formatter(options)(number, found)
+    return make_formatter(options)(number, line, found)
 
 
 @pytest.mark.parametrize("form", ["", "text"])

@@ -1,0 +1,203 @@
+"""Scores of what a parser outputs: symbols, read as trees over the words of the source.
+
+Brackets are compared by EVALB's rules with the gold tags at the words of both trees,
+because the rules leave punctuation out by its tag: so every sentence counts, whatever
+tags a model outputs, or if it outputs none. Its own tags decide `tagging_accuracy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_jax.data.corpora.open import split_spec
+from t2t_jax.data.trees.linearization import WORD, delinearize, repair
+from t2t_jax.data.trees.tree import Tree, with_words
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.bracketing.parameters import STANDARD, Parameters
+from t2t_jax.evaluation.bracketing.scoring import (
+    SentenceScore,
+    score_sentence,
+    summarize,
+)
+from t2t_jax.evaluation.significance import LEVEL, RESAMPLES, SEED
+
+_WITH_INTERVALS = ("recall", "precision", "f1", "complete_match")
+
+
+class Parse(NamedTuple):
+    """A tree, and whether the symbols had to be mended to be one."""
+
+    tree: Tree
+    repaired: bool
+
+
+def reads_trees(spec: str) -> bool:
+    """Returns whether all parts of a corpus are trees.
+
+    Example:
+      >>> reads_trees("trees:a.mrg++0.5*trees:b.mrg"), reads_trees("text:a.en,a.de")
+      (True, False)
+    """
+    parts = [name.split("*")[-1] for name in split_spec(spec)]
+    return bool(parts) and all(name.startswith("trees:") for name in parts)
+
+
+def read_parse(source: str, symbols: str) -> Parse:
+    """Reads an output line as a tree over the words of the source.
+
+    Example:
+      >>> parse = read_parse("We sleep", "(S (NP PRP )NP (VP VBP")
+      >>> print(*parse)
+      (S (NP (PRP We)) (VP (VBP sleep))) True
+    """
+    return Parse(*repair(symbols.split(), source.split() or [""]))
+
+
+def score_parses(
+    gold: Sequence[Tree], parses: Sequence[Tree], parameters: Parameters = STANDARD
+) -> list[SentenceScore]:
+    """Compares parses with gold trees over the same words.
+
+    Raises:
+      DataError: there are more trees on one side, or a parse has other words.
+    """
+    if len(gold) != len(parses):
+        raise DataError(
+            f"The parses must be of the gold trees: found {len(parses):,} parses of "
+            f"{len(gold):,} gold trees. Pass as many of both."
+        )
+    pairs = zip(gold, parses, strict=True)
+    return [_score(n, a, b, parameters) for n, (a, b) in enumerate(pairs, start=1)]
+
+
+def _score(
+    number: int, gold: Tree, parse: Tree, parameters: Parameters
+) -> SentenceScore:
+    leaves = list(gold.leaves())
+    words, tags = gold.words(), [leaf.label for leaf in leaves]
+    if parse.words() != words:
+        raise DataError(
+            f"Tree {number:,}: the parse has other words than the gold tree. Pass "
+            "parses of the same sentences, in the same order."
+        )
+    compared = score_sentence(
+        str(gold), str(with_words(parse, words, tags)), parameters
+    )
+    counts = [tag not in parameters.deleted for tag in tags]
+    correct = sum(
+        counted and parameters.same_label(leaf.label, own.label)
+        for leaf, own, counted in zip(leaves, parse.leaves(), counts, strict=True)
+    )
+    return compared._replace(correct_tags=correct)
+
+
+def parsing_scores(
+    gold: Sequence[Tree],
+    parses: Sequence[Parse],
+    parameters: Parameters = STANDARD,
+) -> dict[str, Any]:
+    """Computes all scores of the protocol `parsing`.
+
+    Returns:
+      What `scoring.summarize` returns, with `intervals` from `bracket_intervals` and
+      the number of `repaired` outputs; under `short` the same of sentences of at most
+      `parameters.cutoff_length` words. `tagging_accuracy` is None for parses without
+      tags.
+
+    Raises:
+      DataError: as in `score_parses`.
+
+    Paper: §6.3, Table 4.
+    """
+    scores = score_parses(gold, [parse.tree for parse in parses], parameters)
+    pairs = list(zip(scores, parses, strict=True))
+    longest = parameters.cutoff_length
+    short = [pair for pair in pairs if pair[0].length <= longest]
+    return _summary(pairs) | {"short": {"longest": longest, **_summary(short)}}
+
+
+def _summary(pairs: Sequence[tuple[SentenceScore, Parse]]) -> dict[str, Any]:
+    scores = [score for score, _ in pairs]
+    found = summarize(scores)
+    leaves = (leaf for _, parse in pairs for leaf in parse.tree.leaves())
+    if all(leaf.label == WORD for leaf in leaves):
+        found["tagging_accuracy"] = found["correct_tags"] = None
+    return found | {
+        "repaired": sum(parse.repaired for _, parse in pairs),
+        "intervals": bracket_intervals(scores),
+    }
+
+
+def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
+    """Estimates confidence intervals by bootstrap resampling of sentences.
+
+    Returns:
+      The level, the number of resamples and the seed; then for each score the `mean`
+      over the resampled corpora and the `half_width` of the interval around it, in
+      percent, as in `significance.bootstrap_intervals`.
+
+    Example:
+      >>> same = score_sentence("(S (NP (NN a)) (VB b))", "(S (NP (NN a)) (VB b))")
+      >>> bracket_intervals([same] * 7)["f1"]
+      {'mean': 100.0, 'half_width': 0.0}
+    """
+    found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
+    counts_Nx4 = np.array(
+        [
+            (s.matched, s.gold_brackets, s.test_brackets, _is_complete(s))
+            for s in scores
+        ],
+        dtype=np.int64,
+    ).reshape(-1, 4)
+    if not len(counts_Nx4):
+        return found | dict.fromkeys(_WITH_INTERVALS)
+    rng, sums = np.random.default_rng(SEED), []
+    for _ in range(RESAMPLES):
+        chosen = rng.integers(len(counts_Nx4), size=len(counts_Nx4))
+        sums.append(counts_Nx4[chosen].sum(axis=0))
+    matched, gold, test, complete = np.array(sums, dtype=np.float64).T
+    resampled = (
+        matched / np.maximum(gold, 1),
+        matched / np.maximum(test, 1),
+        2 * matched / np.maximum(gold + test, 1),
+        complete / len(counts_Nx4),
+    )
+    outside = round(RESAMPLES * (1 - LEVEL) / 2)
+    for name, values in zip(_WITH_INTERVALS, resampled, strict=True):
+        ordered = np.sort(100 * values)
+        width = ordered[-1 - outside] - ordered[outside]
+        found[name] = {"mean": float(values.mean()) * 100, "half_width": width / 2}
+    return found
+
+
+def _is_complete(score: SentenceScore) -> bool:
+    return score.matched == score.gold_brackets == score.test_brackets
+
+
+def development_scores(
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]
+) -> dict[str, Any]:
+    """Computes the scores of an evaluation during training, by the standard rules.
+
+    Args:
+      references: gold trees as symbols. Without parts of speech in them punctuation
+        counts, since it is not known.
+
+    Example:
+      >>> gold = "(S (NP PRP )NP (VP VBP )VP )S"
+      >>> development_scores(["We sleep"], ["(S (VP PRP )VP VBP )S"], [gold])
+      {'f1': 40.0, 'precision': 50.0, 'recall': 33.33, 'repaired': 0}
+    """
+    pairs = zip(sources, references, strict=True)
+    gold = [delinearize(symbols.split(), line.split()) for line, symbols in pairs]
+    parses = [
+        read_parse(line, output) for line, output in zip(sources, outputs, strict=True)
+    ]
+    found = summarize(score_parses(gold, [parse.tree for parse in parses]))
+    return {
+        **{name: found[name] for name in ("f1", "precision", "recall")},
+        "repaired": sum(parse.repaired for parse in parses),
+    }

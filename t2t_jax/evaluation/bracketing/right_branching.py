@@ -1,0 +1,115 @@
+"""The baseline of right-branching trees.
+
+``python -m t2t_jax.evaluation.bracketing.right_branching TREES``
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from t2t_jax.data.corpora.tree_files import read_trees
+from t2t_jax.data.trees.tree import Tree
+from t2t_jax.errors import UserError, write_error
+from t2t_jax.evaluation.bracketing.parameters import load_parameters
+from t2t_jax.evaluation.bracketing.parses import Parse, parsing_scores
+from t2t_jax.files import atomic_write
+
+_ENDS = (".", "!", "?", ";", ":")
+
+
+def right_branching(
+    leaves: Sequence[Tree], *, root: str = "S", label: str = "VP"
+) -> Tree:
+    """Returns the tree in which a constituent begins at each word and ends at the last.
+
+    A mark at the end of the sentence is a part of the whole tree only.
+
+    Args:
+      leaves: the words with their tags.
+      root: label of the whole tree.
+      label: of all other constituents; none is over a single word.
+
+    Example:
+      >>> leaves = [Tree("XX", (word,)) for word in "Cats like warm milk .".split()]
+      >>> print(right_branching(leaves))
+      (S (XX Cats) (VP (XX like) (VP (XX warm) (XX milk))) (XX .))
+    """
+    *others, last = leaves
+    end = [last] if others and str(last.children[0]) in _ENDS else []
+    inner = others if end else [*leaves]
+    below = inner[-1:]
+    for leaf in reversed(inner[1:-1]):
+        below = [Tree(label, (leaf, *below))]
+    first = inner[:1] if len(inner) > 1 else []
+    return Tree(root, (*first, *below, *end))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m t2t_jax.evaluation.bracketing.right_branching",
+        description="Scores right-branching trees over the words of gold trees, and "
+        "prints one JSON object, as --mode=evaluate --protocol=parsing does.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "trees", metavar="TREES", help="gold trees in Penn brackets, plain or .gz"
+    )
+    parser.add_argument(
+        "--root", default="S", help="label of the whole tree (default: S)"
+    )
+    parser.add_argument(
+        "--label", default="VP", help="label of all others (default: VP)"
+    )
+    parser.add_argument(
+        "--parameters",
+        metavar="FILE.prm",
+        default="standard",
+        help='a parameter file of EVALB, or "standard" (default)',
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="writes the trees to this file, one a line"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Scores the trees and prints the result; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        gold = read_trees(options.trees)
+        parses = [
+            right_branching(list(tree.leaves()), root=options.root, label=options.label)
+            for tree in gold
+        ]
+        scores = parsing_scores(
+            gold,
+            [Parse(tree, False) for tree in parses],
+            load_parameters(options.parameters),
+        )
+        if options.output:
+            _write(options.output, parses)
+    except UserError as error:
+        print(*(f"error: {p}" for p in error.problems), sep="\n", file=sys.stderr)
+        return error.exit_code
+    print(json.dumps(scores))
+    return 0
+
+
+def _write(path: str, trees: Sequence[Tree]) -> None:
+    try:
+        atomic_write(Path(path), "".join(f"{tree}\n" for tree in trees))
+    except OSError as error:
+        raise write_error(
+            path,
+            error,
+            problem="the trees cannot be written",
+            advice="choose another file",
+        ) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
