@@ -127,6 +127,7 @@ TIERS = {
     "tests/launch/": FULL,
     "tests/integration/": FULL,
     "tests/integration/test_command_line.py": DEFAULT,
+    "tests/integration/test_parsing.py": DEFAULT,
     "tests/integration/test_loading.py::test_a_loaded_model": DEFAULT,
     "tests/integration/test_meshes.py::test_eight_devices_in_any_mesh": DEFAULT,
     "tests/integration/test_resume.py::test_a_change_under_a_run": DEFAULT,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from t2t_jax.config import Config
 from t2t_jax.data.token_cache.statistics import short_name
 from t2t_jax.errors import UserError
+from t2t_jax.evaluation.bracketing.parses import reads_trees
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.report import setup_sections
 from t2t_jax.report.curves import CHARTS, curves, number, steps_of
 from t2t_jax.report.markup import Markup, join, page, table, tag, text
 from t2t_jax.report.samples import read_samples
 from t2t_jax.report.standing import Standing, standing
+from t2t_jax.report.trees import describe_trees
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 from t2t_jax.training.reporting.timestamps import format_duration, utc
 from t2t_jax.version import __version__
@@ -54,6 +56,7 @@ def run_page(
     sections = [
         ("curves", "Curves", curves_section(drawn["curves"], drawn["thinned"])),
         ("samples", "Samples", _samples(samples)),
+        *_trees(config, samples),
         ("attention", "Attention", _attention(config, attention)),
         ("scores", "Scores", _scores(records, stands, scores)),
         ("setup", "Setup", _shown(lambda: setup_sections.describe_setup(config))),
@@ -159,8 +162,8 @@ def _figures(stands: Standing) -> Markup:
     figures = [
         ("step", f"{stands.step:,}", f"of {stands.steps:,}"),
         (
-            "best development BLEU",
-            f"{best['bleu']:.2f}" if best else _NONE,
+            f"best development {'F1' if best and 'f1' in best else 'BLEU'}",
+            f"{best_by(best):.2f}" if best else _NONE,
             f"step {best['step']:,}" if best else "not scored yet",
         ),
         (
@@ -235,6 +238,14 @@ def _samples(samples: dict[str, Any]) -> Markup:
     )
 
 
+def _trees(
+    config: Config, samples: dict[str, Any]
+) -> Iterator[tuple[str, str, Markup]]:
+    """Yields the section of sample trees, of a run of trees."""
+    if reads_trees(config.data.train):
+        yield "trees", "Trees", _shown(lambda: describe_trees(samples))
+
+
 def _attention(config: Config, attention: Sequence[dict[str, Any]]) -> Markup:
     if attention:
         about = (
@@ -305,7 +316,8 @@ def _intervals(scores: dict[str, Any]) -> Markup:
 
 
 def _evaluations(evaluations: Sequence[Record]) -> Markup:
-    names = ("loss", "nll", "perplexity", "bleu", "chrf")
+    of_trees = any("f1" in record for record in evaluations)
+    names = ("loss", "nll", "perplexity", "bleu", "chrf", *["f1"] * of_trees)
 
     def cell(record: Record, name: str) -> str:
         value = number(record, name)
@@ -319,7 +331,7 @@ def _evaluations(evaluations: Sequence[Record]) -> Markup:
     title = f"All evaluations: {len(evaluations)}"
     if len(shown) < len(evaluations):
         title = f"The newest {len(shown)} of {len(evaluations):,} evaluations"
-    header = ("step", "loss", "NLL", "perplexity", "BLEU", "chrF")
+    header = ("step", "loss", "NLL", "perplexity", "BLEU", "chrF", *["F1"] * of_trees)
     return setup_sections.details(
-        title, table(header, rows, caption="Evaluations", numbers=range(6))
+        title, table(header, rows, caption="Evaluations", numbers=range(len(header)))
     )

@@ -69,7 +69,7 @@ def lay_out(tree: Tree, *, gap: float = 2.0) -> list[Node]:
       >>> from t2t_jax.data.trees.tree import read_tree
       >>> for node in lay_out(read_tree("(S (NP (PRP We)) (VP (VBP nap)))")):
       ...     print(node.text, node.x, node.level, node.parent)
-      S 3.75 0 -1
+      S 4.0 0 -1
       NP 1.5 1 0
       PRP 1.5 2 1
       We 1.5 3 2

@@ -24,7 +24,7 @@ def word_classes(word: str) -> Iterator[str]:
       >>> list(word_classes("Parsing"))
       ['<Aa-ing>', '<Aa-ng>', '<Aa-g>', '<Aa>']
       >>> list(word_classes("1,024")), list(word_classes("x-ray"))
-      (['<0>'], ['<a--ay>', '<a--y>', '<a->'])
+      (['<0>'], ['<a--ray>', '<a--ay>', '<a--y>', '<a->'])
     """
     shape = _shape(word)
     if word[-1:].isalpha() and len(word) >= _LEAST_SUFFIX_WORD:

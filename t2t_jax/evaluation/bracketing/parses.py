@@ -168,7 +168,7 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
     outside = round(RESAMPLES * (1 - LEVEL) / 2)
     for name, values in zip(_WITH_INTERVALS, resampled, strict=True):
         ordered = np.sort(100 * values)
-        width = ordered[-1 - outside] - ordered[outside]
+        width = float(ordered[-1 - outside] - ordered[outside])
         found[name] = {"mean": float(values.mean()) * 100, "half_width": width / 2}
     return found
 

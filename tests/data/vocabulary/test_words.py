@@ -1,0 +1,107 @@
+import json
+
+import pytest
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.trees.linearization import linearize
+from t2t_jax.data.trees.tree import normalize
+from t2t_jax.data.vocabulary.merge_table import load_merges
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import word_table
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.words import learn_words, word_classes
+from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.types import UNK
+from tests.data.trees.test_tree import sample_trees
+
+CONFIG = VocabularyConfig(size=100, source_size=150, unit="words", source_unit="words")
+
+
+def pairs():
+    for tree in map(normalize, sample_trees()):
+        yield " ".join(tree.words()), " ".join(linearize(tree, tags=True))
+
+
+@pytest.fixture(scope="module")
+def both() -> VocabularyPair:
+    return VocabularyPair.load_or_train(
+        list(pairs()), config=CONFIG, seed=0, log=lambda text: None
+    )
+
+
+def test_one_symbol_is_one_token_and_all_come_back(both):
+    targets = [target for _, target in pairs()]
+    encoded = both.target.encode(targets)
+    assert [len(ids) for ids in encoded] == [len(line.split()) for line in targets]
+    assert all(UNK not in ids for ids in encoded)
+    assert both.target.decode(encoded) == targets
+
+
+def test_the_sizes_are_the_configured_ones_whatever_the_text(both):
+    assert (both.source.size, both.target.size) == (150, 100)
+    both.check(CONFIG, name="the pair")
+    assert both.target.pieces([99]) == ["<unused 99>"]
+
+
+def test_a_word_is_one_token_known_or_not(both):
+    (ids,) = both.source.encode(["The  unheardingly Zzzing \t2,047 ."])
+    assert len(ids) == 5
+    pieces = both.source.pieces(ids)
+    assert (pieces[0], pieces[-1]) == ("The", ".")
+    assert pieces[1].startswith("<a")
+
+
+def test_the_same_text_gives_the_same_bytes_in_any_order():
+    lines = [source for source, _ in pairs()]
+    models = [
+        Vocabulary.train(order, config=CONFIG, seed=0, classes=True).model
+        for order in (lines, lines[::-1])
+    ]
+    assert models[0] == models[1]
+
+
+def test_the_most_specific_known_class_stands_for_a_word():
+    text = ["sat sat walked talked jumped ran", "Ada Ada"]
+    found = learn_words(text, 16, classes=True)
+    assert found.words == ["Ada", "sat"]
+    assert found.classes == ["<a>", "<a-d>"]
+    model = word_table(found, 8)
+    pieces = Vocabulary(model).pieces(Vocabulary(model).encode(["hiked sad 9"])[0])
+    assert pieces == ["<a-d>", "<a>", "<unk>"]
+
+
+def test_classes_are_of_shape_and_ending():
+    assert list(word_classes("UNESCO"))[-1] == "<A>"
+    assert list(word_classes("B2B")) == ["<A0>"]
+    assert list(word_classes("...")) == ["<?>"]
+    assert list(word_classes("--")) == ["<->"]
+
+
+def test_text_that_looks_like_a_special_or_an_unused_piece_is_a_word(both):
+    ids = both.target.encode(["XX </s> <unused 99> <s>"])[0]
+    assert ids[1:] == [UNK] * 4
+    assert not {1, 2, 99} & {*both.source.encode(["</s> <unused 99> <s>"])[0]}
+
+
+def test_a_saved_vocabulary_is_loaded(both, tmp_path):
+    both.save(tmp_path)
+    loaded = VocabularyPair.load(tmp_path, config=CONFIG)
+    assert loaded.fingerprint == both.fingerprint
+    assert json.loads((tmp_path / "vocab.json").read_text())["size"] == 100
+
+
+def test_words_have_no_merges_to_drop(both):
+    with pytest.raises((ConfigError, DataError), match="kind 'words'"):
+        load_merges(both.target.model, key="data.target_bpe_dropout")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"unit": "letters"}, "unit='letters' is not known; known are 'subwords', "),
+        ({"source_unit": "words"}, "requires a separate source vocabulary"),
+    ],
+)
+def test_a_wrong_unit_is_refused(changed, message):
+    with pytest.raises(ConfigError, match=message):
+        VocabularyConfig(**changed)

@@ -1,0 +1,155 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.trees.linearization import linearize
+from t2t_jax.data.trees.tree import normalize, read_tree, with_words
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.bracketing import right_branching
+from t2t_jax.evaluation.bracketing.parameters import STANDARD
+from t2t_jax.evaluation.bracketing.parses import (
+    Parse,
+    bracket_intervals,
+    development_scores,
+    parsing_scores,
+    read_parse,
+    reads_trees,
+    score_parses,
+)
+from t2t_jax.evaluation.bracketing.scoring import score_corpus, summarize
+from tests.data.trees.test_tree import SAMPLE, sample_trees
+
+GOLD = [normalize(tree) for tree in sample_trees()]
+SOURCES = [" ".join(tree.words()) for tree in GOLD]
+
+
+def outputs(*, tags, trees=GOLD):
+    return [" ".join(linearize(tree, tags=tags)) for tree in trees]
+
+
+def branching():
+    return [right_branching.right_branching(list(tree.leaves())) for tree in GOLD]
+
+
+@pytest.mark.parametrize("tags", [False, True])
+def test_the_gold_trees_have_100(tags):
+    parses = [
+        read_parse(*pair) for pair in zip(SOURCES, outputs(tags=tags), strict=True)
+    ]
+    found = parsing_scores(GOLD, parses)
+    assert found["f1"] == found["complete_match"] == found["short"]["f1"] == 100
+    assert found["tagging_accuracy"] == (100 if tags else None)
+    assert (found["repaired"], found["errors"], found["valid"]) == (0, 0, 40)
+    assert found["intervals"]["f1"] == {"mean": 100, "half_width": 0}
+
+
+def test_with_gold_tags_the_scores_are_those_of_evalbs_rules_on_the_lines():
+    trees = branching()
+    lines = score_corpus(map(str, GOLD), map(str, trees))
+    assert summarize(lines) == summarize(score_parses(GOLD, trees))
+    found = parsing_scores(GOLD, [Parse(tree, False) for tree in trees])
+    assert summarize(lines).items() <= found.items()
+    assert 0 < found["f1"] < 100
+
+
+def test_wrong_tags_of_punctuation_make_no_errors_and_count_as_tags():
+    wrong = [with_words(t, t.words(), ["NN"] * len(t.words())) for t in GOLD]
+    by_lines = summarize(score_corpus(map(str, GOLD), map(str, wrong)))
+    assert by_lines["errors"] > 20
+    found = parsing_scores(GOLD, [Parse(tree, False) for tree in wrong])
+    counted = [
+        leaf.label
+        for tree in GOLD
+        for leaf in tree.leaves()
+        if leaf.label not in STANDARD.deleted
+    ]
+    assert (found["errors"], found["f1"], found["words"]) == (0, 100, len(counted))
+    assert found["correct_tags"] == counted.count("NN")
+
+
+def test_sentences_up_to_the_cutoff_are_scored_apart():
+    parses = [Parse(tree, True) for tree in branching()]
+    found = parsing_scores(GOLD, parses, replace(STANDARD, cutoff_length=5))
+    short = [tree for tree in GOLD if len(tree.words()) <= 5]
+    assert found["short"]["longest"] == 5
+    assert found["short"]["sentences"] == found["short"]["repaired"] == len(short)
+    assert found["repaired"] == 40
+
+
+def test_intervals_are_of_resampled_sentences():
+    scores = score_parses(GOLD, branching())
+    found = bracket_intervals(scores)
+    assert found == bracket_intervals(scores)
+    # Another way: sample sentences one by one, and sum them up as EVALB does.
+    rng = np.random.default_rng(1)
+    f1 = [
+        summarize([scores[i] for i in rng.integers(40, size=40)])["f1"]
+        for _ in range(400)
+    ]
+    low, high = np.percentile(f1, [2.5, 97.5])
+    assert found["f1"]["mean"] == pytest.approx(np.mean(f1), abs=0.8)
+    assert found["f1"]["half_width"] == pytest.approx((high - low) / 2, rel=0.2)
+    assert bracket_intervals([])["f1"] is None
+
+
+def test_a_development_set_is_scored_from_its_lines():
+    gold = outputs(tags=True)
+    found = development_scores(SOURCES, outputs(tags=True, trees=branching()), gold)
+    expected = summarize(score_parses(GOLD, branching()))
+    assert found == {
+        **{name: expected[name] for name in ("f1", "precision", "recall")},
+        "repaired": 0,
+    }
+    assert development_scores(SOURCES, [""] * 40, gold)["repaired"] == 40
+
+
+@pytest.mark.parametrize(
+    ("parses", "message"),
+    [(GOLD[1:], "39 parses of 40 gold"), (GOLD[::-1], "Tree 1: the parse has other")],
+)
+def test_parses_of_other_sentences_are_refused(parses, message):
+    with pytest.raises(DataError, match=message):
+        score_parses(GOLD, parses)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("", False),
+        ("trees:a.mrg[:9]", True),
+        ("2*trees:a,b#tags++trees:c", True),
+        ("trees:a++text:a,b", False),
+        ("phrasebook:train:9", False),
+    ],
+)
+def test_a_corpus_of_trees_is_known_by_its_spec(spec, expected):
+    assert reads_trees(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tree"),
+    [
+        ("a", "(S (XX a))"),
+        ("a .", "(S (XX a) (XX .))"),
+        ("a b", "(S (XX a) (XX b))"),
+        ("a b c", "(S (XX a) (NP (XX b) (XX c)))"),
+        ("a b c d !", "(S (XX a) (NP (XX b) (NP (XX c) (XX d))) (XX !))"),
+        (".", "(S (XX .))"),
+    ],
+)
+def test_right_branching_trees(sentence, tree):
+    flat = read_tree(f"(X {' '.join(f'(XX {word})' for word in sentence.split())})")
+    found = right_branching.right_branching(list(flat.leaves()), label="NP")
+    assert str(found) == tree
+
+
+def test_the_baseline_is_scored_on_the_command_line(tmp_path, capsys):
+    written = tmp_path / "right.mrg"
+    assert right_branching.main([str(SAMPLE), f"--output={written}"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["f1"] == summarize(score_parses(GOLD, branching()))["f1"]
+    assert written.read_text().splitlines() == list(map(str, branching()))
+    assert right_branching.main([str(tmp_path / "none")]) == 66
+    assert "none" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""A parser from its corpus to its scores, on trees written for these tests."""
+
+import json
+import re
+
+import pytest
+
+from t2t_jax.data.trees.tree import normalize, read_tree
+from tests.data.trees.test_tree import SAMPLE, sample_trees
+from tests.integration import tiny
+
+GOLD = [normalize(tree) for tree in sample_trees()]
+KEYS = {
+    "data.train": f"trees:{SAMPLE}#tags",
+    "data.dev": f"trees:{SAMPLE}#tags[:9]",
+    "vocabulary.size": 100,
+    "vocabulary.unit": "words",
+    "vocabulary.source_size": 150,
+    "vocabulary.source_unit": "words",
+    "model.tying": "decoder",
+    "steps": 6,
+    "evaluation.every_steps": 6,
+    "evaluation.bleu_sentences": 9,
+    "decoding.max_extra_tokens": 20,
+}
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("parsing") / "run"
+    done = tiny.run(*tiny.arguments(path, **KEYS))
+    assert done.returncode == 0, done.stderr.decode()
+    assert re.search(r"F1 \d+\.\d\d, 9 repaired  BLEU", done.stderr.decode())
+    return path
+
+
+def command(*argv, stdin=b""):
+    done = tiny.run(*argv, stdin=stdin)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def test_the_best_step_is_that_of_f1_and_the_report_draws_the_trees(workdir):
+    records = [
+        json.loads(line)
+        for line in (workdir / "metrics.jsonl").read_text().splitlines()
+    ]
+    (evaluated,) = (record for record in records if record["kind"] == "eval")
+    assert evaluated["repaired"] == 9
+    assert records[-1]["best_bleu"] == evaluated["f1"]
+    page = (workdir / "report.html").read_text()
+    assert page.count("<svg") >= 10
+    assert f'aria-label="{GOLD[0]}"' in page
+    assert "best development F1" in page
+
+
+def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):
+    out = tmp_path / "parsed.mrg"
+    printed, table = command(
+        "--mode=evaluate",
+        "--protocol=parsing",
+        f"--workdir={workdir}",
+        f"--reference={SAMPLE}",
+        f"--hypotheses={out}",
+    )
+    found = json.loads(printed)
+    trees = [read_tree(line) for line in out.read_text().splitlines()]
+    assert [tree.words() for tree in trees] == [tree.words() for tree in GOLD]
+    assert (found["valid"], found["errors"]) == (40, 0)
+    assert found["repaired"] > 30  # of 40: 6 steps are no training
+    assert found["intervals"]["f1"]["half_width"] >= 0
+    assert found["files"]["hypotheses"]["lines"] == 40
+    for name in ("F1", "complete match", "up to 40 words", "repaired"):
+        assert name in table
+
+
+def test_parses_are_printed_in_brackets_and_drawn(workdir):
+    flags = ("--mode=translate", f"--workdir={workdir}")
+    brackets, _ = command(*flags, "--format=brackets", stdin=b"The kettle\n\nWell\n")
+    first, empty, last = brackets.splitlines()
+    assert read_tree(first).words() == ["The", "kettle"]
+    assert (empty, read_tree(last).words()) == ("", ["Well"])
+    drawn, _ = command(*flags, "--format=tree", stdin=b"The kettle\n")
+    assert re.search(r"[├└]── (\S+ )?The\n", drawn)
