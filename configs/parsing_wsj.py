@@ -13,8 +13,6 @@ unchanged" from the base model. What else it does not say is marked `open`.
 Hardware in the paper: not printed. In the paper: F1 91.3. Score: not run yet.
 """
 
-from itertools import product
-
 from t2t_jax.config import choose_row, default
 
 EQUATION_3 = 4.9411e-4  # its peak: 1,024 ** -0.5 * 4,000 ** -0.5
@@ -24,7 +22,8 @@ ROWS = {
         "model.attention_dropout": dropout,
         "optimizer.peak_learning_rate": rate * EQUATION_3,
     }
-    for dropout, rate in product((0.1, 0.2, 0.3, 0.4), (0.5, 1.0, 2.0))
+    for dropout in (0.1, 0.2, 0.3, 0.4)
+    for rate in (0.5, 1.0, 2.0)
 }
 ROWS["base"] = {}  # dropout and learning rate of the base model
 

@@ -30,7 +30,7 @@ OF_THE_COMMAND_LINE = (
     *("cli/", "main.py", "inference/average.py", "checkpointing/averaging.py"),
     *("inference/model_dir.py", "exchange/", "evaluation/tokenized_bleu.py"),
     "environment/",
-    "evaluation/bracketing/__main__.py",
+    *("evaluation/bracketing/__main__.py", "evaluation/bracketing/right_branching.py"),
     *(
         "distributed/cluster_env.py",
         "distributed/rendezvous.py",
