@@ -42,7 +42,6 @@ def get_config(row="transformer"):
     config.model.d_k = config.model.d_v = 32
     config.model.dropout = 0.1
     config.model.tying = "decoder"
-    config.rnn.num_layers = 2
     config.rnn.d_model = 128
     config.rnn.d_hidden = 172
     config.rnn.d_attention = 128
