@@ -54,15 +54,11 @@ def check_loss(options: argparse.Namespace) -> dict[str, Any]:
     shape = (8, 8) if options.size == "tiny" else (32, 32)
     losses = {}
     for platform in (options.device, "cpu"):
-        name = "cuda" if platform == "gpu" else platform
-        trainee = Trainee(
-            config,
-            devices=jax.devices(name)[:1],
-            mesh="data",
-            batch=shape,
-        )
-        trainee.begin()
-        outputs = [trainee.step(number) for number in range(options.steps)]
+        device = jax.devices("cuda" if platform == "gpu" else platform)[0]
+        with jax.default_device(device):
+            trainee = Trainee(config, devices=[device], mesh="data", batch=shape)
+            trainee.begin()
+            outputs = [trainee.step(number) for number in range(options.steps)]
         losses[platform] = [
             float(o.sums.loss / jnp.maximum(o.sums.target_tokens, 1)) for o in outputs
         ]

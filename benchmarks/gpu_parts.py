@@ -172,7 +172,7 @@ def _steps(settings: Settings) -> list[Part]:
 def _variants(settings: Settings) -> list[str]:
     """Lists the levers of a step, each by itself, on packed rows."""
     if settings.rehearse:
-        return ["model.attention=auto"]
+        return []
     kernels = ["cudnn", "cudnn_packed", *(["tokamax"] if find_spec("tokamax") else [])]
     return [
         *(f"model.attention={kernel}" for kernel in kernels),
@@ -237,7 +237,9 @@ def _time_to_score(settings: Settings) -> Part:
         flags = ["--config=phrasebook", "--steps=2", "--every=2", "--targets=99"]
         flags.append(
             "--set=data.train=phrasebook:train:200,data.dev=phrasebook:dev:5,"
-            "data.tokens_per_batch=256,vocabulary.size=150,model.num_layers=1,"
+            "data.tokens_per_batch=256,data.row_length=64,data.max_length=64,"
+            "decoding.beam_size=1,decoding.max_extra_tokens=5,"
+            "vocabulary.size=150,model.num_layers=1,"
             "model.d_model=16,model.d_ff=32,model.num_heads=2,model.d_k=8,model.d_v=8,"
             f"data.cache_dir={settings.scratch}/cache"
         )
