@@ -1,0 +1,167 @@
+"""Runs the commands of a page in order and in one directory, as its reader does.
+
+Blocks fenced as `sh` and `python` are run; Python blocks without a `sh` block between
+them are one program. A block fenced as `text` is what the last block printed, of both
+streams: each of its lines must be printed by the test too, with any numbers in it. `…`
+stands for anything.
+
+A comment before a block, which no rendered page shows, changes it for the test:
+
+    <!-- test: --config.steps=800 => --config.steps=4 TINY -->
+    <!-- test: skip, it needs a network -->
+    <!-- test: other output, of the whole training -->
+
+replaces text of the block (TINY stands for the smallest experiment's settings), leaves
+it out, or does not compare the output, before which it stands.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.integration.tiny import ROOT, TINY, environment
+
+_BLOCK = re.compile(
+    r"((?:^<!-- test: [^\n]* -->\n+)*)^```(\w+)[^\n]*\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_NOTE = re.compile(r"<!-- test: (.*) -->")
+_NUMBER = r"[-+]?\d+(?:[,.:\-]\d+)*(?:e[-+]?\d+)?"
+_MARK = "=== block {} ==="
+
+
+@dataclass
+class Block:
+    """A block of commands, and the outputs that the page shows for it."""
+
+    language: str
+    code: str
+    outputs: list[str] = field(default_factory=list)
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """Returns the contents of the blocks of one language, as printed."""
+    return [code for _, name, code in _BLOCK.findall(text) if name == language]
+
+
+def blocks(text: str) -> list[Block]:
+    """Returns the blocks of a page that are run, changed as its comments say."""
+    found: list[Block] = []
+    for comments, language, code in _BLOCK.findall(text):
+        notes = _NOTE.findall(comments)
+        if any(note.startswith("skip") for note in notes):
+            continue
+        if language in ("sh", "python"):
+            found.append(Block(language, _changed(code, notes)))
+        elif language == "text" and not any(n.startswith("other") for n in notes):
+            found[-1].outputs.append(code)
+    return found
+
+
+def run(
+    page: str,
+    directory: Path,
+    *,
+    changes: Mapping[str, str] | None = None,
+    seconds: float = 1_200,
+) -> list[str]:
+    """Runs the blocks of a page and compares what they print with what it shows.
+
+    Args:
+      page: its path in the repository.
+      directory: where its commands are run.
+      changes: further replacements, in all blocks.
+
+    Returns:
+      what each block printed.
+    """
+    found = blocks((ROOT / page).read_text(encoding="utf-8"))
+    for old, new in (changes or {}).items():
+        for block in found:
+            block.code = block.code.replace(old, new)
+    for name in ("launch", "configs"):  # as in a clone
+        (directory / name).symlink_to(ROOT / name)
+    (directory / "page.sh").write_text(_script(found, directory), encoding="utf-8")
+    done = subprocess.run(
+        ["bash", "-e", "page.sh"],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_environment(),
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    _, *printed = re.split(r"^=== block \d+ ===\n", done.stdout, flags=re.MULTILINE)
+    assert len(printed) == len(found)
+    for block, text in zip(found, printed, strict=True):
+        for output in block.outputs:
+            assert missing(output, text) == [], f"{page}, below {block.code}: {text}"
+    return printed
+
+
+def missing(shown: str, printed: str) -> list[str]:
+    """Returns the lines of an output that were not printed, whatever their numbers.
+
+    Example:
+      >>> missing("step 800  loss 1.2 …", "step 4  loss 8.1  0.2 s")
+      []
+      >>> missing("steps 800", "step 4")
+      ['steps 800']
+    """
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    wanted = [line for line in shown.splitlines() if line.strip(" …")]
+    return [
+        line
+        for line in wanted
+        if not any(map(re.compile(_pattern(line)).fullmatch, lines))
+    ]
+
+
+def _pattern(line: str) -> str:
+    # Every second part is a number or …
+    parts = re.split(rf"({_NUMBER}|…)", " ".join(line.split()))
+    parts[::2] = map(re.escape, parts[::2])
+    parts[1::2] = [".*" if part == "…" else _NUMBER for part in parts[1::2]]
+    return "".join(parts)
+
+
+def _changed(code: str, notes: Sequence[str]) -> str:
+    tiny = " ".join(f"--config.{key}={value}" for key, value in TINY.items())
+    for note in notes:
+        old, arrow, new = note.partition(" => ")
+        assert arrow, f"unknown note: {note}"
+        assert old in code, f"{old} is not in: {code}"
+        code = code.replace(old, new.replace("TINY", tiny))
+    return code
+
+
+def _script(found: Sequence[Block], directory: Path) -> str:
+    """Returns the page as one script, which says where each block begins."""
+    lines = []
+    program: Path | None = None
+    for number, block in enumerate(found):
+        mark = _MARK.format(number)
+        if block.language == "sh":
+            lines += [f"echo '{mark}'", block.code]
+            program = None
+            continue
+        if program is None:
+            program = directory / f"page_{number}.py"
+            lines.append(f"python -u {program.name}")
+        with program.open("a", encoding="utf-8") as file:
+            file.write(f"print({mark!r}, flush=True)\n{block.code}\n")
+    return "\n".join(lines)
+
+
+def _environment() -> dict[str, str]:
+    """As of the reader whose environment is activated; compiled in haste."""
+    programs = str(Path(sys.executable).parent)
+    found = {**environment(), "PYTHON": sys.executable, "COLUMNS": "100"}
+    found["PATH"] = os.pathsep.join([programs, found.get("PATH", "")])
+    return found

@@ -1,0 +1,52 @@
+"""Each tutorial is run from its own text, with smaller models and fewer steps.
+
+Seen to fail: a wrong flag in a page, an output line that is not printed, and a
+replacement whose text is gone from its block.
+"""
+
+import pytest
+
+from tests.docs import pages
+from tests.integration.tiny import ROOT
+
+TUTORIALS = sorted(
+    str(path.relative_to(ROOT)) for path in ROOT.glob("docs/tutorials/[1-9]_*.md")
+)
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_tutorial_runs_and_prints_what_it_shows(page, tmp_path):
+    pages.run(page, tmp_path)
+
+
+def test_the_steps_of_a_page_are_found_in_order():
+    text = (
+        "<!-- test: 800 => 4 TINY -->\n```sh\ntrain --steps=800\n```\n\n"
+        "```text\nstep 800  loss 1.2\n…\n```\n\n"
+        "<!-- test: skip, it needs a network -->\n```sh\ncurl\n```\n"
+        "```python\nprint(1)\n```\n<!-- test: other output -->\n```text\n2\n```\n"
+    )
+    train, python = pages.blocks(text)
+    assert train.code.startswith("train --steps=4 --config.data.train=")
+    assert train.outputs == ["step 800  loss 1.2\n…\n"]
+    assert (python.language, python.code, python.outputs) == ("python", "print(1)\n", [])
+
+
+def test_a_replacement_that_replaces_nothing_is_an_error():
+    with pytest.raises(AssertionError, match="--steps=9 is not in"):
+        pages.blocks("<!-- test: --steps=9 => x -->\n```sh\ntrain --steps=8\n```\n")
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_missing"),
+    [
+        ("step 800/1,500 (53 %)  loss 1.217", False),
+        ("step 800/1,500 (53 %)  …", False),
+        ("[2026-11-23 04:48:07Z +0:00:06] Trained in 5.5 s.", False),
+        ("step 800/1,500 (53 %)  bleu 1.217", True),
+        ("loss 1.217", True),
+    ],
+)
+def test_an_output_may_differ_in_its_numbers_only(shown, is_missing):
+    printed = "step 4/6 (67 %) loss 9.1\n[2026-01-02 03:04:05Z +1:00:00] Trained in 0 s."
+    assert pages.missing(shown, printed) == [shown] * is_missing
