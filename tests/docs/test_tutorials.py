@@ -29,7 +29,11 @@ def test_the_steps_of_a_page_are_found_in_order():
     train, python = pages.blocks(text)
     assert train.code.startswith("train --steps=4 --config.data.train=")
     assert train.outputs == ["step 800  loss 1.2\n…\n"]
-    assert (python.language, python.code, python.outputs) == ("python", "print(1)\n", [])
+    assert (python.language, python.code, python.outputs) == (
+        "python",
+        "print(1)\n",
+        [],
+    )
 
 
 def test_a_replacement_that_replaces_nothing_is_an_error():
@@ -48,5 +52,7 @@ def test_a_replacement_that_replaces_nothing_is_an_error():
     ],
 )
 def test_an_output_may_differ_in_its_numbers_only(shown, is_missing):
-    printed = "step 4/6 (67 %) loss 9.1\n[2026-01-02 03:04:05Z +1:00:00] Trained in 0 s."
+    printed = (
+        "step 4/6 (67 %) loss 9.1\n[2026-01-02 03:04:05Z +1:00:00] Trained in 0 s."
+    )
     assert pages.missing(shown, printed) == [shown] * is_missing
