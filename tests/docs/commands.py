@@ -21,11 +21,11 @@ from pathlib import Path
 from tests.integration import tiny
 
 LANGUAGES = ("sh", "python")
-_BLOCK = re.compile(
+BLOCK = re.compile(
     r"((?:^ *<!-- test: [^\n]* -->\n+)*)^( *)```(\w+)[^\n]*\n(.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )
-_NOTE = re.compile(r"<!-- test: (.*) -->")
+NOTE = re.compile(r"<!-- test: (.*) -->")
 _SHORT = {
     **{"steps": 2, "evaluation.every_steps": 1, "data.dev_pairs": 4},
     **{"data.tokens_per_batch": 512, "decoding.max_extra_tokens": 3},
@@ -77,8 +77,8 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """Returns the blocks of a page that its reader runs, in order."""
     return [
-        Block(language, code, _NOTE.findall(notes))
-        for notes, _, language, code in _BLOCK.findall(text)
+        Block(language, code, NOTE.findall(notes))
+        for notes, _, language, code in BLOCK.findall(text)
         if language in LANGUAGES
     ]
 

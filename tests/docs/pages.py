@@ -5,37 +5,30 @@ them are one program. A block fenced as `text` is what the last block printed, o
 streams: each of its lines must be printed by the test too, with any numbers in it. `…`
 stands for anything.
 
-A comment before a block, which no rendered page shows, changes it for the test:
+Comments before a block change it for the test, as in `tests/docs/commands.py`; one more
 
-    <!-- test: --config.steps=800 => --config.steps=4 TINY -->
-    <!-- test: skip, it needs a network -->
     <!-- test: other output, of the whole training -->
 
-replaces text of the block (TINY stands for the smallest experiment's settings), leaves
-it out, or does not compare the output, before which it stands.
+says that the test cannot print the output below it.
 """
 
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.integration.tiny import ROOT, TINY, environment
+from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block
+from tests.integration.tiny import ROOT, environment
 
-_BLOCK = re.compile(
-    r"((?:^<!-- test: [^\n]* -->\n+)*)^```(\w+)[^\n]*\n(.*?)^```$",
-    re.MULTILINE | re.DOTALL,
-)
-_NOTE = re.compile(r"<!-- test: (.*) -->")
 _NUMBER = r"[-+]?\d+(?:[,.:\-]\d+)*(?:e[-+]?\d+)?"
 _MARK = "=== block {} ==="
 
 
 @dataclass
-class Block:
+class Step:
     """A block of commands, and the outputs that the page shows for it."""
 
     language: str
@@ -43,21 +36,15 @@ class Block:
     outputs: list[str] = field(default_factory=list)
 
 
-def fenced(text: str, language: str) -> list[str]:
-    """Returns the contents of the blocks of one language, as printed."""
-    return [code for _, name, code in _BLOCK.findall(text) if name == language]
-
-
-def blocks(text: str) -> list[Block]:
+def steps(text: str) -> list[Step]:
     """Returns the blocks of a page that are run, changed as its comments say."""
-    found: list[Block] = []
-    for comments, language, code in _BLOCK.findall(text):
-        notes = _NOTE.findall(comments)
-        if any(note.startswith("skip") for note in notes):
-            continue
-        if language in ("sh", "python"):
-            found.append(Block(language, _changed(code, notes)))
-        elif language == "text" and not any(n.startswith("other") for n in notes):
+    found: list[Step] = []
+    for comments, _, language, code in BLOCK.findall(text):
+        block = Block(language, code, NOTE.findall(comments))
+        is_other = any(note.startswith("other output") for note in block.notes)
+        if language in LANGUAGES and not block.skipped:
+            found.append(Step(language, block.changed()))
+        elif language == "text" and not is_other:
             found[-1].outputs.append(code)
     return found
 
@@ -66,7 +53,6 @@ def run(
     page: str,
     directory: Path,
     *,
-    changes: Mapping[str, str] | None = None,
     seconds: float = 1_200,
 ) -> list[str]:
     """Runs the blocks of a page and compares what they print with what it shows.
@@ -74,15 +60,11 @@ def run(
     Args:
       page: its path in the repository.
       directory: where its commands are run.
-      changes: further replacements, in all blocks.
 
     Returns:
       what each block printed.
     """
-    found = blocks((ROOT / page).read_text(encoding="utf-8"))
-    for old, new in (changes or {}).items():
-        for block in found:
-            block.code = block.code.replace(old, new)
+    found = steps((ROOT / page).read_text(encoding="utf-8"))
     for name in ("launch", "configs"):  # as in a clone
         (directory / name).symlink_to(ROOT / name)
     (directory / "page.sh").write_text(_script(found, directory), encoding="utf-8")
@@ -131,17 +113,7 @@ def _pattern(line: str) -> str:
     return "".join(parts)
 
 
-def _changed(code: str, notes: Sequence[str]) -> str:
-    tiny = " ".join(f"--config.{key}={value}" for key, value in TINY.items())
-    for note in notes:
-        old, arrow, new = note.partition(" => ")
-        assert arrow, f"unknown note: {note}"
-        assert old in code, f"{old} is not in: {code}"
-        code = code.replace(old, new.replace("TINY", tiny))
-    return code
-
-
-def _script(found: Sequence[Block], directory: Path) -> str:
+def _script(found: Sequence[Step], directory: Path) -> str:
     """Returns the page as one script, which says where each block begins."""
     lines = []
     program: Path | None = None
