@@ -46,6 +46,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 72
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True

@@ -36,8 +36,19 @@ def _list_results(
         lines[start:end] = [_RESULT.sub(r"  * *\1*, ", line) for line in section]
 
 
+def _parseable(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, *signature: str | None
+) -> tuple[str | None, ...]:
+    """Writes defaults that are made by a function so that Sphinx can read them."""
+    arguments, result = signature
+    if arguments and "<factory>" in arguments:
+        arguments = re.sub(r"~[\w.]+\.", "", arguments).replace("<factory>", "...")
+    return arguments, result
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers the change of docstrings, before napoleon's."""
+    app.connect("autodoc-process-signature", _parseable)
     app.connect("autodoc-process-docstring", _list_results, priority=300)
     app.connect("autodoc-process-docstring", _escape, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
