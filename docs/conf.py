@@ -60,6 +60,7 @@ html_theme = "sphinx_book_theme"
 html_title = "t2t_jax"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["math_font.js"]
 html_copy_source = False
 html_show_sphinx = False
 html_last_updated_fmt = None

@@ -29,11 +29,12 @@ def keys() -> Iterator[str]:
 
 def _key(doc: KeyDoc) -> Iterator[str]:
     default = str(doc.default).lower() if isinstance(doc.default, bool) else doc.default
-    yield f"::::{{confval}} {doc.key}"
-    yield f":type: {prose(doc.values)}"
-    yield f":default: `{default!s}`" if default != "" else ":default: empty"
-    yield from ["", prose(doc.meaning), ""]
+    shown = f"`{default}`" if default != "" else "empty"
+    yield from [f"::::{{confval}} {doc.key}", "", prose(doc.meaning), ""]
     notes = [
+        f"{prose(doc.values)[:1].upper()}{prose(doc.values)[1:]}; default {shown}."
+    ]
+    notes += [
         f"Short form in some modes: `--{name}`."
         for name, flag in FLAGS.items()
         if flag.key == doc.key
@@ -41,8 +42,7 @@ def _key(doc: KeyDoc) -> Iterator[str]:
     notes += _of_the_paper(doc.key)
     if _changeable(doc.key):
         notes.append("May change when a run is resumed.")
-    if notes:
-        yield from ["{.notes}", " ".join(notes), ""]
+    yield from ["{.notes}", " ".join(notes), ""]
     yield from ["::::", ""]
 
 

@@ -46,8 +46,16 @@ def _parseable(
     return arguments, result
 
 
+def _only_modules_with_source(app: Sphinx, env: Any) -> None:
+    """Removes what viewcode would list without a page, as built-in types."""
+    known = getattr(env, "_viewcode_modules", {})
+    for name in [name for name, found in known.items() if not found]:
+        del known[name]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers the change of docstrings, before napoleon's."""
+    app.connect("env-check-consistency", _only_modules_with_source)
     app.connect("autodoc-process-signature", _parseable)
     app.connect("autodoc-process-docstring", _list_results, priority=300)
     app.connect("autodoc-process-docstring", _escape, priority=400)
