@@ -22,7 +22,13 @@ from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.main import main
 
 # What a choice needs beside it.
-BESIDE = {("model.positions", "learned"): {"decoding": {"max_source_length": 400}}}
+BESIDE = {
+    ("model.positions", "learned"): {"decoding": {"max_source_length": 400}},
+    ("vocabulary.source_unit", "words"): {
+        "vocabulary": {"source_size": 500},
+        "model": {"tying": "decoder"},
+    },
+}
 
 
 def with_value(key, value):
@@ -49,7 +55,16 @@ def test_only_words_have_choices(key):
 @pytest.mark.parametrize("key", choices())
 def test_every_choice_that_is_listed_is_accepted_and_no_other_word(key):
     for word in choices()[key]:
-        parse({**BESIDE.get((key, word), {}), **with_value(key, word)})
+        beside = BESIDE.get((key, word), {})
+        own = with_value(key, word)
+        parse(
+            {
+                section: {**beside.get(section, {}), **own[section]}
+                if isinstance(own.get(section), dict)
+                else own.get(section, beside.get(section))
+                for section in {**beside, **own}
+            }
+        )
     with pytest.raises(ConfigError, match=f"{key}='zzz'"):
         parse(with_value(key, "zzz"))
 
