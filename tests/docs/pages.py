@@ -74,7 +74,7 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=_environment(),
+        env=_environment(directory),
         timeout=seconds,
         check=False,
     )
@@ -131,9 +131,10 @@ def _script(found: Sequence[Step], directory: Path) -> str:
     return "\n".join(lines)
 
 
-def _environment() -> dict[str, str]:
-    """As of the reader whose environment is activated; compiled in haste."""
+def _environment(directory: Path) -> dict[str, str]:
+    """As of a reader with an activated environment, who has encoded no text yet."""
     programs = str(Path(sys.executable).parent)
     found = {**environment(), "PYTHON": sys.executable, "COLUMNS": "100"}
+    found["XDG_CACHE_HOME"] = str(directory / "cache")
     found["PATH"] = os.pathsep.join([programs, found.get("PATH", "")])
     return found
