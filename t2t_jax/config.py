@@ -15,7 +15,12 @@ from ml_collections import config_dict
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config_keys import DERIVED, current_key, did_you_mean, unknown_key
 from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
-from t2t_jax.decoding.config import BEAM_RULES, LENGTH_NORMALIZATIONS, DecodingConfig
+from t2t_jax.decoding.config import (
+    BEAM_RULES,
+    CONSTRAINTS,
+    LENGTH_NORMALIZATIONS,
+    DecodingConfig,
+)
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
 from t2t_jax.model.config import CHOICES as MODEL_CHOICES
@@ -334,6 +339,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "evaluation.tokenize": TOKENIZERS,
         "decoding.length_normalization": LENGTH_NORMALIZATIONS,
         "decoding.beam_rule": BEAM_RULES,
+        "decoding.constraint": CONSTRAINTS,
     }
     for key, default in defaults().items():
         section, _, name = key.rpartition(".")

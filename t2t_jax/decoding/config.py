@@ -13,6 +13,9 @@ LENGTH_NORMALIZATIONS = ("paper", "power")
 BEAM_RULES = ("fixed", "shrinking")
 """Values of `decoding.beam_rule`."""
 
+CONSTRAINTS = ("none", "tree")
+"""Values of `decoding.constraint`."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecodingConfig:
@@ -47,6 +50,9 @@ class DecodingConfig:
         of sentence, unless its maximum is lower.
       allow_unk: Whether the unknown token may be generated; a forced prefix may hold it
         anyway.
+      constraint: What outputs must be: "none", anything; or "tree", one balanced tree
+        over exactly the words of the source, of a model with a vocabulary of the
+        symbols of trees.
       n_best (translations): Translations per line, at most `beam_size`; the number of
         samples with `sample`, at most 1,000.
       sample: Whether to sample tokens from the model's distribution instead of
@@ -78,6 +84,7 @@ class DecodingConfig:
     max_source_length: int = 1024
     min_tokens: int = 0
     allow_unk: bool = True
+    constraint: str = "none"
     n_best: int = 1
     sample: bool = False
     temperature: float = 1.0
@@ -112,7 +119,11 @@ class DecodingConfig:
         problems.raise_if_any()
 
     def _check_rules(self, problems: ErrorCollector) -> None:
-        words = {"length_normalization": LENGTH_NORMALIZATIONS, "beam_rule": BEAM_RULES}
+        words = {
+            "length_normalization": LENGTH_NORMALIZATIONS,
+            "beam_rule": BEAM_RULES,
+            "constraint": CONSTRAINTS,
+        }
         for name, known in words.items():
             problems.check(
                 getattr(self, name) in known,
@@ -178,6 +189,23 @@ class DecodingConfig:
             f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
             f"{self.beam_size}. Lower one or raise the other, or set decoding.sample.",
         )
+
+        problems.check(
+            self.constraint == "none" or not self.sample,
+            f"decoding.constraint={self.constraint} restricts a beam search and "
+            "decoding.sample draws every token. Unset config.decoding.constraint or "
+            "config.decoding.sample.",
+        )
+        if self.constraint == "tree":
+            problems.check(
+                self.max_extra_tokens >= 3
+                and not (self.max_length_ratio or self.min_tokens),
+                "decoding.constraint=tree needs room for two brackets and the end, and "
+                "no other limits: decoding.max_extra_tokens="
+                f"{self.max_extra_tokens} of at least 3, decoding.max_length_ratio="
+                f"{self.max_length_ratio:g} of 0 and decoding.min_tokens="
+                f"{self.min_tokens} of 0. Change these keys.",
+            )
 
     def longest_output(self, source_tokens: int | None = None) -> int:
         """Returns the most tokens of an output of a source of so many tokens.

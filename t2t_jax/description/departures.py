@@ -117,6 +117,7 @@ _MATCHES = (
             *("decoding.max_extra_tokens", "decoding.min_tokens"),
             *("decoding.length_normalization", "decoding.beam_rule"),
             *("decoding.max_length_ratio", "decoding.allow_unk"),
+            "decoding.constraint",
         ),
     ),
     Match(

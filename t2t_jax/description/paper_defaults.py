@@ -249,6 +249,13 @@ PAPER_DEFAULTS = (
     PaperDefault(
         "decoding.allow_unk", True, "unk", "not mentioned (§6.1)", "never generated"
     ),
+    PaperDefault(
+        "decoding.constraint",
+        "none",
+        "constraint on outputs",
+        "none (§6.1, §6.3)",
+        "each is one {0} over the words of the source",
+    ),
     PaperDefault("decoding.sample", False, "search", "beam search (§6.1)", "sampling"),
     PaperDefault(
         "init_from",

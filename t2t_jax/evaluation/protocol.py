@@ -33,6 +33,7 @@ _PAPER: dict[str, Any] = {
     "max_length_ratio": 0.0,
     "min_tokens": 0,
     "allow_unk": True,
+    "constraint": "none",
     "n_best": 1,
     "sample": False,
 }

@@ -177,7 +177,8 @@ class TranslationModel:
           n_best: translations of each line, the best first.
           return_attention: whether to return the attention weights too.
           search: `prefixes`, one string per line with which its translation must
-            begin; and any key of `DecodingConfig`, such as `beam_size=1` or
+            begin; `terms`, a list of words and phrases per line that its translation
+            must contain; and any key of `DecodingConfig`, such as `beam_size=1` or
             `sample=True`.
 
         Returns:
@@ -210,12 +211,15 @@ class TranslationModel:
         lines: Iterable[str],
         *,
         prefixes: Iterable[str] | None = None,
+        terms: Iterable[Iterable[str]] | None = None,
         **options: Any,
     ) -> list[Translation]:
         """Translates, and returns scores, tokens and status of each translation.
 
         Args:
           prefixes: with which each translation must begin; "" for none.
+          terms: words and phrases that each translation must contain, a list for each
+            line. `Translation.unmet_terms` are those that it does not.
           options: as for `translator`.
 
         Raises:
@@ -224,7 +228,9 @@ class TranslationModel:
         lines = as_lines(lines, caller="translations")
         if prefixes is not None:
             prefixes = as_lines(prefixes, caller="translations", noun="prefixes")
-        return self.translator(**options).translations(lines, prefixes=prefixes)
+        return self.translator(**options).translations(
+            lines, prefixes=prefixes, terms=terms
+        )
 
     def translator(
         self, *, token_scores: bool = False, attention: bool = False, **changes: Any

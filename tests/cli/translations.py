@@ -31,15 +31,17 @@ class Loud:
         self.calls = []
         self.step, self.others, self.params = 7, (), {"bias": np.full(3, bias)}
 
-    def iter_translations(self, lines, *, first=0, prefixes=None):
+    def iter_translations(self, lines, *, first=0, prefixes=None, terms=None):
         """Answers the last line first, as batches are sorted otherwise."""
         self.calls.append((first, list(lines)))
         prefixes = prefixes or [""] * len(lines)
-        assert len(prefixes) == len(lines)
+        terms = terms or [[]] * len(lines)
+        assert len(prefixes) == len(terms) == len(lines)
         for number in reversed(range(len(lines))):
             if lines[number] == "broken":
                 raise KeyError("the program is at fault")
             text = f"{prefixes[number]}{first + number}:{lines[number].upper()}"
+            text += "+".join(["", *terms[number]])
             said = Hypothesis(
                 text=text, score=-1.0, log_probability=-2.0, num_tokens=3, ended=True
             )
@@ -63,10 +65,10 @@ def killed_in(shard, speak, *argv):
     """Runs a job that ends as soon as it begins with a shard."""
 
     class Mortal(Loud):
-        def iter_translations(self, lines, *, first=0, prefixes=None):
+        def iter_translations(self, lines, *, first=0, **beside):
             if first >= shard:
                 raise Killed
-            yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+            yield from super().iter_translations(lines, first=first, **beside)
 
     with pytest.raises(Killed):
         speak("--output=out", *argv, loud=Mortal())

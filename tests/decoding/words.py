@@ -19,6 +19,8 @@ CONFIG = DecodingConfig(
 class WordVocabulary:
     """One id per word, as far as it knows them; zero-width spaces are no words."""
 
+    size = V
+
     def encode(self, lines):
         known = {word: number for number, word in enumerate(WORDS, start=4)}
         words = (line.replace("\u200b", "").split() for line in lines)

@@ -131,6 +131,12 @@ class LineOptions(ModelOptions):
         FILE,
         excludes="stream",
     )
+    terms: str = flag(
+        "Words or phrases that the translations must contain, one line per line of "
+        "--input, with tabs between several; an empty line requires none.",
+        FILE,
+        excludes="stream",
+    )
     token_scores: bool = flag(
         "Add the log-probability of each token; with --format=tsv or jsonl.", SWITCH
     )

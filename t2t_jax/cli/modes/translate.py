@@ -52,7 +52,8 @@ def _translate(options: TranslateOptions) -> None:
     """Translates window after window, in constant memory."""
     validate_options(options)
     with ExitStack() as files:
-        opened = open_output(options.output, inputs=(options.input, options.prefixes))
+        inputs = (options.input, options.prefixes, options.terms)
+        opened = open_output(options.output, inputs=inputs)
         out = files.enter_context(opened)
         windows = open_windows(options)
         # Errors in the first lines are reported before a model is loaded.

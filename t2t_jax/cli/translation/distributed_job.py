@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, islice
 from typing import Protocol
 
 from t2t_jax.cli.translation.job import TranslationJob
@@ -43,9 +43,13 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
         window: LineWindow, *, seen: Callable[[int], None]
     ) -> list[str]:
         # The others wait for the header, as a collective operation could time out.
-        header = json.dumps([window.first, len(window.lines), job.has_full_batches])
+        has_beside = [window.prefixes is not None, window.terms is not None]
+        header = json.dumps(
+            [window.first, len(window.lines), job.has_full_batches, *has_beside]
+        )
         processes.publish(next(names), header)
-        broadcast_strings([*window.lines, *(window.prefixes or ())], processes)
+        beside = [*(window.prefixes or ()), *(window.terms or ())]
+        broadcast_strings([*window.lines, *beside], processes)
         known = 0
 
         def estimate(number: int) -> None:
@@ -67,12 +71,21 @@ def serve(job: TranslationJob, processes: Processes) -> None:
 
     names = _window_names()
     while header := processes.receive(next(names)):
-        first, num_lines, has_full_batches = json.loads(header)
+        first, num_lines, has_full_batches, *has_beside = json.loads(header)
         if has_full_batches and not job.has_full_batches:
             job = job.with_full_batches()
         texts = broadcast_strings((), processes)
-        lines, prefixes = texts[:num_lines], texts[num_lines:] or None
-        _translate_shares(job, LineWindow(first, lines, prefixes), processes)
+        lines, *beside = _split(texts, num_lines, has_beside)
+        _translate_shares(job, LineWindow(first, lines or [], *beside), processes)
+
+
+def _split(
+    texts: list[str], num_lines: int, has_beside: list[bool]
+) -> Iterator[list[str] | None]:
+    """Yields the lines, and what is beside them, None for what there is not."""
+    rest = iter(texts)
+    for is_there in (True, *has_beside):
+        yield list(islice(rest, num_lines)) if is_there else None
 
 
 def _window_names() -> Iterator[str]:
@@ -91,9 +104,7 @@ def _translate_shares(
     from t2t_jax.distributed.gather import map_lines_across_processes
 
     def translate(share: list[str], start: int) -> list[str]:
-        prefixes = window.prefixes and window.prefixes[start : start + len(share)]
-        part = LineWindow(window.first + start, share, prefixes)
-        output = job.translate_window(part, seen=seen)
+        output = job.translate_window(window.part(start, share), seen=seen)
         # Gathering is a collective operation, too, and shares may take minutes.
         barrier(processes, f"translated from {window.first}")
         return output

@@ -24,6 +24,7 @@ STATUS_WORDS = {
     "invalid_utf8": "not UTF-8",
     "empty": "empty",
     "no_eos": "without an end",
+    "unmet_terms": "without a term",
     "truncated": "cut",
     "unfamiliar": "unfamiliar",
     "chunked": "split",
@@ -40,7 +41,7 @@ def make_formatter(options: TranslateOptions) -> Render:
     number of tokens, translation; then,
     with `--token_scores` or `--alignments`, tokens and their log-probabilities, source
     tokens, and pairs `source-target` of token indices from 0. `jsonl` has one object
-    per line, with the same names.
+    per line, with the same names; with `--terms` also `unmet_terms`.
 
     Raises:
       UserError: `text` cannot represent the requested scores or alignments.
@@ -50,10 +51,12 @@ def make_formatter(options: TranslateOptions) -> Render:
         return lambda number, line, translation: translation.text
     if options.format in TREE_FORMATS:
         return _tree_formatter(options)
-    write = _tsv if options.format == "tsv" else _jsonl
-    scores, alignments = options.token_scores, options.alignments
-    return lambda number, line, translation: write(
-        number, translation, scores=scores, alignments=alignments
+    switches = {"scores": options.token_scores, "alignments": options.alignments}
+    if options.format == "tsv":
+        return lambda number, line, translation: _tsv(number, translation, **switches)
+    terms = bool(options.terms)
+    return lambda number, line, translation: _jsonl(
+        number, translation, **switches, terms=terms
     )
 
 
@@ -153,7 +156,12 @@ def _tsv(
 
 
 def _jsonl(
-    number: int, translation: Translation, *, scores: bool, alignments: bool
+    number: int,
+    translation: Translation,
+    *,
+    scores: bool,
+    alignments: bool,
+    terms: bool = False,
 ) -> str:
     def fields(hypothesis: Hypothesis) -> Iterator[tuple[str, Any]]:
         yield "translation", hypothesis.text
@@ -172,6 +180,7 @@ def _jsonl(
         "translation": translation.text,
         "score": float32_repr(translation.score),
         "unseen_words": _round(translation.unseen_words),
+        **({"unmet_terms": translation.unmet_terms} if terms else {}),
         "source_tokens": translation.source_tokens,
         "hypotheses": [dict(fields(one)) for one in translation.hypotheses],
     }

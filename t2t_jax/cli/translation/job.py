@@ -15,6 +15,7 @@ from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windo
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.line_counts import count_lines
 from t2t_jax.decoding.engine.batching import max_batch_rows
+from t2t_jax.decoding.text.line_constraint import check_terms
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.workdir import Workdir
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translator import Translator
     from t2t_jax.inference.model import TranslationModel
 
+
+BESIDE = ("prefixes", "terms")
+"""The flags of files that have a line for each line of the input."""
 
 _ALL_ROWS = 1 << 30  # more than any batch has
 
@@ -67,13 +71,21 @@ class TranslationJob:
         output = [""] * len(window.lines)
         lines = [undo_joins(line, self.joiner) for line in window.lines]
         for number, translation in self.translator.iter_translations(
-            lines, first=window.first, prefixes=window.prefixes
+            lines,
+            first=window.first,
+            prefixes=window.prefixes,
+            terms=window.terms and [self._terms(line) for line in window.terms],
         ):
             line = lines[number]
             rendered = self.render(window.first + number, line, translation)
             output[number] = f"{translation.status} {rendered}"
             seen(1)
         return output
+
+    def _terms(self, line: str) -> list[str]:
+        """Splits a line of terms at its tabs; without any it is empty."""
+        terms = undo_joins(line, self.joiner)
+        return terms.split("\t") if terms.strip() else []
 
 
 def require_models(options: TranslateOptions) -> None:
@@ -99,9 +111,12 @@ def validate_options(options: TranslateOptions) -> None:
     """
     require_models(options)
     make_formatter(options)
-    if options.prefixes == "-" == options.input:
+    if options.terms:
+        check_terms(options.config.decoding)
+    files = {name: getattr(options, name) for name in ("input", *BESIDE)}
+    if len(stdin := [f"--{name}=-" for name in files if files[name] == "-"]) > 1:
         raise UserError(
-            "--prefixes=- and --input=- are the same standard input. Pass a file for "
+            f"{' and '.join(stdin[::-1])} are the same standard input. Pass a file for "
             "one of them."
         )
 
@@ -112,21 +127,40 @@ def first_window_size(options: TranslateOptions) -> int:
 
 
 def open_windows(options: TranslateOptions) -> Iterator[LineWindow]:
-    """Opens the input and the prefixes; the first windows are small, for early output.
+    """Opens the input and what is beside it; the first windows are small.
+
+    Output then begins early.
 
     Raises:
       InputMissingError: a file does not exist or cannot be opened.
-      DataError: both are files, with different numbers of lines.
+      DataError: two are files, with different numbers of lines.
     """
-    if not options.prefixes:
-        lines = text_lines(options.input, strict=options.strict)
-        return windows(lines, smallest=first_window_size(options))
-    files = [Path(options.input), Path(options.prefixes)]
-    if all(path.is_file() for path in files):
-        check_line_counts(count_lines(files[1]), lines=count_lines(files[0]))
-    prefixes = text_lines(options.prefixes, flag="prefixes", strict=options.strict)
+    names = {name: given for name in BESIDE if (given := getattr(options, name))}
+    for name, given in names.items():
+        files = [Path(options.input), Path(given)]
+        if all(path.is_file() for path in files):
+            check_line_counts(
+                count_lines(files[1]), lines=count_lines(files[0]), flag=name
+            )
+    beside = {
+        name: text_lines(given, flag=name, strict=is_strict(options, name))
+        for name, given in names.items()
+    }
     lines = text_lines(options.input, strict=options.strict)
-    return windows(lines, prefixes, smallest=first_window_size(options))
+    return windows(
+        lines,
+        beside.get("prefixes"),
+        beside.get("terms"),
+        smallest=first_window_size(options),
+    )
+
+
+def is_strict(options: TranslateOptions, name: str) -> bool:
+    """Returns whether a line of a file that is not UTF-8 is an error.
+
+    A term that was not read as it was written could never be found.
+    """
+    return options.strict or name == "terms"
 
 
 def load_job(options: TranslateOptions) -> TranslationJob:

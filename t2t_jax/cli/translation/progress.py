@@ -18,6 +18,8 @@ _MAX_WARNINGS = 3
 
 WARNINGS = {
     "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
+    "unmet_terms": "lacks terms: they did not fit its longest translation, or it was "
+    "translated in parts",
     "unfamiliar": "is unfamiliar: the training text had less than two thirds of its "
     "words",
 }

@@ -113,8 +113,8 @@ def readline_history() -> Iterator[None]:
 def is_interactive(options: TranslateOptions) -> bool:
     """Returns whether stdin and stdout are terminals and no batch flags were given."""
     batch_flags = (
-        *(options.stream, options.format, options.prefixes, options.shards),
-        options.strict,
+        *(options.stream, options.format, options.prefixes, options.terms),
+        *(options.shards, options.strict),
         *(options.token_scores, options.alignments, options.processes.count > 1),
     )
     return (

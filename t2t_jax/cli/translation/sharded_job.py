@@ -12,7 +12,9 @@ from t2t_jax.cli.console.text_io import resolve_output
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.start import differences_from_first, settings_of
 from t2t_jax.cli.translation.job import (
+    BESIDE,
     TranslationJob,
+    is_strict,
     load_job,
     validate_options,
 )
@@ -27,7 +29,7 @@ from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT
 
 _POLL_SECONDS = 0.5
-_CONTENT = ("the content of --input", "the content of --prefixes")
+_CONTENT = tuple(f"the content of --{name}" for name in ("input", *BESIDE))
 
 
 class _ShardedFiles(NamedTuple):
@@ -35,13 +37,13 @@ class _ShardedFiles(NamedTuple):
 
     Attributes:
       text: the source lines.
-      prefixes: forced prefixes of the translations, or None.
+      beside: what has a line for each of them, by the names of the flags.
       shards: the output.
       made_of: what the shards depend on, without the model.
     """
 
     text: LineIndex
-    prefixes: LineIndex | None
+    beside: dict[str, LineIndex]
     shards: OutputShards
     made_of: dict[str, Any]
 
@@ -49,10 +51,13 @@ class _ShardedFiles(NamedTuple):
         """Reads the lines of a shard."""
         lines = self.shards.range_of(shard)
         text = self.text.read_range(lines.start, lines.stop)
-        if self.prefixes is None:
-            return windows(text, first=lines.start)
-        prefixes = self.prefixes.read_range(lines.start, lines.stop)
-        return windows(text, prefixes, first=lines.start)
+        beside = {
+            name: index.read_range(lines.start, lines.stop)
+            for name, index in self.beside.items()
+        }
+        return windows(
+            text, beside.get("prefixes"), beside.get("terms"), first=lines.start
+        )
 
 
 def translate_shards(options: TranslateOptions) -> None:
@@ -99,28 +104,37 @@ def _open_files(options: TranslateOptions) -> _ShardedFiles:
         )
     validate_options(options)
     _require_file("input", options.input)
-    _require_file("prefixes", options.prefixes)
-    inputs = (options.input, options.prefixes)
+    given = {name: value for name in BESIDE if (value := getattr(options, name))}
+    for name, value in given.items():
+        _require_file(name, value)
+    inputs = (options.input, *given.values())
     output = resolve_output(options.output, inputs=inputs)
     if output.exists() and not output.is_file():
         raise OutputError(
             f"--output={options.output} must be a file for --shards, and exists as "
             "something else. Choose another, or leave --shards out."
         )
-    strict = options.strict
-    text, prefixes = LineIndex(options.input, strict=strict), None
-    if options.prefixes:
-        prefixes = LineIndex(options.prefixes, flag="prefixes", strict=strict)
-        check_line_counts(prefixes.count, lines=text.count)
+    text = LineIndex(options.input, strict=options.strict)
+    beside = {
+        name: LineIndex(value, flag=name, strict=is_strict(options, name))
+        for name, value in given.items()
+    }
+    for name, index in beside.items():
+        check_line_counts(index.count, lines=text.count, flag=name)
     settings = settings_of(options)
     # A job started with or without --resume is the same.
     made_of = {name: settings[name] for name in settings if name != "--resume"}
-    digests = (text.sha256[:12], prefixes and prefixes.sha256[:12])
-    made_of |= zip(_CONTENT, digests, strict=True)
+    made_of |= {
+        f"the content of --{name}": index and index.sha256[:12]
+        for name, index in (
+            ("input", text),
+            *((name, beside.get(name)) for name in BESIDE),
+        )
+    }
     shards = OutputShards(output, count=options.shards, lines=text.count)
     if options.processes.is_first:
         shards.check_resumable(made_of, resume=options.resume)
-    return _ShardedFiles(text, prefixes, shards, made_of)
+    return _ShardedFiles(text, beside, shards, made_of)
 
 
 def _require_file(flag: str, name: str) -> None:

@@ -20,16 +20,27 @@ class LineWindow(NamedTuple):
 
     Attributes:
       prefixes: forced prefixes of the translations, as many as lines; or None.
+      terms: what the translations must contain, as many as lines, with tabs between
+        terms; or None.
     """
 
     first: int
     lines: list[str]
-    prefixes: list[str] | None
+    prefixes: list[str] | None = None
+    terms: list[str] | None = None
+
+    def part(self, start: int, lines: list[str]) -> LineWindow:
+        """Returns the window of some of its lines, from number `start` of it."""
+        end = start + len(lines)
+        prefixes = self.prefixes and self.prefixes[start:end]
+        terms = self.terms and self.terms[start:end]
+        return LineWindow(self.first + start, lines, prefixes, terms)
 
 
 def windows(
     lines: Iterable[str],
     prefixes: Iterable[str] | None = None,
+    terms: Iterable[str] | None = None,
     *,
     first: int = 0,
     smallest: int = _MAX_LINES,
@@ -38,39 +49,43 @@ def windows(
 
     Args:
       prefixes: as many as lines; None means no prefixes.
+      terms: as many as lines; None means no terms.
       first: offset of `lines` in the file.
       smallest: lines of the first window, so that output starts early; each window has
         four times as many as the previous, up to 10,000.
 
     Raises:
-      DataError: the number of prefixes differs from that of lines.
+      DataError: the number of prefixes or of lines of terms is another one.
 
     Example:
       >>> list(windows(["a", "b"], first=7))
-      [LineWindow(first=7, lines=['a', 'b'], prefixes=None)]
+      [LineWindow(first=7, lines=['a', 'b'], prefixes=None, terms=None)]
     """
-    forced = None if prefixes is None else iter(prefixes)
+    beside = {"prefixes": prefixes, "terms": terms}
+    opened = {name: iter(one) for name, one in beside.items() if one is not None}
     for group in _groups(lines, smallest):
-        begins = None if forced is None else list(islice(forced, len(group)))
-        if begins is not None:
-            check_line_counts(first + len(begins), lines=first + len(group))
-        yield LineWindow(first, group, begins)
+        found = {name: list(islice(one, len(group))) for name, one in opened.items()}
+        for name, some in found.items():
+            check_line_counts(first + len(some), lines=first + len(group), flag=name)
+        yield LineWindow(first, group, found.get("prefixes"), found.get("terms"))
         first += len(group)
-    if forced is not None:
-        check_line_counts(first + sum(1 for _ in forced), lines=first)
+    for name, one in opened.items():
+        check_line_counts(first + sum(1 for _ in one), lines=first, flag=name)
 
 
-def check_line_counts(prefixes: int, *, lines: int) -> None:
-    """Checks that there is one prefix per line.
+_EMPTY_LINE = {"prefixes": "forces no prefix", "terms": "requires no terms"}
+
+
+def check_line_counts(number: int, *, lines: int, flag: str = "prefixes") -> None:
+    """Checks that a file beside the input has a line for each of its lines.
 
     Raises:
       DataError: the numbers differ.
     """
-    if prefixes != lines:
+    if number != lines:
         raise DataError(
-            "--prefixes must have as many lines as --input, but has "
-            f"{prefixes:,} instead of {lines:,}. Pass one line for each; an empty line "
-            "forces no prefix."
+            f"--{flag} must have as many lines as --input, but has {number:,} instead "
+            f"of {lines:,}. Pass one line for each; an empty line {_EMPTY_LINE[flag]}."
         )
 
 

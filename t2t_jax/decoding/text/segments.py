@@ -16,6 +16,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.sampling import row_keys
 from t2t_jax.decoding.text.split_long_lines import split_line
+from t2t_jax.decoding.text.terms import Term, terms_within_limit
 from t2t_jax.errors import DataError, UserError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Segment(NamedTuple):
       before: separator between the translations of the previous part and this one.
       cut: whether subwords are missing at the end.
       prefix: the subwords with which the translation has to begin.
+      terms: what the translation has to contain.
+      num_words: words of the source, between spaces.
     """
 
     line: int
@@ -46,6 +49,21 @@ class Segment(NamedTuple):
     before: str = ""
     cut: bool = False
     prefix: Sequence[int] = ()
+    terms: tuple[Term, ...] = ()
+    num_words: int = 0
+
+    def longest_output(self, config: DecodingConfig) -> int:
+        """Returns the most tokens of its translation, the eos included.
+
+        Example:
+          >>> Segment(0, 0, [5, 6]).longest_output(DecodingConfig())
+          52
+        """
+        limit = min(
+            len(self.subwords) + config.max_extra_tokens,
+            config.longest_output(len(self.subwords) + 1),
+        )
+        return max(1, limit)
 
 
 def make_segments(
@@ -86,7 +104,9 @@ def make_segments(
         if len(ids) > longest:
             parts = _split(first + number, text, vocabularies.source, longest=longest)
         else:
-            parts = [Segment(first + number, 0, list(ids))] if ids else []
+            words = len(text.split())
+            segment = Segment(first + number, 0, list(ids), num_words=words)
+            parts = [segment] if ids else []
         if parts:
             found += [parts[0]._replace(prefix=forced[number]), *parts[1:]]
     return found
@@ -129,6 +149,36 @@ def _encode_prefixes(
     return [list(ids) for ids in vocabulary.encode(texts)]
 
 
+def add_terms(
+    segments: Sequence[Segment],
+    terms: Sequence[tuple[Term, ...]],
+    config: DecodingConfig,
+    *,
+    first: int = 0,
+) -> list[Segment]:
+    """Adds the terms of lines to their segments, those that fit the output.
+
+    A line that is split has none: nothing says to which part they belong.
+
+    Args:
+      terms: of each line.
+      first: the number of line 0 in the complete text.
+    """
+    split = {segment.line for segment in segments if segment.part}
+    return [
+        segment
+        if segment.line in split
+        else segment._replace(
+            terms=terms_within_limit(
+                terms[segment.line - first],
+                limit=segment.longest_output(config),
+                prefix=len(segment.prefix),
+            )
+        )
+        for segment in segments
+    ]
+
+
 def check_prefix_lengths(segments: Sequence[Segment], config: DecodingConfig) -> None:
     """Checks that every prefix is shorter than the limit of its translation.
 
@@ -141,11 +191,8 @@ def check_prefix_lengths(segments: Sequence[Segment], config: DecodingConfig) ->
     """
     problems = LineProblems()
     for segment in segments:
-        limit = min(
-            len(segment.subwords) + config.max_extra_tokens,
-            config.longest_output(len(segment.subwords) + 1),
-        )
-        if len(segment.prefix) >= max(1, limit):
+        limit = segment.longest_output(config)
+        if len(segment.prefix) >= limit:
             problems.add(
                 f"Line {segment.line + 1}: its prefix must be shorter than the longest "
                 f"translation allowed, {limit} tokens, but has {len(segment.prefix)}. "

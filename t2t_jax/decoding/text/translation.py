@@ -13,7 +13,14 @@ import numpy.typing as npt
 Attention: TypeAlias = npt.NDArray[np.float32]
 
 Status: TypeAlias = Literal[
-    "invalid_utf8", "empty", "no_eos", "truncated", "unfamiliar", "chunked", "ok"
+    "invalid_utf8",
+    "empty",
+    "no_eos",
+    "unmet_terms",
+    "truncated",
+    "unfamiliar",
+    "chunked",
+    "ok",
 ]
 
 UNFAMILIAR = 1 / 3
@@ -101,6 +108,8 @@ class Translation:
         (lone surrogates in a string) or a NUL.
       unseen_words: share of the line's words that the training text does not contain, 0
         for no words; None if the training text is unknown.
+      unmet_terms: the terms that the best output had to contain and does not: those
+        that did not fit its limit, and those of a line that was translated in parts.
     """
 
     hypotheses: tuple[Hypothesis, ...]
@@ -109,6 +118,7 @@ class Translation:
     source_cut: bool = False
     invalid_utf8: bool = False
     unseen_words: float | None = None
+    unmet_terms: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -142,6 +152,7 @@ class Translation:
             "invalid_utf8": self.invalid_utf8,
             "empty": not self.num_parts,
             "no_eos": self.truncated,
+            "unmet_terms": bool(self.unmet_terms),
             "truncated": self.source_cut,
             "unfamiliar": (self.unseen_words or 0) > UNFAMILIAR,
             "chunked": self.num_parts > 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -30,14 +31,23 @@ from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.static_params import params_from_config
 from t2t_jax.decoding.text.detokenize import check_finite, to_translations
+from t2t_jax.decoding.text.line_constraint import (
+    LineConstraint,
+    check_terms,
+    check_trees,
+    terms_of,
+    tree_of,
+)
 from t2t_jax.decoding.text.segments import (
     Segment,
+    add_terms,
     check_prefix_lengths,
     is_text,
     make_batch_inputs,
     make_segments,
     warn_truncated,
 )
+from t2t_jax.decoding.text.terms import Term, TermEncoder, as_terms, missing_terms
 from t2t_jax.decoding.text.translation import (
     EMPTY_TRANSLATION,
     Translation,
@@ -100,6 +110,7 @@ class Translator:
         *,
         first: int = 0,
         prefixes: Iterable[str] | None = None,
+        terms: Iterable[Iterable[str]] | None = None,
     ) -> list[Translation]:
         """Translates every line, with scores, tokens and status.
 
@@ -108,10 +119,13 @@ class Translator:
         Raises:
           DataError: the model's scores are not finite.
           TypeError: as in `translate`, of prefixes too.
-          UserError: the number of prefixes and lines differs.
+          UserError: the numbers of lines and of prefixes or terms differ, or terms are
+            not possible with the configuration.
         """
         lines = as_lines(lines, caller="translations")
-        found = dict(self.iter_translations(lines, first=first, prefixes=prefixes))
+        found = dict(
+            self.iter_translations(lines, first=first, prefixes=prefixes, terms=terms)
+        )
         return [found[number] for number in range(len(lines))]
 
     def iter_translations(
@@ -120,6 +134,7 @@ class Translator:
         *,
         first: int = 0,
         prefixes: Iterable[str] | None = None,
+        terms: Iterable[Iterable[str]] | None = None,
     ) -> Iterator[tuple[int, Translation]]:
         """Translates batch by batch, for progress reports.
 
@@ -131,6 +146,8 @@ class Translator:
           prefixes: a forced prefix for each line, "" for none; None for no prefixes. A
             line that is split uses it for its first part. A blank line becomes an empty
             one all the same.
+          terms: for each line the words and phrases that its translation must contain;
+            None for no terms. What did not fit is in `Translation.unmet_terms`.
 
         Returns:
           An iterator over (number of the line from 0, its translation), every line
@@ -139,30 +156,49 @@ class Translator:
         Raises:
           ConfigError: a single line does not fit the memory of a device.
           DataError: the model's scores are not finite, or a prefix is longer than the
-            limit of its translation.
-          TypeError: as in `translate`, of prefixes too.
-          UserError: the number of prefixes and lines differs.
+            limit of its translation; a term is empty or cannot be written with the
+            target vocabulary; or a line does not suit `config.constraint`.
+          TypeError: as in `translate`, of prefixes and terms too.
+          UserError: the numbers of lines and of prefixes or terms differ, or terms are
+            not possible with the configuration.
         """
         lines = as_lines(lines, caller="iter_translations")
         if prefixes is not None:
             prefixes = as_lines(prefixes, caller="iter_translations", noun="prefixes")
-        return self._iterate(lines, prefixes, first=first)
+        if terms is not None:
+            check_terms(self.config)
+            terms = as_terms(terms, caller="iter_translations")
+        return self._iterate(lines, prefixes, terms, first=first)
+
+    @functools.cached_property
+    def _terms(self) -> TermEncoder:
+        return TermEncoder(self.vocabularies.target)
+
+    @functools.cached_property
+    def _tree(self) -> LineConstraint:
+        return tree_of(self.vocabularies.target)
 
     def _iterate(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None, *, first: int
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None,
+        terms: Sequence[Sequence[str]] | None,
+        *,
+        first: int,
     ) -> Iterator[tuple[int, Translation]]:
-        longest = self.config.max_source_length - 1
-        segments = make_segments(
-            lines, self.vocabularies, longest=longest, prefixes=prefixes, first=first
-        )
-        check_prefix_lengths(segments, self.config)
+        segments, required = self._segments(lines, prefixes, terms, first=first)
         parts_of: dict[int, list[Segment]] = {}
         for segment in segments:
             parts_of.setdefault(segment.line - first, []).append(segment)
         notes = self._notes(lines, prefixes)
+
+        def finish(number: int, translation: Translation) -> Translation:
+            unmet = missing_terms(translation.text, required[number])
+            return dataclasses.replace(translation, unmet_terms=unmet, **notes[number])
+
         for number in range(len(lines)):
             if number not in parts_of:
-                yield number, dataclasses.replace(EMPTY_TRANSLATION, **notes[number])
+                yield number, finish(number, EMPTY_TRANSLATION)
         found: dict[int, dict[int, Translation]] = {}
         for segment, translation in self._decode(segments):
             check_finite(translation.hypotheses, line=segment.line)
@@ -177,8 +213,32 @@ class Translator:
                     length_normalization=self.config.length_normalization,
                     ranked=not self.config.sample,
                 )
-                yield number, dataclasses.replace(joined, **notes[number])
-        warn_truncated(segments, len(lines), longest)
+                yield number, finish(number, joined)
+        warn_truncated(segments, len(lines), self.config.max_source_length - 1)
+
+    def _segments(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None,
+        terms: Sequence[Sequence[str]] | None,
+        *,
+        first: int,
+    ) -> tuple[list[Segment], list[tuple[Term, ...]]]:
+        """Returns the segments of all lines, and the terms of each line."""
+        segments = make_segments(
+            lines,
+            self.vocabularies,
+            longest=self.config.max_source_length - 1,
+            prefixes=prefixes,
+            first=first,
+        )
+        check_prefix_lengths(segments, self.config)
+        if self.config.constraint == "tree":
+            check_trees(segments, self.config)
+        if terms is None:
+            return segments, [()] * len(lines)
+        required = self._terms.encode(terms, num_lines=len(lines), first=first)
+        return add_terms(segments, required, self.config, first=first), required
 
     def _notes(
         self, lines: Sequence[str], prefixes: Sequence[str] | None
@@ -216,7 +276,15 @@ class Translator:
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
-        self._search(np.full(shape, DEFAULT_IDS.pad, np.int32), [])
+        constraint = self._constraint([])
+        self._search(
+            np.full(shape, DEFAULT_IDS.pad, np.int32), [], constraint=constraint
+        )
+
+    def _constraint(self, segments: Sequence[Segment]) -> LineConstraint:
+        if self.config.constraint == "tree":
+            return self._tree
+        return terms_of(segments, self._terms)
 
     def _decode(
         self, segments: Sequence[Segment]
@@ -224,11 +292,17 @@ class Translator:
         """Decodes segments of similar length together, the longest first."""
         devices = devices_of(self.model).size
         longest_prefix = max((len(segment.prefix) for segment in segments), default=0)
+        constraint = self._constraint(segments)
 
         def translate_batch(batch: SourceBatch) -> list[tuple[Segment, Translation]]:
             members = [segments[index] for index in batch.indices]
             return to_translations(
-                self._search(batch.source_BxS, members, longest_prefix=longest_prefix),
+                self._search(
+                    batch.source_BxS,
+                    members,
+                    constraint=constraint,
+                    longest_prefix=longest_prefix,
+                ),
                 batch.source_BxS,
                 members,
                 vocabularies=self.vocabularies,
@@ -246,9 +320,16 @@ class Translator:
         for translations in run_batches(
             translate_batch,
             batches,
-            # With prefixes the programs depend on their lengths too.
-            compile_shape=None if longest_prefix else self._compile,
-            cache_key=(abstract_key(self.model), self.config, longest_prefix > 0),
+            # With prefixes or terms the programs depend on their lengths too.
+            compile_shape=(
+                None if longest_prefix or constraint.terms else self._compile
+            ),
+            cache_key=(
+                abstract_key(self.model),
+                self.config,
+                longest_prefix > 0,
+                constraint.terms,
+            ),
             config=self.config,
             devices=devices,
             max_concurrent=self.max_concurrent,
@@ -260,6 +341,7 @@ class Translator:
         source_BxS: npt.NDArray[np.int32],
         segments: Sequence[Segment],
         *,
+        constraint: LineConstraint,
         longest_prefix: int = 0,
     ) -> BeamResult:
         rows, length = source_BxS.shape
@@ -275,5 +357,7 @@ class Translator:
             source_BxS,
             max_extra_tokens=self.config.max_extra_tokens,
             search_params=params_from_config(self.config),
+            constraint=constraint.constraint,
+            constraint_rows=constraint.rows(segments, rows=rows),
             **batch_inputs,
         )

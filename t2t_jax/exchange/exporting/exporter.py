@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from t2t_jax.config import Config
+from t2t_jax.errors import UserError
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting import verification
 from t2t_jax.exchange.exporting.backends import JaxBackend
@@ -88,6 +89,11 @@ def export(
       UserError: a package is missing, or cannot represent the model.
     """
     form = FORMATS[spec.format]
+    if config.decoding.constraint != "none":
+        raise UserError(
+            "Exports search without constraints, but config.decoding.constraint is "
+            f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
+        )
     form.check_supported(config)
     origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))

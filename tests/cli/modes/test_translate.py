@@ -18,7 +18,7 @@ from t2t_jax.cli.modes import translate
 from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import windows
 from t2t_jax.decoding.text import translator
-from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.errors import ConfigError, DataError, UserError
 from tests.cli.threads import on_all, without_devices
 from tests.cli.translations import SPOKEN, TEXT, Loud, lines_of, loader, options_of
 from tests.decoding import words
@@ -42,6 +42,42 @@ def test_prefixes_go_with_their_lines(place, speak, way):
     speak("--output=out", "--prefixes=begin", *way)
     expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
     assert lines_of("out") == expected
+
+
+@pytest.mark.parametrize("way", [(), ("--shards=2",)])
+def test_terms_go_with_their_lines(place, speak, way):
+    terms = ["x", "", "y z\tw", "", "", " ", "v"]
+    (place / "terms").write_text("".join(f"{line}\n" for line in terms))
+    speak("--output=out", "--terms=terms", *way)
+    added = ["+x", "", "+y z+w", "", "", "", "+v"]
+    assert lines_of("out") == [f"{s}{t}" for s, t in zip(SPOKEN, added, strict=True)]
+
+
+@pytest.mark.parametrize("way", [(), ("--shards=2",)])
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        (b"a\n" * 8, "--terms must have as many lines as --input, but has 8 instead"),
+        (b"a\n" * 6 + b"\xff\n", "--terms=terms, line 7: invalid UTF-8"),
+    ],
+)
+def test_a_file_of_terms_that_does_not_fit_is_refused(
+    place, speak, way, terms, message
+):
+    (place / "terms").write_bytes(terms)
+    with pytest.raises(DataError, match=message):
+        speak("--output=out", "--terms=terms", *way)
+    assert "out" not in os.listdir()
+
+
+def test_terms_are_for_a_search_without_another_constraint(place):
+    (place / "terms").write_text("a\n" * 7)
+    for flag, message in (
+        ("--sample", "Terms restrict a beam search"),
+        ("--config.decoding.constraint=tree", "a search has one"),
+    ):
+        with pytest.raises(UserError, match=message):
+            translate.run(options_of("--output=out", "--terms=terms", flag))
 
 
 @pytest.mark.parametrize("way", [(), ("--shards=2",)])
@@ -97,10 +133,10 @@ def test_what_goes_wrong_in_a_later_window_leaves_no_file(place, speak):
 class Full(Loud):
     """Has a device with room for nothing from the fifth line on."""
 
-    def iter_translations(self, lines, *, first=0, prefixes=None):
+    def iter_translations(self, lines, *, first=0, **beside):
         if first >= 4:
             yield from words.translator().iter_translations(lines, first=first)
-        yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+        yield from super().iter_translations(lines, first=first, **beside)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +244,9 @@ def test_only_the_first_of_several_processes_reads_the_input(shared, place, caps
     read = []
 
     class Reader(Loud):
-        def iter_translations(self, lines, *, first=0, prefixes=None):
+        def iter_translations(self, lines, *, first=0, **beside):
             read.extend(lines)
-            yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+            yield from super().iter_translations(lines, first=first, **beside)
 
     os.mkfifo(place / "pipe")
 

@@ -48,7 +48,7 @@ def render(*, form="", number=6, line="A B", found=FOUND, n_best=1, **asked):
     options = SimpleNamespace(
         config=SimpleNamespace(decoding=DecodingConfig(n_best=n_best)),
         format=form,
-        **{"token_scores": False, "alignments": False, **asked},
+        **{"token_scores": False, "alignments": False, "terms": "", **asked},
     )
     return make_formatter(options)(number, line, found)
 

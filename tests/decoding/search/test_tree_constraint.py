@@ -1,0 +1,170 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.data.trees.linearization import delinearize
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.decoding.search.tree_constraint import tree_constraint
+from t2t_jax.errors import DataError
+from tests.decoding.models import EOS, next_log_probabilities, penalty, recurrent
+
+SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
+SMALL = [*SPECIAL, "(A", ")A", "(B", ")B", "XX"]
+PIECES = [
+    *SPECIAL,
+    "(S",
+    ")S",
+    "(NP",
+    ")NP",
+    "NN",
+    "(VP",
+    ")VP",
+    "VB",
+    "(X",
+    ")Y",
+    "<u>",
+]
+STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
+search = jax.jit(beam_search, static_argnames=STATIC)
+
+
+def outputs(result):
+    lengths = np.asarray(result.lengths_BxW).tolist()
+    return [
+        [tuple(row[:n]) for row, n in zip(rows, sizes, strict=True)]
+        for rows, sizes in zip(
+            np.asarray(result.tokens_BxWxT).tolist(), lengths, strict=True
+        )
+    ]
+
+
+def is_tree(tokens, pieces, num_words):
+    try:
+        delinearize([pieces[token] for token in tokens], ["w"] * num_words)
+    except ValueError:
+        return False
+    return True
+
+
+def all_trees(pieces, num_words, limit):
+    """Every sequence of symbols that is a tree and has an eos before the limit."""
+    found, begun = [], [()]
+    while begun:
+        begun = [(*tokens, n) for tokens in begun for n in range(4, len(pieces))]
+        begun = [tokens for tokens in begun if _may_go_on(tokens, pieces, num_words)]
+        begun = [tokens for tokens in begun if len(tokens) < limit]
+        found += [tokens for tokens in begun if is_tree(tokens, pieces, num_words)]
+    return found
+
+
+def _may_go_on(tokens, pieces, num_words):
+    """Whether the symbols begin a tree: bounds that no tree breaks."""
+    symbols = [pieces[token] for token in tokens]
+    depth = sum((s[0] == "(") - (s[0] == ")") for s in symbols)
+    held = sum(s[0] not in "()" for s in symbols)
+    return symbols[0][0] == "(" and 0 <= depth and held <= num_words
+
+
+def score_of(model, source, tokens):
+    total = sum(
+        next_log_probabilities(model, source, [tokens[:n]])[0, token]
+        for n, token in enumerate(tokens)
+    )
+    return total / penalty(len(tokens), 1.0)
+
+
+def test_with_enough_beams_the_search_finds_the_best_of_all_trees():
+    num_words, limit, source = 2, 6, (4, 5, EOS)
+    trees = [(*tokens, EOS) for tokens in all_trees(SMALL, num_words, limit)]
+    assert len(trees) == 2  # (A XX XX )A, and B
+    limit = 8
+    trees = [(*tokens, EOS) for tokens in all_trees(SMALL, num_words, limit)]
+    assert len(trees) > 10
+    for seed in range(2):
+        model = recurrent(seed, len(SMALL))
+        result = search(
+            model,
+            jnp.asarray([source]),
+            beam_size=64,
+            n_best=4,
+            length_penalty=1.0,
+            max_extra_tokens=limit - 2,
+            constraint=tree_constraint(SMALL),
+            constraint_rows=jnp.asarray([num_words]),
+        )
+        scores = {tokens: score_of(model, source, tokens) for tokens in trees}
+        best = sorted(scores, key=lambda tokens: -scores[tokens])[:4]
+        assert outputs(result)[0] == best
+        # float32 sums of at most 8 logarithms
+        np.testing.assert_allclose(
+            result.scores_BxW[0], [scores[tokens] for tokens in best], rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    ("beam_rule", "beam_size", "extra"),
+    [("fixed", 1, 3), ("fixed", 4, 4), ("shrinking", 3, 17)],
+)
+def test_every_output_is_a_tree_over_exactly_the_words(beam_rule, beam_size, extra):
+    rng = np.random.default_rng(extra)
+    num_words = rng.integers(1, 10, 300)
+    source = np.where(
+        np.arange(9)[None] < num_words[:, None], rng.integers(4, 15, (300, 9)), 0
+    )
+    for seed in range(3):
+        model = recurrent(seed, len(PIECES), eos_bias=seed - 1.0)
+        result = search(
+            model,
+            jnp.asarray(source),
+            beam_size=beam_size,
+            beam_rule=beam_rule,
+            max_extra_tokens=extra,
+            constraint=tree_constraint(PIECES),
+            constraint_rows=jnp.asarray(num_words),
+        )
+        assert np.asarray(result.finished_BxW).all()
+        for (tokens, *_), number in zip(outputs(result), num_words, strict=True):
+            assert tokens[-1] == EOS
+            assert is_tree(tokens[:-1], PIECES, number)
+
+
+def test_what_is_no_symbol_of_a_tree_is_never_generated():
+    rule = tree_constraint(PIECES)
+    never = {"(X", ")Y", "<u>", *SPECIAL}
+    kinds = dict(zip(PIECES, np.asarray(rule.kind_V).tolist(), strict=True))
+    assert {piece for piece, kind in kinds.items() if not kind} == never
+
+
+def test_a_tree_is_no_deeper_than_the_constraint_has_room_for():
+    model = recurrent(0, len(SMALL))
+    # Opening is all that the model likes.
+    model = model.replace(bias=model.bias.at[4].set(50.0))
+    rule = tree_constraint(SMALL, max_depth=3)
+    result = chunked_search(
+        model,
+        np.asarray([[8, 8, EOS]]),
+        max_extra_tokens=60,
+        search_params=BeamParams(beam_size=2),
+        constraint=rule,
+        constraint_rows=np.asarray([2]),
+    )
+    tokens = outputs(result)[0][0]
+    assert is_tree(tokens[:-1], SMALL, 2)
+    assert tokens[:4] == (4, 4, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        (["▁(S", "▁)S", "▁XX"], r"must be one symbol of a tree, and 3 of 3 are parts"),
+        (["(", "S", "XX"], r"parts of words, such as '\('\. Train with config\.voc"),
+        (["(S", ")NP", "XX"], "has 0 labels that open and close constituents"),
+        (["(S", ")S"], "and 0 symbols of words"),
+    ],
+)
+def test_a_vocabulary_without_symbols_of_trees_is_refused(pieces, message):
+    with pytest.raises(DataError, match=message):
+        tree_constraint([*SPECIAL, *pieces])

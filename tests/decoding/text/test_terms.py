@@ -1,0 +1,110 @@
+"""Terms of lines, from text to their status."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.text.terms import TermEncoder, missing_terms
+from t2t_jax.errors import DataError, UserError
+from tests.decoding.models import recurrent
+from tests.decoding.words import V, WordVocabulary, sentences, translator
+
+MODEL = recurrent(3, V, eos_bias=1.0)
+
+
+@pytest.fixture(scope="module")
+def subwords():
+    words = 9 * ["low lower lowest new newest wide widest 猫 と 犬 . ,"]
+    return Vocabulary.train(words, config=VocabularyConfig(size=60), seed=0)
+
+
+def encoded(vocabulary, *terms):
+    (found,) = TermEncoder(vocabulary).encode([terms], num_lines=1)
+    return found
+
+
+def test_the_translations_of_lines_contain_their_terms():
+    lines = sentences(6)
+    terms = [["Hund"], [], ["das Haus", "nicht"], ["die", "die"], [], ["heute", "rot"]]
+    plain = translator(MODEL, max_extra_tokens=9).translations(lines)
+    found = translator(MODEL, max_extra_tokens=9).translations(lines, terms=terms)
+    for number, wanted in enumerate(terms):
+        text = f" {found[number].text} "
+        assert all(f" {term} " in text for term in wanted)
+        assert found[number].unmet_terms == ()
+        if not wanted:
+            assert found[number].text == plain[number].text
+
+
+def test_what_does_not_fit_or_is_not_said_is_reported():
+    some = translator(MODEL, max_extra_tokens=0, max_source_length=5)
+    lines = ["der", "der Hund geht", "", " ".join(["rot"] * 9)]
+    terms = [["das Haus"], ["nicht", "das Haus schläft"], ["Katze"], ["heute"]]
+    one, two, three, four = some.translations(lines, terms=terms)
+    assert one.unmet_terms == ("das Haus",)
+    assert two.unmet_terms == ("das Haus schläft",)
+    assert "nicht" in two.text
+    assert (three.unmet_terms, three.status) == (("Katze",), "empty")
+    # Of a line that is split nothing says in which part a term belongs.
+    assert four.num_parts > 1
+    assert four.unmet_terms == ("heute",)
+    ended = dataclasses.replace(four.hypotheses[0], ended=True)
+    assert dataclasses.replace(four, hypotheses=(ended,)).status == "unmet_terms"
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([["Hund", " "]], "Line 8: a term is empty. Separate terms by one tab each"),
+        ([["Zebra"]], "Line 8: the term 'Zebra' has characters that the target"),
+    ],
+)
+def test_terms_that_no_translation_can_contain_are_refused(terms, message):
+    with pytest.raises(DataError, match=message):
+        translator(MODEL).translations(["der"], terms=terms, first=7)
+
+
+def test_terms_are_lists_as_many_as_lines():
+    with pytest.raises(UserError, match="there are 1 lines and 2 lists"):
+        translator(MODEL).translations(["der"], terms=[[], []])
+    with pytest.raises(TypeError, match="takes a sequence of terms of a line"):
+        translator(MODEL).translations(["der"], terms=["Hund"])
+    with pytest.raises(UserError, match="sampling draws every token"):
+        translator(MODEL, sample=True).translations(["der"], terms=[["Hund"]])
+
+
+def test_terms_are_words_of_a_subword_vocabulary(subwords):
+    low, phrase, end = encoded(subwords, "low", "new lowest", "low.")
+    assert low.text == "low"
+    assert subwords.decode([phrase.tokens]) == ["new lowest"]
+    assert (low.ends_word, phrase.ends_word, end.ends_word) == (True, True, False)
+    rule = TermEncoder(subwords).constraint
+    for text, joins in (("lowest", True), ("low.", False), ("low new", False)):
+        tokens = subwords.encode([text])[0]
+        parts = subwords.pieces(tokens)
+        glued = [bool(rule.joins_V[token]) for token in tokens[1:]]
+        assert any(glued) == (joins and len(parts) > 1)
+    (cat,) = encoded(subwords, "猫")  # a script without spaces
+    assert subwords.pieces(cat.tokens) == ["猫"]
+    assert not cat.ends_word
+    assert not rule.joins_V[cat.tokens[0]]
+
+
+def test_words_are_found_where_they_end():
+    (hund,) = TermEncoder(WordVocabulary()).encode([["Hund"]], num_lines=1)[0]
+    for text, missing in (("Hund!", ()), ("Hunde", ("Hund",)), ("ein Hund", ())):
+        assert missing_terms(text, [hund]) == missing
+
+
+def test_batches_share_a_program_whatever_their_terms():
+    lines = sentences(4)
+    some = translator(MODEL, max_extra_tokens=9)
+    together = some.translations(lines, terms=[["Hund"], [], ["rot"], ["nicht"]])
+    alone = some.translations(lines[:1], terms=[["Hund"]])
+    assert alone[0].text == together[0].text
+    np.testing.assert_allclose(alone[0].score, together[0].score, rtol=1e-5)
+    assert VocabularyPair(WordVocabulary(), WordVocabulary())
