@@ -290,6 +290,7 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
         "decoding.min_tokens": 3,
         "decoding.length_normalization": "power",
         "decoding.beam_rule": "shrinking",
+        "decoding.constraint": "tree",
         "decoding.allow_unk": False,
         "vocabulary.source_size": 500,
         "data.tokens_per_batch": 1_000,
