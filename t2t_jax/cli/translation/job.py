@@ -15,7 +15,6 @@ from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windo
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.line_counts import count_lines
 from t2t_jax.decoding.engine.batching import max_batch_rows
-from t2t_jax.decoding.text.line_constraint import check_terms
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.workdir import Workdir
 
@@ -112,6 +111,8 @@ def validate_options(options: TranslateOptions) -> None:
     require_models(options)
     make_formatter(options)
     if options.terms:
+        from t2t_jax.decoding.text.line_constraint import check_terms
+
         check_terms(options.config.decoding)
     files = {name: getattr(options, name) for name in ("input", *BESIDE)}
     if len(stdin := [f"--{name}=-" for name in files if files[name] == "-"]) > 1:
