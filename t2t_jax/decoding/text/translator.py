@@ -293,16 +293,15 @@ class Translator:
         devices = devices_of(self.model).size
         longest_prefix = max((len(segment.prefix) for segment in segments), default=0)
         constraint = self._constraint(segments)
+        given = (longest_prefix > 0, constraint.terms)
+        search = functools.partial(
+            self._search, constraint=constraint, longest_prefix=longest_prefix
+        )
 
         def translate_batch(batch: SourceBatch) -> list[tuple[Segment, Translation]]:
             members = [segments[index] for index in batch.indices]
             return to_translations(
-                self._search(
-                    batch.source_BxS,
-                    members,
-                    constraint=constraint,
-                    longest_prefix=longest_prefix,
-                ),
+                search(batch.source_BxS, members),
                 batch.source_BxS,
                 members,
                 vocabularies=self.vocabularies,
@@ -321,15 +320,8 @@ class Translator:
             translate_batch,
             batches,
             # With prefixes or terms the programs depend on their lengths too.
-            compile_shape=(
-                None if longest_prefix or constraint.terms else self._compile
-            ),
-            cache_key=(
-                abstract_key(self.model),
-                self.config,
-                longest_prefix > 0,
-                constraint.terms,
-            ),
+            compile_shape=None if any(given) else self._compile,
+            cache_key=(abstract_key(self.model), self.config, *given),
             config=self.config,
             devices=devices,
             max_concurrent=self.max_concurrent,
