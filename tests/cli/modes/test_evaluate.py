@@ -142,7 +142,7 @@ class _Slow:
     def iter_scores(self, sources, targets):
         return self.iter_translations(sources)
 
-    def iter_translations(self, lines, *rest, first=0, prefixes=None):
+    def iter_translations(self, lines, *rest, first=0, **beside):
         for number, line in enumerate(lines):
             self._clock[0] += 6.0
             yield (

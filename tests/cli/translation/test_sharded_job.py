@@ -142,10 +142,10 @@ def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
     job = ("--output=out", "--prefixes=begins", "--shards=3")
 
     class Editor(Loud):
-        def iter_translations(self, lines, *, first=0, prefixes=None):
+        def iter_translations(self, lines, *, first=0, **beside):
             if first == when:
                 changing.write_bytes(was[: len(was) // 2])
-            yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+            yield from super().iter_translations(lines, first=first, **beside)
 
     with pytest.raises(DataError, match=f"--{flag}=.* has changed since the job began"):
         speak(*job, loud=Editor())
@@ -207,11 +207,11 @@ def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch)
     calls = []
 
     class Slow(Loud):
-        def iter_translations(self, lines, *, first=0, prefixes=None):
+        def iter_translations(self, lines, *, first=0, **beside):
             calls.append(first)
             if len(calls) <= 2:
                 both.wait()  # until each of them is at work
-            yield from super().iter_translations(lines, first=first, prefixes=prefixes)
+            yield from super().iter_translations(lines, first=first, **beside)
 
     killed_in(0, speak, "--shards=5")
     job = ("--output=out", "--shards=5", "--resume")
