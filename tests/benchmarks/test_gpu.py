@@ -1,8 +1,4 @@
-"""The parts of gpu.sh: what is skipped, ended, tried again, and a rehearsal of all.
-
-Seen to fail: with parts that are done run again, with failed ones first, without the
-end of a part's processes, and with a flag that a benchmark does not have.
-"""
+"""The parts of gpu.sh: what is skipped, ended, tried again, and a rehearsal of all."""
 
 import json
 import os

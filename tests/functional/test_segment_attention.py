@@ -2,10 +2,6 @@
 
 A stand-in for cuDNN's kernel builds its own mask from nothing but offsets and lengths,
 as the kernel would read them, and fills with NaN what the kernel would not write.
-
-Seen to fail: with offsets of the wrong side, lengths one too long, without the zeros at
-padding (NaN in output and gradients), with causality dropped, with M one too small for
-the row, and with ranges of the keys' own segments.
 """
 
 import dataclasses

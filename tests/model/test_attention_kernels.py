@@ -1,8 +1,4 @@
-"""Which kernel computes attention, on which device.
-
-Seen to fail: with each condition of `choose_kernel` and `_obstacle` left out, and with
-versions compared as text.
-"""
+"""Which kernel computes attention, on which device."""
 
 import dataclasses
 import types

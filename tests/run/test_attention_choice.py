@@ -1,8 +1,4 @@
-"""What a run records of the kernel of its attention.
-
-Seen to fail: with the configuration written as it was asked for, with packed rows for
-each layout, and without the line.
-"""
+"""What a run records of the kernel of its attention."""
 
 import dataclasses
 import io
