@@ -20,12 +20,16 @@ _kept = {**os.environ, "XDG_CACHE_HOME": str(_HOME)}
 enable_compilation_cache(_kept)
 os.environ.update({key: _kept[key] for key in _kept if key.startswith("JAX_")})
 
+import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from tests.integration import tiny  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# An example may take longer than hypothesis' 200 ms where other programs run.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.hookimpl(tryfirst=True)
