@@ -35,12 +35,14 @@ class Load(NamedTuple):
       outcomes: number of answers by kind: `right`, `different`, or a status or error.
       memory: bytes of the server after a third of the time, and at the end.
       cpu: seconds of all its threads, in between the first and the last request.
+      elapsed: seconds from the first request to the last answer.
     """
 
     seconds: list[float]
     outcomes: Counter[str]
     memory: tuple[int, int]
     cpu: float
+    elapsed: float
 
 
 def main() -> int:
@@ -73,7 +75,7 @@ def main() -> int:
     finally:
         server.terminate()
         code = server.wait(60)
-    figures = {**summary(load, options.seconds), "translate_lines_per_second": rate}
+    figures = {**summary(load), "translate_lines_per_second": rate}
     figures |= {"clients": options.clients, "exit_code": code}
     print(json.dumps(figures) if options.json else table(figures))
     return int(figures["lost"] or figures["different"] or code)
@@ -119,9 +121,10 @@ async def run_clients(
     port: int, pairs: list[tuple[str, str]], options: Any, *, seconds: float
 ) -> Load:
     """Lets all clients ask for so many seconds."""
-    load = Load([], Counter(), (0, 0), 0.0)
+    load = Load([], Counter(), (0, 0), 0.0, 0.0)
     began = await metric(port, "cpu_seconds_total")
-    end = time.monotonic() + seconds
+    start = time.monotonic()
+    end = start + seconds
     clients = [
         asyncio.create_task(client(port, pairs, options.pair, number, end, load))
         for number in range(options.clients)
@@ -129,9 +132,11 @@ async def run_clients(
     await asyncio.sleep(seconds / 3)
     early = await metric(port, "resident_memory_bytes")
     await asyncio.gather(*clients)
+    elapsed = time.monotonic() - start
     late = await metric(port, "resident_memory_bytes")
     cpu = await metric(port, "cpu_seconds_total") - began
-    return load._replace(memory=(int(early), int(late)), cpu=cpu)
+    memory = (int(early), int(late))
+    return load._replace(memory=memory, cpu=cpu, elapsed=elapsed)
 
 
 async def client(
@@ -193,16 +198,18 @@ async def metric(port: int, name: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-def summary(load: Load, seconds: float) -> dict[str, Any]:
+def summary(load: Load) -> dict[str, Any]:
     """Computes the figures of a load."""
     ordered = sorted(load.seconds)
+    if not ordered:
+        raise SystemExit(f"No request was answered: {dict(load.outcomes)}.")
     right, different = load.outcomes["right"], load.outcomes["different"]
     return {
         "requests": load.outcomes.total(),
         "right": right,
         "different": different,
         "lost": load.outcomes.total() - right - different,
-        "sentences_per_second": len(ordered) / seconds,
+        "sentences_per_second": right / load.elapsed,
         "cpu_ms_per_sentence": 1_000 * load.cpu / len(ordered),
         "p50_seconds": statistics.median(ordered),
         "p95_seconds": ordered[int(0.95 * len(ordered))],

@@ -29,6 +29,7 @@ PURPOSES = {
     "cuda": "JAX on NVIDIA GPUs",
     "tpu": "JAX on Cloud TPUs",
     "bench": "the peers of the benchmarks",
+    "docs": "building the site: launch/docs.sh",
     "exchange": "importing models of other toolkits",
     "export": "exporting as safetensors, CTranslate2 or StableHLO",
     "paper": "the paper's BLEU: --mode=evaluate --protocol=vaswani2017",

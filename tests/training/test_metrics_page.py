@@ -7,6 +7,7 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.training.metrics import Sums, summarise
 from t2t_jax.training.progress import RunProgress
@@ -50,6 +51,8 @@ def records(tmp_path, monkeypatch):
     written = [journal._with_rate(record) for record in run.records] + run.skipped
     for endless in (0, 64):
         written.append(LongSet(endless=endless).evaluator.evaluate(0.0, step=3)[0])
+    of_trees = development_scores(["We sleep"], ["(S PRP VBP )S"], ["(S PRP VBP )S"])
+    written.append({**written[-1], **of_trees})
     reporter = MetricsWriter(tmp_path, step=0, log=print)
     for record in written:
         reporter.write(record)
