@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from t2t_jax.data.trees.tree import Tree
+from t2t_jax.data.trees.tree import MAX_DEPTH, Tree
 
 WORD = "XX"
 """The symbol of a word without its part of speech."""
@@ -75,6 +75,8 @@ class _Reader:
         if symbol.startswith("("):
             if len(self.open) == 1 and self.open[0][1]:
                 raise ValueError(f"{symbol} after the end of the tree")
+            if len(self.open) == MAX_DEPTH:
+                raise ValueError(f"constituents are nested deeper than {MAX_DEPTH - 1}")
             self.open.append((label, []))
         elif symbol.startswith(")"):
             self._close(label)
@@ -112,10 +114,10 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
     """Reads symbols as a tree, and mends what is not one.
 
     From left to right: a closing symbol closes the innermost constituent, whatever its
-    label, and is dropped where none is open; symbols of words beyond the sentence are
-    dropped. At the end, words that are left are added to the innermost open
-    constituent, all constituents are closed, those without words are dropped, and
-    several trees, or none, are put under S.
+    label, and is dropped where none is open; symbols of words beyond the sentence, and
+    of constituents nested too deep for `MAX_DEPTH`, are dropped. At the end, words that
+    are left are added to the innermost open constituent, all constituents are closed,
+    those without words are dropped, and several trees, or none, are put under S.
 
     Args:
       words: at least one.
@@ -137,9 +139,15 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
         pass
     open_constituents: list[tuple[str, list[Tree]]] = [("", [])]
     left = list(reversed(words))
+    deepest = MAX_DEPTH - 1  # below S, and above the bracket of a word
+    too_deep = 0  # constituents that are open and left out
     for symbol in symbols:
-        if symbol.startswith("("):
+        if symbol.startswith("(") and len(open_constituents) == deepest:
+            too_deep += 1
+        elif symbol.startswith("("):
             open_constituents.append((symbol[1:], []))
+        elif symbol.startswith(")") and too_deep:
+            too_deep -= 1
         elif symbol.startswith(")"):
             _close_innermost(open_constituents)
         elif left:

@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeAlias
 _TOKEN = re.compile(r"[()]|[^()\s]+")
 _ROOTS = ("", "ROOT", "TOP", "S1")
 _TRACE = "-NONE-"
-_MAX_DEPTH = 200
+MAX_DEPTH = 200
+"""Brackets that may be open at once, that of a word included."""
 
 
 class Tree(NamedTuple):
@@ -100,8 +101,8 @@ class TreeReader:
         if token == "(":
             if self._expects_label:
                 self._open[-1] = ("", [])
-            if len(self._open) == _MAX_DEPTH:
-                raise ValueError(f"brackets are nested deeper than {_MAX_DEPTH}")
+            if len(self._open) == MAX_DEPTH:
+                raise ValueError(f"brackets are nested deeper than {MAX_DEPTH}")
             self._open.append(("", []))
             self._expects_label = True
         elif not self._open:

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from t2t_jax.data.trees.linearization import delinearize, linearize, repair
-from t2t_jax.data.trees.tree import normalize, read_tree, with_words
+from t2t_jax.data.trees.tree import MAX_DEPTH, normalize, read_tree, with_words
 from tests.data.trees.test_tree import sample_trees
 
 
@@ -75,3 +75,13 @@ def test_whatever_the_symbols_the_words_are_kept():
         tree, _ = repair(rng.choices(symbols, k=rng.randint(0, 30)), words)
         assert tree.words() == words
         assert read_tree(str(tree)) == tree
+
+
+@pytest.mark.parametrize("closed", [0, 600])
+def test_however_many_constituents_are_opened_the_tree_can_be_written_and_read(closed):
+    symbols = ["(S", *["(NP"] * 600, "XX", *[")NP"] * closed, *[")S"] * bool(closed)]
+    tree, mended = repair(symbols, ["We"])
+    assert mended
+    assert tree.words() == ["We"]
+    assert read_tree(str(tree)) == tree
+    assert str(tree).count("(NP") == MAX_DEPTH - 3
