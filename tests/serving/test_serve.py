@@ -64,7 +64,7 @@ CURLS = [
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 @pytest.mark.parametrize("command", CURLS)
 def test_the_commands_of_the_page(server, command):
-    assert len(CURLS) == 6
+    assert len(CURLS) == 7
     command = command.replace("http://127.0.0.1:5000", server.url)
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=240
