@@ -115,9 +115,10 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
 
     From left to right: a closing symbol closes the innermost constituent, whatever its
     label, and is dropped where none is open; symbols of words beyond the sentence, and
-    of constituents nested too deep for `MAX_DEPTH`, are dropped. At the end, words that
-    are left are added to the innermost open constituent, all constituents are closed,
-    those without words are dropped, and several trees, or none, are put under S.
+    of constituents nested too deep for `MAX_DEPTH`, are dropped. At the end, innermost
+    constituents that are open and have no words are dropped, words that are left are
+    added to the innermost of the others, all constituents are closed, those without
+    words are dropped, and several trees, or none, are put under S.
 
     Args:
       words: at least one.
@@ -129,7 +130,8 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
     about missing words.
 
     Example:
-      >>> tree, mended = repair("(S (NP XX )VP XX".split(), ["We", "sleep", "."])
+      >>> symbols = "(S (NP XX )VP XX (VP (NP".split()
+      >>> tree, mended = repair(symbols, ["We", "sleep", "."])
       >>> print(tree, mended)
       (S (NP (XX We)) (XX sleep) (XX .)) True
     """
@@ -137,32 +139,50 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
         return delinearize(symbols, words), False
     except ValueError:
         pass
-    open_constituents: list[tuple[str, list[Tree]]] = [("", [])]
-    left = list(reversed(words))
-    deepest = MAX_DEPTH - 1  # below S, and above the bracket of a word
-    too_deep = 0  # constituents that are open and left out
+    mender = _Mender(words)
     for symbol in symbols:
-        if symbol.startswith("(") and len(open_constituents) == deepest:
-            too_deep += 1
+        mender.add(symbol)
+    return mender.tree(), True
+
+
+class _Mender:
+    """Builds a tree from any symbols, by the rule of `repair`."""
+
+    def __init__(self, words: Sequence[str]):
+        self._left = list(reversed(words))
+        self._open: list[tuple[str, list[Tree]]] = [("", [])]
+        self._too_deep = 0  # constituents that are open and left out
+
+    def add(self, symbol: str) -> None:
+        """Adds a symbol, or drops it where it does not fit."""
+        is_deepest = len(self._open) == MAX_DEPTH - 1  # below S, above a word's bracket
+        if symbol.startswith("(") and is_deepest:
+            self._too_deep += 1
         elif symbol.startswith("("):
-            open_constituents.append((symbol[1:], []))
-        elif symbol.startswith(")") and too_deep:
-            too_deep -= 1
+            self._open.append((symbol[1:], []))
+        elif symbol.startswith(")") and self._too_deep:
+            self._too_deep -= 1
         elif symbol.startswith(")"):
-            _close_innermost(open_constituents)
-        elif left:
-            open_constituents[-1][1].append(Tree(symbol, (left.pop(),)))
-    open_constituents[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
-    while len(open_constituents) > 1:
-        _close_innermost(open_constituents)
-    ((_, trees),) = open_constituents
-    if len(trees) == 1 and not trees[0].is_word:
-        return trees[0], True
-    return Tree("S", tuple(trees)), True
+            self._close()
+        elif self._left:
+            self._open[-1][1].append(Tree(symbol, (self._left.pop(),)))
 
+    def _close(self) -> None:
+        """Closes the innermost constituent, if one is open; drops an empty one."""
+        if len(self._open) > 1:
+            label, children = self._open.pop()
+            if children:
+                self._open[-1][1].append(Tree(label, tuple(children)))
 
-def _close_innermost(open_constituents: list[tuple[str, list[Tree]]]) -> None:
-    if len(open_constituents) > 1:
-        label, children = open_constituents.pop()
-        if children:
-            open_constituents[-1][1].append(Tree(label, tuple(children)))
+    def tree(self) -> Tree:
+        """Adds the words that are left, and returns the tree of all words."""
+        while len(self._open) > 1 and not self._open[-1][1]:
+            self._open.pop()
+        innermost = self._open[-1][1]
+        innermost.extend(Tree(WORD, (word,)) for word in reversed(self._left))
+        while len(self._open) > 1:
+            self._close()
+        ((_, trees),) = self._open
+        if len(trees) == 1 and not trees[0].is_word:
+            return trees[0]
+        return Tree("S", tuple(trees))

@@ -1,6 +1,6 @@
-import random
-
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from t2t_jax.data.trees.linearization import delinearize, linearize, repair
 from t2t_jax.data.trees.tree import MAX_DEPTH, normalize, read_tree, with_words
@@ -59,7 +59,13 @@ def test_what_is_not_one_balanced_tree_is_refused(symbols, message):
         ("(S XX (NP )NP XX )S", "(S (XX a) (XX b))"),
         (")S )S (NP NN )NP XX", "(S (NP (NN a)) (XX b))"),
         ("(NP XX )NP (VP XX )VP", "(S (NP (XX a)) (VP (XX b)))"),
-        ("(A (B (C", "(A (B (C (XX a) (XX b))))"),
+        ("(A (B (C", "(S (XX a) (XX b))"),
+        ("(A XX (B (C", "(A (XX a) (XX b))"),
+        ("(A (B XX (C (D )D (E", "(A (B (XX a) (XX b)))"),
+        ("(A (B XX )B (C (D (E", "(A (B (XX a)) (XX b))"),
+        ("(A XX )A (B (C", "(S (A (XX a)) (XX b))"),
+        ("(A XX (B NN (C (D", "(A (XX a) (B (NN b)))"),
+        ("(A (B )B (C )C", "(S (XX a) (XX b))"),
     ],
 )
 def test_repair_follows_its_rule(symbols, mended):
@@ -67,14 +73,34 @@ def test_repair_follows_its_rule(symbols, mended):
     assert (str(tree), was_mended) == (mended, True)
 
 
-def test_whatever_the_symbols_the_words_are_kept():
-    rng = random.Random(7)
-    symbols = ["(S", ")S", "(NP", ")NP", "XX", "NN"]
-    for _ in range(500):
-        words = [f"w{number}" for number in range(rng.randint(1, 7))]
-        tree, _ = repair(rng.choices(symbols, k=rng.randint(0, 30)), words)
-        assert tree.words() == words
-        assert read_tree(str(tree)) == tree
+SYMBOLS = st.sampled_from(["(S", ")S", "(NP", ")NP", "(VP", ")VP", "XX", "NN"])
+
+
+@given(st.lists(SYMBOLS, max_size=40), st.integers(min_value=1, max_value=9))
+@example(["(S", "XX", "(NP", "(VP"], 3)
+def test_whatever_the_symbols_it_is_one_tree_over_the_words(symbols, count):
+    words = [f"w{number}" for number in range(count)]
+    tree, was_mended = repair(symbols, words)
+    assert tree.words() == words
+    assert not tree.is_word
+    assert all(constituent.words() for constituent in constituents(tree))
+    assert delinearize(linearize(tree, tags=True), words) == tree
+    assert read_tree(str(tree)) == tree
+    assert repair(list(symbols), tuple(words)) == (tree, was_mended)
+    assert was_mended == (linearize(tree, tags=True) != symbols)
+
+
+@given(st.lists(SYMBOLS, max_size=40), st.integers(min_value=1, max_value=9))
+def test_constituents_that_are_opened_last_without_words_are_left_out(symbols, count):
+    words = [f"w{number}" for number in range(count)]
+    tree, _ = repair(symbols, words)
+    assert repair([*symbols, "(NP", "(VP"], words) == (tree, True)
+
+
+def constituents(tree):
+    yield tree
+    for child in tree.subtrees():
+        yield from constituents(child)
 
 
 @pytest.mark.parametrize("closed", [0, 600])
