@@ -26,6 +26,7 @@ from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.evaluation.bracketing.parses import reads_trees
 from t2t_jax.inference.load import abstract_params
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory, check_new_dir, save_model_dir
@@ -124,6 +125,7 @@ class CheckpointAverager:
             steps[-1],
             averaged_steps=tuple(steps),
             known_words=self._known_words,
+            is_parser=reads_trees(self._config.data.train),
         )
 
     def _info(self, step: int) -> CheckpointInfo:

@@ -18,6 +18,7 @@ from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
 from t2t_jax.errors import DataError
+from t2t_jax.evaluation.bracketing.parses import reads_trees
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir
@@ -92,6 +93,7 @@ def load(
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
         known_words=KnownWords.load(workdir.path),
+        is_parser=reads_trees(config.data.train),
     )
 
 

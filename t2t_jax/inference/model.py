@@ -58,6 +58,7 @@ class TranslationModel:
       spacing: of the averaged checkpoints: `unit`, `gaps`, and whether `forced`.
       others: further models of an ensemble with the same vocabularies.
       known_words: the source words of the training text, for the status `unfamiliar`.
+      is_parser: whether it was trained on trees, so that its outputs are trees.
     """
 
     module: nn.Module
@@ -69,6 +70,7 @@ class TranslationModel:
     spacing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[TranslationModel, ...] = ()
     known_words: KnownWords | None = None
+    is_parser: bool = False
 
     def __repr__(self) -> str:
         count = sum(x.size for x in jax.tree.leaves(self.params))
@@ -270,6 +272,7 @@ class TranslationModel:
             config,
             rescorer=rescorer,
             known_words=self.known_words,
+            is_parser=self.is_parser,
         )
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from t2t_jax.data.trees.drawing import Node, lay_out
-from t2t_jax.data.trees.linearization import delinearize
+from t2t_jax.data.trees.linearization import delinearize, read_parse
 from t2t_jax.data.trees.tree import Tree
-from t2t_jax.evaluation.bracketing.parses import read_parse
 from t2t_jax.report.markup import Markup, join, tag, text
 
 _MOST = 5  # sentences

@@ -76,6 +76,7 @@ def segment(
         "gap": gap,
         "source": source,
         "status": translation.status,
+        "statuses": translation.statuses,
         "translation": translation.text,
         "score": _rounded(translation.score),
         "unseen_words": _rounded(translation.unseen_words),

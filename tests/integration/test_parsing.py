@@ -76,9 +76,15 @@ def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):
 
 def test_parses_are_printed_in_brackets_and_drawn(workdir):
     flags = ("--mode=translate", f"--workdir={workdir}")
-    brackets, _ = command(*flags, "--format=brackets", stdin=b"The kettle\n\nWell\n")
+    lines = b"The kettle\n\nWell\n"
+    brackets, log = command(*flags, "--format=brackets", stdin=lines)
+    assert re.search(r"Translated 3 lines .*: 1 empty.* 2 repaired", log)
     first, empty, last = brackets.splitlines()
     assert read_tree(first).words() == ["The", "kettle"]
     assert (empty, read_tree(last).words()) == ("", ["Well"])
+    objects, _ = command(*flags, "--format=jsonl", stdin=lines)
+    rows = [json.loads(line) for line in objects.splitlines()]
+    assert ["repaired" in row["statuses"] for row in rows] == [True, False, True]
+    assert [row.get("tree", "") for row in rows] == brackets.splitlines()
     drawn, _ = command(*flags, "--format=tree", stdin=b"The kettle\n")
     assert re.search(r"[├└]── (\S+ )?The\n", drawn)

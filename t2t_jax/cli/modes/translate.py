@@ -91,5 +91,5 @@ def _translate_stream(options: TranslateOptions) -> None:
                 translations = translator.translations(lines, first=done)
                 write_lines(out, map(job.render, count(done), lines, translations))
                 for number, translation in enumerate(translations, start=done + 1):
-                    progress.count(translation.status, number)
+                    progress.count(translation.statuses, number)
                 done += len(lines)

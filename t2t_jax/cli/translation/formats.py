@@ -21,10 +21,11 @@ TREE_FORMATS = ("brackets", "tree")
 """Formats of parsers."""
 
 STATUS_WORDS = {
+    "unmet_terms": "without a term",
     "invalid_utf8": "not UTF-8",
     "empty": "empty",
     "no_eos": "without an end",
-    "unmet_terms": "without a term",
+    "repaired": "repaired",
     "truncated": "cut",
     "unfamiliar": "unfamiliar",
     "chunked": "split",
@@ -41,7 +42,8 @@ def make_formatter(options: TranslateOptions) -> Render:
     number of tokens, translation; then,
     with `--token_scores` or `--alignments`, tokens and their log-probabilities, source
     tokens, and pairs `source-target` of token indices from 0. `jsonl` has one object
-    per line, with the same names; with `--terms` also `unmet_terms`.
+    per line, with the same names, all `statuses`, and of a parser the `tree`; with
+    `--terms` also `unmet_terms`.
 
     Raises:
       UserError: `text` cannot represent the requested scores or alignments.
@@ -63,7 +65,6 @@ def make_formatter(options: TranslateOptions) -> Render:
 def _tree_formatter(options: TranslateOptions) -> Render:
     from t2t_jax.cli.translation.parsing import require_parser
     from t2t_jax.data.trees.drawing import draw_tree
-    from t2t_jax.evaluation.bracketing.parses import read_parse
 
     _check_text_format(options)
     require_parser(options.config.data.train, flag=f"--format={options.format}")
@@ -72,8 +73,8 @@ def _tree_formatter(options: TranslateOptions) -> Render:
         return f"{draw_tree(tree)}\n" if options.format == "tree" else str(tree)
 
     def render(number: int, line: str, translation: Translation) -> str:
-        del number
-        return write(read_parse(line, translation.text).tree) if line.split() else ""
+        del number, line
+        return write(translation.parse.tree) if translation.parse else ""
 
     return render
 
@@ -88,18 +89,17 @@ def float32_repr(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-def summary(statuses: Counter[str], *, seconds: float | None) -> str:
+def summary(statuses: Counter[str], *, lines: int, seconds: float | None) -> str:
     """Summarizes the statuses of all lines in one line.
 
     Args:
-      statuses: number of lines by status.
+      statuses: number of lines by status; a line may have several.
       seconds: spent translating; None for a stream.
 
     Example:
-      >>> summary(Counter(ok=1_200, no_eos=2, chunked=1), seconds=10)
-      'Translated 1,203 lines in 10.0 s, 120.3 lines/s: 2 without an end, 1 split.'
+      >>> summary(Counter(ok=1_200, no_eos=2, chunked=1), lines=1_202, seconds=10)
+      'Translated 1,202 lines in 10.0 s, 120.2 lines/s: 2 without an end, 1 split.'
     """
-    lines = statuses.total()
     odd = [
         f"{statuses[status]:,} {words}"
         for status, words in STATUS_WORDS.items()
@@ -177,7 +177,9 @@ def _jsonl(
     row = {
         "line": number + 1,
         "status": translation.status,
+        "statuses": translation.statuses,
         "translation": translation.text,
+        **({"tree": str(translation.parse.tree)} if translation.parse else {}),
         "score": float32_repr(translation.score),
         "unseen_words": _round(translation.unseen_words),
         **({"unmet_terms": translation.unmet_terms} if terms else {}),

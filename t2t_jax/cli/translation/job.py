@@ -11,6 +11,7 @@ from t2t_jax.cli.console.text_io import text_lines
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
+from t2t_jax.cli.translation.progress import with_statuses
 from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.line_counts import count_lines
@@ -65,7 +66,7 @@ class TranslationJob:
           seen: called with the number of lines translated since the last call.
 
         Returns:
-          For each line its status, a space, and the formatted output.
+          For each line its statuses, a space, and the formatted output.
         """
         output = [""] * len(window.lines)
         lines = [undo_joins(line, self.joiner) for line in window.lines]
@@ -77,7 +78,7 @@ class TranslationJob:
         ):
             line = lines[number]
             rendered = self.render(window.first + number, line, translation)
-            output[number] = f"{translation.status} {rendered}"
+            output[number] = with_statuses(translation.statuses, rendered)
             seen(1)
         return output
 

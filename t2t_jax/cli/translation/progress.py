@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from t2t_jax.errors import UserError
 _PATIENCE = 2.0  # seconds
 _MAX_WARNINGS = 3
 
+_SEPARATOR = ","
 WARNINGS = {
     "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
     "unmet_terms": "lacks terms: they did not fit its longest translation, or it was "
@@ -24,6 +25,8 @@ WARNINGS = {
     "words",
 }
 """Warnings about lines, by status; other statuses are only in the summary."""
+
+_NOTABLE = {*WARNINGS, "repaired"}  # for which a stream has a summary
 
 TRANSLATING = ProgressLabels("translated", "lines")
 """Labels of a translation."""
@@ -37,7 +40,7 @@ class TranslationProgress:
       is_enabled: whether to print; true for one process only.
       done: lines translated by an earlier job, excluded from the rate.
       is_stream: whether lines arrive over time: the summary then has no rate, and is
-        printed only after a warning.
+        printed only after a warning, or if a parse was repaired.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class TranslationProgress:
     ):
         self._total, self._done, self._is_stream = total, done, is_stream
         self._statuses: Counter[str] = Counter()
+        self._lines = 0
         self._began = time.monotonic()
         number, is_exact = total or (None, True)
         self._progress = start_progress(
@@ -64,38 +68,50 @@ class TranslationProgress:
         self._progress.advance(number)
 
     def count_statuses(self, output: Iterable[str], *, first: int) -> Iterator[str]:
-        """Counts the status of each output line, and yields the line without it.
+        """Counts the statuses of each output line, and yields the line without them.
 
         Args:
           output: from `TranslationJob.translate_window`.
           first: offset of the lines in the file.
         """
         for number, line in enumerate(output, start=first + 1):
-            status, _, rendered = line.partition(" ")
-            self.count(status, number)
+            statuses, _, rendered = line.partition(" ")
+            self.count(statuses.split(_SEPARATOR), number)
             yield rendered
 
-    def count(self, status: str, number: int) -> None:
+    def count(self, statuses: Sequence[str], number: int) -> None:
         """Counts a line, numbered from 1; logs the first three warnings of a status."""
-        self._statuses[status] += 1
-        found = self._statuses[status]
-        if status in WARNINGS and found <= _MAX_WARNINGS:
-            last = " (further lines are counted)" * (found == _MAX_WARNINGS)
-            self._progress.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
+        self._lines += 1
+        for status in statuses:
+            self._statuses[status] += 1
+            found = self._statuses[status]
+            if status in WARNINGS and found <= _MAX_WARNINGS:
+                last = " (further lines are counted)" * (found == _MAX_WARNINGS)
+                self._progress.log(
+                    f"warning: line {number:,} {WARNINGS[status]}{last}."
+                )
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._progress.close()
         if kind is not None:
             return
-        if self._is_stream and not self._statuses.keys() & WARNINGS.keys():
+        if self._is_stream and not self._statuses.keys() & _NOTABLE:
             return
-        seconds = None if self._is_stream else time.monotonic() - self._began
         lines = "line was" if self._done == 1 else "lines were"
         before = f" {self._done:,} {lines} translated before." if self._done else ""
         if self._total and 0 < self._done == self._total.number:
             self._progress.log(f"All{before}")
         else:
-            self._progress.log(summary(self._statuses, seconds=seconds) + before)
+            self._progress.log(self._summary() + before)
+
+    def _summary(self) -> str:
+        seconds = None if self._is_stream else time.monotonic() - self._began
+        return summary(self._statuses, lines=self._lines, seconds=seconds)
+
+
+def with_statuses(statuses: Sequence[str], rendered: str) -> str:
+    """Writes the statuses of a line before its output, for `count_statuses`."""
+    return f"{_SEPARATOR.join(statuses)} {rendered}"
 
 
 def start_progress(

@@ -275,10 +275,10 @@ def _show(found: Translation, seconds: float) -> None:
     for rank, one in enumerate(hypotheses, start=1):
         if len(hypotheses) > 1:
             print(f"{rank:>3}  {one.score:8.3f}  {one.text}")
-    word = STATUS_WORDS.get(found.status, "")
+    words = [STATUS_WORDS[one] for one in found.statuses if one in STATUS_WORDS]
     _log(
         f"  score {found.score:.3f}, {found.num_tokens} tokens, "
-        f"{1_000 * seconds:.0f} ms{f', {word}' if word else ''}"
+        f"{', '.join([f'{1_000 * seconds:.0f} ms', *words])}"
     )
     if found.unseen_words is not None and found.unseen_words > UNFAMILIAR:
         _log(

@@ -9,6 +9,7 @@ speech, or `XX`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from t2t_jax.data.trees.tree import MAX_DEPTH, Tree
 
@@ -110,7 +111,14 @@ class _Reader:
         return self.open[0][1][0]
 
 
-def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
+class Parse(NamedTuple):
+    """A tree, and whether the symbols had to be repaired to be one."""
+
+    tree: Tree
+    repaired: bool
+
+
+def repair(symbols: Sequence[str], words: Sequence[str]) -> Parse:
     """Reads symbols as a tree, and mends what is not one.
 
     From left to right: a closing symbol closes the innermost constituent, whatever its
@@ -123,9 +131,6 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
     Args:
       words: at least one.
 
-    Returns:
-      The tree, and whether the symbols had to be mended.
-
     Departs: reference 37 adds brackets at either end; it does not say what it does
     about missing words.
 
@@ -136,13 +141,13 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> tuple[Tree, bool]:
       (S (NP (XX We)) (XX sleep) (XX .)) True
     """
     try:
-        return delinearize(symbols, words), False
+        return Parse(delinearize(symbols, words), False)
     except ValueError:
         pass
     mender = _Mender(words)
     for symbol in symbols:
         mender.add(symbol)
-    return mender.tree(), True
+    return Parse(mender.tree(), True)
 
 
 class _Mender:
@@ -186,3 +191,14 @@ class _Mender:
         if len(trees) == 1 and not trees[0].is_word:
             return trees[0]
         return Tree("S", tuple(trees))
+
+
+def read_parse(source: str, symbols: str) -> Parse:
+    """Reads an output line as a tree over the words of the source.
+
+    Example:
+      >>> parse = read_parse("We sleep", "(S (NP PRP )NP (VP VBP")
+      >>> print(*parse)
+      (S (NP (PRP We)) (VP (VBP sleep))) True
+    """
+    return repair(symbols.split(), source.split() or [""])

@@ -10,13 +10,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.data.trees.linearization import Parse
+
 Attention: TypeAlias = npt.NDArray[np.float32]
 
 Status: TypeAlias = Literal[
+    "unmet_terms",
     "invalid_utf8",
     "empty",
     "no_eos",
-    "unmet_terms",
+    "repaired",
     "truncated",
     "unfamiliar",
     "chunked",
@@ -110,6 +113,8 @@ class Translation:
         for no words; None if the training text is unknown.
       unmet_terms: the terms that the best output had to contain and does not: those
         that did not fit its limit, and those of a line that was translated in parts.
+      parse: of a parser, the best output as a tree over the words of the line,
+        repaired where it is none; None for other models, and for a blank line.
     """
 
     hypotheses: tuple[Hypothesis, ...]
@@ -119,6 +124,7 @@ class Translation:
     invalid_utf8: bool = False
     unseen_words: float | None = None
     unmet_terms: tuple[str, ...] = ()
+    parse: Parse | None = None
 
     @property
     def text(self) -> str:
@@ -147,17 +153,26 @@ class Translation:
 
     @property
     def status(self) -> Status:
-        """The most severe of the conditions that hold; "ok" for none."""
+        """The most severe of `statuses`."""
+        return self.statuses[0]
+
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        """All conditions that hold, the most severe first; "ok" for none.
+
+        What was required and is missing comes first.
+        """
         is_true: dict[Status, bool] = {
+            "unmet_terms": bool(self.unmet_terms),
             "invalid_utf8": self.invalid_utf8,
             "empty": not self.num_parts,
             "no_eos": self.truncated,
-            "unmet_terms": bool(self.unmet_terms),
+            "repaired": self.parse is not None and self.parse.repaired,
             "truncated": self.source_cut,
             "unfamiliar": (self.unseen_words or 0) > UNFAMILIAR,
             "chunked": self.num_parts > 1,
         }
-        return next((status for status, holds in is_true.items() if holds), "ok")
+        return tuple(name for name, holds in is_true.items() if holds) or ("ok",)
 
 
 _EMPTY_HYPOTHESIS = Hypothesis(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import as_lines
+from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import (
     SourceBatch,
@@ -81,6 +82,7 @@ class Translator:
         this; see `source_batches`.
       max_concurrent: batches in flight on a single device; with 1 everything runs in
         the caller's thread, under its JAX context managers.
+      is_parser: whether outputs are read as trees, for `Translation.parse`.
     """
 
     model: StepModel
@@ -90,6 +92,7 @@ class Translator:
     rescorer: Rescorer | None = None
     known_words: KnownWords | None = None
     max_concurrent: int = MAX_CONCURRENT
+    is_parser: bool = False
 
     def translate(self, lines: Iterable[str]) -> list[str]:
         """Translates every line, in order.
@@ -193,8 +196,14 @@ class Translator:
         notes = self._notes(lines, prefixes)
 
         def finish(number: int, translation: Translation) -> Translation:
-            unmet = missing_terms(translation.text, required[number])
-            return dataclasses.replace(translation, unmet_terms=unmet, **notes[number])
+            line, text = lines[number], translation.text
+            parses = self.is_parser and bool(line.split())
+            return dataclasses.replace(
+                translation,
+                unmet_terms=missing_terms(text, required[number]),
+                parse=read_parse(line, text) if parses else None,
+                **notes[number],
+            )
 
         for number in range(len(lines)):
             if number not in parts_of:

@@ -8,12 +8,12 @@ tags a model outputs, or if it outputs none. Its own tags decide `tagging_accura
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from t2t_jax.data.corpora.open import split_spec
-from t2t_jax.data.trees.linearization import WORD, delinearize, repair
+from t2t_jax.data.trees.linearization import WORD, Parse, delinearize, read_parse
 from t2t_jax.data.trees.tree import Tree, with_words
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing.parameters import STANDARD, Parameters
@@ -27,13 +27,6 @@ from t2t_jax.evaluation.significance import LEVEL, RESAMPLES, SEED
 _WITH_INTERVALS = ("recall", "precision", "f1", "complete_match")
 
 
-class Parse(NamedTuple):
-    """A tree, and whether the symbols had to be mended to be one."""
-
-    tree: Tree
-    repaired: bool
-
-
 def reads_trees(spec: str) -> bool:
     """Returns whether all parts of a corpus are trees.
 
@@ -43,17 +36,6 @@ def reads_trees(spec: str) -> bool:
     """
     parts = [name.split("*")[-1] for name in split_spec(spec)]
     return bool(parts) and all(name.startswith("trees:") for name in parts)
-
-
-def read_parse(source: str, symbols: str) -> Parse:
-    """Reads an output line as a tree over the words of the source.
-
-    Example:
-      >>> parse = read_parse("We sleep", "(S (NP PRP )NP (VP VBP")
-      >>> print(*parse)
-      (S (NP (PRP We)) (VP (VBP sleep))) True
-    """
-    return Parse(*repair(symbols.split(), source.split() or [""]))
 
 
 def score_parses(

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from t2t_jax.data.corpora.tree_files import read_trees
+from t2t_jax.data.trees.linearization import Parse
 from t2t_jax.data.trees.tree import Tree
 from t2t_jax.errors import UserError, write_error
 from t2t_jax.evaluation.bracketing.parameters import load_parameters
-from t2t_jax.evaluation.bracketing.parses import Parse, parsing_scores
+from t2t_jax.evaluation.bracketing.parses import parsing_scores
 from t2t_jax.files import atomic_write
 
 _ENDS = (".", "!", "?", ";", ":")

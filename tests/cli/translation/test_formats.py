@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_jax.cli.translation.formats import make_formatter, summary
+from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
 from t2t_jax.errors import UserError
@@ -82,6 +83,7 @@ def test_jsonl_is_an_object_with_all_of_the_best():
     assert row == {
         "line": 7,
         "status": "chunked",
+        "statuses": ["chunked"],
         "translation": "b\ta",
         "score": -0.123456789,
         "unseen_words": None,
@@ -99,6 +101,15 @@ def test_jsonl_is_an_object_with_all_of_the_best():
     assert second["alignment"] == [[1, 0]]
     bare = json.loads(render(form="jsonl"))["hypotheses"][0]
     assert {"alignment", "token_log_probabilities"} & set(bare) == set()
+
+
+def test_the_row_of_a_parser_has_its_tree_and_whether_it_was_repaired():
+    parse = read_parse("A B", "(S XX (NP")
+    found = dataclasses.replace(FOUND, parse=parse, num_parts=1)
+    row = json.loads(render(form="jsonl", found=found))
+    assert row["statuses"] == ["repaired"]
+    assert row["tree"] == "(S (XX A) (XX B))"
+    assert render(form="tsv", found=found).split("\t")[2] == "repaired"
 
 
 def test_a_line_of_nothing_has_a_row_too():
@@ -146,10 +157,11 @@ def test_text_has_no_room_for_more(asked, named):
 
 
 def test_a_summary_names_what_is_not_as_it_should_be():
-    assert summary(Counter(ok=1), seconds=0) == (
+    assert summary(Counter(ok=1), lines=1, seconds=0) == (
         "Translated 1 line in 0.0 s, 1,000.0 lines/s."
     )
-    odd = Counter(ok=5, truncated=1, empty=2, chunked=3, no_eos=4)
-    assert summary(odd, seconds=2.0).endswith(
-        "15 lines in 2.0 s, 7.5 lines/s: 2 empty, 4 without an end, 1 cut, 3 split."
+    odd = Counter(ok=5, truncated=1, empty=2, chunked=3, no_eos=4, repaired=6)
+    assert summary(odd, lines=15, seconds=2.0).endswith(
+        "15 lines in 2.0 s, 7.5 lines/s: 2 empty, 4 without an end, 6 repaired, 1 cut, "
+        "3 split."
     )

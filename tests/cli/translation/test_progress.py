@@ -20,25 +20,29 @@ def test_a_short_job_has_a_last_line_alone(clock, capsys):
     with TranslationProgress(Count(3, True)) as report:
         clock[0] += 1
         report.advance(3)
-        told = ["ok a b", "empty ", "no_eos c"]
+        told = ["ok a b", "empty ", "no_eos,repaired c"]
         assert list(report.count_statuses(told, first=0)) == ["a b", "", "c"]
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
-        "Translated 3 lines in 1.0 s, 3.0 lines/s: 1 empty, 1 without an end.\n"
+        "Translated 3 lines in 1.0 s, 3.0 lines/s: 1 empty, 1 without an end, "
+        "1 repaired.\n"
     )
 
 
 def test_a_stream_has_a_last_line_where_a_line_was_warned_of(clock, capsys):
     with TranslationProgress(None, is_stream=True) as report:
-        report.count("no_eos", 1)
+        report.count(["no_eos"], 1)
     assert capsys.readouterr().err == ""
     with TranslationProgress(None, is_stream=True) as report:
         for number in range(1, 6):
-            report.count("invalid_utf8", number)
+            report.count(["unmet_terms", "invalid_utf8"], number)
     *warnings, last = capsys.readouterr().err.splitlines()
-    assert len(warnings) == 3
-    assert last == "Translated 5 lines: 5 not UTF-8."
+    assert len(warnings) == 6
+    assert last == "Translated 5 lines: 5 without a term, 5 not UTF-8."
+    with TranslationProgress(None, is_stream=True) as report:
+        report.count(["repaired"], 1)
+    assert capsys.readouterr().err == "Translated 1 line: 1 repaired.\n"
 
 
 def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):

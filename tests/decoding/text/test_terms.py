@@ -1,7 +1,5 @@
 """Terms of lines, from text to their status."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -48,12 +46,11 @@ def test_what_does_not_fit_or_is_not_said_is_reported():
     assert one.unmet_terms == ("das Haus",)
     assert two.unmet_terms == ("das Haus schläft",)
     assert "nicht" in two.text
-    assert (three.unmet_terms, three.status) == (("Katze",), "empty")
+    assert (three.unmet_terms, three.statuses) == (("Katze",), ("unmet_terms", "empty"))
     # Of a line that is split nothing says in which part a term belongs.
     assert four.num_parts > 1
     assert four.unmet_terms == ("heute",)
-    ended = dataclasses.replace(four.hypotheses[0], ended=True)
-    assert dataclasses.replace(four, hypotheses=(ended,)).status == "unmet_terms"
+    assert four.statuses == ("unmet_terms", "no_eos", "chunked")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 import dataclasses
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.decoding.text.translation import (
     EMPTY_TRANSLATION,
     Hypothesis,
+    Status,
     Translation,
     merge_parts,
 )
@@ -89,7 +92,29 @@ def test_the_status_is_the_gravest_that_is_true():
     assert translation(hypothesis("a"), **{**new, **cut}).status == "truncated"
     assert translation(hypothesis("a"), unseen_words=1 / 3).status == "ok"
     broken = dataclasses.replace(EMPTY_TRANSLATION, invalid_utf8=True, unseen_words=1.0)
+    assert broken.statuses == ("invalid_utf8", "empty", "unfamiliar")
     assert broken.status == "invalid_utf8"
+
+
+def test_an_unmet_term_comes_first_and_hides_nothing():
+    every = dataclasses.replace(
+        translation(hypothesis("a", ended=False)),
+        invalid_utf8=True,
+        num_parts=2,
+        parse=read_parse("a b", "(S XX"),
+        source_cut=True,
+        unseen_words=1.0,
+        unmet_terms=("b",),
+    )
+    assert every.status == "unmet_terms"
+    assert set(every.statuses) == {*get_args(Status)} - {"ok", "empty"}
+    blank = dataclasses.replace(EMPTY_TRANSLATION, unmet_terms=("b",))
+    assert blank.statuses == ("unmet_terms", "empty")
+
+
+def test_a_parse_has_a_status_only_if_it_was_repaired():
+    parse = read_parse("a", "(S XX )S")
+    assert translation(hypothesis("(S XX )S"), parse=parse).statuses == ("ok",)
 
 
 def test_an_alignment_leaves_the_ends_and_what_looked_nowhere_out():

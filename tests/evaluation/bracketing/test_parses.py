@@ -4,17 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from t2t_jax.data.trees.linearization import linearize
+from t2t_jax.data.trees.linearization import Parse, linearize, read_parse
 from t2t_jax.data.trees.tree import normalize, read_tree, with_words
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing import right_branching
 from t2t_jax.evaluation.bracketing.parameters import STANDARD
 from t2t_jax.evaluation.bracketing.parses import (
-    Parse,
     bracket_intervals,
     development_scores,
     parsing_scores,
-    read_parse,
     reads_trees,
     score_parses,
 )
