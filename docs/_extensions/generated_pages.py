@@ -23,6 +23,7 @@ _FUNCTIONS: dict[str, Callable[..., Iterable[str]]] = {
     "matches": paper.matches,
     "departures": paper.departures,
     "choices": paper.choices,
+    "parsers": paper.parsers,
     "source": paper.source,
     "table3": paper.table3,
     "where": paper.where,

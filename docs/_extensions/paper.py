@@ -10,11 +10,13 @@ from pathlib import Path
 
 from markdown_text import named, prose, table
 
-from t2t_jax.config import Config
+from t2t_jax.config import Config, parse
+from t2t_jax.config_files import load_config
 from t2t_jax.description import departures as lists
 from t2t_jax.description.paper_defaults import PAPER_DEFAULTS
 from t2t_jax.description.table3 import TABLE_3
 
+_PARSERS = ("parsing_wsj", "parsing_semi", "parsing_gum")
 _ROOT = Path(__file__).parents[2]
 _BLOB = "https://github.com/t2t-jax/t2t_jax/blob/main"
 
@@ -89,6 +91,23 @@ def departures() -> Iterator[str]:
         for known in lists.departures(Config())
     ]
     yield from table(["what", "the paper", "here"], rows)
+
+
+def parsers() -> Iterator[str]:
+    """Yields what the shipped parsers do otherwise than §6.3, by their choice."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for name in _PARSERS:
+        settings = load_config(name).to_dict()
+        for known in lists.departures(parse(settings)):
+            if known.key:
+                cells = found.setdefault((known.name, known.paper), {})
+                cells[name] = prose(known.here)
+    rows = [
+        [what, prose(printed), *(cells.get(name, "as the paper") for name in _PARSERS)]
+        for (what, printed), cells in found.items()
+    ]
+    header = ["what", "the paper", *(f"`{name}`" for name in _PARSERS)]
+    yield from table(header, rows)
 
 
 def choices() -> Iterator[str]:

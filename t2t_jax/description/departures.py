@@ -2,7 +2,7 @@
 
 This is the only list, with the keys of `paper_defaults`; README.md and WORKSPACE.md
 quote it. Variations within the paper are not departures; see
-`t2t_jax.description.table3`.
+`t2t_jax.description.table3`. What trains on trees is compared with the parser of §6.3.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.config import DataConfig
-from t2t_jax.description.paper_defaults import PAPER_DEFAULTS
+from t2t_jax.description.parsing import SETTINGS, is_parser
+from t2t_jax.description.parsing_defaults import paper_defaults
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 
 _TOKENS_PER_BATCH = 25_000
@@ -130,6 +131,44 @@ _MATCHES = (
     ),
 )
 
+_PARSING_MATCHES = (
+    Match(
+        "model",
+        "4 layers with d_model 1,024, all else as of the base model (§6.3)",
+        (
+            *("architecture", "network.num_layers", "network.d_model"),
+            *("network.d_ff", "network.num_heads", "training.label_smoothing"),
+        ),
+    ),
+    Match(
+        "embeddings",
+        "one matrix for source, target and pre-softmax, times sqrt(d_model) (§3.4), "
+        "with 16K or 32K tokens (§6.3)",
+        (
+            *("architecture", "network.tying", "vocabulary.source_size"),
+            *("vocabulary.size", "vocabulary.unit"),
+            *("network.scale_embeddings", "network.output_bias"),
+        ),
+    ),
+    Match(
+        "dropout",
+        '"both attention and residual", chosen on section 22 and not printed (§6.3)',
+        ("architecture", "network.relu_dropout"),
+    ),
+    Match(
+        "learning rate",
+        "equation 3 with 4,000 warm-up steps (§5.3); its scale was chosen on section "
+        "22 and is not printed (§6.3)",
+        ("optimizer.name", "optimizer.warmup_steps"),
+    ),
+    Match(
+        "beam search",
+        "beam 21, alpha 0.3, at most 300 tokens more than the source (§6.3)",
+        next(match.keys for match in _MATCHES if match.name == "beam search"),
+    ),
+)
+"""Of parsers, in place of those of the same name and beside the others."""
+
 _PACKED = Departure(
     "packed rows",
     "pairs batched by approximate length (§5.1)",
@@ -168,6 +207,24 @@ _ALWAYS = (
 )
 
 
+_ALWAYS_OF_PARSERS = (
+    _ALWAYS[0],
+    Departure(
+        "trees as text",
+        "unspecified (§6.3); as in reference 37",
+        "labelled closing brackets, and XX or the part of speech for each word",
+        "",
+    ),
+    Departure(
+        "outputs that are not a tree",
+        "unspecified (§6.3)",
+        "repaired by a rule, and counted",
+        "",
+    ),
+    _ALWAYS[-1],
+)
+
+
 def matches(config: Config) -> list[Match]:
     """Lists what the configuration does exactly as the paper.
 
@@ -177,9 +234,12 @@ def matches(config: Config) -> list[Match]:
     """
     changed = {departure.key for departure in departures(config)}
     section = ARCHITECTURES[config.architecture]
+    known = {match.name: match for match in _MATCHES}
+    if is_parser(config):
+        known |= {match.name: match for match in _PARSING_MATCHES}
     return [
         match
-        for match in _MATCHES
+        for match in known.values()
         if not changed & {key.replace("network", section) for key in match.keys}
     ]
 
@@ -191,7 +251,8 @@ def departures(config: Config) -> list[Departure]:
       >>> [departure.name for departure in departures(Config())]
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'longest sentence']
     """
-    fixed = [_PACKED, *_ALWAYS] if config.data.layout == "packed" else [*_ALWAYS]
+    always = _ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS
+    fixed = [_PACKED, *always] if config.data.layout == "packed" else [*always]
     return [*fixed, _lengths(config), *_from_defaults(config), *_derived(config)]
 
 
@@ -209,7 +270,7 @@ def _lengths(config: Config) -> Departure:
 def _from_defaults(config: Config) -> Iterator[Departure]:
     values = dict(flatten(to_dict(config)))
     section = ARCHITECTURES[config.architecture]
-    for default in PAPER_DEFAULTS:
+    for default in paper_defaults(parsing=is_parser(config)):
         key = default.key.replace("network", section)
         # The recurrent baseline lacks some keys of the Transformer.
         value = values.get(key, default.faithful)
@@ -230,8 +291,23 @@ def _derived(config: Config) -> Iterator[Departure]:
             f"{tokens:,} slots a side",
             "data.tokens_per_batch",
         )
+    if is_parser(config):
+        yield from _vocabulary_of_parsers(config)
     yield from _optimizer(config)
     yield from _checkpoints(config)
+
+
+def _vocabulary_of_parsers(config: Config) -> Iterator[Departure]:
+    """Yields a vocabulary of another size than the paper's two (§6.3)."""
+    key = "source_size" if config.vocabulary.source_size else "size"
+    tokens = getattr(config.vocabulary, key)
+    if tokens not in [setting.tokens for setting in SETTINGS]:
+        yield Departure(
+            "size of the vocabulary",
+            "16K tokens, semi-supervised 32K (§6.3)",
+            f"{tokens:,}",
+            f"vocabulary.{key}",
+        )
 
 
 def _optimizer(config: Config) -> Iterator[Departure]:
@@ -245,7 +321,8 @@ def _optimizer(config: Config) -> Iterator[Departure]:
             "optimizer.name",
         )
     equation = (config.network.d_model * optimizer.warmup_steps) ** -0.5
-    if peak and not math.isclose(peak, equation, rel_tol=1e-3):
+    is_printed = not is_parser(config)  # a parser's was chosen on section 22
+    if peak and is_printed and not math.isclose(peak, equation, rel_tol=1e-3):
         yield Departure(
             "peak learning rate",
             f"(d_model * warmup_steps)^-0.5 = {equation:.3e} (§5.3, equation 3)",

@@ -24,6 +24,7 @@ from t2t_jax.description.costs import (
     step_flops,
 )
 from t2t_jax.description.departures import departures, matches
+from t2t_jax.description.parsing import SETTINGS, is_parser, paper_model
 from t2t_jax.description.table3 import ROWS, paper_result, table3_row, variations
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
@@ -111,9 +112,10 @@ def _paper_comparison(config: Config) -> dict[str, Any]:
     return {
         "config": to_dict(config),
         "row": table3_row(config),
+        "parsers": [s._asdict() for s in SETTINGS] if is_parser(config) else [],
         "differences": [
             {"key": key, "base": base, "here": here}
-            for key, base, here in differences(Config(), config)
+            for key, base, here in differences(paper_model(config), config)
             # The section of the other architecture has no effect.
             if not key.startswith(unused)
         ],

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.description.parsing import is_parser
 
 
 class Row(NamedTuple):
@@ -100,13 +101,13 @@ class Variation(NamedTuple):
 def table3_row(config: Config) -> str:
     """Returns the name of the row that a configuration equals, or "".
 
-    Keys that the paper does not vary are ignored.
+    Keys that the paper does not vary are ignored. Parsers are not among the rows.
 
     Example:
       >>> table3_row(Config()), table3_row(Config(steps=7))
       ('base', '')
     """
-    if config.architecture != "transformer":
+    if config.architecture != "transformer" or is_parser(config):
         return ""
     changed = {key: here for key, _, here in _changed_keys(config)}
     return next((name for name, row in ROWS.items() if row.changes == changed), "")
@@ -121,7 +122,7 @@ def closest_row(config: Config) -> str:
       >>> closest_row(Config(steps=7)), closest_row(Config())
       ('base', 'base')
     """
-    if config.architecture != "transformer":
+    if config.architecture != "transformer" or is_parser(config):
         return ""
 
     def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,12 +137,16 @@ def closest_row(config: Config) -> str:
 def variations(config: Config) -> list[Variation]:
     """Lists the varied keys in which a configuration differs from base.
 
+    Parsers have none: Table 3 is about translation.
+
     Paper: Table 3; §5.1 and §6.1 for English-French.
 
     Example:
       >>> variations(Config(steps=300_000))
       [Variation(key='steps', base=100000, here=300000, row='big, En-Fr')]
     """
+    if is_parser(config):
+        return []
     own_row = table3_row(config)
     found = []
     for key, base, here in _changed_keys(config):

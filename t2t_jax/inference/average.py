@@ -22,11 +22,11 @@ from t2t_jax.checkpointing.averaging import (
     spacing_units,
 )
 from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
-from t2t_jax.evaluation.bracketing.parses import reads_trees
 from t2t_jax.inference.load import abstract_params
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory, check_new_dir, save_model_dir

@@ -13,12 +13,12 @@ from jax.sharding import SingleDeviceSharding
 
 from t2t_jax.checkpointing.checksums import dtype_shapes
 from t2t_jax.checkpointing.parameters import open_parameters
+from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
 from t2t_jax.errors import DataError
-from t2t_jax.evaluation.bracketing.parses import reads_trees
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir

@@ -11,6 +11,7 @@ from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.page import DROP_REASONS
 from t2t_jax.data.token_cache.statistics import SIDES, short_name
 from t2t_jax.description.departures import departures, matches
+from t2t_jax.description.parsing import is_parser, paper_model
 from t2t_jax.description.table3 import paper_result, table3_row
 from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
@@ -67,13 +68,14 @@ def _model(config: Config) -> Markup:
 
 
 def _settings(config: Config) -> Markup:
-    changed = differences(Config(), config)
+    changed = differences(paper_model(config), config)
+    model = "parser (§6.3)" if is_parser(config) else "base model"
     return details(
-        f"Settings that are not those of the paper's base model: {len(changed)}",
+        f"Settings that are not those of the paper's {model}: {len(changed)}",
         table(
-            ("key", "base", "here"),
+            ("key", "paper", "here"),
             [(key, _value(base), _value(here)) for key, base, here in changed],
-            caption="Settings that differ from the base model",
+            caption=f"Settings that differ from the {model}",
         ),
     )
 

@@ -72,9 +72,12 @@ def _configuration(info: _Info) -> Section:
 
 
 def _differences(info: _Info) -> Iterator[Section]:
-    """Yields the changes from base: those of the paper, others, and neutral keys."""
+    """Yields the changes from the paper's model: varied ones, others, neutral keys."""
     row, varied = info["row"], info["variations"]
-    if row and not varied:
+    base = "§6.3" if info["parsers"] else "base"
+    if info["parsers"]:
+        yield _parsers(info)
+    elif row and not varied:
         yield Section(
             "The paper's base model", notes=["It has every number of Table 3's base."]
         )
@@ -87,13 +90,24 @@ def _differences(info: _Info) -> Iterator[Section]:
         yield Section(title, rows, ("key", "base", "here", "row"))
     shown = {entry["key"] for entry in varied}
     others = [entry for entry in info["differences"] if entry["key"] not in shown]
+    title = f"{'Changes' if info['parsers'] else 'Other changes'} from {base}"
     groups = {
-        "Other changes from base": [e for e in others if not _is_neutral(e["key"])],
+        title: [e for e in others if not _is_neutral(e["key"])],
         "Paths and reporting": [e for e in others if _is_neutral(e["key"])],
     }
     for title, entries in groups.items():
         if entries:
-            yield Section(title, list(map(_changes, entries)), ("key", "base", "here"))
+            yield Section(title, list(map(_changes, entries)), ("key", base, "here"))
+
+
+def _parsers(info: _Info) -> Section:
+    """Formats the paper's parsers, with which this configuration is compared."""
+    rows = [
+        (one["name"], f"{one['tokens']:,} tokens", f"F1 {one['f1']:.1f}")
+        for one in info["parsers"]
+    ]
+    notes = ["F1 on section 23 of the Wall Street Journal, gold trees."]
+    return Section("The paper's parsers (§6.3, Table 4)", rows, notes=notes)
 
 
 def _changes(entry: _Info) -> tuple[str, str, str]:

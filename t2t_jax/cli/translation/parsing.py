@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from t2t_jax.cli.flags.translation import EvaluateOptions
+from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.tree_files import read_trees
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.trees.linearization import Parse, read_parse
 from t2t_jax.data.trees.tree import Tree
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, UserError
 from t2t_jax.evaluation.bracketing.parameters import Parameters, load_parameters
-from t2t_jax.evaluation.bracketing.parses import parsing_scores, reads_trees
+from t2t_jax.evaluation.bracketing.parses import parsing_scores
 
 
 class Treebank(NamedTuple):

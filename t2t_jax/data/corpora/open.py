@@ -128,6 +128,17 @@ def split_spec(spec: str) -> list[str]:
     return _JOINT.split(spec) if spec else []
 
 
+def reads_trees(spec: str) -> bool:
+    """Returns whether all parts of a corpus are trees.
+
+    Example:
+      >>> reads_trees("trees:a.mrg++0.5*trees:b.mrg"), reads_trees("text:a.en,a.de")
+      (True, False)
+    """
+    parts = [name.split("*")[-1] for name in split_spec(spec)]
+    return bool(parts) and all(name.startswith("trees:") for name in parts)
+
+
 def estimate_pairs(corpus: Corpus) -> Count:
     """Counts the pairs of a corpus, or estimates them if counting would take long.
 

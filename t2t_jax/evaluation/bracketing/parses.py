@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from t2t_jax.data.corpora.open import split_spec
 from t2t_jax.data.trees.linearization import WORD, Parse, delinearize, read_parse
 from t2t_jax.data.trees.tree import Tree, with_words
 from t2t_jax.errors import DataError
@@ -25,17 +24,6 @@ from t2t_jax.evaluation.bracketing.scoring import (
 from t2t_jax.evaluation.significance import LEVEL, RESAMPLES, SEED
 
 _WITH_INTERVALS = ("recall", "precision", "f1", "complete_match")
-
-
-def reads_trees(spec: str) -> bool:
-    """Returns whether all parts of a corpus are trees.
-
-    Example:
-      >>> reads_trees("trees:a.mrg++0.5*trees:b.mrg"), reads_trees("text:a.en,a.de")
-      (True, False)
-    """
-    parts = [name.split("*")[-1] for name in split_spec(spec)]
-    return bool(parts) and all(name.startswith("trees:") for name in parts)
 
 
 def score_parses(

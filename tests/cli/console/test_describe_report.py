@@ -16,6 +16,7 @@ TOLD = {
         {"key": "data.train", "base": "", "here": "text:[a],b"},
         {"key": "model.tying", "base": "all", "here": "none"},
     ],
+    "parsers": [],
     "variations": [{"key": "steps", "base": 100_000, "here": 7, "row": ""}],
     "exact": [{"name": "loss", "paper": "cross-entropy"}],
     "departures": [
@@ -136,6 +137,15 @@ def test_base_and_rows_have_their_own_titles():
     assert "Row D_drop0 of Table 3" in report(row="D_drop0")
     assert "Row En-Fr_big of Table 2" in report(row="En-Fr_big")
     assert "Varied in the paper" in report()
+    assert "Other changes from base" in report()
+
+
+def test_a_parser_is_compared_with_the_paper_s_parsers():
+    printed = [{"name": "WSJ only", "tokens": 16_000, "f1": 91.3}]
+    lines = report(parsers=printed, variations=[])
+    assert "The paper's parsers (§6.3, Table 4)" in lines
+    assert any(line.split()[-2:] == ["F1", "91.3"] for line in lines)
+    assert "Changes from §6.3" in lines
 
 
 def test_an_estimate_says_that_it_is_one():

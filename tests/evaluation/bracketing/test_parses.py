@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.trees.linearization import Parse, linearize, read_parse
 from t2t_jax.data.trees.tree import normalize, read_tree, with_words
 from t2t_jax.errors import DataError
@@ -13,7 +14,6 @@ from t2t_jax.evaluation.bracketing.parses import (
     bracket_intervals,
     development_scores,
     parsing_scores,
-    reads_trees,
     score_parses,
 )
 from t2t_jax.evaluation.bracketing.scoring import score_corpus, summarize
