@@ -11,7 +11,7 @@ import pytest
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search import beam_search as module
-from t2t_jax.decoding.search.beam_search import beam_search, init_state
+from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.constraint import Constraint
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
 from t2t_jax.errors import UserError
@@ -23,11 +23,15 @@ from tests.decoding.models import (
     penalty,
     recurrent,
 )
+from tests.reference import unconstrained_search
 
 A, B, C = 4, 5, 6
 V = 11
 SOURCE = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
-STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
+STATIC = (
+    *("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty"),
+    *("min_tokens", "allow_unk"),
+)
 search = jax.jit(beam_search, static_argnames=STATIC)
 
 
@@ -67,6 +71,16 @@ class Changes(Constraint, flax.struct.PyTreeNode):
         return {"last": tokens_BxW}
 
 
+class Nothing(Constraint, flax.struct.PyTreeNode):
+    """Restricts nothing, by a state that is kept."""
+
+    def init(self, rows, *, limits_B, num_beams):
+        return jnp.zeros((limits_B.shape[0], num_beams), jnp.int32)
+
+    def advance(self, state, rows, *, tokens_BxW):
+        return state + tokens_BxW
+
+
 class Everything(Constraint, flax.struct.PyTreeNode):
     """Allows all outputs, and says so in every method."""
 
@@ -99,22 +113,29 @@ def outputs(result):
     ]
 
 
-def test_without_a_constraint_a_state_and_its_program_hold_nothing_of_one():
-    model = recurrent(0, V)
-    state = init_state(
-        model,
-        model.encode(SOURCE),
-        limits_B=jnp.full(3, 9),
-        max_length=9,
-        cache_length=9,
-        search_params=BeamParams(),
-    )
-    rest = {*state._fields} - {"constraint_rows", "constraint_state"}
-    kept = [getattr(state, name) for name in rest]
-    assert len(jax.tree.leaves(state)) == len(jax.tree.leaves(kept))
-    program = search.lower(model, SOURCE).as_text()
-    assert search.lower(model, SOURCE, constraint=None).as_text() == program
-    assert search.lower(model, SOURCE, constraint=Everything()).as_text() != program
+RULES = [
+    {},
+    {"beam_size": 1, "length_penalty": 0.0},
+    {"beam_size": 3, "n_best": 2, "beam_rule": "shrinking"},
+    {"beam_size": 4, "n_best": 3, "min_tokens": 2, "allow_unk": False},
+]
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_without_a_constraint_it_is_a_search_that_knows_of_none(rules):
+    """Bitwise in its outputs, and in its program."""
+    known = jax.jit(unconstrained_search.beam_search, static_argnames=STATIC)
+    for seed in range(3):
+        model = recurrent(seed, V, eos_bias=seed - 1.0)
+        given = {"max_extra_tokens": 7, **rules}
+        found = search(model, SOURCE, constraint=None, **given)
+        for one, other in zip(found, known(model, SOURCE, **given), strict=True):
+            np.testing.assert_array_equal(one, other)
+    expected = known.lower(model, SOURCE, **given).as_text()
+    assert search.lower(model, SOURCE, **given).as_text() == expected
+    for constraint in (Everything(), Nothing()):
+        lowered = search.lower(model, SOURCE, constraint=constraint, **given)
+        assert lowered.as_text() != expected
 
 
 @pytest.mark.parametrize(
