@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.decoding.search.banks import HIGHEST_BANK, order
 from t2t_jax.decoding.search.beam_state import (
     BeamState,
     Hypotheses,
@@ -17,12 +18,7 @@ from t2t_jax.decoding.search.beam_state import (
     mask_hypotheses,
     where_rows,
 )
-from t2t_jax.decoding.search.constraint import (
-    HIGHEST_BANK,
-    UNCONSTRAINED,
-    Constraint,
-    order,
-)
+from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
 from t2t_jax.decoding.search.continuations import (
     advance_constraint,
     best_continuations,

@@ -10,9 +10,6 @@ import jax.numpy as jnp
 
 from t2t_jax.types import Array, PyTree
 
-HIGHEST_BANK = 2**30
-"""A bank above those of any constraint."""
-
 
 class Constraint(Protocol):
     """Restricts the outputs of `beam_search`, hypothesis by hypothesis.
@@ -165,59 +162,3 @@ def add_wanted(
             [tokens_BxWxC, jnp.where(is_there_BxWxN, pad, wanted_BxWxN)], axis=2
         ),
     )
-
-
-def order(scores_BxN: Array, banks_BxN: Array) -> jax.Array:
-    """Orders hypotheses by bank, the highest first, and by score inside a bank.
-
-    Returns:
-      [B, N] indices; hypotheses with the score -inf are last.
-
-    Example:
-      >>> order(jnp.array([[-1.0, -jnp.inf, -3.0, -2.0]]), jnp.array([[0, 9, 1, 1]]))
-      Array([[3, 2, 0, 1]], dtype=int32)
-    """
-    scores_BxN = jnp.asarray(scores_BxN)
-    numbers_BxN = jnp.broadcast_to(
-        jnp.arange(scores_BxN.shape[1], dtype=jnp.int32)[None], scores_BxN.shape
-    )
-    keys = jnp.isneginf(scores_BxN), -jnp.asarray(banks_BxN), -scores_BxN
-    *_, indices_BxN = jax.lax.sort((*keys, numbers_BxN), num_keys=3)
-    indices: jax.Array = indices_BxN
-    return indices
-
-
-def divide_among_banks(totals_BxN: Array, banks_BxN: Array, *, count: int) -> jax.Array:
-    """Chooses continuations from each bank in turn.
-
-    The order is: the best of every bank, the highest bank first; then the second best
-    of every bank, and so on. A bank with fewer leaves the rest to the others.
-
-    Source: dynamic beam allocation, Post and Vilar 2018 (arXiv 1804.06609), in the
-    vectorised form of Hu et al. 2019 (N19-1090).
-
-    Args:
-      totals_BxN: [B, N] log-probabilities, -inf for what is not a continuation.
-      banks_BxN: [B, N] int32.
-
-    Returns:
-      [B, count] indices into N.
-
-    Example:
-      >>> divide_among_banks(
-      ...     jnp.array([[-1.0, -2.0, -3.0, -8.0, -9.0]]),
-      ...     jnp.array([[0, 0, 0, 1, 1]]),
-      ...     count=4,
-      ... ).tolist()
-      [[3, 0, 4, 1]]
-    """
-    size = totals_BxN.shape[1]
-    totals_BxN, order_BxN = jax.lax.top_k(jnp.asarray(totals_BxN), size)
-    banks_BxN = jnp.take_along_axis(jnp.asarray(banks_BxN), order_BxN, axis=1)
-    same_BxNxN = banks_BxN[:, :, None] == banks_BxN[:, None, :]
-    is_before_1xNxN = jnp.tril(jnp.ones((1, size, size), bool), k=-1)
-    rank_BxN = jnp.sum(same_BxNxN & is_before_1xNxN, axis=-1, dtype=jnp.int32)
-    rank_BxN = jnp.where(jnp.isneginf(totals_BxN), size, rank_BxN)
-    *_, chosen_BxN = jax.lax.sort((rank_BxN, -banks_BxN, order_BxN), num_keys=2)
-    chosen: jax.Array = chosen_BxN[:, :count]
-    return chosen

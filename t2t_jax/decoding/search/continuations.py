@@ -5,12 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.decoding.search.banks import divide_among_banks
 from t2t_jax.decoding.search.beam_state import BeamState, gather_beams
-from t2t_jax.decoding.search.constraint import (
-    Constraint,
-    add_wanted,
-    divide_among_banks,
-)
+from t2t_jax.decoding.search.constraint import Constraint, add_wanted
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
     mask_to_forced_token,
