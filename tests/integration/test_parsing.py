@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from t2t_jax.data.trees.linearization import delinearize
 from t2t_jax.data.trees.tree import normalize, read_tree
 from tests.data.trees.test_tree import SAMPLE, sample_trees
 from tests.integration import tiny
@@ -72,6 +73,28 @@ def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):
     assert found["files"]["hypotheses"]["lines"] == 40
     for name in ("F1", "complete match", "up to 40 words", "repaired"):
         assert name in table
+
+
+def test_with_the_constraint_of_trees_every_output_is_a_tree(workdir):
+    constrained = (f"--workdir={workdir}", "--config.decoding.constraint=tree")
+    printed, _ = command(
+        "--mode=evaluate",
+        "--protocol=parsing",
+        f"--reference={SAMPLE}",
+        *constrained,
+    )
+    assert json.loads(printed)["repaired"] == 0
+    sources = [" ".join(tree.words()) for tree in GOLD]
+    lines = "".join(f"{source}\n" for source in sources)
+    objects, log = command(
+        "--mode=translate", "--format=jsonl", *constrained, stdin=lines.encode()
+    )
+    rows = [json.loads(line) for line in objects.splitlines()]
+    for source, row in zip(sources, rows, strict=True):
+        tree = delinearize(row["translation"].split(), source.split())
+        assert row["tree"] == str(tree)
+    assert "repaired" not in log
+    assert "without an end" not in log
 
 
 def test_parses_are_printed_in_brackets_and_drawn(workdir):

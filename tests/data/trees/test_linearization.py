@@ -1,20 +1,44 @@
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_jax.data.trees.linearization import delinearize, linearize, repair
+from t2t_jax.data.corpora.tree_files import TreeCorpus, read_trees
+from t2t_jax.data.trees.linearization import (
+    delinearize,
+    linearize,
+    read_parse,
+    repair,
+)
 from t2t_jax.data.trees.tree import MAX_DEPTH, normalize, read_tree, with_words
-from tests.data.trees.test_tree import sample_trees
+from tests.data.trees.test_tree import SAMPLE, sample_trees
+
+GUM = Path(os.environ.get("T2T_JAX_TEST_DATA", "missing"), "gum")
+
+
+def treebank(name):
+    if name == "sample":
+        return SAMPLE, [normalize(tree) for tree in sample_trees()]
+    path = GUM / f"{name}.ptb.gz"
+    if not path.exists():
+        pytest.skip("T2T_JAX_TEST_DATA has no gum")
+    return path, read_trees(path)
 
 
 @pytest.mark.parametrize("tags", [False, True])
-def test_every_tree_comes_back(tags):
-    for tree in map(normalize, sample_trees()):
+@pytest.mark.parametrize("name", ["sample", "train", "dev", "test"])
+def test_every_tree_comes_back_as_it_was(name, tags):
+    """From the text of a corpus, which is what a model reads and is to write."""
+    path, trees = treebank(name)
+    pairs = TreeCorpus(f"trees:{path}", path, tags)
+    for tree, (source, target) in zip(trees, pairs, strict=True):
         words = tree.words()
-        symbols = linearize(tree, tags=tags)
         expected = tree if tags else with_words(tree, words, ["XX"] * len(words))
-        assert delinearize(symbols, words) == expected
-        assert repair(symbols, words) == (expected, False)
+        assert delinearize(target.split(), source.split()) == expected
+        assert read_parse(source, target) == (expected, False)
+        assert read_tree(str(expected)) == expected
 
 
 def test_tags_stand_for_words():
