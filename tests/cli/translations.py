@@ -9,6 +9,7 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.translation.formats import make_formatter
 from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
+from t2t_jax.errors import DataError
 
 TEXT = ["a", "", "bb", "c\u2028", "d", "e", "f"]
 SPOKEN = ["0:A", "", "2:BB", "3:C\u2028", "4:D", "5:E", "6:F"]
@@ -47,6 +48,12 @@ class Loud:
             )
             found = Translation(hypotheses=(said,))
             yield number, found if lines[number] else EMPTY_TRANSLATION
+
+    def check_terms(self, terms, *, first=0):
+        """Refuses the term "never"."""
+        for number, line in enumerate(terms, start=first + 1):
+            if "never" in line:
+                raise DataError(f"Line {number}: never.")
 
     def with_row_growth(self, row_growth):
         """Has no batches."""

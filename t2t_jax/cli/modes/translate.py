@@ -65,6 +65,7 @@ def _translate(options: TranslateOptions) -> None:
             distributed(job, options.processes) as translate_window,
             TranslationProgress(total_lines(options.input)) as progress,
         ):
+            job.check_terms(options.terms)
             for window in chain(begin, windows):
                 output = translate_window(window, seen=progress.advance)
                 write_lines(out, progress.count_statuses(output, first=window.first))

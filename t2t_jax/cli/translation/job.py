@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ BESIDE = ("prefixes", "terms")
 """The flags of files that have a line for each line of the input."""
 
 _ALL_ROWS = 1 << 30  # more than any batch has
+_LINES_PER_CHECK = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +83,24 @@ class TranslationJob:
             output[number] = with_statuses(translation.statuses, rendered)
             seen(1)
         return output
+
+    def check_terms(self, name: str) -> None:
+        """Checks a file of terms as a whole, before its first line is needed.
+
+        A pipe can be read only once, so its lines are checked window by window.
+
+        Args:
+          name: of the file; "" for none.
+
+        Raises:
+          DataError: a line is not UTF-8, or has a term that no translation can have.
+        """
+        if not Path(name).is_file():
+            return
+        lines, first = text_lines(name, flag="terms", strict=True), 0
+        while some := list(islice(lines, _LINES_PER_CHECK)):
+            self.translator.check_terms(list(map(self._terms, some)), first=first)
+            first += len(some)
 
     def _terms(self, line: str) -> list[str]:
         """Splits a line of terms at its tabs; without any it is empty."""

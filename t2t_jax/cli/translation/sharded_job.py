@@ -79,6 +79,7 @@ def translate_shards(options: TranslateOptions) -> None:
         )
     barrier(processes, "content is compared")  # before anything is created
     job = load_job(options)
+    job.check_terms(options.terms)
     made_of = {**opened.made_of, **_model_facts(job)}
     if processes.is_first:
         opened.shards.create(made_of, resume=options.resume)

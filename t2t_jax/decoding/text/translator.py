@@ -173,6 +173,17 @@ class Translator:
             terms = as_terms(terms, caller="iter_translations")
         return self._iterate(lines, prefixes, terms, first=first)
 
+    def check_terms(self, terms: Sequence[Sequence[str]], *, first: int = 0) -> None:
+        """Checks the terms of lines without translating.
+
+        Args:
+          first: number of lines before these in a longer text, for messages.
+
+        Raises:
+          DataError: a term is empty or cannot be written with the target vocabulary.
+        """
+        self._terms.encode(terms, num_lines=len(terms), first=first)
+
     @functools.cached_property
     def _terms(self) -> TermEncoder:
         return TermEncoder(self.vocabularies.target)

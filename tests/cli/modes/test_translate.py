@@ -16,7 +16,7 @@ import pytest
 from t2t_jax.cli.console import error_report
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.processes import start
-from t2t_jax.cli.translation import windows
+from t2t_jax.cli.translation import job, windows
 from t2t_jax.decoding.text import translator
 from t2t_jax.errors import ConfigError, DataError, UserError
 from tests.cli.threads import on_all, without_devices
@@ -67,6 +67,20 @@ def test_a_file_of_terms_that_does_not_fit_is_refused(
     (place / "terms").write_bytes(terms)
     with pytest.raises(DataError, match=message):
         speak("--output=out", "--terms=terms", *way)
+    assert "out" not in os.listdir()
+
+
+@pytest.mark.parametrize("way", [(), ("--shards=2",)])
+def test_all_terms_are_checked_before_the_first_line_is_translated(
+    place, speak, way, monkeypatch
+):
+    monkeypatch.setattr(windows, "_MAX_LINES", 2)  # the last line is in window 4
+    monkeypatch.setattr(job, "_LINES_PER_CHECK", 3)
+    (place / "terms").write_text("a\n" * 6 + "b\tnever\n")
+    loud = Loud()
+    with pytest.raises(DataError, match=r"Line 7: never\."):
+        speak("--output=out", "--terms=terms", *way, loud=loud)
+    assert loud.calls == []
     assert "out" not in os.listdir()
 
 

@@ -63,6 +63,8 @@ def test_what_does_not_fit_or_is_not_said_is_reported():
 def test_terms_that_no_translation_can_contain_are_refused(terms, message):
     with pytest.raises(DataError, match=message):
         translator(MODEL).translations(["der"], terms=terms, first=7)
+    with pytest.raises(DataError, match=message):
+        translator(MODEL).check_terms(terms, first=7)
 
 
 def test_terms_are_lists_as_many_as_lines():
