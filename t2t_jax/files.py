@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn
 
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, write_error
 
 SHARED_FS_TIMEOUT = 60.0
 """Seconds for which a network file system may show an outdated directory."""
@@ -48,6 +48,27 @@ def atomic_write(path: Path, content: bytes | str) -> None:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_output(path: str | Path, content: bytes | str, *, what: str) -> None:
+    """Writes a file that a flag names, atomically.
+
+    Args:
+      what: the content, in the plural, for messages.
+
+    Raises:
+      OSError: the disk is full or fails.
+      OutputError: the file cannot be written.
+    """
+    try:
+        atomic_write(Path(path), content)
+    except OSError as error:
+        raise write_error(
+            path,
+            error,
+            problem=f"the {what} cannot be written",
+            advice="choose another file",
+        ) from error
 
 
 def write_once(path: Path, content: bytes | str, *, advice: str) -> None:

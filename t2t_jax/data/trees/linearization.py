@@ -24,7 +24,8 @@ def linearize(tree: Tree, *, tags: bool = False) -> list[str]:
       tags: parts of speech for words in place of `WORD`.
 
     Raises:
-      ValueError: a tag looks like a bracket.
+      ValueError: a tag looks like a bracket, or a word, tag or label has a space in it
+        such as U+00A0, at which text would be split.
 
     Example:
       >>> from t2t_jax.data.trees.tree import read_tree
@@ -35,7 +36,9 @@ def linearize(tree: Tree, *, tags: bool = False) -> list[str]:
 
 
 def _symbols(tree: Tree, tags: bool) -> Iterator[str]:
+    _check_spaces(tree.label)
     if tree.is_word:
+        _check_spaces(str(tree.children[0]))
         if tree.label[:1] in ("(", ")"):
             raise ValueError(f"the tag {tree.label!r} must not begin with a bracket")
         yield tree.label if tags else WORD
@@ -44,6 +47,11 @@ def _symbols(tree: Tree, tags: bool) -> Iterator[str]:
     for child in tree.subtrees():
         yield from _symbols(child, tags)
     yield f"){tree.label}"
+
+
+def _check_spaces(text: str) -> None:
+    if len(text.split()) > 1 or text != text.strip():
+        raise ValueError(f"{text!r} must not have a space in it")
 
 
 def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-_TOKEN = re.compile(r"[()]|[^()\s]+")
+SPACES = " \t\n\v\f\r"
+"""What separates words: the spaces of C, as in EVALB; others belong to words."""
+
+_TOKEN = re.compile(rf"[()]|[^(){SPACES}]+")
 _ROOTS = ("", "ROOT", "TOP", "S1")
 _TRACE = "-NONE-"
 MAX_DEPTH = 200

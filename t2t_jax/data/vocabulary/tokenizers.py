@@ -110,15 +110,16 @@ def word_table(words: WordList, size: int) -> bytes:
     """Returns the content of a vocabulary file of words, of exactly `size` pieces.
 
     Pieces that are left over are unused: `size` is chosen before the text is known.
+    Text is never encoded as one, and one that is generated is decoded as `<unk>`.
 
     Example:
       >>> model = word_table(WordList(["XX", "(NP", ")NP"], []), size=8)
       >>> tokenizer = load_tokenizer(model, name="a table", advice="")
       >>> tokenizer.encode(["(NP XX )NP"]), tokenizer.pieces([6, 7])
-      ([[5, 4, 6]], [')NP', '<unused 7>'])
+      ([[5, 4, 6]], [')NP', '<unused_7>'])
     """
     pieces = [*SPECIAL_PIECES, *words.words, *words.classes]
-    pieces += [f"<unused {number}>" for number in range(len(pieces), size)]
+    pieces += [f"<unused_{number}>" for number in range(len(pieces), size)]
     sizes = {"num_words": len(words.words), "num_classes": len(words.classes)}
     return table_file("words", pieces, **sizes)
 
@@ -276,6 +277,7 @@ class _Words(_Table):
         }
         classes = pieces[end : end + num_classes]
         self._classes = {piece: number for number, piece in enumerate(classes, end)}
+        self._end = end + num_classes  # of the pieces that are used
 
     def _split(self, line: str) -> list[int]:
         return [self._id(word) for word in line.split()]
@@ -290,7 +292,8 @@ class _Words(_Table):
         return UNK if name is None else self._classes[name]
 
     def _join(self, ids: list[int]) -> str:
-        return " ".join(self.pieces(ids))
+        used = [number if number < self._end else UNK for number in ids]
+        return " ".join(self.pieces(used))
 
 
 def _processor(model: bytes, *, name: str, advice: str) -> Any:

@@ -165,7 +165,7 @@ def tree_constraint(
         no label that opens and closes.
 
     Example:
-      >>> pieces = [*"0123", "(S", "(NP", ")S", "XX", ")NP", ")VP", "<unused 10>"]
+      >>> pieces = [*"0123", "(S", "(NP", ")S", "XX", ")NP", ")VP", "<unused_10>"]
       >>> rule = tree_constraint(pieces)
       >>> rule.kind_V.tolist(), rule.label_V.tolist()
       ([0, 0, 0, 0, 1, 1, 2, 3, 2, 0, 0], [0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0])

@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.errors import UserError
@@ -19,6 +18,7 @@ from t2t_jax.evaluation.bracketing.scoring import (
     score_corpus,
     summarize,
 )
+from t2t_jax.files import write_output
 
 _COLUMNS = (
     "sentence length status recall precision matched gold test crossing words "
@@ -75,12 +75,12 @@ def main(arguments: Sequence[str]) -> int:
         parameters = load_parameters(options.parameters)
         gold, test = read_lines(options.gold), read_lines(options.test)
         scores = score_corpus(gold, test, parameters)
+        if options.sentences:
+            text = "".join(f"{row}\n" for row in _rows(scores))
+            write_output(options.sentences, text, what="columns of the sentences")
     except UserError as error:
         print(*(f"error: {p}" for p in error.problems), sep="\n", file=sys.stderr)
         return error.exit_code
-    if options.sentences:
-        text = "".join(f"{row}\n" for row in _rows(scores))
-        Path(options.sentences).write_text(text, encoding="utf-8", newline="\n")
     short = [score for score in scores if score.length <= parameters.cutoff_length]
     found = summarize(scores) | {
         "short": {"longest": parameters.cutoff_length} | summarize(short)

@@ -9,15 +9,14 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from t2t_jax.data.corpora.tree_files import read_trees
 from t2t_jax.data.trees.linearization import Parse
 from t2t_jax.data.trees.tree import Tree
-from t2t_jax.errors import UserError, write_error
+from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bracketing.parameters import load_parameters
 from t2t_jax.evaluation.bracketing.parses import parsing_scores
-from t2t_jax.files import atomic_write
+from t2t_jax.files import write_output
 
 _ENDS = (".", "!", "?", ";", ":")
 
@@ -92,24 +91,13 @@ def main(arguments: Sequence[str]) -> int:
             load_parameters(options.parameters),
         )
         if options.output:
-            _write(options.output, parses)
+            text = "".join(f"{tree}\n" for tree in parses)
+            write_output(options.output, text, what="trees")
     except UserError as error:
         print(*(f"error: {p}" for p in error.problems), sep="\n", file=sys.stderr)
         return error.exit_code
     print(json.dumps(scores))
     return 0
-
-
-def _write(path: str, trees: Sequence[Tree]) -> None:
-    try:
-        atomic_write(Path(path), "".join(f"{tree}\n" for tree in trees))
-    except OSError as error:
-        raise write_error(
-            path,
-            error,
-            problem="the trees cannot be written",
-            advice="choose another file",
-        ) from error
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from t2t_jax.data.trees.tree import SPACES
 from t2t_jax.evaluation.bracketing.parameters import Parameters
 
 OPEN = -1
 """End of a bracket that is never closed."""
 
-_SPACES = " \t\n\v\f\r"  # of C: the spaces of Unicode belong to words
-_ELEMENT = re.compile(rf"[{_SPACES}]*(\()([^(){_SPACES}]*)|[{_SPACES}]*([^{_SPACES}])")
-_WORD = re.compile(rf"[{_SPACES}]+([^(){_SPACES}]*)(.?)", re.DOTALL)
+_ELEMENT = re.compile(rf"[{SPACES}]*(\()([^(){SPACES}]*)|[{SPACES}]*([^{SPACES}])")
+_WORD = re.compile(rf"[{SPACES}]+([^(){SPACES}]*)(.?)", re.DOTALL)
 
 
 @dataclass

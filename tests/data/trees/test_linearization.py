@@ -13,6 +13,8 @@ from t2t_jax.data.trees.linearization import (
     repair,
 )
 from t2t_jax.data.trees.tree import MAX_DEPTH, normalize, read_tree, with_words
+from t2t_jax.evaluation.bracketing.parameters import Parameters
+from t2t_jax.evaluation.bracketing.spans import read_spans
 from tests.data.trees.test_tree import SAMPLE, sample_trees
 
 GUM = Path(os.environ.get("T2T_JAX_TEST_DATA", "missing"), "gum")
@@ -47,6 +49,18 @@ def test_tags_stand_for_words():
     assert found == "(S (NP PRP )NP (VP VBP )VP . )S"
     with pytest.raises(ValueError, match="must not begin with a bracket"):
         linearize(normalize(read_tree("(S (NN a))"))._replace(children=(bracket(),)))
+
+
+@pytest.mark.parametrize(
+    "line", ["(S (NN a\u00a0b))", "(S (NN \u2003a))", "(S (N\u00a0N a))"]
+)
+def test_a_space_that_is_none_in_brackets_is_refused_in_a_sentence(line):
+    tree = read_tree(line)
+    assert read_spans(line, Parameters()).words == [
+        (leaf.label, leaf.children[0]) for leaf in tree.leaves()
+    ]
+    with pytest.raises(ValueError, match="must not have a space in it"):
+        linearize(tree)
 
 
 def bracket():

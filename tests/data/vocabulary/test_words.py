@@ -40,7 +40,7 @@ def test_one_symbol_is_one_token_and_all_come_back(both):
 def test_the_sizes_are_the_configured_ones_whatever_the_text(both):
     assert (both.source.size, both.target.size) == (150, 100)
     both.check(CONFIG, name="the pair")
-    assert both.target.pieces([99]) == ["<unused 99>"]
+    assert both.target.pieces([99]) == ["<unused_99>"]
 
 
 def test_a_word_is_one_token_known_or_not(both):
@@ -78,9 +78,15 @@ def test_classes_are_of_shape_and_ending():
 
 
 def test_text_that_looks_like_a_special_or_an_unused_piece_is_a_word(both):
-    ids = both.target.encode(["XX </s> <unused 99> <s>"])[0]
-    assert ids[1:] == [UNK] * 4
-    assert not {1, 2, 99} & {*both.source.encode(["</s> <unused 99> <s>"])[0]}
+    ids = both.target.encode(["XX </s> <unused_99> <s>"])[0]
+    assert ids[1:] == [UNK] * 3
+    assert not {1, 2, 99} & {*both.source.encode(["</s> <unused_99> <s>"])[0]}
+
+
+def test_an_unused_piece_is_decoded_as_an_unknown_word(both):
+    (tag,) = both.target.encode(["NN"])[0]
+    assert both.target.decode([[tag, 99, tag]]) == ["NN <unk> NN"]
+    assert all(" " not in piece for piece in both.target.pieces(range(100)))
 
 
 def test_a_saved_vocabulary_is_loaded(both, tmp_path):

@@ -211,7 +211,7 @@ def _vocabulary(
     names = {id_: piece for piece, id_ in table.items()}
     pieces = [
         *SPECIAL_PIECES,
-        *(names.get(id_ or 0, f"<unused {id_}>") for id_ in ids[UNK + 1 :]),
+        *(names.get(id_ or 0, f"<unused_{id_}>") for id_ in ids[UNK + 1 :]),
     ]
     if not moses and ids == [*range(len(ids))]:
         own = _own_vocabulary(model, pieces)
