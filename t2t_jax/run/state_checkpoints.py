@@ -23,7 +23,7 @@ from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import RunProgress
 from t2t_jax.training.state import TrainState, evaluation_params, state_shardings
-from t2t_jax.types import DataPosition, PyTree
+from t2t_jax.types import PyTree
 
 _PACKAGES = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
@@ -121,15 +121,12 @@ class RunCheckpointer:
         self._log(
             f"Resuming from step {step:,} in {self._checkpoints.directory.parent}."
         )
-        saved = meta["progress"]
-        saved["position"] = DataPosition(*saved["position"])
-        saved["window"] = tuple(saved["window"])
-        saved["pending"] = tuple(saved["pending"])
+        progress = RunProgress.from_dict(meta["progress"])
         # An argument, not a constant: one program serves all steps.
         number = jax.jit(lambda number: number, out_shardings=self.shardings.step)(
             np.int32(step)
         )
-        return _state_of(number, items), RunProgress(**saved)
+        return _state_of(number, items), progress
 
     def save(
         self,

@@ -23,7 +23,7 @@ from t2t_jax.config import Config
 from t2t_jax.errors import UserError
 from t2t_jax.files import MAX_JSON_BYTES, read_json_object, read_limited
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 from t2t_jax.training.reporting.sparkline import Thinned
 
@@ -43,7 +43,7 @@ class History:
       losses: of the training records, thinned.
       bleus: of the evaluations, thinned.
       evaluation: the last one; None before.
-      best: that of the highest BLEU.
+      best: that of the highest score, of trees F1, else BLEU.
       last: the last record.
     """
 
@@ -76,7 +76,7 @@ class History:
             self.evaluation = record
             if isinstance(bleu, int | float):
                 self.bleus.add(bleu)
-                if self.best is None or bleu > self.best["bleu"]:
+                if self.best is None or best_by(record) > best_by(self.best):
                     self.best = record
 
     @property
@@ -280,7 +280,7 @@ def _time_left(status: dict[str, Any], history: History, now: float) -> dict[str
 def _scores(record: Record | None) -> dict[str, Any] | None:
     if record is None:
         return None
-    names = ("step", "bleu", "chrf", "perplexity", "loss")
+    names = ("step", "bleu", "chrf", "perplexity", "loss", *["f1"] * ("f1" in record))
     return {name: record.get(name) for name in names}
 
 

@@ -55,6 +55,12 @@ def is_complete(config: Config, progress: RunProgress) -> bool:
     return progress.completes(config.steps, patience=config.evaluation.patience)
 
 
+def best_score_of(config: Config) -> str:
+    """Returns which score decides what is best: "f1" of trees, else "bleu"."""
+    _, dev = train_and_dev(config.data)
+    return "f1" if reads_trees(dev) else "bleu"
+
+
 class Trainer:
     """One experiment in one workdir, on one mesh.
 
@@ -180,7 +186,7 @@ class Trainer:
     ) -> None:
         """Writes the last record of a complete run, and the report of any."""
         if is_complete(self._config, progress):
-            metrics.write_final(progress)
+            metrics.write_final(progress, score=best_score_of(self._config))
         if self._processes.is_first:
             self._write_report(True)
 
@@ -242,8 +248,7 @@ class Trainer:
         if text.dev is None:
             return None
         lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
-        _, dev = train_and_dev(config.data)
-        make = TreeEvaluator if reads_trees(dev) else Evaluator
+        make = TreeEvaluator if best_score_of(config) == "f1" else Evaluator
         return make(
             sums=compile_evaluation(
                 self._module,

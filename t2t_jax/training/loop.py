@@ -242,7 +242,7 @@ class _Loop:
         )
         due = {
             "periodic": bool(periodic),
-            "best": bleu is not None and bleu > now.best_bleu,
+            "best": bleu is not None and bleu > now.best_score,
         }
         return tuple(kind for kind, is_due in due.items() if is_due)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from t2t_jax.types import DataPosition
@@ -28,9 +29,9 @@ class RunProgress(NamedTuple):
     Attributes:
       position: the next batch to read.
       minutes: of training, without evaluation and saving.
-      best_bleu: highest development BLEU so far, of trees F1; -1 before the first
+      best_score: highest development score so far, of `best_by`; -1 before the first
         evaluation.
-      stale_evaluations: number since the one of `best_bleu`.
+      stale_evaluations: number since the one of `best_score`.
       saved_minutes: `minutes` at the last periodic checkpoint.
       window: the `Sums` of the steps since the last training record, so that a
         resumed run writes the same record as an uninterrupted one; () for none.
@@ -43,7 +44,7 @@ class RunProgress(NamedTuple):
     step: int = 0
     position: DataPosition = DataPosition(0, 0)
     minutes: float = 0.0
-    best_bleu: float = -1.0
+    best_score: float = -1.0
     stale_evaluations: int = 0
     saved_minutes: float = 0.0
     window: tuple[float, ...] = ()
@@ -53,23 +54,42 @@ class RunProgress(NamedTuple):
     pending: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields by name, without `best_bleu` before an evaluation."""
+        """Returns the fields by name, without `best_score` before an evaluation."""
         values = self._asdict()
-        if self.best_bleu < 0:
-            del values["best_bleu"]
+        if self.best_score < 0:
+            del values["best_score"]
         return values
 
-    def after_evaluation(self, bleu: float) -> RunProgress:
-        """Returns the progress after an evaluation; `bleu` is -1 if none was computed.
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> RunProgress:
+        """Returns the progress that a checkpoint has saved as JSON.
+
+        Up to version 1.0.0 they have `best_bleu` in place of `best_score`.
+
+        Example:
+          >>> saved = {"step": 3, "position": [0, 7], "best_bleu": 20.0}
+          >>> RunProgress.from_dict(saved).best_score
+          20.0
+        """
+        values = dict(saved)
+        if "best_bleu" in values:
+            values["best_score"] = values.pop("best_bleu")
+        values["position"] = DataPosition(*values["position"])
+        for name in ("window", "pending"):
+            values[name] = tuple(values.get(name, ()))
+        return cls(**values)
+
+    def after_evaluation(self, score: float) -> RunProgress:
+        """Returns the progress after an evaluation; -1 is for one without a score.
 
         Example:
           >>> once = RunProgress().after_evaluation(20.0).after_evaluation(19.5)
-          >>> once.best_bleu, once.stale_evaluations
+          >>> once.best_score, once.stale_evaluations
           (20.0, 1)
         """
-        if bleu > self.best_bleu:
-            return self._replace(best_bleu=bleu, stale_evaluations=0)
-        stale = self.stale_evaluations + (bleu >= 0)
+        if score > self.best_score:
+            return self._replace(best_score=score, stale_evaluations=0)
+        stale = self.stale_evaluations + (score >= 0)
         return self._replace(stale_evaluations=stale)
 
     def completes(self, steps: int, *, patience: int = 0) -> bool:

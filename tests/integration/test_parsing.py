@@ -48,11 +48,14 @@ def test_the_best_step_is_that_of_f1_and_the_report_draws_the_trees(workdir):
     ]
     (evaluated,) = (record for record in records if record["kind"] == "eval")
     assert evaluated["repaired"] == 9
-    assert records[-1]["best_bleu"] == evaluated["f1"]
+    assert records[-1]["best_f1"] == evaluated["f1"]
     page = (workdir / "report.html").read_text()
     assert page.count("<svg") >= 10
     assert f'aria-label="{GOLD[0]}"' in page
     assert "best development F1" in page
+    standing, _ = command("--mode=status", f"--workdir={workdir}")
+    f1 = f"{evaluated['f1']:.2f}"
+    assert f"development F1 {f1} at step 6, best {f1} at step 6" in standing
 
 
 def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):

@@ -97,15 +97,30 @@ def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_without_an_evaluation_no_best_bleu_is_saved(tmp_path, monkeypatch, older):
+def test_without_an_evaluation_no_best_score_is_saved(tmp_path, monkeypatch, older):
     if older:
         monkeypatch.setattr(RunProgress, "to_dict", RunProgress._asdict)
     opened = snapshots(tmp_path, SINGLE_PROCESS, [])
     save(opened, 5)
     opened.wait()
     saved = Checkpoints(tmp_path / "checkpoints").meta(5)["progress"]
-    assert ("best_bleu" in saved) == older
-    assert opened.resume()[1].best_bleu == -1.0
+    assert ("best_score" in saved) == older
+    assert opened.resume()[1].best_score == -1.0
+
+
+def test_a_checkpoint_with_the_former_name_of_the_best_score_is_resumed(
+    tmp_path, monkeypatch
+):
+    def former(progress):
+        values = {**progress._asdict(), "best_bleu": 21.5}
+        del values["best_score"]
+        return values
+
+    monkeypatch.setattr(RunProgress, "to_dict", former)
+    opened = snapshots(tmp_path, SINGLE_PROCESS, [])
+    save(opened, 5)
+    opened.wait()
+    assert opened.resume()[1].best_score == 21.5
 
 
 def test_each_process_checks_that_it_can_write_and_shares_the_result(tmp_path):

@@ -47,7 +47,7 @@ def test_a_state_that_proves_to_be_the_best_is_saved_as_that(monkeypatch, run):
     assert run.timeline[-1] == "save 4: periodic stopped"
     again = resumed(monkeypatch, run, bleus={4: 17.0})
     assert again.timeline[:2] == ["evaluate 4", "save 4: periodic best"]
-    assert again.saved[0].best_bleu == 17.0
+    assert again.saved[0].best_score == 17.0
 
 
 def test_a_worse_one_is_scored_once_all_the_same(monkeypatch, run):

@@ -50,8 +50,8 @@ def test_a_new_best_is_saved_and_an_equal_or_lower_score_is_not(run):
     _, progress = run.train(steps=6, evaluate=1)
     saves = [event for event in run.timeline if event.startswith("save")]
     assert saves == ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
-    assert progress.best_bleu == 11.0
-    assert [p.best_bleu for p in run.saved] == [0.0, 7.0, 11.0, 11.0]
+    assert progress.best_score == 11.0
+    assert [p.best_score for p in run.saved] == [0.0, 7.0, 11.0, 11.0]
 
 
 def test_a_last_step_can_be_periodic_best_and_final_at_once(run):
@@ -83,7 +83,7 @@ def test_epochs_are_counted_by_the_position_after_the_batch(run):
 
 
 def test_a_run_goes_on_from_its_progress(run):
-    before = RunProgress(step=3, position=DataPosition(0, 3), best_bleu=9.0)
+    before = RunProgress(step=3, position=DataPosition(0, 3), best_score=9.0)
     run.bleus = {4: 8.0, 6: 9.5}
     state, progress = run.train(before, steps=6, evaluate=2, save_steps=4)
     assert run.timeline == [
@@ -216,7 +216,7 @@ def test_a_run_ends_when_evaluations_stay_without_a_better_score(run):
     _, progress = run.train(steps=20, evaluate=2, patience=2)
     saves = [event for event in run.timeline if event.startswith("save")]
     assert saves == ["save 2: best", "save 4: best", "save 8: final"]
-    assert (progress.step, progress.best_bleu) == (8, 7.0)
+    assert (progress.step, progress.best_score) == (8, 7.0)
     assert progress.completes(20, patience=2)
     assert not progress.completes(20, patience=3)
     assert not progress.completes(20)

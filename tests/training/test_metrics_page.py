@@ -56,7 +56,8 @@ def records(tmp_path, monkeypatch):
     reporter = MetricsWriter(tmp_path, step=0, log=print)
     for record in written:
         reporter.write(record)
-    reporter.write_final(RunProgress(3, best_bleu=7.0))
+    reporter.write_final(RunProgress(3, best_score=7.0))
+    reporter.write_final(RunProgress(3, best_score=7.0), score="f1")
     reporter.close()
     return list(read_metrics(tmp_path / "metrics.jsonl"))
 

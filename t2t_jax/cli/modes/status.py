@@ -109,16 +109,17 @@ def _quality(status: Mapping[str, Any], *, plots: bool) -> str:
     plot = f" {sparkline(status['losses'])}" * plots
     parts = [f"loss {status['loss']:.3f}{plot}"]
     evaluation, best = status["evaluation"], status["best"]
+    key = "f1" if "f1" in (evaluation or {}) else "bleu"
     if evaluation is None:
         parts.append("no evaluation yet")
     elif evaluation["bleu"] is None:
         parts.append(f"BLEU not computed at step {evaluation['step']:,}")
     else:
-        plot = f" {sparkline(status['bleus'])}" * plots
+        plot = f" {sparkline(status['bleus'])}" * (plots and key == "bleu")
         parts.append(
-            f"development BLEU {evaluation['bleu']:.2f}{plot} "
+            f"development {key.upper()} {evaluation[key]:.2f}{plot} "
             f"at step {evaluation['step']:,}"
         )
     if best is not None:
-        parts.append(f"best {best['bleu']:.2f} at step {best['step']:,}")
+        parts.append(f"best {best[key]:.2f} at step {best['step']:,}")
     return ", ".join(parts)

@@ -77,7 +77,7 @@ def _wait_for_all(processes: Processes) -> None:
 
 def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
     from t2t_jax.report.writer import ReportWriter
-    from t2t_jax.run.trainer import Trainer, is_complete
+    from t2t_jax.run.trainer import Trainer, best_score_of, is_complete
     from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
 
     processes, workdir = options.processes, options.workdir
@@ -98,8 +98,8 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
             "same command to resume."
         )
         return StoppedError.exit_code
-    best = progress.best_bleu
-    scored = f", best development BLEU {best:.2f}" if best >= 0 else ""
+    best, name = progress.best_score, best_score_of(config).upper()
+    scored = f", best development {name} {best:.2f}" if best >= 0 else ""
     early = ""
     if progress.step < config.steps:
         early = (

@@ -75,7 +75,8 @@ DESCRIPTIONS = {
     "unfinished": "translations that reached their length limit",
     "seconds": "duration of the evaluation",
     "in_a_row": "consecutive steps without an update",
-    "best_bleu": "highest development BLEU of the run; of trees F1",
+    "best_bleu": "highest development BLEU of the run",
+    "best_f1": "highest development F1 of the run",
     "minutes": "of training, without evaluation and checkpoints",
 }
 
@@ -304,16 +305,20 @@ class MetricsWriter:
                 self._failing.remove(what)
                 self._log(f"{what} is written again.")
 
-    def write_final(self, progress: RunProgress) -> None:
-        """Writes the record of a complete run."""
-        fields = progress.to_dict()
-        kept = ("best_bleu", "minutes")
+    def write_final(self, progress: RunProgress, *, score: str = "bleu") -> None:
+        """Writes the record of a complete run.
+
+        Args:
+          score: which field of evaluations decides what is best.
+        """
+        best = progress.best_score
         self.write(
             {
                 "step": progress.step,
                 "kind": "final",
                 "epoch": progress.position.epoch,
-                **{name: fields[name] for name in kept if name in fields},
+                **({f"best_{score}": best} if best >= 0 else {}),
+                "minutes": progress.minutes,
             }
         )
 
@@ -335,7 +340,7 @@ class NullMetricsWriter:
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
         """Does nothing."""
 
-    def write_final(self, progress: RunProgress) -> None:
+    def write_final(self, progress: RunProgress, *, score: str = "bleu") -> None:
         """Does nothing."""
 
     def close(self) -> None:

@@ -147,7 +147,7 @@ def test_every_record_has_its_time_and_the_names_that_scripts_rely_on(tmp_path):
 def test_a_run_without_evaluation_has_no_best_bleu(tmp_path):
     reporter = MetricsWriter(tmp_path, step=0, log=print)
     reporter.write_final(RunProgress(7))
-    reporter.write_final(RunProgress(7, best_bleu=0.0))
+    reporter.write_final(RunProgress(7, best_score=0.0))
     reporter.close()
     none, zero = read_metrics(tmp_path / "metrics.jsonl")
     assert "best_bleu" not in none
