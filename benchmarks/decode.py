@@ -2,6 +2,7 @@
 
     python benchmarks/decode.py --size=small
     python benchmarks/decode.py --size=base --peer=ctranslate2 --batches=1,32 --json
+    python benchmarks/decode.py --size=small --peer=marian
     python benchmarks/decode.py --device=gpu --size=base --peer=ctranslate2,hf_marian
     python benchmarks/decode.py --workdir=RUN --source=test.en --reference=test.de
 
@@ -54,6 +55,7 @@ MODULES = {
     OURS: "decode_ours:Own",
     "hf_marian": "decode_marian:Marian",
     "ctranslate2": "decode_ctranslate2:CTranslate2",
+    "marian": "decode_pymarian:Pymarian",
 }
 
 Figures = dict[str, dict[str, Any]]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from step_options import SIZES, peers_among, positive, require_installed
+from step_options import (
+    SIZES,
+    peers_among,
+    positive,
+    require_cpu_for_marian,
+    require_installed,
+)
 
 LENGTHS = {"tiny": 8, "small": 16, "base": 28, "big": 28}
 """Tokens of each source, and of each output."""
@@ -17,6 +23,7 @@ PEERS = {
     "hf_marian": ("torch", "transformers"),
     "ctranslate2": ("ctranslate2",),
     "ctranslate2_int8": ("ctranslate2",),
+    "marian": ("pymarian",),
 }
 """What has to be installed for each peer."""
 
@@ -66,6 +73,7 @@ def parse_arguments(
     options.cuts = options.cuts or CUTS[options.device]
     _check_text(parser, options)
     require_installed(parser, options.peer, PEERS)
+    require_cpu_for_marian(parser, options)
     return options
 
 

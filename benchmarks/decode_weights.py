@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 from decode_work import DecodeWork, MadeUpWords
+from marian_files import write_vocabulary
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -18,7 +19,9 @@ from t2t_jax.inference.load import load
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.types import Params
+from t2t_jax.types import BOS, EOS, PAD, Params
+
+_NO_PROBABILITY = -200.0  # as a bias of a logit: its exponential is 0 in float32
 
 
 class Converter:
@@ -26,7 +29,8 @@ class Converter:
 
     def __init__(self, work: DecodeWork):
         self._model_config = work.config
-        if work.workdir:
+        self._trained = bool(work.workdir)
+        if self._trained:
             run = Workdir(Path(work.workdir))
             self._config = run.read_config()
             self._vocabularies = run.read_vocabularies(self._config.vocabulary)
@@ -43,6 +47,36 @@ class Converter:
 
         network: Any = marian_with(self._model_config, self._params)
         network.save_pretrained(directory)
+
+    def marian(self, directory: str) -> None:
+        """Writes a model of Marian, with tables of ids as words.
+
+        A trained model generates neither pad nor bos. Random weights, of which lengths
+        are to be forced, never end a sentence either; their positions are Marian's, of
+        other wavelengths than the paper's.
+
+        Raises:
+          UserError: Marian has no model like the trained one.
+        """
+        from t2t_jax.exchange.exporting.marian.format import require_marian_model
+        from t2t_jax.exchange.exporting.marian.weights import (
+            marian_ids,
+            marian_tensors,
+            write_npz,
+        )
+
+        to = Path(directory)
+        if self._trained:
+            require_marian_model(self._config)
+        to.mkdir()
+        ids = [marian_ids(side.size, self._params) for side in self._vocabularies]
+        for name, of_side in zip(("source", "target"), ids, strict=True):
+            write_vocabulary(to / f"{name}.yml", of_side)
+        tensors = marian_tensors(self._params, self._config.model, ids=ids)
+        never = (PAD, BOS) if self._trained else (PAD, BOS, EOS)
+        columns = [number for number, id_ in enumerate(ids[1]) if id_ in never]
+        tensors["decoder_ff_logit_out_b"][:, columns] = _NO_PROBABILITY
+        write_npz(to / "model.npz", tensors)
 
     def ctranslate2(self, directory: str) -> None:
         """Writes a model of CTranslate2, in float32."""

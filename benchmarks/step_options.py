@@ -33,6 +33,7 @@ GPU_SHAPE = (768, 32)
 PEERS = {
     "hf_marian": ("torch", "transformers"),
     "torch": ("torch",),
+    "marian": ("pymarian",),
     "flax_wmt": (),
 }
 """What has to be installed for each peer."""
@@ -86,6 +87,7 @@ def parse_arguments(
             f"{options.pairs_per_row}."
         )
     require_installed(parser, options.peer, PEERS)
+    require_cpu_for_marian(parser, options)
     _require_flax_wmt(parser, options)
     return options
 
@@ -148,6 +150,17 @@ def require_installed(
                 f"--peer={name} needs {' and '.join(missing)}. Run `pip install -e "
                 "'.[bench]'`, or say --peer=none."
             )
+
+
+def require_cpu_for_marian(
+    parser: argparse.ArgumentParser, options: argparse.Namespace
+) -> None:
+    """Ends the program where Marian would have to compute on a GPU."""
+    if "marian" in options.peer and options.device != "cpu":
+        parser.error(
+            f"--peer=marian computes on a CPU, not with --device={options.device}. "
+            "Leave one of them out."
+        )
 
 
 def positive(text: str) -> int:

@@ -8,11 +8,11 @@
     python benchmarks/train_step.py --peer=none --variant=training.loss_chunks=4
 
 The step is the program's own: dropout, label smoothing, Adam, the guard against what is
-not finite. Peers do the same work, two in PyTorch (of the extra `bench`) and one in
-Flax (from its source); what they would drop out beyond the paper is off, where it can
-be. Made-up tokens fill every slot, so all are real. Each contestant has a process of
-its own, is warmed up, and computes alone: the rounds go in turns, every other one in
-the opposite order.
+not finite. Peers do the same work: two in PyTorch and Marian (of the extra `bench`),
+and one in Flax (from its source). What they would drop out beyond the paper is off,
+where it can be. Made-up tokens fill every slot, so all are real. Each contestant has a
+process of its own, is warmed up, and computes alone: the rounds go in turns, every
+other one in the opposite order.
 
 With `--real` both train on text, input and batching included: ours with the program's
 batches, a peer with batches of like length that hold as many slots. What is counted
@@ -47,7 +47,12 @@ from variants import changes, varied
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 
 OURS = "ours"
-MODULES = {"hf_marian": "peers_torch", "torch": "peers_torch", "flax_wmt": "peer_flax"}
+MODULES = {
+    "hf_marian": "peers_torch",
+    "torch": "peers_torch",
+    "marian": "peer_marian",
+    "flax_wmt": "peer_flax",
+}
 """Where the contestants of each peer are."""
 
 _Contestants: TypeAlias = dict[str, Contestant]

@@ -45,7 +45,8 @@ PURPOSES = {
 
 _REQUIREMENT = re.compile(
     r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]*)\])?\s*(?:>=\s*(?P<least>[\w.]+))?"
-    r"[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?"
+    r"[^;]*(?:;(?:.*python_version < ['\"](?P<python_below>[\d.]+)['\"])?"
+    r"(?:.*extra == ['\"](?P<extra>[\w-]+)['\"])?)?"
 )
 
 
@@ -56,12 +57,14 @@ class Requirement(NamedTuple):
       extras: of that package, such as `jax[cuda12]`'s.
       least: lowest version; "" for any.
       extra: "" for the program itself.
+      python_below: the first Python for which it is not required; "" if there is none.
     """
 
     name: str
     extras: str
     least: str
     extra: str
+    python_below: str
 
 
 def parse_requirements(lines: Iterable[str]) -> list[Requirement]:
@@ -69,8 +72,8 @@ def parse_requirements(lines: Iterable[str]) -> list[Requirement]:
 
     Example:
       >>> parse_requirements(['jax>=0.10', 'jax[tpu]; extra == "tpu"'])
-      [Requirement(name='jax', extras='', least='0.10', extra=''),
-       Requirement(name='jax', extras='tpu', least='', extra='tpu')]
+      [Requirement(name='jax', extras='', least='0.10', extra='', python_below=''),
+       Requirement(name='jax', extras='tpu', least='', extra='tpu', python_below='')]
     """
     found = (_REQUIREMENT.match(line) for line in lines)
     return [
@@ -170,8 +173,10 @@ def _check_extras(
     requirements: Iterable[Requirement], installed: Callable[[str], str]
 ) -> Iterator[Check]:
     packages: dict[str, list[Requirement]] = {}
+    python = version_numbers(platform.python_version())
     for requirement in requirements:
-        if requirement.extra:
+        below = version_numbers(requirement.python_below)
+        if requirement.extra and not (below and python >= below):
             packages.setdefault(requirement.extra, []).append(requirement)
     for extra, required in packages.items():
         missing, old = [], []

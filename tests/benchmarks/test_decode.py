@@ -5,10 +5,6 @@ without `require_installed`, with a GPU for the JAX in a peer's process, and wit
 dtype among the facts of either contestant.
 """
 
-import json
-import subprocess
-import sys
-
 import decode_options
 import pytest
 import step_options
@@ -19,8 +15,8 @@ from decode_work import DecodeWork
 
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import count_parameters
+from tests.benchmarks.program import measured
 from tests.integration import tiny
-from tests.integration.tiny import ROOT, environment
 
 CONFIG = TransformerConfig(vocab_size=31)
 
@@ -53,8 +49,9 @@ def test_size_and_device_decide_what_is_not_said(flags, length, cuts):
         (["--source=a.en"], "--workdir and --source need one another"),
         (["--reference=a.de"], "--reference needs text: say --workdir and"),
         (["--first_line"], "--first_line needs text: say --workdir and"),
+        (["--peer=marian", "--device=gpu"], "--peer=marian computes on a CPU"),
         (["--batches=1,0"], "0 must be at least 1"),
-        (["--peer=marian"], "known are none, hf_marian, ctranslate2, ctranslate2_int8"),
+        (["--peer=fairseq"], "known are none, hf_marian, ctranslate2, ctranslate2_"),
     ],
 )
 def test_what_makes_no_sense_is_refused(flags, told, capsys):
@@ -97,22 +94,9 @@ def test_all_compute_in_the_dtype_of_the_device_unless_told(device, asked, dtype
     assert work.dtype == dtype
 
 
-def measured(*flags, timeout=300):
-    done = subprocess.run(
-        [sys.executable, "benchmarks/decode.py", *flags, "--json"],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        cwd=ROOT,
-        timeout=timeout,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def test_our_search_is_timed_for_each_size_of_batches(capsys):
     report = measured(
+        "decode.py",
         "--size=tiny", "--peer=none", "--rounds=3", "--seconds=0.1", "--batches=1,9",
         "--cuts=4,9",
     )  # fmt: skip
@@ -139,6 +123,7 @@ def test_our_translator_is_timed_on_text(tmp_path, capsys):
     source = tmp_path / "source"
     source.write_text("one\ntwo three\n\nfour five six\n", encoding="utf-8")
     report = measured(
+        "decode.py",
         f"--workdir={run}", f"--source={source}", f"--reference={source}",
         "--peer=none", "--rounds=2", "--first_line", "--beam_size=2",
     )  # fmt: skip

@@ -5,17 +5,13 @@ that a device decides; with `"ours"` left among the peers in `measure`, and with
 scores among the operations of a part.
 """
 
-import json
-import subprocess
-import sys
-
 import pytest
 import step_options
 from step_options import parse_arguments
 from step_report import show
 
 from t2t_jax.model.counting import count_parameters, training_flops
-from tests.integration.tiny import ROOT, environment
+from tests.benchmarks.program import measured
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def test_several_peers_are_asked_for_with_commas():
 @pytest.mark.parametrize(
     ("flag", "told"),
     [
-        ("--peer=flax", "'flax' is not known; known are none, hf_marian, torch, flax"),
+        ("--peer=flax", "'flax' is not known; known are none, hf_marian, torch, m"),
         ("--peer=flax_wmt", "there is no models.py in --flax_wmt=''. Clone"),
         ("--pairs=0", "0 must be at least 1"),
         ("--rounds=-1", "-1 must be at least 1"),
@@ -85,6 +81,13 @@ def test_a_peer_that_is_not_installed_is_refused_before_anything_runs(
     assert "pip install -e '.[bench]'" in told
 
 
+@pytest.mark.usefixtures("_peers_installed")
+def test_marian_is_not_asked_for_a_gpu(capsys):
+    with pytest.raises(SystemExit):
+        parse_arguments(["--peer=hf_marian,marian", "--device=gpu"])
+    assert "not with --device=gpu. Leave one of them out." in capsys.readouterr().err
+
+
 def test_a_peer_without_batches_of_its_own_is_not_asked_for_text(tmp_path, capsys):
     (tmp_path / "models.py").touch()
     flags = ["--peer=flax_wmt", f"--flax_wmt={tmp_path}"]
@@ -94,22 +97,9 @@ def test_a_peer_without_batches_of_its_own_is_not_asked_for_text(tmp_path, capsy
     assert "leave --real out" in capsys.readouterr().err
 
 
-def measured(*flags, timeout=300):
-    done = subprocess.run(
-        [sys.executable, "benchmarks/train_step.py", *flags, "--json"],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        cwd=ROOT,
-        timeout=timeout,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def test_our_step_is_timed_and_so_are_its_parts_and_a_variant(capsys):
     report = measured(
+        "train_step.py",
         "--size=tiny",
         "--peer=none",
         "--rounds=3",
@@ -154,6 +144,7 @@ def test_our_step_is_timed_and_so_are_its_parts_and_a_variant(capsys):
 
 def test_our_loop_trains_on_text(capsys):
     report = measured(
+        "train_step.py",
         "--size=tiny",
         "--vocabulary=150",
         "--peer=none",

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_jax.environment import software
 from t2t_jax.environment.software import (
     PURPOSES,
     TESTED,
@@ -57,6 +58,24 @@ def test_extras_name_what_they_are_for_and_what_is_missing():
     assert (paper.status, export.status) == ("warning", "ok")
     assert "too old: sacremoses 0.0.1" in paper.message
     assert (export.message.split(": ")[-1], export.advice) == ("installed", "")
+
+
+def test_what_this_python_cannot_have_is_not_missing(monkeypatch):
+    monkeypatch.setattr(
+        software.metadata,
+        "requires",
+        lambda _: [
+            'pymarian>=1.12.42; (python_version < "3.13" and sys_platform == "linux")'
+            ' and extra == "bench"',
+            'torch>=2.13; extra == "bench"',
+        ],
+    )
+    for python, missing in (("3.12.9", ["pymarian"]), ("3.13.0", [])):
+        monkeypatch.setattr(
+            software.platform, "python_version", lambda python=python: python
+        )
+        found = checks(lambda name: "" if name == "pymarian" else "99")
+        assert found["extras", "bench"].details["missing"] == missing
 
 
 @pytest.mark.parametrize(
