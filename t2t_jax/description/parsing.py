@@ -32,7 +32,7 @@ CONFIGURED: Mapping[str, Any] = {
     "data.row_length": 512,  # open; no tree is longer
     "data.max_length": 512,
     "decoding.max_source_length": 256,
-    "decoding.tokens_per_batch": 4_096,  # source slots of a batch, each with 21 beams
+    "decoding.tokens_per_batch": 4_096,  # output slots, each held by 21 beams
 }
 """Keys that `configs/parsing_wsj.py` and `configs/parsing_semi.py` share."""
 
