@@ -112,6 +112,22 @@ def recurrent(seed: int, vocabulary: int, *, eos_bias: float = 0.0) -> Recurrent
     )
 
 
+def outputs(result) -> list[list[tuple[int, ...]]]:
+    """The tokens of all outputs of each sentence, eos included."""
+    lengths = np.asarray(result.lengths_BxW).tolist()
+    return [
+        [tuple(row[:n]) for row, n in zip(rows, sizes, strict=True)]
+        for rows, sizes in zip(
+            np.asarray(result.tokens_BxWxT).tolist(), lengths, strict=True
+        )
+    ]
+
+
+def best(result, sentence=0, rank=0) -> tuple[int, ...]:
+    """The tokens of one output of a search, eos included."""
+    return outputs(result)[sentence][rank]
+
+
 def penalty(n: int, alpha: float, normalization: str = "paper") -> float:
     return (n if normalization == "power" else (5 + n) / 6) ** alpha
 

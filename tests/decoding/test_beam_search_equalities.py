@@ -10,6 +10,7 @@ from tests.decoding.models import (
     EOS,
     PAD,
     UNK,
+    best,
     exhaustive_search,
     lattice,
     next_log_probabilities,
@@ -26,11 +27,6 @@ STATIC = (
     *("max_extra_tokens", "max_length_ratio", "max_length", "allow_unk"),
 )
 search = jax.jit(beam_search, static_argnames=STATIC)
-
-
-def best(result, sentence=0, rank=0):
-    length = int(result.lengths_BxW[sentence, rank])
-    return tuple(result.tokens_BxWxT[sentence, rank, :length].tolist())
 
 
 @pytest.mark.parametrize(

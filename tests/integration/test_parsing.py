@@ -6,11 +6,10 @@ import re
 import pytest
 
 from t2t_jax.data.trees.linearization import delinearize
-from t2t_jax.data.trees.tree import normalize, read_tree
-from tests.data.trees.test_tree import SAMPLE, sample_trees
+from t2t_jax.data.trees.tree import read_tree
+from tests.data.trees.sample import GOLD, SAMPLE
 from tests.integration import tiny
 
-GOLD = [normalize(tree) for tree in sample_trees()]
 KEYS = {
     "data.train": f"trees:{SAMPLE}#tags",
     "data.dev": f"trees:{SAMPLE}#tags[:9]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO, TypeAlias
 
-from t2t_jax.cli.console.tables import show_rows
+from t2t_jax.cli.console.tables import interval_note, show_rows
 from t2t_jax.cli.flags.translation import PARSING
 from t2t_jax.cli.translation.parsing import score_rows
 
@@ -57,18 +57,13 @@ def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
 def _scores(result: Mapping[str, Any]) -> Iterator[Row]:
     intervals = result["intervals"]
     for key, name in _NAMES.items():
-        note = _interval(intervals[key], intervals["level"])
+        note = interval_note(intervals[key], intervals["level"])
         yield (name, f"{result[key]:.2f}", f"{note}  {result[f'{key}_signature']}")
     for tokens in (result[key] for key in _OF_TOKENS if key in result):
         note = f"{tokens['label']}  {tokens['signature']}"
         if "interval" in tokens:
-            note = f"{_interval(tokens['interval'], intervals['level'])}  {note}"
+            note = f"{interval_note(tokens['interval'], intervals['level'])}  {note}"
         yield ("BLEU of tokens", f"{tokens['score']:.2f}", note)
-
-
-def _interval(found: Mapping[str, float], level: float) -> str:
-    mean, half = found["mean"], found["half_width"]
-    return f"{100 * level:g} %: {mean - half:.2f} to {mean + half:.2f}"
 
 
 def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from rich.console import Console, RenderableType
@@ -76,3 +76,14 @@ def _table(section: Section, *, gap: int) -> Table:
         # Text, because a file name may contain rich markup.
         table.add_row(*map(Text, row))
     return table
+
+
+def interval_note(found: Mapping[str, float], level: float) -> str:
+    """Formats an interval of `bootstrap_intervals` or `bracket_intervals`.
+
+    Example:
+      >>> interval_note({"mean": 30.0, "half_width": 1.5}, 0.95)
+      '95 %: 28.50 to 31.50'
+    """
+    mean, half = found["mean"], found["half_width"]
+    return f"{100 * level:g} %: {mean - half:.2f} to {mean + half:.2f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from t2t_jax.cli.console.tables import interval_note
 from t2t_jax.cli.flags.translation import EvaluateOptions
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.tree_files import read_trees
@@ -113,7 +114,7 @@ def score_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         for key in ("f1", "precision", "recall", "complete_match"):
             name = "F1" if key == "f1" else f"  {key.replace('_', ' ')}"
             interval = part["intervals"][key]
-            note = "" if interval is None else _interval(interval, level)
+            note = "" if interval is None else interval_note(interval, level)
             yield (name, f"{part[key]:.2f}", note)
         yield ("  average crossing", f"{part['average_crossing']:.2f}", "")
         tagging = part["tagging_accuracy"]
@@ -121,8 +122,3 @@ def score_rows(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield ("  tagging accuracy", f"{tagging:.2f}", "of the model's own tags")
         note = "outputs that were not a tree over the sentence"
         yield ("  repaired", f"{part['repaired']:,}", note)
-
-
-def _interval(found: Mapping[str, float], level: float) -> str:
-    mean, half = found["mean"], found["half_width"]
-    return f"{100 * level:g} %: {mean - half:.2f} to {mean + half:.2f}"

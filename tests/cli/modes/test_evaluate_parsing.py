@@ -5,7 +5,7 @@ import pytest
 from t2t_jax.config import Config, parse
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
-from tests.data.trees.test_tree import SAMPLE
+from tests.data.trees.sample import SAMPLE
 
 
 @pytest.fixture

@@ -1,13 +1,10 @@
 import gzip
-import os
-from pathlib import Path
 
 import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.trees.linearization import delinearize
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
-from tests.data.trees.test_tree import SAMPLE
+from tests.data.trees.sample import SAMPLE
 
 
 def test_words_become_a_tree():
@@ -66,16 +63,3 @@ def test_a_wrong_spec_is_refused():
         open_corpus("trees:#tags")
     with pytest.raises(InputMissingError, match="no such file"):
         open_corpus("trees:missing.mrg")
-
-
-@pytest.mark.skipif(
-    "T2T_JAX_TEST_DATA" not in os.environ, reason="T2T_JAX_TEST_DATA is not set"
-)
-def test_every_tree_of_a_treebank_comes_back():
-    file = Path(os.environ["T2T_JAX_TEST_DATA"], "gum", "dev.ptb.gz")
-    if not file.exists():
-        pytest.skip(f"{file} does not exist")
-    count = 0
-    for words, symbols in open_corpus(f"trees:{file}#tags"):
-        count += delinearize(symbols.split(), words.split()).words() == words.split()
-    assert count == 1_575

@@ -2,19 +2,19 @@ import itertools
 import re
 
 from t2t_jax.data.trees.drawing import draw_tree, lay_out
-from t2t_jax.data.trees.tree import normalize, read_tree
-from tests.data.trees.test_tree import sample_trees
+from t2t_jax.data.trees.tree import read_tree
+from tests.data.trees.sample import GOLD
 
 
 def test_every_constituent_and_word_has_a_line_in_order():
-    for tree in map(normalize, sample_trees()):
+    for tree in GOLD:
         lines = [re.sub("^[ │├└─]*", "", line) for line in draw_tree(tree).split("\n")]
         brackets = re.findall(r"[^() ]+(?: [^() ]+(?=\)))?", str(tree))
         assert lines == brackets
 
 
 def test_words_stand_side_by_side_and_labels_over_their_words():
-    for tree in map(normalize, sample_trees()):
+    for tree in GOLD:
         nodes = lay_out(tree)
         words = [node for node in nodes if node.is_word]
         assert [node.text for node in words] == tree.words()

@@ -15,14 +15,14 @@ from t2t_jax.data.trees.linearization import (
 from t2t_jax.data.trees.tree import MAX_DEPTH, normalize, read_tree, with_words
 from t2t_jax.evaluation.bracketing.parameters import Parameters
 from t2t_jax.evaluation.bracketing.spans import read_spans
-from tests.data.trees.test_tree import SAMPLE, sample_trees
+from tests.data.trees.sample import GOLD, SAMPLE
 
 GUM = Path(os.environ.get("T2T_JAX_TEST_DATA", "missing"), "gum")
 
 
 def treebank(name):
     if name == "sample":
-        return SAMPLE, [normalize(tree) for tree in sample_trees()]
+        return SAMPLE, GOLD
     path = GUM / f"{name}.ptb.gz"
     if not path.exists():
         pytest.skip("T2T_JAX_TEST_DATA has no gum")

@@ -1,18 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from t2t_jax.data.trees.tree import Tree, TreeReader, normalize, read_tree, with_words
-
-SAMPLE = Path(__file__).with_name("sample.mrg")
-
-
-def sample_trees():
-    reader, found = TreeReader(), []
-    for number, line in enumerate(SAMPLE.read_text("utf-8").splitlines(), start=1):
-        found.extend(reader.read(number, line))
-    reader.end()
-    return found
+from tests.data.trees.sample import sample_trees
 
 
 def test_trees_of_several_lines_and_of_one_are_read():

@@ -4,7 +4,6 @@ import pytest
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.trees.linearization import linearize
-from t2t_jax.data.trees.tree import normalize
 from t2t_jax.data.vocabulary.merge_table import load_merges
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import word_table
@@ -12,13 +11,13 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.data.vocabulary.words import learn_words, word_classes
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.types import UNK
-from tests.data.trees.test_tree import sample_trees
+from tests.data.trees.sample import GOLD
 
 CONFIG = VocabularyConfig(size=100, source_size=150, unit="words", source_unit="words")
 
 
 def pairs():
-    for tree in map(normalize, sample_trees()):
+    for tree in GOLD:
         yield " ".join(tree.words()), " ".join(linearize(tree, tags=True))
 
 

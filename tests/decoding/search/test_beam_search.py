@@ -11,6 +11,7 @@ from tests.decoding.models import (
     EOS,
     PAD,
     UNK,
+    best,
     lattice,
 )
 
@@ -21,11 +22,6 @@ STATIC = (
     *("max_extra_tokens", "max_length_ratio", "max_length", "allow_unk"),
 )
 search = jax.jit(beam_search, static_argnames=STATIC)
-
-
-def best(result, sentence=0, rank=0):
-    length = int(result.lengths_BxW[sentence, rank])
-    return tuple(result.tokens_BxWxT[sentence, rank, :length].tolist())
 
 
 def one_sentence(subwords):

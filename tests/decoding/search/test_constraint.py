@@ -20,6 +20,7 @@ from tests.decoding.models import (
     PAD,
     exhaustive_search,
     lattice,
+    outputs,
     penalty,
     recurrent,
 )
@@ -99,18 +100,6 @@ class Everything(Constraint, flax.struct.PyTreeNode):
 
 WANTED = jnp.asarray([10, 3, 8])
 CHANGES = Changes(jnp.zeros(V, bool).at[jnp.asarray([5, 9])].set(True))
-
-
-def outputs(result):
-    """The tokens of all outputs of each sentence."""
-    return [
-        [tuple(row[:n]) for row, n in zip(rows, lengths, strict=True)]
-        for rows, lengths in zip(
-            np.asarray(result.tokens_BxWxT).tolist(),
-            np.asarray(result.lengths_BxW).tolist(),
-            strict=True,
-        )
-    ]
 
 
 RULES = [

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
-from tests.decoding.models import EOS, PAD, exhaustive_search, recurrent
+from tests.decoding.models import EOS, PAD, exhaustive_search, outputs, recurrent
 
 STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
 search = jax.jit(beam_search, static_argnames=STATIC)
@@ -27,16 +27,6 @@ def holds(tokens, term):
         tuple(tokens[n : n + size]) == tuple(term)
         for n in range(len(tokens) - size + 1)
     )
-
-
-def outputs(result):
-    lengths = np.asarray(result.lengths_BxW).tolist()
-    return [
-        [tuple(row[:n]) for row, n in zip(rows, sizes, strict=True)]
-        for rows, sizes in zip(
-            np.asarray(result.tokens_BxWxT).tolist(), lengths, strict=True
-        )
-    ]
 
 
 def follow(rule, rows, tokens):

@@ -9,7 +9,13 @@ from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.search.tree_constraint import tree_constraint
 from t2t_jax.errors import DataError
-from tests.decoding.models import EOS, next_log_probabilities, penalty, recurrent
+from tests.decoding.models import (
+    EOS,
+    next_log_probabilities,
+    outputs,
+    penalty,
+    recurrent,
+)
 
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
 SMALL = [*SPECIAL, "(A", ")A", "(B", ")B", "XX"]
@@ -29,16 +35,6 @@ PIECES = [
 ]
 STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
 search = jax.jit(beam_search, static_argnames=STATIC)
-
-
-def outputs(result):
-    lengths = np.asarray(result.lengths_BxW).tolist()
-    return [
-        [tuple(row[:n]) for row, n in zip(rows, sizes, strict=True)]
-        for rows, sizes in zip(
-            np.asarray(result.tokens_BxWxT).tolist(), lengths, strict=True
-        )
-    ]
 
 
 def is_tree(tokens, pieces, num_words):

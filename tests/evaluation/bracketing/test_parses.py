@@ -6,7 +6,7 @@ import pytest
 
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.trees.linearization import Parse, linearize, read_parse
-from t2t_jax.data.trees.tree import normalize, read_tree, with_words
+from t2t_jax.data.trees.tree import read_tree, with_words
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing import right_branching
 from t2t_jax.evaluation.bracketing.parameters import STANDARD
@@ -17,9 +17,8 @@ from t2t_jax.evaluation.bracketing.parses import (
     score_parses,
 )
 from t2t_jax.evaluation.bracketing.scoring import score_corpus, summarize
-from tests.data.trees.test_tree import SAMPLE, sample_trees
+from tests.data.trees.sample import GOLD, SAMPLE
 
-GOLD = [normalize(tree) for tree in sample_trees()]
 SOURCES = [" ".join(tree.words()) for tree in GOLD]
 
 
