@@ -212,23 +212,7 @@ def _read(
     stream: TextIO | None = None,
 ) -> PreparedData:
     """Reads and encodes both corpora; raises the errors collected before, too."""
-    specs = errors.try_call(train_and_dev, config.data) or (None, None)
-    evaluates = config.evaluation.every_steps > 0
-    dev_spec = specs[1] if evaluates else None
-    if any(spec and names_tfds(spec) for spec in specs):
-        _check_before_downloads(config, specs[0], dev_spec, errors=errors)
-    joiner = config.data.subword_joiner
-    train = errors.try_call(
-        open_corpus, specs[0], key="data.train", log=log, joiner=joiner
-    )
-    if dev_spec and names_tfds(dev_spec) and errors.has_errors:
-        errors.raise_if_any()  # Before a download.
-    dev = errors.try_call(partial(_open_dev, config, log=log), dev_spec)
-    errors.try_call(check_cache_writable, config.data)
-    dev_lines = errors.try_call(list, dev) if evaluates else ()
-    if errors.has_errors:  # Before a vocabulary is trained.
-        errors.try_call(_read_all, train)
-    errors.raise_if_any()
+    train, dev, dev_lines = _open_corpora(config, errors, log=log)
     vocabularies = errors.try_call(load_vocabularies, train)
     merges = errors.try_call(load_tables, vocabularies, config=config.data)
     progress = ProgressBar(
@@ -252,6 +236,34 @@ def _read(
     return PreparedData(
         config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines
     )
+
+
+def _open_corpora(
+    config: Config, errors: ErrorCollector, *, log: Log
+) -> tuple[Corpus, Corpus | None, Sequence[tuple[str, str]]]:
+    """Opens the training and the development corpus, and reads the lines of the latter.
+
+    Raises:
+      UserError: all errors of both, and those collected before.
+    """
+    specs = errors.try_call(train_and_dev, config.data) or (None, None)
+    evaluates = config.evaluation.every_steps > 0
+    dev_spec = specs[1] if evaluates else None
+    if any(spec and names_tfds(spec) for spec in specs):
+        _check_before_downloads(config, specs[0], dev_spec, errors=errors)
+    joiner = config.data.subword_joiner
+    train = errors.try_call(
+        open_corpus, specs[0], key="data.train", log=log, joiner=joiner
+    )
+    if dev_spec and names_tfds(dev_spec) and errors.has_errors:
+        errors.raise_if_any()  # Before a download.
+    dev = errors.try_call(partial(_open_dev, config, log=log), dev_spec)
+    errors.try_call(check_cache_writable, config.data)
+    dev_lines = errors.try_call(list, dev) if evaluates else ()
+    if errors.has_errors:  # Before a vocabulary is trained.
+        errors.try_call(_read_all, train)
+    errors.raise_if_any()
+    return train, dev, dev_lines
 
 
 def _check_before_downloads(

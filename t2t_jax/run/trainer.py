@@ -104,24 +104,27 @@ class Trainer:
             frozen=config.training.frozen,
         )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
-        self._checkpointer = RunCheckpointer(
-            config,
-            workdir=workdir,
+        self._checkpointer = self._make_checkpointer(params_key)
+        shapes = jax.tree.leaves(self._checkpointer.shapes.params)
+        self._num_parameters = sum(leaf.size for leaf in shapes)
+
+    def _make_checkpointer(self, params_key: jax.Array) -> RunCheckpointer:
+        return RunCheckpointer(
+            self._config,
+            workdir=self._workdir,
             init=partial(
                 init_state,
                 self._module,
                 self._optimizer,
                 params_key,
-                ema=config.training.ema_decay > 0,
+                ema=self._config.training.ema_decay > 0,
             ),
             mesh=self._mesh,
-            fingerprints=text.fingerprints,
-            log=console.log,
-            processes=processes,
-            files=text.vocabularies.files,
+            fingerprints=self._text.fingerprints,
+            log=self._console.log,
+            processes=self._processes,
+            files=self._text.vocabularies.files,
         )
-        shapes = jax.tree.leaves(self._checkpointer.shapes.params)
-        self._num_parameters = sum(leaf.size for leaf in shapes)
 
     def train(self, stop: StopRequest) -> RunProgress:
         """Trains from the newest checkpoint, or from the start, to the last step.

@@ -83,22 +83,13 @@ def chunked_search(
         ids=search_params.ids,
     )
     rows = np.shape(source_BxS)[0]
-    batch_inputs = {} if prefixes_BxP is None else {"prefixes_BxP": prefixes_BxP}
-    if constraint_rows is not None:
-        batch_inputs["constraint_rows"] = constraint_rows
+    batch_inputs = {"prefixes_BxP": prefixes_BxP, "constraint_rows": constraint_rows}
     if isinstance(search_params, SamplingParams):
-        if keys_BxK is None or len(keys_BxK) != rows:
-            came = "None" if keys_BxK is None else f"{len(keys_BxK)} of them"
-            raise UserError(
-                f"To sample, keys_BxK must hold a key for each of {rows} rows, and is "
-                f"{came}. Pass jax.random.key_data of as many keys."
-            )
+        _check_sampling(keys_BxK, rows, constraint=constraint)
         batch_inputs["keys_BxK"] = keys_BxK
-        if constraint is not UNCONSTRAINED:
-            raise UserError(
-                "A constraint restricts a beam search, and these parameters sample. "
-                "Pass BeamParams, or leave the constraint out."
-            )
+    batch_inputs = {
+        name: value for name, value in batch_inputs.items() if value is not None
+    }
     mesh, ends = devices_of(model), chunk_ends(max_length)
     memory, state = start(
         model,
@@ -115,6 +106,22 @@ def chunked_search(
     return _Batch(
         model, memory, state, rows_DxB, mesh, search_params, constraint
     ).finish(ends)
+
+
+def _check_sampling(
+    keys_BxK: Array | None, rows: int, *, constraint: Constraint
+) -> None:
+    if keys_BxK is None or len(keys_BxK) != rows:
+        came = "None" if keys_BxK is None else f"{len(keys_BxK)} of them"
+        raise UserError(
+            f"To sample, keys_BxK must hold a key for each of {rows} rows, and is "
+            f"{came}. Pass jax.random.key_data of as many keys."
+        )
+    if constraint is not UNCONSTRAINED:
+        raise UserError(
+            "A constraint restricts a beam search, and these parameters sample. "
+            "Pass BeamParams, or leave the constraint out."
+        )
 
 
 @dataclasses.dataclass

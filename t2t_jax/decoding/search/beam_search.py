@@ -296,11 +296,8 @@ def beam_step(
     living, indices = best_hypotheses(
         mask_hypotheses(lives, continued), search_params.beam_size
     )
-    # A single beam is greedy: an eos that is only second best does not count.
-    may_end = ends if search_params.beam_size > 1 else ends.at[:, 1:].set(False)
-    ended = mask_hypotheses(may_end, continued)
-    finished, _ = best_hypotheses(
-        concat_hypotheses(state.finished, ended), search_params.beam_size
+    finished = _with_ended(
+        state.finished, continued, ends, num_beams=search_params.beam_size
     )
     parents, last_tokens = gather_beams((parents, tokens), indices)
     done_B = is_done(state, search_params=search_params)
@@ -314,6 +311,21 @@ def beam_step(
         cache=model.reorder(cache, parents),
         constraint_state=where_rows(done_B, state.constraint_state, new=held),
     )
+
+
+def _with_ended(
+    finished: Hypotheses, continued: Hypotheses, ends: jax.Array, *, num_beams: int
+) -> Hypotheses:
+    """Merges the continuations that end in eos, and keeps the best W.
+
+    Args:
+      ends: [B, 2W] bool.
+    """
+    # A single beam is greedy: an eos that is only second best does not count.
+    may_end = ends if num_beams > 1 else ends.at[:, 1:].set(False)
+    ended = mask_hypotheses(may_end, continued)
+    merged, _ = best_hypotheses(concat_hypotheses(finished, ended), num_beams)
+    return merged
 
 
 def advance(
