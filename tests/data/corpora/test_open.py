@@ -4,6 +4,7 @@ import re
 import pytest
 
 from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora import open as open_module
 from t2t_jax.data.corpora.mixture import parts_of
 from t2t_jax.data.corpora.open import (
     count_pairs,
@@ -12,6 +13,7 @@ from t2t_jax.data.corpora.open import (
     train_and_dev,
 )
 from t2t_jax.data.files import line_counts
+from t2t_jax.data.phrasebook import corpus as phrasebook
 from t2t_jax.errors import ConfigError, InputMissingError
 
 
@@ -49,6 +51,29 @@ def test_the_phrasebook_gives_what_it_is_asked_for():
         for rest in ("dev:14", "train:13")
     }
     assert len(others | {corpus.fingerprint()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("most", "read", "derived"), [(13, 13, 1), (13, 12, 2), (12, 13, 2)]
+)
+def test_pairs_read_to_the_end_are_derived_once(monkeypatch, most, read, derived):
+    calls = []
+    pairs_of = phrasebook.sentence_pairs
+    monkeypatch.setattr(open_module, "_MOST_KEPT", most)
+    monkeypatch.setattr(
+        phrasebook,
+        "sentence_pairs",
+        lambda *args: calls.append(args) or pairs_of(*args),
+    )
+    corpus = open_corpus("phrasebook:dev:13")
+    stream = iter(corpus)
+    first = [next(stream) for _ in range(read)]
+    if read == 13:
+        assert next(stream, None) is None
+    second = list(corpus)
+    assert len(second) == 13
+    assert second[:read] == first
+    assert len(calls) == derived
 
 
 # As they were when corpora came without weights; a run that began then goes on.
