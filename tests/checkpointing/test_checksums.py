@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from t2t_jax.checkpointing.checksums import (
     add_checksums,
+    checksum_jax,
     checksum_numpy,
     checksums,
     describe_differences,
@@ -55,6 +56,21 @@ def test_host_and_device_agree(shape, dtype):
     on_device = jnp.asarray(array)
     assert on_device.dtype == array.dtype
     assert checksums({"x": on_device}) == checksums({"x": array})
+    computed = jax.jit(checksum_jax)(on_device)
+    np.testing.assert_array_equal(computed, checksum_numpy(array))
+
+
+@pytest.mark.parametrize(("most", "programs"), [(35, 0), (34, 1)])
+def test_small_arrays_of_one_cpu_need_no_program(monkeypatch, most, programs):
+    traced = []
+    monkeypatch.setattr("t2t_jax.checkpointing.checksums._CHUNK", most)
+    monkeypatch.setattr(
+        "t2t_jax.checkpointing.checksums._compiled_checksum",
+        lambda _: lambda leaf: traced.append(leaf) or checksum_jax(leaf),
+    )
+    array = drawn((7, 5))
+    assert checksums({"x": jnp.asarray(array)}) == checksums({"x": array})
+    assert len(traced) == programs
 
 
 def test_any_sharding_over_eight_devices_gives_the_same():
