@@ -218,8 +218,9 @@ def _scramble(x: Any, word: Callable[[int], Any], first: int, second: int) -> An
 
 
 def _is_small_on_cpu(leaf: jax.Array) -> bool:
-    platforms = [device.platform for device in leaf.sharding.device_set]
-    return platforms == ["cpu"] and leaf.size <= _CHUNK
+    devices: set[Any] = leaf.sharding.device_set
+    on_one_cpu = [device.platform for device in devices] == ["cpu"]
+    return on_one_cpu and leaf.size <= _CHUNK
 
 
 @functools.cache

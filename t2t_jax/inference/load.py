@@ -149,8 +149,12 @@ def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
 
 def abstract_params(module: nn.Module) -> PyTree:
     """Returns the shapes of the parameters, with the sharding of the first device."""
-    token = jnp.ones((1, 1), jnp.int32)
-    shapes = jax.eval_shape(module.init, jax.random.key(0), token, token)["params"]
+
+    def init() -> PyTree:  # traced as a whole, so that nothing is computed
+        token = jnp.ones((1, 1), jnp.int32)
+        return module.init(jax.random.key(0), token, token)["params"]
+
+    shapes = jax.eval_shape(init)
     sharding = SingleDeviceSharding(jax.local_devices()[0])
     return jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes
