@@ -112,7 +112,11 @@ RULES = [
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_without_a_constraint_it_is_a_search_that_knows_of_none(rules):
-    """Bitwise in its outputs, and in its program."""
+    """Bitwise in its outputs, and in its program.
+
+    Seen to fail: where one more token is considered, and where the search without a
+    constraint asks one which hypotheses may end, whatever it answers.
+    """
     known = jax.jit(unconstrained_search.beam_search, static_argnames=STATIC)
     for seed in range(3):
         model = recurrent(seed, V, eos_bias=seed - 1.0)
