@@ -25,6 +25,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from tests.integration import tiny  # noqa: E402
+from tests.made_once import made_once  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # An example may take longer than hypothesis' 200 ms where other programs run.
@@ -61,23 +62,31 @@ def compiled_as_for_users():
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tmp_path_factory):
-    """The whole tiny experiment. Tests read it, and change copies of it."""
-    workdir = tmp_path_factory.mktemp("tiny") / "run"
+def shared_directory(request, tmp_path_factory):
+    """A directory that all workers of pytest-xdist have in common, for `made_once`."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if hasattr(request.config, "workerinput") else own
+
+
+def _train(workdir, **changed):
     # Fresh: runs that are compared with it are forks of another interpreter.
-    done = tiny.run(*tiny.arguments(workdir), fresh=True)
+    done = tiny.run(*tiny.arguments(workdir, **changed), fresh=True)
     assert done.returncode == 0, done.stderr.decode()
-    return workdir
 
 
 @pytest.fixture(scope="session")
-def one_step(tmp_path_factory):
+def tiny_run(shared_directory):
+    """The whole tiny experiment. Tests read it, and change copies of it."""
+    name = shared_directory / "tiny"
+    return made_once(name, lambda path: _train(path / "run")) / "run"
+
+
+@pytest.fixture(scope="session")
+def one_step(shared_directory):
     """A run of one step, which was evaluated and saved. As `tiny_run`."""
-    workdir = tmp_path_factory.mktemp("one step") / "run"
     every = {"checkpoint__every_steps": 1, "evaluation__every_steps": 1}
-    done = tiny.run(*tiny.arguments(workdir, steps=1, **every))
-    assert done.returncode == 0, done.stderr.decode()
-    return workdir
+    name = shared_directory / "one step"
+    return made_once(name, lambda path: _train(path / "run", steps=1, **every)) / "run"
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.docs.commands import Block, blocks, run_python, run_shell
 from tests.exchange import marian_save
 from tests.integration import tiny
 from tests.integration.tiny import ROOT, TINY
+from tests.made_once import made_once
 
 # Tutorials have a test of their own, which compares what they print as well.
 PAGES = {
@@ -30,10 +31,13 @@ RUN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+@pytest.fixture(scope="session")
+def trained(shared_directory):
     """A directory with two runs, and the text that the pages name."""
-    folder = tmp_path_factory.mktemp("reader")
+    return made_once(shared_directory / "reader", _prepare)
+
+
+def _prepare(folder):
     keys = {"checkpoint.every_steps": 2, "data.cache_dir": str(folder / "cache")}
     done = tiny.run(*tiny.arguments(folder / "runs/phrasebook", **keys))
     assert done.returncode == 0, done.stderr
@@ -52,7 +56,6 @@ def trained(tmp_path_factory):
     marian_save.save(folder / "marian/model.npz")
     vocabulary = marian_save.sentencepiece_model()
     (folder / "marian/vocab.spm").write_bytes(vocabulary)
-    return folder
 
 
 @pytest.mark.parametrize("page", RUN)

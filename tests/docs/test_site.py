@@ -18,6 +18,7 @@ from t2t_jax.cli.flags.modes import MODES, flags_of
 from t2t_jax.config import defaults
 from t2t_jax.config_files import shipped_names
 from tests.integration.tiny import ROOT, environment
+from tests.made_once import made_once
 from tests.report.browser import chromium
 
 # What a browser fetches of itself, by element and attribute.
@@ -44,11 +45,14 @@ class Page(HTMLParser):
             self.loaded.append(values[_LOADED[tag]])
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
+@pytest.fixture(scope="session")
+def site(shared_directory):
     """The folder of the site, built as a reader builds it."""
     pytest.importorskip("sphinx_book_theme", reason="the extra docs is not installed")
-    folder = tmp_path_factory.mktemp("site")
+    return made_once(shared_directory / "site", _build) / "html"
+
+
+def _build(folder):
     done = subprocess.run(
         ["bash", "launch/docs.sh", f"--to={folder}"],
         cwd=ROOT,
@@ -60,7 +64,6 @@ def site(tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"{folder}/html/index.html"
-    return folder / "html"
 
 
 @pytest.fixture(scope="module")

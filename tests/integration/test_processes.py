@@ -1,6 +1,7 @@
 """Several processes on this machine, started as a user would start them."""
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -100,8 +101,9 @@ def test_text_is_prepared_once_and_training_stops_together(tmp_path):
     assert str(steps[-1]) in saved
 
 
-def test_a_complete_run_is_complete_for_all(tiny_run):
-    code, said = end(start(*tiny.arguments(tiny_run)))
+def test_a_complete_run_is_complete_for_all(tiny_run, tmp_path):
+    copy = shutil.copytree(tiny_run, tmp_path / "run")
+    code, said = end(start(*tiny.arguments(copy)))
     assert code == 0, said
     assert said.count("This run is complete") == 1
 

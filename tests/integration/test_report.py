@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -7,11 +8,8 @@ from tests.report.test_markup import read
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("report") / "run"
-    done = tiny.run(*tiny.arguments(workdir))
-    assert done.returncode == 0, done.stderr
-    return workdir
+def trained(tiny_run, tmp_path_factory):
+    return shutil.copytree(tiny_run, tmp_path_factory.mktemp("report") / "run")
 
 
 def data_of(path):

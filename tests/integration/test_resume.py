@@ -8,8 +8,9 @@ import shutil
 from tests.integration import tiny
 
 
-def test_a_change_under_a_run_is_refused_with_both_values(one_step):
-    refused = tiny.run(f"--workdir={one_step}", "--config.model.d_ff=64")
+def test_a_change_under_a_run_is_refused_with_both_values(one_step, tmp_path):
+    copy = shutil.copytree(one_step, tmp_path / "run")
+    refused = tiny.run(f"--workdir={copy}", "--config.model.d_ff=64")
     assert refused.returncode == 78
     assert b"model.d_ff was 32" in refused.stderr
     assert b"64" in refused.stderr
