@@ -1,9 +1,10 @@
 # The command line as an image: for CPUs, or for GPUs with CUDA 12.
 #   docker build -t t2t_jax .
 #   docker build -t t2t_jax:cuda --build-arg EXTRAS=cuda .
-# Runs are written into /work:
-#   docker run --rm --init -v "$PWD":/work -u "$(id -u):$(id -g)" t2t_jax
-#   docker run --rm --init --gpus all -v "$PWD":/work -u "$(id -u):$(id -g)" t2t_jax:cuda
+#   docker build -t t2t_jax:serve --build-arg EXTRAS=serve .   # for --mode=serve
+# The current directory is mounted at /runs, where the program starts:
+#   docker run --rm --init -v "$PWD":/runs -u "$(id -u):$(id -g)" t2t_jax
+#   docker run --rm --init --gpus all -v "$PWD":/runs -u "$(id -u):$(id -g)" t2t_jax:cuda
 # JAX's wheels bring CUDA's libraries: of the host only the driver is needed.
 FROM python:3.11-slim-bookworm
 
@@ -19,9 +20,9 @@ COPY configs configs
 RUN pip install --no-cache-dir ".${EXTRAS:+[$EXTRAS]}" && rm -rf /opt/t2t_jax/build
 
 # Writable for every user, as in /tmp: -u chooses one.
-RUN mkdir -m 1777 /work
-WORKDIR /work
-ENV HOME=/work XDG_CACHE_HOME=/work/.cache
+RUN mkdir -m 1777 /runs
+WORKDIR /runs
+ENV HOME=/runs XDG_CACHE_HOME=/runs/.cache
 USER 1000:1000
 ENTRYPOINT ["t2t-jax"]
 CMD ["--help"]

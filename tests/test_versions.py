@@ -78,18 +78,6 @@ def test_the_forms_of_issues_are_what_they_should_be():
         assert form["body"][0]["validations"]["required"]
 
 
-def test_the_image_copies_what_is_there_and_its_context_has():
-    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    context = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-    copied = [
-        name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]
-    ]
-    assert {"t2t_jax", "configs", "setup.cfg"} <= set(copied)
-    for name in copied:
-        assert (ROOT / name).exists()
-        assert f"!{name}" in context
-
-
 def project_files(*folders):
     found = (path for name in folders for path in (ROOT / name).rglob("*"))
     return {

@@ -133,6 +133,7 @@ TIERS = {
     # Whole programs: processes, scripts, benchmarks, faults.
     "tests/benchmarks/": FULL,
     "tests/launch/": FULL,
+    "tests/launch/test_dockerfile.py": QUICK,
     "tests/integration/": FULL,
     "tests/integration/test_command_line.py": DEFAULT,
     "tests/integration/test_parsing.py": DEFAULT,

@@ -82,7 +82,7 @@ def _end(config: Config, records: Sequence[Record], *, step: int) -> tuple[str, 
     if not any(record["kind"] == "final" for record in records):
         return "stopped", f"by a signal, after step {step:,}, which is saved"
     if step >= config.steps:
-        return "complete", "all steps are made"
+        return "complete", "done"
     return "complete", (
         f"ended early: {config.evaluation.patience:,} evaluations in a row were not "
         "better (evaluation.patience)"

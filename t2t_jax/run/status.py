@@ -215,7 +215,7 @@ def _state(config: Config, found: _Found, now: float) -> tuple[str, str]:
         if last["step"] < config.steps:
             why = "evaluations without a better BLEU reached evaluation.patience"
             return "complete", f"ended early: {why}"
-        return "complete", "all steps are made"
+        return "complete", "done"
     if last is not None and _has_diverged(last, config):
         return "diverged", f"updates were skipped up to step {last['step']:,}"
     saved = newest or 0

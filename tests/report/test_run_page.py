@@ -31,7 +31,7 @@ def data_of(page):
 def test_the_page_has_what_the_run_is_and_where_it_stands(workdir):
     page = run_page(workdir)
     for part in (
-        *("run &lt;b&gt;", "complete", "All steps are made.", "17.50"),
+        *("run &lt;b&gt;", "complete", "Done.", "17.50"),
         *("63,045,632 parameters", "packed rows", "longer than data.max_length"),
         *("Held-out text in the training text", "1 of the 19 pairs of tsv:test"),
         *("metrics.jsonl", "data.json", "cdcdcdcd", "Intervals are not computed"),

@@ -21,7 +21,7 @@ def stand(workdir, found, steps=100, **options):
 
 def test_a_run_with_a_final_record_is_complete(workdir):
     found = stand(workdir, records())
-    assert (found.state, found.reason) == ("complete", "All steps are made.")
+    assert (found.state, found.reason) == ("complete", "Done.")
     assert (found.step, found.steps, found.seconds_left) == (100, 100, None)
     assert (found.best["step"], found.last["bleu"]) == (100, 17.5)
     assert found.minutes == pytest.approx(10 * 2 / 60)
@@ -38,7 +38,7 @@ def test_a_locked_run_is_running_and_its_rest_is_estimated(workdir):
 @pytest.mark.parametrize(
     ("found", "steps", "state", "reason"),
     [
-        (records(), 100, "complete", "All steps are made."),
+        (records(), 100, "complete", "Done."),
         (records(), 500, "complete", "Ended early: "),
         (records()[:-1], 500, "stopped", "By a signal, after step 100, "),
     ],

@@ -132,7 +132,7 @@ def test_a_crash_after_a_resumed_stop_is_a_crash(make_run):
 
 @pytest.mark.parametrize(
     ("step", "reason"),
-    [(500, "all steps are made"), (150, "ended early: evaluations without a better")],
+    [(500, "done"), (150, "ended early: evaluations without a better")],
 )
 def test_a_complete_run_has_a_final_record(make_run, step, reason):
     final = {"step": step, "kind": "final", "time": time_of(120), "elapsed": 120}

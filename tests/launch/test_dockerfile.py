@@ -1,0 +1,69 @@
+"""The image's file agrees with the package: files, extras, Python, entry point.
+
+Seen to fail: a folder that .dockerignore leaves out, an extra of another name, a Python
+that was not run, and another program as entry point.
+"""
+
+import configparser
+import json
+import re
+
+import pytest
+
+from tests.integration.tiny import ROOT
+from tests.test_versions import rows_of_the_table
+
+TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
+COPIED = [
+    name
+    for line in re.findall(r"^COPY (.*)$", TEXT, re.MULTILINE)
+    for name in line.split()[:-1]
+]
+
+
+def named_extras():
+    """Returns the extras of the commands, and those listed above the argument."""
+    built = re.findall(r"--build-arg EXTRAS=([\w,-]+)", TEXT)
+    (listed,) = re.findall(
+        r"^# Of setup\.cfg, with commas between: (.*), …$", TEXT, re.M
+    )
+    return {name.strip() for some in [*built, listed] for name in some.split(",")}
+
+
+def test_the_package_and_its_metadata_are_copied():
+    assert {"t2t_jax", "configs", "setup.cfg", "pyproject.toml"} <= set(COPIED)
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_what_is_copied_exists_and_is_in_the_context(name):
+    context = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert context[0] == "*"
+    assert (ROOT / name).exists()
+    assert f"!{name}" in context
+
+
+def test_the_extras_are_those_of_the_package():
+    assert {"cuda", "serve"} <= named_extras()
+    assert named_extras() <= set(SETUP["options.extras_require"])
+
+
+def test_the_python_is_one_that_was_run():
+    (version,) = re.findall(r"^FROM python:(3\.\d+)-", TEXT, re.MULTILINE)
+    assert version in {row[0] for row in rows_of_the_table()}
+
+
+def test_the_entry_point_is_the_installed_program():
+    (command,) = re.findall(r"^ENTRYPOINT (.*)$", TEXT, re.MULTILINE)
+    (program,) = json.loads(command)
+    scripts = SETUP["options.entry_points"]["console_scripts"].split("\n")
+    assert program in {line.partition("=")[0].strip() for line in scripts if line}
+
+
+def test_commands_mount_the_folder_where_the_program_starts():
+    folders = re.findall(r"^WORKDIR (.*)$", TEXT, re.MULTILINE)
+    mounted = re.findall(r'-v "\$PWD":(\S+)', TEXT)
+    assert mounted
+    assert set(mounted) == {folders[-1]}
+    assert f"mkdir -m 1777 {folders[-1]}\n" in TEXT
