@@ -2,11 +2,9 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-import t2t_jax
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
 from tests.integration.tiny import ROOT
 from tests.test_readme import anchor_of
@@ -38,7 +36,7 @@ def table(page, heading):
 
 def printed():
     """Collects the strings of the package, … in the place of what is filled in."""
-    for path in Path(t2t_jax.__file__).parent.rglob("*.py"):
+    for path in (ROOT / "t2t_jax").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = (getattr(part, "value", None) for part in node.values)

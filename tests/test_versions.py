@@ -6,10 +6,6 @@ a higher lower bound of jax.
 
 import configparser
 import re
-import shutil
-import subprocess
-import sys
-import tarfile
 
 import pytest
 import yaml
@@ -17,11 +13,6 @@ import yaml
 import t2t_jax
 from tests.integration.tiny import ROOT
 
-_BUILD = """
-import sys
-from setuptools import build_meta
-build_meta.build_sdist(sys.argv[1])
-"""
 _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
 
@@ -76,38 +67,3 @@ def test_the_forms_of_issues_are_what_they_should_be():
         names = [part["id"] for part in form["body"]]
         assert len(set(names)) == len(names) > 1
         assert form["body"][0]["validations"]["required"]
-
-
-def project_files(*folders):
-    found = (path for name in folders for path in (ROOT / name).rglob("*"))
-    return {
-        str(path.relative_to(ROOT))
-        for path in found
-        if path.is_file() and not {"__pycache__", "_build"} & set(path.parts)
-    }
-
-
-def test_the_sdist_is_the_whole_project_with_its_tests(tmp_path):
-    """What the wheel holds, tests/architecture/test_packaging.py tests."""
-    pytest.importorskip("setuptools")
-    left_out = shutil.ignore_patterns(
-        *(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "*.egg-info"),
-        *("_build", "build", "dist", "runs"),
-    )
-    shutil.copytree(ROOT, tmp_path / "copy", ignore=left_out)
-    subprocess.run(
-        [sys.executable, "-c", _BUILD, str(tmp_path)],
-        cwd=tmp_path / "copy",
-        check=True,
-        capture_output=True,
-        timeout=240,
-    )
-    (sdist,) = tmp_path.glob("*.tar.gz")
-    # Older versions of setuptools write a hyphen.
-    assert sdist.name.replace("-", "_", 1) == f"t2t_jax-{t2t_jax.__version__}.tar.gz"
-    with tarfile.open(sdist) as archive:
-        files = [one.name for one in archive.getmembers() if one.isfile()]
-    found = {name.partition("/")[2] for name in files}
-    top = {".ci/run", "ruff.toml", "setup.cfg", "pyproject.toml", "CITATION.cff"}
-    folders = ("t2t_jax", "configs", "docs", "launch", "tests", "benchmarks", ".github")
-    assert (project_files(*folders) | top) - found == set()

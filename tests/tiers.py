@@ -95,7 +95,6 @@ TIERS = {
     "tests/test_docs.py": DEFAULT,
     "tests/test_startup.py": DEFAULT,
     "tests/test_readme.py": DEFAULT,
-    "tests/test_versions.py::test_the_sdist": FULL,
     "tests/test_readme.py::test_the_fine_tuning": FULL,
     "tests/training/test_accumulation.py": FULL,
     "tests/training/test_compiled_step.py": DEFAULT,

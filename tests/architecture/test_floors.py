@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import t2t_jax
+from tests.integration.tiny import ROOT
 
-PACKAGE = Path(t2t_jax.__file__).parent
+PACKAGE = ROOT / "t2t_jax"
 
 # Imports only point to lower floors; within one folder they are free.
 ORDER = (

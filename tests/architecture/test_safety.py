@@ -1,11 +1,10 @@
 import ast
-from pathlib import Path
 
 import pytest
 
-import t2t_jax
+from tests.integration.tiny import ROOT
 
-PACKAGE = Path(t2t_jax.__file__).parent
+PACKAGE = ROOT / "t2t_jax"
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 LONGEST_BODY = 40
