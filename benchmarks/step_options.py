@@ -147,8 +147,8 @@ def require_installed(
         missing = [module for module in needed[name] if not find_spec(module)]
         if missing:
             parser.error(
-                f"--peer={name} needs {' and '.join(missing)}. Run `pip install -e "
-                "'.[bench]'`, or say --peer=none."
+                f"--peer={name} needs {' and '.join(missing)}. Run `pip install "
+                "'t2t-jax[bench]'`, or say --peer=none."
             )
 
 

@@ -3,7 +3,7 @@
 Choose a row by the number of sentence pairs, and name your files in TEXT below, or on
 the command line with --config.data.train=text:SOURCE,TARGET:
 
-    python -m t2t_jax.main --config=configs/own_text.py:small --workdir=runs/mine
+    python -m t2t_jax.main --config=own_text:small --workdir=runs/mine
     python -m t2t_jax.main --mode=translate --workdir=runs/mine < in.txt > out.txt
 
 row     pairs              subwords  layers  d_model  dropout  steps of slots a side

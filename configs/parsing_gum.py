@@ -4,7 +4,7 @@ Not in the paper. The treebank is https://github.com/amir-zeldes/gum, its consti
 automatic parses of gold tags ("silver"). Put train, dev and test as .ptb.gz into
 data/gum. `rnn` is the recurrent baseline with as many parameters, 1.65 million.
 
-    python -m t2t_jax.main --config=configs/parsing_gum.py
+    python -m t2t_jax.main --config=parsing_gum
     python -m t2t_jax.main --mode=evaluate --protocol=parsing
       --workdir=runs/parsing_gum --reference=data/gum/test.ptb.gz
 

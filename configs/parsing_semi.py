@@ -5,7 +5,7 @@ annotated, the high-confidence and BerkeleyParser corpora of the paper's referen
 they are not published. Put trees of your own parsers over other text into data/semi.
 Rows, and what is marked `open`, are as in configs/parsing_wsj.py.
 
-    python -m t2t_jax.main --config=configs/parsing_semi.py:dropout_0.1_rate_1
+    python -m t2t_jax.main --config=parsing_semi:dropout_0.1_rate_1
     python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5
       --workdir=runs/parsing_semi --reference=data/wsj/test.mrg
 

@@ -7,7 +7,7 @@ prints the beam alone: rows try dropout and rate. "All other parameters remained
 unchanged" from the base model. What else it does not say is marked `open`, here and in
 t2t_jax/description/parsing.py, which has the keys of both of the paper's parsers.
 
-    python -m t2t_jax.main --config=configs/parsing_wsj.py:dropout_0.2_rate_1
+    python -m t2t_jax.main --config=parsing_wsj:dropout_0.2_rate_1
     python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5
       --workdir=runs/parsing_wsj --reference=data/wsj/test.mrg
 

@@ -5,7 +5,7 @@ attention. All settings but the model's are those of phrasebook.py; it has as ma
 parameters: 1.17 million, the Transformer 1.18. benchmarks/rnn_baseline.py compares the
 two in tokens per second and in BLEU after equal time.
 
-    python -m t2t_jax.main --config=configs/rnn_baseline.py
+    python -m t2t_jax.main --config=rnn_baseline
 
 Score: not run yet on this corpus. On its first version, after 2 minutes of training
 (233 steps of 4,096): 54.9 on phrasebook:test:500, where the Transformer has 84.7 (two

@@ -1,7 +1,7 @@
 """Table 3: variations on the base model, WMT 2014 English to German. §6.2.
 
-    python -m t2t_jax.main --config=configs/table3.py:A_h1
-    python -m t2t_jax.main --config=configs/table3.py:A_h1 --mode=describe
+    python -m t2t_jax.main --config=table3:A_h1
+    python -m t2t_jax.main --config=table3:A_h1 --mode=describe
 
 Data as in configs/wmt_en_de.py. The rows, from `base` and `A_h1` to `E_learned` and
 `big`, are in t2t_jax/description/table3.py: the keys that each changes, and the

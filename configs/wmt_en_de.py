@@ -6,7 +6,7 @@ million pairs, and newstest2013. What is not under TFDS_DATA_DIR is downloaded (
 and prepared first. To use other text, set
 --config.data.train=text:train.en,train.de and --config.data.dev=text:dev.en,dev.de.
 
-    python -m t2t_jax.main --config=configs/wmt_en_de.py
+    python -m t2t_jax.main --config=wmt_en_de
     python -m t2t_jax.main --mode=evaluate --protocol=vaswani2017 \
       --workdir=runs/wmt_en_de --source=newstest2014.en --reference=newstest2014.de
 

@@ -2,7 +2,7 @@
 
 Data as in configs/wmt_en_de.py, then
 
-    python -m t2t_jax.main --config=configs/wmt_en_de_big.py
+    python -m t2t_jax.main --config=wmt_en_de_big
     python -m t2t_jax.main --mode=evaluate --protocol=vaswani2017 \
       --workdir=runs/wmt_en_de_big --source=newstest2014.en --reference=newstest2014.de
 

@@ -5,7 +5,7 @@ and 10^9, some 40 million pairs, and newstest2013. What is not under TFDS_DATA_D
 downloaded and prepared first. To use other text, set
 --config.data.train=text:train.en,train.fr and --config.data.dev=text:dev.en,dev.fr.
 
-    python -m t2t_jax.main --config=configs/wmt_en_fr.py
+    python -m t2t_jax.main --config=wmt_en_fr
     python -m t2t_jax.main --mode=evaluate --protocol=vaswani2017 --target_language=fr \
       --workdir=runs/wmt_en_fr --source=newstest2014.en --reference=newstest2014.fr
 

@@ -2,7 +2,7 @@
 
 Data as in configs/wmt_en_fr.py, then
 
-    python -m t2t_jax.main --config=configs/wmt_en_fr_big.py
+    python -m t2t_jax.main --config=wmt_en_fr_big
     python -m t2t_jax.main --mode=evaluate --protocol=vaswani2017 --target_language=fr \
       --workdir=runs/wmt_en_fr_big --source=newstest2014.en --reference=newstest2014.fr
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the program on all workers of a TPU that create.sh made:
-#   bash launch/tpu/run.sh --zone=us-west4-a -- --config=configs/wmt_en_de.py \
+#   bash launch/tpu/run.sh --zone=us-west4-a -- --config=wmt_en_de \
 #     --workdir=/mnt/t2t_jax/wmt_en_de
 #   bash launch/tpu/run.sh --zone=us-west4-a --stop     lets it save and stop (exit 75)
 # What follows -- is for the program, with paths on the workers. Options beside those

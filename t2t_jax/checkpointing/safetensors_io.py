@@ -38,7 +38,7 @@ def require_safetensors() -> None:
     if find_spec("safetensors") is None:
         raise UserError(
             f"{SAFETENSORS} requires the package safetensors, which is not installed. "
-            "Run: pip install -e '.[export]'"
+            "Run: pip install 't2t-jax[export]'"
         )
 
 

@@ -40,7 +40,7 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
     except ImportError as error:
         raise UserError(
             "BLEU of Moses tokens needs the Moses tokenizer, but sacremoses is not "
-            "installed. Run: pip install -e '.[paper]'"
+            "installed. Run: pip install 't2t-jax[paper]'"
         ) from error
     # sacremoses tokenises unknown languages as English.
     known = sorted(

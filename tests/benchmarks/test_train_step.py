@@ -78,7 +78,7 @@ def test_a_peer_that_is_not_installed_is_refused_before_anything_runs(
         parse_arguments(["--peer=hf_marian"])
     told = capsys.readouterr().err
     assert "--peer=hf_marian needs torch and transformers." in told
-    assert "pip install -e '.[bench]'" in told
+    assert "pip install 't2t-jax[bench]'" in told
 
 
 @pytest.mark.usefixtures("_peers_installed")

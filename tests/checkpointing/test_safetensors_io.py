@@ -180,5 +180,5 @@ def test_a_missing_package_is_named_with_what_brings_it(directory, monkeypatch):
         lambda: write_safetensors(directory / "other", PARAMS),
         lambda: open_parameters(directory),
     ):
-        with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
+        with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
             act()

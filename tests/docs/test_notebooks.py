@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-pytest.importorskip("nbclient", reason="pip install -e '.[docs]' installs it")
-pytest.importorskip("ipykernel", reason="pip install -e '.[docs]' installs it")
+pytest.importorskip("nbclient", reason="pip install 't2t-jax[docs]' installs it")
+pytest.importorskip("ipykernel", reason="pip install 't2t-jax[docs]' installs it")
 nbformat = pytest.importorskip("nbformat")
 
 from tests.docs import notebooks  # noqa: E402

@@ -40,7 +40,7 @@ def test_an_unknown_language_lists_the_known_ones():
 
 def test_a_missing_sacremoses_reports_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UserError, match=r"pip install -e '.\[paper\]'"):
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[paper\]'"):
         moses_tokenizer("de")
 
 

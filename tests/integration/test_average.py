@@ -182,7 +182,7 @@ def test_as_many_checkpoints_as_a_window_holds_make_one_row_without_a_curve_too(
     assert row.startswith("11,22,33,44,55\t11\t55\t")
     assert "5 checkpoints form one window" in printed.err
     lines = [line for line in printed.err.splitlines() if "matplotlib" in line]
-    assert ["pip install -e '.[plots]'" in line for line in lines] == [True]
+    assert ["pip install 't2t-jax[plots]'" in line for line in lines] == [True]
     assert not (workdir / "averages" / "last=5.png").exists()
 
 

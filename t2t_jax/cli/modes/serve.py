@@ -66,7 +66,7 @@ def _require_extra() -> None:
     if missing:
         raise UserError(
             f"--mode=serve requires {' and '.join(missing)}, not installed here. Run: "
-            "pip install 't2t_jax[serve]'"
+            "pip install 't2t-jax[serve]'"
         )
 
 

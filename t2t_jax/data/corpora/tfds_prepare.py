@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from t2t_jax.errors import ConfigError, InputMissingError, UserError, write_error
 
 _WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-_EXTRA = "pip install -e '.[tfds-prepare]'"
+_EXTRA = "pip install 't2t-jax[tfds-prepare]'"
 _FORMAT = "array_record"
 # TFDS tries 11 times, with pauses of three minutes in all and no timeout.
 _RETRIES = 2

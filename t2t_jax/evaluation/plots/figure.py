@@ -35,7 +35,7 @@ def require_matplotlib() -> None:
     if find_spec("matplotlib") is None:
         raise UserError(
             "Plots need matplotlib, which is not installed. "
-            "Run: pip install -e '.[plots]'"
+            "Run: pip install 't2t-jax[plots]'"
         )
 
 

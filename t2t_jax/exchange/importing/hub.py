@@ -42,7 +42,7 @@ def resolve_hub(path: str) -> Path:
     if find_spec("huggingface_hub") is None:
         raise UserError(
             f"{path} requires the package huggingface_hub, which is not installed. "
-            "Run: pip install -e '.[exchange]', or pass a directory."
+            "Run: pip install 't2t-jax[exchange]', or pass a directory."
         )
     name, revision = match.groups()
     directory = _fetch(name, revision, _FILES)

@@ -73,7 +73,7 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
     if find_spec("google_crc32c") is None:
         raise UserError(
             "Checkpoints of TensorFlow require the package google-crc32c, which is not "
-            "installed. Run: pip install -e '.[exchange]'"
+            "installed. Run: pip install 't2t-jax[exchange]'"
         )
     index = prefix.with_name(f"{prefix.name}.index")
     try:

@@ -105,7 +105,7 @@ def test_a_missing_sacremoses_is_said_at_once(workdir, texts):
         *_arguments(workdir, texts, "--protocol=vaswani2017"), without=["sacremoses"]
     )
     assert code == 64
-    assert "pip install -e '.[paper]'" in errors
+    assert "pip install 't2t-jax[paper]'" in errors
 
 
 def test_an_unknown_language_is_said_at_once(workdir, texts):

@@ -49,4 +49,4 @@ def test_without_the_extra(monkeypatch, empty_directory, capsys):
     assert main(["serve", "--workdir=a"]) == 64
     error = capsys.readouterr().err
     assert "requires uvicorn" in error
-    assert "pip install 't2t_jax[serve]'" in error
+    assert "pip install 't2t-jax[serve]'" in error

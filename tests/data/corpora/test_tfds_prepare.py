@@ -58,7 +58,7 @@ def test_what_the_real_builder_downloads_is_reported_with_its_size(config, messa
         with pytest.raises(InputMissingError, match="has prepared the set elsewhere"):
             open_corpus(f"tfds:wmt14_translate/{config}:train", log=said.append)
     assert message in said[0]
-    assert "pip install -e '.[tfds-prepare]'" in said[0]
+    assert "pip install 't2t-jax[tfds-prepare]'" in said[0]
 
 
 def test_a_failed_download_reports_why(downloads):

@@ -53,7 +53,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     from t2t_jax.evaluation.plots.curves import plot_averages
 
     monkeypatch.setattr(canvas, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install -e '.\[plots\]'"):
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[plots\]'"):
         plot_averages([1], averages=[2.0], singles=[3.0], last=5)
 
 

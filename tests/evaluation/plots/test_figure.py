@@ -36,7 +36,7 @@ def test_matplotlib_is_imported_by_plotting_and_pyplot_never():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UserError, match=r"pip install -e '.\[plots\]'"):
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[plots\]'"):
         canvas.require_matplotlib()
     with pytest.raises(UserError, match="Plots need matplotlib"):
         canvas.new_figure(1.0, 1.0)

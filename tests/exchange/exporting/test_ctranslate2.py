@@ -189,7 +189,7 @@ def test_the_recurrent_baseline_is_refused():
 
 def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
     monkeypatch.setattr(ctranslate2, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install -e '\.\[export\]'"):
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
         ctranslate2.require_ctranslate2()
     with pytest.raises(UserError, match=r"^--format=argos needs"):
         ctranslate2.require_ctranslate2("argos")

@@ -239,7 +239,7 @@ def test_what_it_cannot_do_is_said_before(monkeypatch):
     with pytest.raises(UserError, match="exports beam search"):
         form.check_supported(Config(decoding=DecodingConfig(sample=True)))
     monkeypatch.setattr(stablehlo, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install -e '.\[export\]'"):
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
         form.check_supported(Config())
 
 

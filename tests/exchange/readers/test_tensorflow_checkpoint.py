@@ -119,7 +119,7 @@ def test_a_missing_file_is_named(tmp_path, saved, name):
 def test_a_missing_package_is_named(tmp_path, saved, monkeypatch):
     save(tmp_path / "a", saved)
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
-    with pytest.raises(UserError, match=re.escape("pip install -e '.[exchange]'")):
+    with pytest.raises(UserError, match=re.escape("pip install 't2t-jax[exchange]'")):
         read_tensorflow_checkpoint(tmp_path / "a")
 
 

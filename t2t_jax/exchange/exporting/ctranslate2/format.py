@@ -238,7 +238,7 @@ def require_ctranslate2(form: str = "ctranslate2") -> None:
     if find_spec("ctranslate2") is None:
         raise UserError(
             f"--format={form} needs CTranslate2, which is not installed. "
-            "Run: pip install -e '.[export]'"
+            "Run: pip install 't2t-jax[export]'"
         )
 
 

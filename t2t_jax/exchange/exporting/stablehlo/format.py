@@ -77,7 +77,7 @@ class StableHLOFormat:
         if find_spec("flatbuffers") is None:
             raise UserError(
                 "--format=stablehlo needs flatbuffers, in which JAX writes programs, "
-                "and it is not installed. Run: pip install -e '.[export]'"
+                "and it is not installed. Run: pip install 't2t-jax[export]'"
             )
         if config.decoding.sample:
             raise UserError(
