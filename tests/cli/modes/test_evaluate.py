@@ -147,7 +147,7 @@ class _Slow:
             self._clock[0] += 6.0
             yield (
                 number,
-                SimpleNamespace(text=line.upper(), status="ok", source_cut=False),
+                SimpleNamespace(text=line.upper(), statuses=("ok",), source_cut=False),
             )
 
 
