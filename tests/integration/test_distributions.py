@@ -2,7 +2,8 @@
 
 Both are used in directories outside the checkout; what the package depends on is that
 of the environment. Seen to fail: with a test of the source tree that read the installed
-package instead, which has configs/ within it.
+package instead, which has configs/ within it, without docs/ in MANIFEST.in, and without
+the report's assets in the package data.
 """
 
 import json
