@@ -26,7 +26,6 @@ _PAGES = {path: f"/{page}.md" for page, path in INCLUDED.items()}
 _FENCED = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^()\s#]+)(#[^()\s]*)?(?=\))")
 _ABSOLUTE = re.compile(rf"(?<=\]\(){PROJECT}/blob/main/([^()\s#]+)(#[^()\s]*)?(?=\))")
-_PATTERN = re.compile(r"^(/?[\w/]*\*)\n", re.MULTILINE)
 _FOR_TESTS = re.compile(r"^ *<!-- test: .* -->\n", re.MULTILINE)
 _NOT_RUN = re.compile(r"^<!-- test: skip, (.*?) -->$", re.MULTILINE)
 
@@ -70,23 +69,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = (ROOT / file).read_text(encoding="utf-8")
     page = Path(app.env.doc2path(docname))
     if page.suffix == ".md":
-        text = linked(source[0], (ROOT / file if file else page).parent)
-        source[0] = _without_empty_globs(text, page.parent)
-
-
-def _without_empty_globs(text: str, folder: Path) -> str:
-    """Removes patterns of tables of contents that no page matches."""
-
-    def kept(match: re.Match[str]) -> str:
-        top = _DOCS if match[1].startswith("/") else folder
-        pages = {
-            str(path.relative_to(_DOCS).with_suffix(""))
-            for path in top.glob(match[1].lstrip("/"))
-            if path.suffix in (".md", ".ipynb") and path.stem != "index"
-        }
-        return match[0] if pages - _missing() else ""
-
-    return _PATTERN.sub(kept, text)
+        source[0] = linked(source[0], (ROOT / file if file else page).parent)
 
 
 def _leave_out(app: Sphinx, config: object) -> None:

@@ -24,6 +24,12 @@ PAGES = {
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if path.relative_to(ROOT / "docs").parts[0] not in ("tutorials", "_build")
 }
+EXTENSION = ROOT / "docs/_extensions/repository_links.py"
+INCLUDED = re.findall(
+    r'^    "[\w/]+": "([\w/]+\.md)",$',
+    EXTENSION.read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
 RUN = [
     page
     for page, found in PAGES.items()
@@ -76,16 +82,28 @@ def test_the_commands_of_a_page_run_in_order(page, trained, tmp_path):
             assert shown in printed
 
 
-def test_what_is_run_elsewhere_names_a_test():
-    named = {b.elsewhere for found in PAGES.values() for b in found} - {""}
-    assert len(named) > 4
-    assert [path for path in named if not (ROOT / path).is_file()] == []
+def test_what_is_run_elsewhere_is_read_by_that_test():
+    named = {(page, b.elsewhere) for page, found in PAGES.items() for b in found}
+    named = {(page, path) for page, path in named if path}
+    assert named
+    for page, path in named:
+        assert f"docs/{page}" in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_what_is_not_run_says_why():
     skipped = [b.skipped for found in PAGES.values() for b in found if b.skipped]
-    assert 0 < len(skipped) < 12
+    assert 0 < len(skipped) < 25
     assert all(len(reason.split()) > 2 for reason in skipped)
+    tests = re.findall(r"\btests/[\w/.]+", " ".join(skipped))
+    assert [path for path in tests if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("path", INCLUDED)
+def test_a_file_that_the_site_includes_says_that_its_commands_are_not_run(path):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    first = re.search(r"^(```|    (python|bash|pip) )", text, re.MULTILINE)
+    if first:
+        assert "<!-- test: skip, " in text[: first.start()]
 
 
 def test_a_replacement_that_replaces_nothing_is_an_error():
