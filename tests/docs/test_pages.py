@@ -12,7 +12,7 @@ import shutil
 import pytest
 
 from t2t_jax.data.phrasebook.corpus import sentence_pairs
-from tests.docs.commands import Block, blocks, run_python, run_shell
+from tests.docs.commands import LANGUAGES, Block, blocks, run_python, run_shell
 from tests.exchange import marian_save
 from tests.integration import tiny
 from tests.integration.tiny import ROOT, TINY
@@ -98,12 +98,27 @@ def test_what_is_not_run_says_why():
     assert [path for path in tests if not (ROOT / path).exists()] == []
 
 
+def test_the_site_includes_files_of_other_folders():
+    assert len(INCLUDED) > 2
+
+
 @pytest.mark.parametrize("path", INCLUDED)
 def test_a_file_that_the_site_includes_says_that_its_commands_are_not_run(path):
     text = (ROOT / path).read_text(encoding="utf-8")
     first = re.search(r"^(```|    (python|bash|pip) )", text, re.MULTILINE)
     if first:
         assert "<!-- test: skip, " in text[: first.start()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_in_blocks_that_tests_read(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    inside = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    command = r"(?:python -m|bash|pip install|t2t-jax|curl) "
+    assert re.findall(rf"^    {command}.*", inside, re.MULTILINE) == []
+    others = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    unread = [code for language, code in others if language not in (*LANGUAGES, "text")]
+    assert [c for c in unread if re.search(rf"^\$? ?{command}", c, re.MULTILINE)] == []
 
 
 def test_a_replacement_that_replaces_nothing_is_an_error():
