@@ -1,12 +1,14 @@
 """Lets autodoc read the docstrings of this package, which are nearly Markdown."""
 
 import re
+from collections import namedtuple
 from typing import Any
 
 from sphinx.application import Sphinx
 
 _FENCE = re.compile(r"``(?=\S)|\*(?=\*?\w)|(?<=\w)_(?=[\s.,;:)]|$)")
 
+_FIELD = type(namedtuple("_Tuple", "field").field)
 _RESULT = re.compile(r"^  (\w+): ")
 
 
@@ -46,6 +48,13 @@ def _parseable(
     return arguments, result
 
 
+def _no_fields_of_tuples(
+    app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leaves out the fields of named tuples, which the docstring of the tuple lists."""
+    return True if isinstance(obj, _FIELD) else None
+
+
 def _only_modules_with_source(app: Sphinx, env: Any) -> None:
     """Removes what viewcode would list without a page, as built-in types."""
     known = getattr(env, "_viewcode_modules", {})
@@ -56,6 +65,7 @@ def _only_modules_with_source(app: Sphinx, env: Any) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers the change of docstrings, before napoleon's."""
     app.connect("env-check-consistency", _only_modules_with_source)
+    app.connect("autodoc-skip-member", _no_fields_of_tuples)
     app.connect("autodoc-process-signature", _parseable)
     app.connect("autodoc-process-docstring", _list_results, priority=300)
     app.connect("autodoc-process-docstring", _escape, priority=400)
