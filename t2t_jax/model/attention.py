@@ -52,7 +52,21 @@ class Projection(nn.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Multiplies by the kernel, and adds the bias, in the dtype of `x`."""
-        y = einsum_f32(self.equation, x, self.kernel)
+        return self._add_bias(einsum_f32(self.equation, x, self.kernel))
+
+    def of_position(self, x_BxWxD: jax.Array) -> jax.Array:
+        """Splits one position of each beam into heads: [B, H, W, Dk].
+
+        The same numbers as `__call__`, as one product of two matrices: XLA computes the
+        transpose of the equation's, and transposes the kernel for it at every step.
+        """
+        d_model, heads, d_k = self.kernel.shape
+        kernel_DxHDk = self.kernel.reshape(d_model, heads * d_k)
+        y_BWxHDk = einsum_f32("nd,dc->nc", x_BxWxD.reshape(-1, d_model), kernel_DxHDk)
+        y_BxWxHxDk = y_BWxHDk.reshape(*x_BxWxD.shape[:2], heads, d_k)
+        return self._add_bias(y_BxWxHxDk.swapaxes(1, 2))
+
+    def _add_bias(self, y: jax.Array) -> jax.Array:
         if not self.has_bias:
             return y
         bias = self.bias if self.bias.ndim == 1 else self.bias[:, None]  # [H, 1, Dk]
@@ -121,7 +135,30 @@ class MultiHeadAttention(nn.Module):
           mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
           segments: what the mask is made of, for kernels that take no mask.
         """
-        q_BxHxQxDk = self.query(x_BxQxD)
+        return self._attend(
+            self.query(x_BxQxD),
+            keys_values,
+            mask_Bx1xQxK=mask_Bx1xQxK,
+            rows_B=rows_B,
+            segments=segments,
+        )
+
+    def attend_to_memory(
+        self, x_BxWxD: jax.Array, memory: KVPair, *, mask_Bx1x1xS: jax.Array
+    ) -> jax.Array:
+        """Attends from each beam's newest position to the source: [B, W, D]."""
+        q_BxHxWxDk = self.query.of_position(x_BxWxD)
+        return self._attend(q_BxHxWxDk, memory, mask_Bx1xQxK=mask_Bx1x1xS)
+
+    def _attend(
+        self,
+        q_BxHxQxDk: jax.Array,
+        keys_values: KVPair,
+        *,
+        mask_Bx1xQxK: jax.Array,
+        rows_B: Array | None = None,
+        segments: Segments | None = None,
+    ) -> jax.Array:
         keys, values = keys_values
         if self.is_mutable_collection("intermediates"):
             weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
@@ -178,7 +215,7 @@ class MultiHeadAttention(nn.Module):
           parents_BxW: [B, W] the beam of the past that each beam continues; None: its
             own.
         """
-        new = self.keys_values(x_BxWxD)
+        new = KVPair(self.key.of_position(x_BxWxD), self.value.of_position(x_BxWxD))
         write = functools.partial(_write, position=position, parents_BxW=parents_BxW)
         return KVPair(write(past.keys, new.keys), write(past.values, new.values))
 
@@ -191,7 +228,7 @@ class MultiHeadAttention(nn.Module):
           past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], written up to and
             including `position`.
         """
-        q_BxHxWx1xDk = self.query(x_BxWxD)[:, :, :, None]
+        q_BxHxWx1xDk = self.query.of_position(x_BxWxD)[:, :, :, None]
         is_past_K = jnp.arange(past.keys.shape[3]) <= position
         context_BxHxWx1xDv = attention(
             q_BxHxWx1xDk, *past, mask_xQxK=is_past_K[None, None, None, None]

@@ -59,14 +59,16 @@ class DecoderLayer(nn.Module):
                 segments=self_segments,
             )
 
-        return self._sublayers(
-            x_BxTxD,
-            self_attention,
-            memory=memory,
-            cross_mask_Bx1xTxS=cross_mask_Bx1xTxS,
-            rows_B=rows_B,
-            cross_segments=cross_segments,
-        )
+        def cross_attention(x: jax.Array) -> jax.Array:
+            return self.cross_attention(
+                x,
+                memory,
+                mask_Bx1xQxK=cross_mask_Bx1xTxS,
+                rows_B=rows_B,
+                segments=cross_segments,
+            )
+
+        return self._sublayers(x_BxTxD, self_attention, cross_attention, rows_B=rows_B)
 
     def step(
         self,
@@ -99,35 +101,23 @@ class DecoderLayer(nn.Module):
             )
             return self.self_attention.attend_to_cache(x, past, position)
 
-        y_BxWxD = self._sublayers(
-            x_BxWxD,
-            self_attention,
-            memory=memory,
-            cross_mask_Bx1xTxS=mask_Bx1x1xS,
-            rows_B=None,
-        )
+        def cross_attention(x: jax.Array) -> jax.Array:
+            return self.cross_attention.attend_to_memory(
+                x, memory, mask_Bx1x1xS=mask_Bx1x1xS
+            )
+
+        y_BxWxD = self._sublayers(x_BxWxD, self_attention, cross_attention, rows_B=None)
         return y_BxWxD, past
 
     def _sublayers(
         self,
         x_BxTxD: jax.Array,
         self_attention: Callable[[jax.Array], jax.Array],
+        cross_attention: Callable[[jax.Array], jax.Array],
         *,
-        memory: KVPair,
-        cross_mask_Bx1xTxS: jax.Array,
         rows_B: Array | None,
-        cross_segments: Segments | None = None,
     ) -> jax.Array:
-        """Computes the three sub-layers, with self-attention as a function."""
-
-        def cross_attention(x: jax.Array) -> jax.Array:
-            return self.cross_attention(
-                x,
-                memory,
-                mask_Bx1xQxK=cross_mask_Bx1xTxS,
-                rows_B=rows_B,
-                segments=cross_segments,
-            )
+        """Computes the three sub-layers, with both attentions as functions."""
 
         def feed_forward(x: jax.Array) -> jax.Array:
             return self.feed_forward(x, rows_B)
