@@ -213,7 +213,7 @@ def cli_entry_point() -> None:
         reexec_with_huge_pages(before=block_signals, otherwise=install_early_handlers)
     # Imports and tracing make many objects that stay: looking for garbage after every
     # 700 of them took a seventh of the time until the first translated line.
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 10, 20)
     make_stderr_robust()
     configure_stdout()
     sys.unraisablehook = handle_unraisable

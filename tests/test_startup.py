@@ -20,7 +20,7 @@ main(["--help"])
 _UNNEEDED = {
     *("optax", "sacrebleu", "tensorboardX", "torch", "tensorflow", "matplotlib"),
     *("tensorflow_datasets", "starlette", "uvicorn", "safetensors", "transformers"),
-    *("sacremoses", "pandas", "scipy", "IPython"),
+    *("sacremoses", "pandas", "scipy", "IPython", "orbax"),
 }
 
 
@@ -38,7 +38,7 @@ def modules_after(program, **more):
 
 
 @pytest.mark.parametrize(
-    ("program", "most"), [("import t2t_jax", 8), (_HELP, 270), (_TRANSLATE, 1_450)]
+    ("program", "most"), [("import t2t_jax", 8), (_HELP, 270), (_TRANSLATE, 1_050)]
 )
 def test_commands_import_what_they_need(program, most):
     loaded = modules_after(program)

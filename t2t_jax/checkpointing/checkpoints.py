@@ -17,8 +17,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
+from t2t_jax.checkpointing.array_files import read_arrays
 from t2t_jax.checkpointing.checksums import (
     CHECKSUM_KEYS,
     FORMAT,
@@ -37,6 +37,7 @@ from t2t_jax.checkpointing.diagnosis import (
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.errors import DataError
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
+from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
 NO_BLEU = -1.0
@@ -108,13 +109,24 @@ class Checkpoints(StepDirs):
     def params(self, step: int, *, like: PyTree) -> Params:
         """Restores the parameters of a checkpoint; `like` has the shardings.
 
+        Each process reads all of them, and keeps what its devices need.
+
         Raises:
           CorruptCheckpointError: they differ from what was saved.
           DataError: they are of another model, or of another version's format.
         """
-        items, meta = self.read(step, {"params": like})
-        self.check(step, items, meta)
-        return items["params"]
+        meta = self.read_verified_meta(step)
+        self._check_shapes(step, meta["checksums"], {"params": like})
+        with self._diagnosed(step):
+            arrays = read_arrays(self.path(step) / "params", dtype_shapes(like))
+        params: Params = jax.tree_util.tree_map_with_path(
+            lambda path, leaf: jax.make_array_from_callback(
+                leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
+            ),
+            like,
+        )
+        self.check(step, {"params": params}, meta)
+        return params
 
     def read(
         self, step: int, like: Mapping[str, PyTree]
@@ -168,6 +180,8 @@ class Checkpoints(StepDirs):
         Raises:
           CorruptCheckpointError: they differ from what was saved.
         """
+        import orbax.checkpoint as ocp  # slow; parameters alone do without
+
         meta = self.read_verified_meta(step)
         handler = ocp.PyTreeCheckpointHandler()
         trees = {}
@@ -205,6 +219,8 @@ class Checkpoints(StepDirs):
         return meta
 
     def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:
+        import orbax.checkpoint as ocp  # slow; parameters alone do without
+
         process = jax.process_index()
         checkpointer = ocp.Checkpointer(
             ocp.CompositeCheckpointHandler(),

@@ -22,6 +22,7 @@ TESTED = {
     "sentencepiece": ("0.2.3",),
     "sacrebleu": ("2.6.0",),
     "tensorflow-datasets": ("4.9.10",),
+    "tensorstore": ("0.1.86",),
 }
 """Versions with which the tests were run; the first with all of them."""
 

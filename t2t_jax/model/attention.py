@@ -23,7 +23,7 @@ from t2t_jax.functional.segment_attention import (
 from t2t_jax.model.cache import KVPair
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import attention_kernel
-from t2t_jax.model.initializers import glorot_uniform, zeros
+from t2t_jax.model.initializers import declare, glorot_uniform, zeros
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -45,10 +45,10 @@ class Projection(nn.Module):
     def setup(self) -> None:
         """Declares `kernel`, whose fans count all heads together, and `bias`."""
         glorot = glorot_uniform(self.num_inputs, len(self.shape) - self.num_inputs)
-        self.kernel = self.param("kernel", glorot, self.shape, jnp.float32)
+        self.kernel = declare(self, "kernel", glorot, self.shape)
         if self.has_bias:
             shape = self.shape[self.num_inputs :]
-            self.bias = self.param("bias", zeros, shape, jnp.float32)
+            self.bias = declare(self, "bias", zeros, shape)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Multiplies by the kernel, and adds the bias, in the dtype of `x`."""

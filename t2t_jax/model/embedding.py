@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.dropout import token_cutoff
@@ -15,7 +14,7 @@ from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.model.defaults import compute_dtype
-from t2t_jax.model.initializers import normal, zeros
+from t2t_jax.model.initializers import declare, normal, zeros
 from t2t_jax.types import Array
 
 
@@ -44,10 +43,10 @@ class Embedding(nn.Module):
     def setup(self) -> None:
         """Declares `table`, of standard deviation d_model^-0.5, and `bias`."""
         shape = (self.num_ids, self.d_model)
-        self.table = self.param("table", normal(self.d_model**-0.5), shape, jnp.float32)
+        self.table = declare(self, "table", normal(self.d_model**-0.5), shape)
         self.bias: jax.Array | None = None
         if self.has_bias:
-            self.bias = self.param("bias", zeros, shape[:1], jnp.float32)
+            self.bias = declare(self, "bias", zeros, shape[:1])
 
     def __call__(self, ids_BxL: Array) -> jax.Array:
         """Looks up ids, times sqrt(d_model) if `scaled`: [B, L] -> [B, L, D]."""

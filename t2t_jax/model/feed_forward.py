@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.feed_forward import feed_forward
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.initializers import glorot_uniform, zeros
+from t2t_jax.model.initializers import declare, glorot_uniform, zeros
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -22,8 +21,8 @@ class Affine(nn.Module):
 
     def setup(self) -> None:
         """Declares `kernel` and `bias`."""
-        self.kernel = self.param("kernel", glorot_uniform(), self.shape, jnp.float32)
-        self.bias = self.param("bias", zeros, self.shape[1:], jnp.float32)
+        self.kernel = declare(self, "kernel", glorot_uniform(), self.shape)
+        self.bias = declare(self, "bias", zeros, self.shape[1:])
 
 
 class FeedForward(nn.Module):

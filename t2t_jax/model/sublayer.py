@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.dropout import dropout
 from t2t_jax.functional.layer_norm import layer_norm
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.initializers import ones, zeros
+from t2t_jax.model.initializers import declare, ones, zeros
 from t2t_jax.types import Array
 
 
@@ -23,8 +22,8 @@ class LayerNorm(nn.Module):
     def setup(self) -> None:
         """Declares `scale` and `bias`, [D]."""
         shape = (self.config.d_model,)
-        self.scale = self.param("scale", ones, shape, jnp.float32)
-        self.bias = self.param("bias", zeros, shape, jnp.float32)
+        self.scale = declare(self, "scale", ones, shape)
+        self.bias = declare(self, "bias", zeros, shape)
 
     def __call__(self, x_xD: jax.Array) -> jax.Array:
         """Normalizes the last axis."""

@@ -14,6 +14,7 @@ from flax import linen as nn
 from t2t_jax.functional.additive_attention import additive_attention_weights
 from t2t_jax.model.attention import Projection
 from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.initializers import declare, normal
 from t2t_jax.types import Array
 
 
@@ -41,8 +42,7 @@ class AdditiveAttention(nn.Module):
         d_hidden, d_attention = self.config.d_hidden, self.config.d_attention
         self.query = Projection((d_hidden, d_attention), 1, "...h,hk->...k")
         self.key = Projection((d_hidden, d_attention), 1, "...h,hk->...k")
-        normal = nn.initializers.normal(d_attention**-0.5)
-        self.score = self.param("score", normal, (d_attention,), jnp.float32)
+        self.score = declare(self, "score", normal(d_attention**-0.5), (d_attention,))
 
     def project_memory(
         self, memory_BxSxDh: jax.Array, segments_BxS: Array
