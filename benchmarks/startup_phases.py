@@ -55,9 +55,9 @@ def _import_all(workdir: str, clock: Callable[[str], None]) -> None:
     import flax.linen  # noqa: F401
 
     clock("import of flax")
-    import orbax.checkpoint  # noqa: F401
+    import tensorstore  # noqa: F401
 
-    clock("import of orbax")
+    clock("import of tensorstore")
     import t2t_jax.inference.load  # noqa: F401
 
     clock("import of the model")

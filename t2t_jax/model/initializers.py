@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
-from flax.errors import ScopeParamShapeError
 
 Initializer = Callable[..., jax.Array]
 
@@ -23,15 +22,17 @@ def declare(
     initializer again: of all the time of tracing a search, an eighth.
 
     Raises:
-      ScopeParamShapeError: the module was given a value of another shape.
+      ValueError: the module was given a value of another shape.
     """
     if not module.has_variable("params", name):
         initial: jax.Array = module.param(name, initializer, shape, jnp.float32)
         return initial
     value: jax.Array = module.get_variable("params", name)
     if np.shape(value) != shape:
-        path = "/".join(module.path)
-        raise ScopeParamShapeError(name, path, np.shape(value), shape)
+        raise ValueError(
+            f"params/{'/'.join([*module.path, name])} must have shape {shape}, and has "
+            f"{np.shape(value)}. Pass parameters of the same configuration."
+        )
     return value
 
 
