@@ -1,7 +1,8 @@
 """Your own parallel text: two aligned files, one sentence a line, UTF-8 or .gz.
 
 Choose a row by the number of sentence pairs, and name your files in TEXT below, or on
-the command line with --config.data.train=text:SOURCE,TARGET:
+the command line with --config.data.train=text:SOURCE,TARGET, the language that is
+translated first:
 
     python -m t2t_jax.main --config=own_text:small --workdir=runs/mine
     python -m t2t_jax.main --mode=translate --workdir=runs/mine < in.txt > out.txt
@@ -48,4 +49,5 @@ def get_config(row="medium"):
     config.update_from_flattened_dict(choose_row(ROWS, row))
     config.checkpoint.every_steps = config.evaluation.every_steps
     config.checkpoint.every_minutes = 0.0  # off: every_steps alone spaces them evenly
+    config.logging.every_steps = 20  # so that the status of a slow run is not old
     return config

@@ -58,7 +58,7 @@ def standing(
     evaluations = [record for record in records if record["kind"] == "eval"]
     scored = [r for r in evaluations if number(r, "bleu") is not None]
     state, reason = status["state"], status["reason"]
-    step = max((record["step"] for record in records), default=status["step"] or 0)
+    step = max([status["step"] or 0, *(record["step"] for record in records)])
     if is_over and state == "running":
         state, reason = _end(config, records, step=step)
     is_running = state == "running"

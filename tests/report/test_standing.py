@@ -54,6 +54,19 @@ def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
     assert over.seconds_left is None
 
 
+def test_a_stopped_run_stands_at_its_newest_checkpoint(workdir):
+    """Though the last record may be many steps older."""
+    meta = workdir.checkpoints / "60" / "meta"
+    meta.mkdir(parents=True)
+    (meta / "metadata").write_text('{"kinds": ["stopped"]}')
+    with workdir.locked():
+        found = stand(workdir, [train_record(1)], is_over=True)
+    assert (found.step, found.reason) == (
+        60,
+        "By a signal, after step 60, which is saved.",
+    )
+
+
 def test_the_first_of_equally_good_evaluations_is_the_best(workdir):
     unscored = {**eval_record(30, 6.0), "bleu": None}
     same = [eval_record(10, 5.0), eval_record(20, 5.0), unscored]

@@ -11,6 +11,8 @@ from t2t_jax.exchange.exporting.base import ExportFormat, Original
 from t2t_jax.exchange.exporting.verification import Comparison
 
 _SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+_FEWEST_LINES = 100
+"""Of a comparison whose BLEU says something about the model."""
 
 
 def hub_metadata(
@@ -24,7 +26,7 @@ def hub_metadata(
     """Returns the metadata of a model as YAML, without the lines `---`.
 
     Its scores are those of the development text; or the BLEU of the comparison, where
-    they are not known or the export is quantized.
+    they are not known or the export is quantized, if it was of 100 lines or more.
 
     Args:
       name: of the model.
@@ -38,24 +40,26 @@ def hub_metadata(
     if original.license:
         metadata["license"] = original.license
     exact = quantization == "float32"
-    result = _result(original, comparison, exact=exact)
     metadata |= {
         "library_name": form.library,
         "pipeline_tag": "translation",
         "tags": list(dict.fromkeys(["translation", "t2t_jax", *form.tags])),
         "metrics": list(_SCORES),
-        "model-index": [{"name": name, "results": [result]}],
     }
+    if result := _result(original, comparison, exact=exact):
+        metadata["model-index"] = [{"name": name, "results": [result]}]
     return "\n".join(_yaml(metadata))
 
 
 def _result(
     original: Original, comparison: Comparison, *, exact: bool
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     development = original.origin.get("development", {})
     text = original.origin.get("data", {}).get("dev", {}).get("spec")
     if exact and text and "bleu" in development:
         scores = development
+    elif comparison.lines < _FEWEST_LINES:
+        return None
     else:
         text = comparison.text
         scores = {

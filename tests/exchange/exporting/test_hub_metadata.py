@@ -74,6 +74,11 @@ def test_a_quantized_export_has_the_scores_of_its_own_outputs():
     assert [one["value"] for one in result["metrics"]] == [36.9]
 
 
+def test_a_bleu_of_few_lines_is_not_the_models_score():
+    assert "model-index" in metadata(lines=100)
+    assert "model-index" not in metadata(lines=99)
+
+
 def test_what_is_given_is_in_it():
     head = metadata(languages=("pt_BR", "zh-Hans"), license="cc-by-4.0")
     assert head["language"] == ["pt", "zh"]

@@ -71,13 +71,20 @@ FACTS = ModelCardFacts(
 )
 
 
-def card(form="model_dir", max_bleu_loss=0.0, quantization="float32", **changed):
+def card(
+    form="model_dir",
+    max_bleu_loss=0.0,
+    quantization="float32",
+    lines=FACTS.comparison.lines,
+    **changed,
+):
     """Writes a card; what is changed is of the original."""
     facts = dataclasses.replace(
         FACTS,
         format=FORMATS[form],
         max_bleu_loss=max_bleu_loss,
         quantization=quantization,
+        comparison=dataclasses.replace(FACTS.comparison, lines=lines),
         original=FACTS.original._replace(**changed),
     )
     return model_card(facts)
