@@ -5,7 +5,7 @@ Network and vocabulary are those of the model; leave their keys out.
     python -m t2t_jax.main --config=fine_tune --config.init_from=runs/base
       --config.data.train=text:mine.en,mine.de --workdir=runs/mine
 
-To keep what the model knows, mix in text of its training, here one of three pairs:
+To keep what the model knows, mix in text of its training, each pair half as often:
 --config.data.train=2*text:mine.en,mine.de++1*text:old.en,old.de. Score: not run yet.
 """
 

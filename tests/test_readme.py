@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -72,26 +73,40 @@ def test_every_flag_and_mode_it_names_exists():
         assert name in shipped_names()
 
 
+def test_the_fine_tuning_of_a_run_runs_as_printed(tmp_path, tiny_run):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "phrasebook").symlink_to(tiny_run)
+    done = _fine_tune("runs/phrasebook", tmp_path)
+    assert re.search(
+        r"Beginning with the parameters of step \d+ in runs/phrasebook", done
+    )
+    assert len((tmp_path / "out.txt").read_text().splitlines()) == 16
+
+
 def test_the_fine_tuning_of_an_imported_model_runs_as_printed(tmp_path):
     pytest.importorskip("yaml")
-    block = next(block for block in _blocks("sh") if "--config=fine_tune" in block)
     (tmp_path / "marian").mkdir()
     marian_save.save(tmp_path / "marian" / "model.npz")
     (tmp_path / "marian" / "vocab.spm").write_bytes(marian_save.sentencepiece_model())
+    done = _fine_tune("models/base", tmp_path)
+    assert "Beginning with the parameters of step 0 in models/base" in done
+
+
+def _fine_tune(base: str, directory: Path) -> str:
+    """Runs the block that begins with a model; returns what it says."""
+    block = next(b for b in _blocks("sh") if f"--config.init_from={base}" in b)
     for name in ("mine.en", "mine.de", "in.txt"):
-        (tmp_path / name).write_text("the new lid is low\nlower wide\n" * 8)
+        (directory / name).write_text("the new lid is low\nlower wide\n" * 8)
     small = (
         "--config.steps=2 --config.evaluation.every_steps=1 --config.data.dev_pairs=4 "
         "--config.data.tokens_per_batch=512 --config.decoding.max_extra_tokens=3 "
-        f"--config.data.cache_dir={tmp_path}/cache"
+        f"--config.data.cache_dir={directory}/cache"
     )
-    commands = block.replace(
-        " --workdir=runs/mine\n", f" --workdir=runs/mine {small}\n"
-    )
+    commands = re.sub(r"(mine\.de --workdir=\S+)\n", rf"\1 {small}\n", block)
     assert small in commands
     done = subprocess.run(
         ["bash", "-ec", commands.replace("python -m", f"{sys.executable} -m")],
-        cwd=tmp_path,
+        cwd=directory,
         capture_output=True,
         text=True,
         env=environment(),
@@ -99,5 +114,4 @@ def test_the_fine_tuning_of_an_imported_model_runs_as_printed(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Beginning with the parameters of step 0 in models/base" in done.stderr
-    assert len((tmp_path / "out.txt").read_text().splitlines()) == 16
+    return done.stderr
