@@ -4,7 +4,7 @@ Not in the paper. `raw`, the default, needs data/multi30k (train, val, test_2016
 as .en.gz and .de.gz) from https://github.com/multi30k/dataset. `tokenized` is what the
 literature scores: lower-cased, tokenised text in data/multi30k_bpe (train, valid,
 test.2016), with a joint BPE of 10,000 merges whose joins are undone. `simcut` and
-`tokenized_simcut` add SimCut.
+`tokenized_simcut` add SimCut, `tokenized_ema` keeps a moving average of the parameters.
 
     python -m t2t_jax.main --config=multi30k_en_de:tokenized --workdir=runs/tokenized
     python -m t2t_jax.main --mode=average --last=10 --workdir=runs/tokenized --to=M
@@ -31,12 +31,14 @@ TOKENIZED = {
 SIMCUT = {"training.simcut": 3.0}  # arXiv 2206.02368
 ROWS = {"raw": {}, "tokenized": TOKENIZED, "simcut": SIMCUT}
 ROWS["tokenized_simcut"] = {**TOKENIZED, **SIMCUT}
+ROWS["tokenized_ema"] = {**TOKENIZED, "training.ema_decay": 0.999}
 
 
 def get_config(row="raw"):
     """Returns the configuration of one row."""
     config = default()
     config.steps = 8_000
+    config.training.loss_chunks = 16  # saves time where d_model is small
     config.data.train = FILES.format("multi30k/train")
     config.data.dev = FILES.format("multi30k/val")
     config.data.tokens_per_batch = 8_192  # token slots a side

@@ -227,13 +227,16 @@ def test_an_unknown_row_lists_the_known_ones():
         parse_argv([f"--config={ROOT / 'configs' / 'table3.py'}:A_h3"])
 
 
+MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
+
+
 @pytest.mark.parametrize(
     ("name", "row"),
     [
         *((path.stem, ()) for path in FILES if path.stem != "table3"),
         *(("table3", (row,)) for row in (*PAPER_RESULTS, *UNPRINTED)),
         *(("own_text", (row,)) for row in ("small", "medium", "large")),
-        *(("multi30k_en_de", (row,)) for row in ("tokenized", "tokenized_simcut")),
+        *(("multi30k_en_de", (row,)) for row in MULTI30K),
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(value),
 )
