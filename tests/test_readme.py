@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.commands import run_shell
 from tests.exchange import marian_save
 from tests.integration.tiny import ROOT, environment
 
@@ -71,6 +72,14 @@ def test_every_flag_and_mode_it_names_exists():
         assert flag in [*FLAGS, "config", "help"]
     for name in re.findall(r"--config=([a-z0-9_]+)[`:]", README):
         assert name in shipped_names()
+
+
+@pytest.mark.parametrize("command", ["--mode=describe", "echo "])
+def test_the_commands_without_files_run_as_printed(command, tmp_path, tiny_run):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "phrasebook").symlink_to(tiny_run)
+    (block,) = (block for block in _blocks("sh") if command in block)
+    assert run_shell(block, tmp_path)
 
 
 def test_the_fine_tuning_of_a_run_runs_as_printed(tmp_path, tiny_run):

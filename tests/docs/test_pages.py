@@ -98,6 +98,18 @@ def test_what_is_not_run_says_why():
     assert [path for path in tests if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize(
+    "path", ["README.md", "CONTRIBUTING.md", "docs/tutorials/index.md"]
+)
+def test_each_block_of_another_page_names_its_test_or_says_why_not(path):
+    found = blocks((ROOT / path).read_text(encoding="utf-8"))
+    assert found
+    for block in found:
+        assert block.skipped or block.elsewhere, block.code
+        if block.elsewhere:
+            assert path.split("/")[-1] in (ROOT / block.elsewhere).read_text("utf-8")
+
+
 def test_the_site_includes_files_of_other_folders():
     assert len(INCLUDED) > 2
 
