@@ -86,7 +86,7 @@ def test_eight_devices_go_on_to_the_same_bits_too(tmp_path):
     "term",
     [
         {"training__simcut": 3.0, "training__simcut_probability": 0.2},
-        pytest.param({"training__r_drop": 5.0}, marks=pytest.mark.soak),
+        {"training__r_drop": 5.0},
     ],
     ids=["simcut", "r_drop"],
 )

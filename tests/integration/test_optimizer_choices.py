@@ -21,6 +21,7 @@ SCHEDULE_FREE = {
     "training__frozen": "encoder/*/self_attention/query",
     "training__micro_batches": 2,
 }
+ADAMW = {"optimizer__name": "adamw", "optimizer__weight_decay": 0.1}
 HOW = {
     "steps": 6,
     "model__dropout": 0.3,
@@ -59,11 +60,12 @@ def test_a_run_with_muon_and_an_average_resumes_to_the_same_bits(averaged, tmp_p
     assert running.metrics(parts) == running.metrics(averaged)
 
 
-def test_schedule_free_with_frozen_parts_resumes_to_the_same_bits(tmp_path):
+@pytest.mark.parametrize("how", [SCHEDULE_FREE, ADAMW], ids=["schedule_free", "adamw"])
+def test_another_optimizer_resumes_to_the_same_bits(how, tmp_path):
     whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
-    running.finish(whole, fresh=True, **HOW, **SCHEDULE_FREE)
-    running.finish(parts, code=75, fault="term@3", **HOW, **SCHEDULE_FREE)
-    assert "Resuming from step 3" in running.finish(parts, **HOW, **SCHEDULE_FREE)
+    running.finish(whole, fresh=True, **HOW, **how)
+    running.finish(parts, code=75, fault="term@3", **HOW, **how)
+    assert "Resuming from step 3" in running.finish(parts, **HOW, **how)
     running.require_bit_equal(
         running.parameters(parts, 6), running.parameters(whole, 6)
     )
