@@ -3,7 +3,7 @@
 Seen to fail: with the gradient of schedule-free AdamW at x; with the moving average
 left out of what a skipped step keeps.
 
-That other devices take the same steps is tested in
+That a run with Muon and a moving average goes on with other devices is tested in
 tests/integration/test_optimizer_choices.py.
 """
 
