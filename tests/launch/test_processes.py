@@ -50,6 +50,7 @@ class Harness:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=_hear_lost_terminals,
         )
         count = len(do.split(","))
         wait_for(lambda: all(self.note(f"seen-{i}").exists() for i in range(count)))
@@ -73,6 +74,11 @@ class Harness:
 @pytest.fixture
 def harness(tmp_path):
     return Harness(tmp_path)
+
+
+def _hear_lost_terminals():
+    """Ends what nohup began: bash cannot trap a signal that it was started without."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def test_each_process_gets_the_arguments_the_address_and_its_number(harness):
