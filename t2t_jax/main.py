@@ -1,4 +1,4 @@
-"""The command line: `t2t-jax train --config=own_text`, or `python -m t2t_jax`.
+"""The command line: `t2t-jax train --config=own_text:small`, or `python -m t2t_jax`.
 
 Parses the flags and runs a module of `cli/modes`. User errors end in messages and an
 exit code; only internal errors show a traceback. Distributed processes are initialized

@@ -119,5 +119,5 @@ def _next_commands(workdir: Workdir) -> str:
     return (
         f"  translate:  {shlex.join(command_of('translate'))} {flags} < in.txt\n"
         f"  score:      {shlex.join(command_of('evaluate'))} {flags} "
-        "--source=test.src --reference=test.ref"
+        "--source=SENTENCES --reference=TRANSLATIONS"
     )

@@ -144,7 +144,8 @@ class ProgressBar:
         rate = new / max(now - self._began, 1e-3)
         share = ((self._total or 0) - self._first) // _ETA_SHARE
         is_early = new < min(share, _ETA_UNITS)
-        self.show(f"{rate:,.0f} {self._work.units}/s", show_eta=not is_early)
+        pace = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+        self.show(f"{pace} {self._work.units}/s", show_eta=not is_early)
 
     def show(
         self, text: str = "", *, done: int | None = None, show_eta: bool = True

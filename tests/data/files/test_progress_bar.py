@@ -124,14 +124,14 @@ def test_without_a_log_nothing_is_written(clock):
 
 def test_of_an_unknown_number_there_is_no_eta(clock):
     assert lines_of(clock, None, 1, 6) == [
-        "encoded 1 pair  1 pairs/s",
-        "encoded 7 pairs  4 pairs/s",
+        "encoded 1 pair  1.0 pairs/s",
+        "encoded 7 pairs  3.5 pairs/s",
     ]
 
 
 def test_one_unit_and_more_than_were_counted(clock):
     line, more = lines_of(clock, 1, 1, 2)
-    assert line == "encoded 1/1 pair (100 %)  1 pairs/s  ETA 0:00:00"
+    assert line == "encoded 1/1 pair (100 %)  1.0 pairs/s  ETA 0:00:00"
     assert more.endswith("ETA 0:00:00")
 
 

@@ -21,6 +21,7 @@ from t2t_jax.exchange.exporting.ctranslate2.backend import piece_names
 from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
 from tests.exchange.exporting.counting import WORDS
 from tests.exchange.exporting.test_marian import MODEL, SIZE, vocabulary
+from tests.integration.tiny import ROOT
 from tests.model.tiny import tiny_params
 
 pytest.importorskip("ctranslate2")
@@ -50,6 +51,11 @@ def tables_of_sentencepiece():
 def pieces_that_are_given():
     shared = table("byte_pairs", merges=None)
     return VocabularyPair(shared, shared)
+
+
+def program_of(text):
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return program
 
 
 @pytest.mark.parametrize(
@@ -89,8 +95,7 @@ def test_the_program_of_the_card_runs(
     form = CTranslate2Format()
     (tmp_path / "mine").mkdir()
     form.write(tmp_path / "mine", original, ExportSpec("ctranslate2"))
-    text = form.usage(original, name="mine")
-    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    program = program_of(form.usage(original, name="mine"))
     monkeypatch.chdir(tmp_path)
     exec(program, {})
     (wanted,) = form.load(tmp_path / "mine", original).search([line], beam_size=1)
@@ -98,6 +103,16 @@ def test_the_program_of_the_card_runs(
     assert wanted.text
     assert len(wanted.tokens) >= least
     assert f"min_decoding_length={least}," in program
+
+
+def test_the_site_shows_the_program_of_a_card():
+    page = (ROOT / "docs/how_to/export_a_model.md").read_text(encoding="utf-8")
+    config = Config(vocabulary=VocabularyConfig(size=SIZE), model=MODEL)
+    examples = {"examples": ["Where are your new shoes?"]}
+    model = SimpleNamespace(vocabularies=joint())
+    original = Original(model=model, config=config, origin=examples)
+    usage = CTranslate2Format().usage(original, name="mine-ct2")
+    assert program_of(page) == program_of(usage)
 
 
 def test_equal_pieces_get_names_of_their_own():
