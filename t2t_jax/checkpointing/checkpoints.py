@@ -106,27 +106,39 @@ class Checkpoints(StepDirs):
         except ValueError as error:
             raise self.corrupt(step, f"in files, {error}") from error
 
-    def params(self, step: int, *, like: PyTree) -> Params:
+    def params(self, step: int, *, like: PyTree, item: str = "params") -> Params:
         """Restores the parameters of a checkpoint; `like` has the shardings.
 
         Each process reads all of them, and keeps what its devices need.
+
+        Args:
+          item: "params", or "trained" of a checkpoint that has them.
 
         Raises:
           CorruptCheckpointError: they differ from what was saved.
           DataError: they are of another model, or of another version's format.
         """
         meta = self.read_verified_meta(step)
-        self._check_shapes(step, meta["checksums"], {"params": like})
+        self._check_shapes(step, meta["checksums"], {item: like})
         with self._diagnosed(step):
-            arrays = read_arrays(self.path(step) / "params", dtype_shapes(like))
+            arrays = read_arrays(self.path(step) / item, dtype_shapes(like))
         params: Params = jax.tree_util.tree_map_with_path(
             lambda path, leaf: jax.make_array_from_callback(
                 leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
             ),
             like,
         )
-        self.check(step, {"params": params}, meta)
+        self.check(step, {item: params}, meta)
         return params
+
+    def has_trained(self, step: int) -> bool:
+        """Returns whether a checkpoint has parameters that are trained beside `params`.
+
+        Raises:
+          CorruptCheckpointError: its meta differs from what was saved.
+          DataError: it has the format of another version of this program.
+        """
+        return "trained" in self.read_verified_meta(step)["checksums"]
 
     def read(
         self, step: int, like: Mapping[str, PyTree]

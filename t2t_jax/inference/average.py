@@ -39,11 +39,15 @@ from t2t_jax.run.workdir import Workdir
 class CheckpointAverager:
     """Selects and averages checkpoints of a run.
 
+    Args:
+      trained: whether to average the parameters that are trained, where the run is
+        evaluated with others: a moving average, or those of a schedule-free optimizer.
+
     Raises:
       UserError: the directory is not a run.
     """
 
-    def __init__(self, workdir: Workdir):
+    def __init__(self, workdir: Workdir, *, trained: bool = False):
         if workdir.is_model:
             raise UserError(
                 f"--workdir={workdir.path} must be a run, whose checkpoints can be "
@@ -51,6 +55,7 @@ class CheckpointAverager:
                 "the model without averaging."
             )
         self._workdir, self._config = workdir, workdir.read_config()
+        self._item = "trained" if trained else "params"
         self.last = self._config.checkpoint.keep
         self._checkpoints = Checkpoints(workdir.checkpoints)
         self._units = spacing_units(self._config.checkpoint)
@@ -112,11 +117,18 @@ class CheckpointAverager:
         Args:
           steps: oldest first; a step that is given twice has twice the weight.
           decoding: the search settings; None means those of the run.
+
+        Raises:
+          UserError: the trained parameters are wanted, and are the only ones.
         """
+        if self._item == "trained":
+            self._check_trained(steps)
         recorded = self._checkpoints.meta(steps[-1]).get("fingerprints", {})
         self._workdir.check_vocabularies(self._vocabularies, recorded)
         like = abstract_params(self._module)
-        mean = average(self._checkpoints.params(step, like=like) for step in steps)
+        mean = average(
+            self._checkpoints.params(step, like=like, item=self._item) for step in steps
+        )
         return TranslationModel(
             self._module,
             replicate(mean),
@@ -130,6 +142,15 @@ class CheckpointAverager:
 
     def _info(self, step: int) -> CheckpointInfo:
         return info_from_meta(self._checkpoints.meta(step))
+
+    def _check_trained(self, steps: Sequence[int]) -> None:
+        if all(map(self._checkpoints.has_trained, steps)):
+            return
+        raise UserError(
+            "--trained requires a run that is evaluated with other parameters than "
+            "those it trains (training.ema_decay, optimizer.name=schedule_free), and "
+            f"{self._workdir.path} is not one. Leave --trained out."
+        )
 
     def _check_steps(self, steps: Sequence[int]) -> None:
         saved = self._checkpoints.steps()
@@ -173,11 +194,13 @@ def average_checkpoints(
     last: int = 0,
     steps: Sequence[int] = (),
     force: bool = False,
+    trained: bool = False,
 ) -> tuple[int, ...]:
     """Writes the average of several checkpoints as a model directory.
 
     Args:
       last: as in `CheckpointAverager.select`, like `steps` and `force`.
+      trained: as in `CheckpointAverager`.
 
     Returns:
       The averaged steps.
@@ -187,7 +210,7 @@ def average_checkpoints(
       OutputError: `to` is not empty.
     """
     check_new_dir(workdir, to)
-    averager = CheckpointAverager(workdir)
+    averager = CheckpointAverager(workdir, trained=trained)
     selection = averager.select(last=last, steps=steps, force=force)
     model = averager.model(selection.steps)
     origin = {

@@ -46,6 +46,7 @@ KINDS = {
     50: "periodic",
     55: "final",
 }
+WITH_AVERAGE = (10, 20)  # whose trained parameters are others
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,10 @@ def workdir(tmp_path_factory):
         meta = {"kinds": [kind], "progress": progress}
         if kind == "best":
             meta["bleu"] = 1.0
-        checkpoints.save(step, params=drawn(step), optimizer=None, meta=meta)
+        trained = drawn(-step) if step in WITH_AVERAGE else None
+        checkpoints.save(
+            step, params=drawn(step), trained=trained, optimizer=None, meta=meta
+        )
     checkpoints.wait()
     return made
 
@@ -221,6 +225,16 @@ def test_an_average_records_whether_it_was_forced(workdir, tmp_path, last, force
     average_checkpoints(workdir, to=tmp_path / "model", last=last, force=True)
     written = json.loads((tmp_path / "model" / "model.json").read_text())
     assert written["forced"] == forced
+
+
+def test_the_trained_parameters_are_averaged_where_there_are_any(workdir, tmp_path):
+    to = tmp_path / "mean"
+    average_checkpoints(workdir, to=to, steps=WITH_AVERAGE, trained=True)
+    assert_equal(load(to).params, mean_by_hand(-10, -20))
+    with pytest.raises(UserError, match=r"--trained requires .*Leave --trained out"):
+        average_checkpoints(
+            workdir, to=tmp_path / "no", steps=(20, 30), force=True, trained=True
+        )
 
 
 def test_a_model_cannot_be_averaged_again(workdir, tmp_path):

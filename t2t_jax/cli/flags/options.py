@@ -170,6 +170,11 @@ class AverageOptions(RunOptions):
         "Steps of the checkpoints to average instead, such as 1000,2000,3000.", STEPS
     )
     force: bool = flag("Also average checkpoints that are not evenly spaced.", SWITCH)
+    trained: bool = flag(
+        "Average the parameters that are trained, where those that are evaluated are "
+        "their moving average or a schedule-free optimizer's.",
+        SWITCH,
+    )
     sliding: bool = flag(
         "Score the averages of all --last consecutive checkpoints instead of writing "
         "one.",

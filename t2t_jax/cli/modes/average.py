@@ -90,7 +90,12 @@ def run(options: AverageOptions) -> int:
         if not options.to:
             return 0
     steps = average_checkpoints(
-        options.workdir, to=to, last=options.last, steps=steps, force=options.force
+        options.workdir,
+        to=to,
+        last=options.last,
+        steps=steps,
+        force=options.force,
+        trained=options.trained,
     )
     log(
         f"Averaged the checkpoints {', '.join(f'{step:,}' for step in steps)} into "
@@ -127,7 +132,7 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     text = _read(options)
     from t2t_jax.inference.average import CheckpointAverager
 
-    averager = CheckpointAverager(options.workdir)
+    averager = CheckpointAverager(options.workdir, trained=options.trained)
     windows = _windows(averager, options)
     folder = Workdir(options.workdir.path / "averages")
     folder.create()
@@ -145,7 +150,7 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     )
     if not options.to:
         to = folder.path / f"last={len(steps)}_step={steps[-1]}"
-        log(f"To write it: {_command(options.workdir, best.window, to=to)}")
+        log(f"To write it: {_command(options, best.window, to=to)}")
     return steps
 
 
@@ -252,9 +257,10 @@ def _write(
     log(f"Wrote {folder.path / f'last={last}.png'}.")
 
 
-def _command(workdir: Workdir, window: Selection, *, to: Path) -> str:
+def _command(options: AverageOptions, window: Selection, *, to: Path) -> str:
     """Returns the command line that writes the average of a window."""
     steps = ",".join(map(str, window.steps))
-    flags = [f"--workdir={workdir.path}", f"--average_steps={steps}", f"--to={to}"]
-    flags += ["--force"] if window.faults else []
+    workdir = f"--workdir={options.workdir.path}"
+    flags = [workdir, f"--average_steps={steps}", f"--to={to}"]
+    flags += ["--force"] * bool(window.faults) + ["--trained"] * options.trained
     return shlex.join([*command_of("average"), *flags])
