@@ -44,7 +44,7 @@ def linked(text: str, folder: Path) -> str:
 
 
 def _replace(text: str, folder: Path) -> str:
-    text = _NOT_RUN.sub(r"*Not run by the tests: \1.*\n", text)
+    text = _NOT_RUN.sub(r'<p class="not-run">Not run by the tests: \1.</p>\n', text)
     text = _FOR_TESTS.sub("", text)
     text = _LINK.sub(lambda m: _target(folder / m[1], m[2] or "") or m[0], text)
     return _ABSOLUTE.sub(lambda m: _target(ROOT / m[1], m[2] or "") or m[0], text)

@@ -50,7 +50,8 @@ def read_arrays(directory: Path, expected: Mapping[str, str]) -> dict[str, np.nd
 
 
 def _spec(directory: Path, name: str) -> dict[str, Any]:
-    base = {"driver": "file", "path": f"{directory}/"}
+    # TensorStore refuses paths with "..".
+    base = {"driver": "file", "path": f"{directory.resolve()}/"}
     return {
         "driver": "zarr",
         "kvstore": {"driver": "ocdbt", "base": base, "path": f"{name}/"},

@@ -192,7 +192,7 @@ def curves_section(drawn: dict[str, Any], thinned: bool) -> Markup:
     if not drawn:
         return tag("p", "No step has been recorded yet.", class_="muted")
     note = "Drag over a chart to zoom, double-click to see all; with the keyboard, the "
-    note += "arrows move the cursor, + and - zoom, and 0 shows all."
+    note += "arrows move the cursor, plus and minus zoom, and 0 shows all."
     if thinned:
         note += (
             " Long curves are thinned: of each group of neighbouring records the lowest"

@@ -26,7 +26,7 @@ from t2t_jax.training.skipped_steps import check_divergence, skip_message
 from t2t_jax.training.state import TrainState, evaluation_params
 
 # An estimate needs more steps than this, or more time.
-_ESTIMATED_STEPS, _ESTIMATED_SECONDS = 19, 60.0
+_ESTIMATED_STEPS, _ESTIMATED_SECONDS, _FEWEST_STEPS = 19, 20.0, 2
 
 
 class RunCallbacks:
@@ -82,7 +82,8 @@ class RunCallbacks:
             return
         steps = record["step"] - self._shown_first[0]
         seconds = now - self._shown_first[1]
-        if steps < _ESTIMATED_STEPS and seconds < _ESTIMATED_SECONDS:
+        is_soon = steps < _FEWEST_STEPS or seconds < _ESTIMATED_SECONDS
+        if steps < _ESTIMATED_STEPS and is_soon:
             return
         self._estimated = True
         if record["step"] < self._size.steps:

@@ -18,17 +18,20 @@ class Row(NamedTuple):
     Attributes:
       parameters: smallest number of parameters of encoder and decoder that counts as
         this size: the geometric mean of this row's and the smaller row's.
+      two_cores: how long all its steps take on two CPU cores, at the speeds of
+        benchmarks/README.md.
     """
 
     name: str
     pairs: float
     parameters: float
+    two_cores: str
 
 
 ROWS = (
-    Row("small", 0, 0),
-    Row("medium", 50_000, 2_700_000),
-    Row("large", 500_000, 15_600_000),
+    Row("small", 0, 0, "80 minutes"),
+    Row("medium", 50_000, 2_700_000, "10 hours"),
+    Row("large", 500_000, 15_600_000, "2 months"),
 )
 """The rows, smallest first."""
 
@@ -45,7 +48,8 @@ def size_advice(config: Config, pairs: int) -> str:
       ''
       >>> size_advice(Config(), 29_000)
       '29,000 pairs are few for a model of this size (44,101,632 parameters without the
-      vocabulary). --config=own_text:small suits 50,000 pairs or fewer.'
+      vocabulary). --config=own_text:small suits 50,000 pairs or fewer; all of it takes
+      80 minutes on two CPU cores.'
     """
     if config.architecture != "transformer" or "phrasebook:" in config.data.train:
         return ""
@@ -55,7 +59,10 @@ def size_advice(config: Config, pairs: int) -> str:
     most = ROWS[number + 1].pairs if number + 1 < len(ROWS) else math.inf
     fits = max(n for n, row in enumerate(ROWS) if pairs >= row.pairs)
     size_text = f"of this size ({size:,} parameters without the vocabulary)"
-    row = f"--config=own_text:{ROWS[fits].name} suits {_range(fits)}."
+    row = (
+        f"--config=own_text:{ROWS[fits].name} suits {_range(fits)}; all of it takes "
+        f"{ROWS[fits].two_cores} on two CPU cores."
+    )
     if pairs * _FACTOR < ROWS[number].pairs:
         return f"{pairs:,} pairs are few for a model {size_text}. {row}"
     if pairs > _FACTOR * most:

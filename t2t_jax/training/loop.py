@@ -157,10 +157,9 @@ class _Loop:
         to_show |= time.perf_counter() - meter.last_shown >= intervals.show_seconds
         if not (to_log or to_show):
             return
-        record = meter.make_record(step)
-        if record and to_log:
+        if to_log and (record := meter.make_record(step)):
             self.callbacks.log(record)
-        if record and to_show:
+        if to_show and (record := meter.make_shown_record(step)):
             self.callbacks.show(record)
         if to_log:
             meter.close_window()

@@ -23,6 +23,32 @@ class _PendingStep(NamedTuple):
     output: StepOutput
 
 
+class _Window(NamedTuple):
+    """Steps of which a record is made.
+
+    Attributes:
+      sums: `Sums` over them; () for none.
+      timed_tokens: target tokens of those that this process trained.
+      timed_seconds: which it took for them.
+    """
+
+    sums: tuple[float, ...]
+    timed_tokens: float
+    timed_seconds: float
+
+    def joined(self, other: _Window) -> _Window:
+        """Returns two windows with steps as one."""
+        return _Window(
+            _plain(total([Sums(*self.sums), Sums(*other.sums)])),
+            self.timed_tokens + other.timed_tokens,
+            self.timed_seconds + other.timed_seconds,
+        )
+
+
+def _plain(sums: Sums) -> tuple[float, ...]:
+    return tuple(map(float, known(sums)))
+
+
 class StepMeter:
     """Sums the outputs of steps, and measures training time.
 
@@ -45,6 +71,7 @@ class StepMeter:
         self._position = progress.position
         self._timed_tokens = 0.0
         self._timed_seconds = 0.0
+        self._last = _Window((), 0.0, 0.0)
         self._seconds = 60 * progress.minutes
         self._started = time.perf_counter()
         self.last_shown = self._started
@@ -85,23 +112,43 @@ class StepMeter:
 
     def make_record(self, step: int) -> Record:
         """Returns the record since `close_window`; {} if all updates were skipped."""
-        self.drain()
-        self._lap()
-        if not self._window:
-            return {}
-        record: Record = {"step": step, "kind": "train"}
-        record.update(summarise(Sums(*self._window)))
-        record["target_tokens"] = int(Sums(*self._window).target_tokens)
-        record["gradient_norm"] = self._gradient_norm
-        # The clocks of virtual machines and of tests may not advance.
-        seconds = max(self._timed_seconds, 1e-9)
-        record["target_tokens_per_second"] = self._timed_tokens / seconds
-        record["skipped"] = self._skipped
-        return {**record, **self._position._asdict()}
+        return self._record(step, self._now())
+
+    def make_shown_record(self, step: int) -> Record:
+        """Returns a record that is of the window before too while this one is short.
+
+        A window is short with less than half of the tokens of the one before: the mean
+        of a batch or two would look like a jump of the loss.
+        """
+        window = self._now()
+        is_short = 2 * window.timed_tokens < self._last.timed_tokens
+        if is_short and window.sums:
+            window = window.joined(self._last)
+        return self._record(step, window)
 
     def close_window(self) -> None:
         """Starts the next record after the steps so far."""
+        self._last = self._now()
         self._window, self._timed_tokens, self._timed_seconds = (), 0.0, 0.0
+
+    def _now(self) -> _Window:
+        self.drain()
+        self._lap()
+        return _Window(self._window, self._timed_tokens, self._timed_seconds)
+
+    def _record(self, step: int, window: _Window) -> Record:
+        if not window.sums:
+            return {}
+        sums = Sums(*window.sums)
+        record: Record = {"step": step, "kind": "train"}
+        record.update(summarise(sums))
+        record["target_tokens"] = int(sums.target_tokens)
+        record["gradient_norm"] = self._gradient_norm
+        # The clocks of virtual machines and of tests may not advance.
+        seconds = max(window.timed_seconds, 1e-9)
+        record["target_tokens_per_second"] = window.timed_tokens / seconds
+        record["skipped"] = self._skipped
+        return {**record, **self._position._asdict()}
 
     def _collect(self, pending: _PendingStep) -> None:
         """Waits for a step, and adds it to the window or to the skipped ones."""
@@ -117,7 +164,7 @@ class StepMeter:
         self._skipped_in_a_row = 0
         self._gradient_norm = float(gradient_norm)
         before = [Sums(*self._window)] if self._window else []
-        self._window = tuple(map(float, known(total([*before, sums]))))
+        self._window = _plain(total([*before, sums]))
         self._timed_tokens += tokens
 
     def _skipped_record(self, step: int, loss: float, gradient_norm: float) -> Record:

@@ -1,8 +1,10 @@
 """Arrays of a checkpoint are read without Orbax, as Orbax has written them.
 
 Seen to fail: without the comparison with what is expected; with a path that has slashes
-in the store.
+in the store; with a directory that is not resolved.
 """
+
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +38,15 @@ def test_arrays_are_what_orbax_has_written(written):
     for name, array in read.items():
         assert array.dtype == _TREE[name].dtype
         np.testing.assert_array_equal(array, _TREE[name])
+
+
+def test_a_path_may_lead_up_or_be_relative(written, monkeypatch):
+    wanted = {"ids": "int32[13]"}
+    monkeypatch.chdir(written)
+    for path in ("../item", ".", written / ".." / "item"):
+        np.testing.assert_array_equal(
+            read_arrays(Path(path), wanted)["ids"], _TREE["ids"]
+        )
 
 
 @pytest.mark.parametrize("text", ["int32[14]", "float32[13]"])

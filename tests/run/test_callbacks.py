@@ -149,7 +149,7 @@ def test_the_time_of_the_run_is_estimated_once_without_what_is_not_training(
     assert len(show(40, 20.0)) == 1
 
 
-def test_slow_steps_are_estimated_after_a_minute(callbacks, fake, monkeypatch):
+def test_slow_steps_are_estimated_after_two(callbacks, fake, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
     for step in (1, 2, 3):

@@ -23,6 +23,7 @@ class Run:
     def __init__(self, monkeypatch, *, seconds_per_step=1.0):
         self.timeline, self.records, self.saved = [], [], []
         self.shown, self.skipped, self.endured = [], [], math.inf
+        self.shown_losses = []
         self.bleus, self.losses, self.stop_at = {}, {}, ()
         self.in_haste = False
         self.stop = SimpleNamespace(
@@ -59,6 +60,7 @@ class Run:
 
     def show(self, record):
         self.shown.append(record["step"])
+        self.shown_losses.append(record["loss"])
 
     def skip(self, record):
         self.timeline.append(f"skip {record['step']}")

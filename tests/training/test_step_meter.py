@@ -59,6 +59,17 @@ def test_a_clock_that_stands_still_ends_no_run(run, monkeypatch):
     assert [record["step"] for record in run.records] == [1, 2]
 
 
+def test_one_batch_is_not_shown_as_a_jump_of_the_loss(run):
+    run.losses = {6: 12.0}
+    run.train(steps=10, log=5, show_seconds=1)
+    assert [record["loss"] for record in run.records] == [2.0, 2.0, 4.0]
+    shown = dict(zip(run.shown, run.shown_losses, strict=True))
+    # Steps 2 to 5 are in the window before that of 6 to 10.
+    assert shown[6] == (4 * 2.0 + 12.0) / 5
+    assert shown[7] == (12.0 + 2.0) / 2
+    assert shown[10] == 4.0
+
+
 def test_a_window_without_an_update_leaves_no_record(run):
     run.losses = {3: BAD, 4: BAD}
     run.train(steps=6, log=2, show_seconds=2.0)

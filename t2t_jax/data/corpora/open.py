@@ -248,8 +248,11 @@ def _open_one(
     prefix, colon, rest = spec.partition(":")
     if not colon or prefix not in _KINDS:
         known = ", ".join(f"{kind}:" for kind in _KINDS)
+        are_files = "," in spec and not colon and "*" not in spec
+        meant = f" For two text files write text:{spec}." if are_files else ""
         raise ConfigError(
-            f"{key}={spec!r} must begin with one of {known}. Change config.{key}."
+            f"{key}={spec!r} must begin with one of {known}.{meant} Change "
+            f"config.{key}."
         )
     if prefix == "tfds":
         return open_tfds(spec, rest, key=key, log=log)

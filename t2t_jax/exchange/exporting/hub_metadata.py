@@ -61,7 +61,10 @@ def _result(
     elif comparison.lines < _FEWEST_LINES:
         return None
     else:
-        text = comparison.text
+        text = (
+            f"{comparison.text}: {comparison.lines:,} lines, beam "
+            f"{comparison.beam_size}, length penalty {comparison.length_penalty:g}"
+        )
         scores = {
             "bleu": comparison.exported_beam_bleu,
             "bleu_signature": comparison.bleu_signature,

@@ -79,7 +79,7 @@ def model_card(facts: ModelCardFacts) -> str:
         use=facts.format.usage(original, name=facts.name),
         model=_table(_model(facts)),
         training=_table(_training(original)),
-        scores=_scores(original.origin),
+        scores=_scores(original.origin, facts.quantization),
         tie=TIE,
         signature=_escape(checked.bleu_signature),
         sha256sums=SHA256SUMS,
@@ -164,7 +164,7 @@ def _imported_as(directory: str) -> str:
     return f", imported as {imported['format']}"
 
 
-def _scores(origin: Mapping[str, Any]) -> str:
+def _scores(origin: Mapping[str, Any], quantization: str) -> str:
     scores = origin.get("development")
     if "imported" in origin:
         return "Those of the imported model are not known."
@@ -179,9 +179,11 @@ def _scores(origin: Mapping[str, Any]) -> str:
         ", with the search settings of the run "
         f"({scores.get('sentences')} sentences for BLEU and chrF)"
     )
+    exact = quantization == "float32"
+    which = "" if exact else f" of the run's model, in float32, not of {quantization}"
     return (
-        f"On the development text{search if 'bleu' in scores else ''}. Nothing else "
-        f"was measured.\n\n{_table(rows)}"
+        f"On the development text{search if 'bleu' in scores else ''}{which}. Nothing "
+        f"else was measured.\n\n{_table(rows)}"
     )
 
 

@@ -23,11 +23,19 @@ def _numbered(tmp_path, count):
     return f"text:{tmp_path}/a,{tmp_path}/b"
 
 
-@pytest.mark.parametrize("spec", ["", "news.en,news.de", "texts:a,b", "2*a,b"])
-def test_an_unknown_prefix_lists_the_known_ones(spec):
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("", ""),
+        ("news.en,news.de", "For two text files write text:news.en,news.de. "),
+        ("texts:a,b", ""),
+        ("2*a,b", ""),
+    ],
+)
+def test_an_unknown_prefix_lists_the_known_ones(spec, meant):
     message = (
         r"data\.dev=.* must begin with one of phrasebook:, text:, tfds:, trees:, "
-        r"tsv:\. Change config\."
+        rf"tsv:\. {re.escape(meant)}Change config\."
     )
     with pytest.raises(ConfigError, match=message):
         open_corpus(spec, key="data.dev")

@@ -112,7 +112,6 @@ def exported(tmp_path, model=TINY, **more):
         vocabularies=vocabularies,
         config=config.decoding,
         positions=exported_positions(config),
-        threads=1,
     )
 
 

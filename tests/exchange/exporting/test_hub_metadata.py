@@ -4,6 +4,8 @@ Seen to fail: with scores of the comparison where the development text was score
 regions in the languages; with a value that is not quoted.
 """
 
+import re
+
 import pytest
 
 from t2t_jax.config import Config
@@ -35,7 +37,10 @@ def test_what_is_known_is_in_it_and_nothing_else():
                 "results": [
                     {
                         "task": {"type": "translation", "name": "Translation"},
-                        "dataset": {"type": "test", "name": "test"},
+                        "dataset": {
+                            "type": "test",
+                            "name": "test: 1,000 lines, beam 4, length penalty 0",
+                        },
                         "metrics": [
                             {
                                 "type": "bleu",
@@ -70,7 +75,8 @@ def test_a_quantized_export_has_the_scores_of_its_own_outputs():
     }
     head = metadata(form="ctranslate2", quantization="int8", origin=origin)
     (result,) = head["model-index"][0]["results"]
-    assert result["dataset"]["name"] == "test"
+    name = result["dataset"]["name"]
+    assert re.fullmatch(r"test: [\d,]+ lines, beam \d+, length penalty 0", name)
     assert [one["value"] for one in result["metrics"]] == [36.9]
 
 

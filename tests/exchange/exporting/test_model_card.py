@@ -155,6 +155,15 @@ def test_scores_of_the_development_text_come_with_their_signatures():
     assert "chrF |" not in text
 
 
+def test_scores_of_a_quantized_export_are_said_to_be_the_models():
+    origin = {**ORIGIN, "development": {"bleu": 31.2, "sentences": 7}}
+    said = "of the run's model, in float32, not of int8. Nothing else"
+    assert said in " ".join(
+        card("ctranslate2", quantization="int8", origin=origin).split()
+    )
+    assert "in float32, not of" not in card("ctranslate2", origin=origin)
+
+
 def test_a_mean_names_its_steps_and_text_its_pairs():
     corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": 29000}
     origin = {**ORIGIN, "averaged_steps": [1000, 3000], "data": {"train": corpus}}

@@ -54,7 +54,6 @@ class CTranslate2Backend:
 
     Args:
       positions: number of positions of the model.
-      threads: 0 for CTranslate2's default.
 
     Attributes:
       compute_type: number format of the computation, which depends on the processor.
@@ -67,12 +66,13 @@ class CTranslate2Backend:
         vocabularies: VocabularyPair,
         config: DecodingConfig,
         positions: int,
-        threads: int = 0,
     ):
         import ctranslate2
 
+        # Its threads wait for one another after every operation: beside another
+        # program several took minutes for 100 lines that one translates in seconds.
         self._translator: Any = ctranslate2.Translator(
-            str(directory), device="cpu", inter_threads=1, intra_threads=threads
+            str(directory), device="cpu", inter_threads=1, intra_threads=1
         )
         self.compute_type: str = self._translator.compute_type
         self._source, self._target = piece_names(vocabularies)
