@@ -159,6 +159,7 @@ def _figures(stands: Standing) -> Markup:
         until = stands.done_at[5:16].replace("T", " ")
         left = f"about {format_duration(stands.seconds_left)} left, until {until} UTC"
     perplexity = number(stands.last or {}, "perplexity")
+    scored_at = f", step {stands.last['step']:,}" if stands.last else ""
     figures = [
         ("step", f"{stands.step:,}", f"of {stands.steps:,}"),
         (
@@ -169,7 +170,7 @@ def _figures(stands: Standing) -> Markup:
         (
             "development perplexity",
             _NONE if perplexity is None else f"{perplexity:.2f}",
-            "per subword, not smoothed",
+            f"per subword, not smoothed{scored_at}",
         ),
         (
             "training time",

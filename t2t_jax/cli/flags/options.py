@@ -108,7 +108,7 @@ class TrainOptions(DistributedOptions):
     about = "trains a model, or resumes the run in --workdir"
     examples = (
         "train",
-        "train --config=own_text:small --workdir=runs/mine --config.steps=5000",
+        "train --config=own_text:small --config.steps=5000",
     )
 
     workdir: Workdir = flag(
@@ -125,7 +125,7 @@ class PrepareOptions(Options):
     mode = "prepare"
     about = "reads, filters and encodes the text of a run, without training"
     examples = (
-        "prepare --config=own_text:small --workdir=runs/mine",
+        "prepare --config=own_text:small",
         "prepare --config=wmt_en_de --config.data.workers=8",
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+
+from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import PrepareOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.prepared_data import REPORT, prepare_data
@@ -32,7 +35,8 @@ def run(options: PrepareOptions) -> int:
     console.log("\n" + (workdir.path / REPORT).read_text(encoding="utf-8"))
     if advice := size_advice(config, text.train.num_pairs):
         console.log(advice)
+    train = shlex.join(command_of("train"))
     console.log(
-        f"Prepared {workdir.path}. To train, rerun the same command with --mode=train."
+        f"Prepared {workdir.path}. To train, run {train} with the same other flags."
     )
     return 0

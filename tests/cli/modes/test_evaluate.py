@@ -167,7 +167,7 @@ def test_a_long_evaluation_shows_how_far_it_is(slow, capsys, monkeypatch):
     assert found.hypotheses == ["A", "B", "C"]
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "translated 2/3 lines (67 %)  0 lines/s  ETA 0:00:06\n"
+    assert said.err == "translated 2/3 lines (67 %)  0.2 lines/s  ETA 0:00:06\n"
 
 
 def test_long_scoring_shows_how_far_it_is(slow, capsys, monkeypatch, workdir, texts):
@@ -178,5 +178,5 @@ def test_long_scoring_shows_how_far_it_is(slow, capsys, monkeypatch, workdir, te
     assert main(argv) == 0
     copies, first, *_, last = capsys.readouterr().err.splitlines()
     assert copies.startswith("warning: 23 of the 23 lines")
-    assert first == "scored 2/23 pairs (9 %)  0 pairs/s  ETA 0:02:06"
+    assert first == "scored 2/23 pairs (9 %)  0.2 pairs/s  ETA 0:02:06"
     assert last == "23 scored"

@@ -30,7 +30,7 @@ def prepared(tmp_path, capsys):
 def test_a_model_that_is_far_too_large_for_the_text_is_told_of(prepared):
     said = prepared(model__d_model=512, model__d_ff=2048, model__num_layers=6)
     assert "] 53 pairs are few for a model of this size (" in said
-    assert "--config=own_text:small suits 50,000 pairs or fewer." in said
+    assert "--config=own_text:small suits 50,000 pairs or fewer;" in said
 
 
 def test_one_that_suits_it_is_not_and_the_held_out_pairs_are_told(prepared):

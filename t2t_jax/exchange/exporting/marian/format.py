@@ -164,7 +164,8 @@ def require_marian_model(config: Config) -> None:
         problems.check(
             value in supported,
             f"{marian} {key}={' or '.join(map(str, supported))}, and the model has "
-            f"{value}: this export writes no other. Train a model with that value.",
+            f"{value}: this export writes no other. Train a model with that value, or "
+            "use --format=hf_marian, which Hugging Face reads, or ctranslate2.",
         )
     problems.check(
         model.norm_position == "post",
