@@ -16,20 +16,28 @@ import os
 from t2t_jax.config import choose_row, default
 
 DATA = os.environ.get("T2T_JAX_TEST_DATA", "data") + "/gum"
-RNN = {"architecture": "rnn", "optimizer.peak_learning_rate": 4e-3}
-ROWS = {"transformer": {}, "rnn": {**RNN, "optimizer.warmup_steps": 200}}
+MUON = {
+    "optimizer.name": "muon",
+    "optimizer.peak_learning_rate": 6e-3,
+    "optimizer.adam_learning_rate": 3e-3,
+}
+ROWS = {
+    "transformer": MUON,
+    "rnn": {"architecture": "rnn", "optimizer.peak_learning_rate": 4e-3},
+}
 
 
 def get_config(row="transformer"):
     """Returns the configuration of one row."""
     config = default()
     config.steps = 8_000
-    config.data.train = f"trees:{DATA}/train.ptb.gz#tags"
-    config.data.dev = f"trees:{DATA}/dev.ptb.gz#tags[:300]"
+    config.data.train = f"trees:{DATA}/train.ptb.gz#numbers"
+    config.data.dev = f"trees:{DATA}/dev.ptb.gz#numbers[:300]"
     config.data.tokens_per_batch = 2_048  # token slots a side
     config.data.row_length = 256  # slots
+    config.data.packed_row_lengths = 3  # of 256, 128 and 64 slots
     config.data.max_length = 256  # symbols
-    config.vocabulary.size = 128
+    config.vocabulary.size = 384
     config.vocabulary.unit = "words"
     config.vocabulary.source_size = 5_000
     config.vocabulary.source_unit = "words"
@@ -38,16 +46,16 @@ def get_config(row="transformer"):
     config.model.d_ff = 768
     config.model.num_heads = 6
     config.model.d_k = config.model.d_v = 32
-    config.model.dropout = 0.2
+    config.model.dropout = 0.15
+    config.model.norm_position = "pre"
     config.model.tying = "decoder"
     config.rnn.d_model = 192
     config.rnn.d_hidden = 312
     config.rnn.d_attention = 192
     config.rnn.dropout = 0.2
     config.rnn.tying = "decoder"
-    config.optimizer.warmup_steps = 1_000  # steps
-    config.optimizer.peak_learning_rate = 2e-3
-    config.evaluation.every_steps = 2_000
+    config.optimizer.warmup_steps = 300  # steps
+    config.evaluation.every_steps = 500
     config.checkpoint.every_steps = 250
     config.checkpoint.keep = 10
     config.checkpoint.every_minutes = 0.0

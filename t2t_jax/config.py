@@ -6,6 +6,7 @@ into a frozen `Config`. This module does not import JAX, so errors are reported 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, get_type_hints
@@ -57,6 +58,9 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
+
+
+_hints = functools.cache(get_type_hints)  # 1 ms for each class
 
 
 def check_types(
@@ -260,7 +264,7 @@ def parse(values: Mapping[str, Any]) -> Config:
       ConfigError: with all errors at once: unknown keys, wrong types, invalid values.
     """
     problems: list[str] = []
-    known = get_type_hints(Config)
+    known = _hints(Config)
     sections = {name for name, hint in known.items() if is_dataclass(hint)}
     top = {name: value for name, value in values.items() if name not in sections}
     plain = {name: hint for name, hint in known.items() if name not in sections}
@@ -297,10 +301,10 @@ def _parse_section(
     name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
 ) -> None:
     """Constructs the dataclass of a section."""
-    cls = get_type_hints(Config)[name]
+    cls = _hints(Config)[name]
     hints = {
         field: hint
-        for field, hint in get_type_hints(cls).items()
+        for field, hint in _hints(cls).items()
         if f"{name}.{field}" not in DERIVED
     }
     found: list[str] = []
@@ -318,7 +322,12 @@ def _parse_section(
 
 def defaults() -> dict[str, Any]:
     """Returns every settable key, `section.name`, and its default."""
-    return dict(flatten(to_dict(Config())))
+    return dict(_defaults())
+
+
+@functools.cache
+def _defaults() -> tuple[tuple[str, Any], ...]:
+    return tuple(flatten(to_dict(Config())))
 
 
 def keys() -> list[str]:
@@ -350,7 +359,7 @@ def choices() -> dict[str, tuple[str, ...]]:
 
 def sections() -> list[str]:
     """Returns the sections of the configuration, in order."""
-    return [name for name, hint in get_type_hints(Config).items() if is_dataclass(hint)]
+    return [name for name, hint in _hints(Config).items() if is_dataclass(hint)]
 
 
 def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@
 `tsv:FILE`, `tsv:A+B`                  source, tab, target in every line
 `tsv:FILE#3,1`                         the columns of source and target, from 1
 `trees:FILE`, `trees:A,B#tags`          trees in Penn brackets: words, and their tree
-                                       without or with parts of speech
+                                       with XX for words, or parts of speech, or
+                                       with `#numbers` 1, 2, 3 …
 `tfds:NAME/CONFIG:SPLIT`               a translation set of TensorFlow Datasets, in
                                        the direction of its name
 `tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the given direction

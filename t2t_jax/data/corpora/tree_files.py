@@ -9,7 +9,6 @@ is the words with spaces between them, the target the tree as symbols
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from t2t_jax.data.corpora.text_files import expand_files
 from t2t_jax.data.files.file_digests import cached_fact, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
-from t2t_jax.data.trees.linearization import linearize
+from t2t_jax.data.trees.linearization import WORD, WORD_SYMBOLS, linearize
 from t2t_jax.data.trees.tree import Tree, TreeReader, normalize
 from t2t_jax.errors import ConfigError
 
@@ -30,14 +29,14 @@ class TreeCorpus:
     """A file of trees.
 
     Attributes:
-      tags: whether the target has parts of speech, or `XX` for each word.
+      words: what stands for a word in the target, one of `WORD_SYMBOLS`.
 
     Paper: §6.3; the format of its reference 37.
     """
 
     spec: str
     path: Path
-    tags: bool = False
+    words: str = WORD
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for tree, symbols in self._linearized():
@@ -53,7 +52,7 @@ class TreeCorpus:
         number = 0
         for number, tree in self._trees(problems):
             try:
-                symbols = linearize(tree, tags=self.tags)
+                symbols = linearize(tree, words=self.words)
             except ValueError as error:
                 problems.add_line(str(self.path), number, f"{error}.")
                 continue
@@ -101,7 +100,7 @@ class TreeCorpus:
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the file's bytes and of what is made of them."""
-        both = hashlib.sha256(f"trees {_VERSION} {self.tags}".encode())
+        both = hashlib.sha256(f"trees {_VERSION} {self.words}".encode())
         both.update(digest(self.path))
         return both.hexdigest()
 
@@ -121,18 +120,20 @@ def open_trees(spec: str, rest: str, *, key: str) -> tuple[TreeCorpus, ...]:
     """Opens the corpora of `trees:FILE` or `trees:A,B#tags`, one for each file.
 
     Raises:
-      ConfigError: no file is named.
+      ConfigError: no file is named, or after # is neither tags nor numbers.
       InputMissingError: a file does not exist or cannot be read.
     """
-    names, tags = re.subn(r"#tags$", "", rest)
-    if not names:
+    names, mark, words = rest.rpartition("#")
+    if not mark or not words.isidentifier():  # or the # is in a file's name
+        names, words = rest, WORD
+    if not names or words not in WORD_SYMBOLS:
         raise ConfigError(
-            f"{key}={spec!r} must name a file, trees:FILE or trees:FILE#tags. "
-            f"Change config.{key}."
+            f"{key}={spec!r} must name a file, trees:FILE, trees:FILE#tags or "
+            f"trees:FILE#numbers. Change config.{key}."
         )
     paths = expand_files(names.replace(",", "+"), spec, key)
     require_files(*paths, change=f"config.{key}")
     if len(paths) == 1:
-        return (TreeCorpus(spec, paths[0], bool(tags)),)
-    end = "#tags" * tags
-    return tuple(TreeCorpus(f"trees:{path}{end}", path, bool(tags)) for path in paths)
+        return (TreeCorpus(spec, paths[0], words),)
+    end = "" if words == WORD else f"#{words}"
+    return tuple(TreeCorpus(f"trees:{path}{end}", path, words) for path in paths)

@@ -2,12 +2,17 @@
 
 Source: "Grammar as a Foreign Language" (Vinyals et al. 2015, reference 37 of the
 paper). `(S (NP XX XX )NP (VP XX )VP )S` is a tree over three words: a symbol opens each
-constituent, one with its label closes it, and one stands for each word: its part of
-speech, or `XX`.
+constituent, one with its label closes it, and one stands for each word: `XX`, its part
+of speech, or its number in the sentence.
+
+Departs: reference 37 has the same symbol for all words, and the paper does not say. A
+decoder without recurrence then has to count them to know which word comes next, which
+is the hardest to learn of all; a number says it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,12 +21,15 @@ from t2t_jax.data.trees.tree import MAX_DEPTH, Tree
 WORD = "XX"
 """The symbol of a word without its part of speech."""
 
+WORD_SYMBOLS = (WORD, "tags", "numbers")
+"""What may stand for a word: always `WORD`, its part of speech, or 1, 2, 3 …"""
 
-def linearize(tree: Tree, *, tags: bool = False) -> list[str]:
+
+def linearize(tree: Tree, *, words: str = WORD) -> list[str]:
     """Writes a tree as symbols.
 
     Args:
-      tags: parts of speech for words in place of `WORD`.
+      words: one of `WORD_SYMBOLS`, what stands for a word.
 
     Raises:
       ValueError: a tag looks like a bracket, or a word, tag or label has a space in it
@@ -32,20 +40,21 @@ def linearize(tree: Tree, *, tags: bool = False) -> list[str]:
       >>> " ".join(linearize(read_tree("(S (NP (PRP We)) (VP (VBP sleep)))")))
       '(S (NP XX )NP (VP XX )VP )S'
     """
-    return list(_symbols(tree, tags))
+    return list(_symbols(tree, words, itertools.count(1)))
 
 
-def _symbols(tree: Tree, tags: bool) -> Iterator[str]:
+def _symbols(tree: Tree, words: str, numbers: Iterator[int]) -> Iterator[str]:
     _check_spaces(tree.label)
     if tree.is_word:
         _check_spaces(str(tree.children[0]))
         if tree.label[:1] in ("(", ")"):
             raise ValueError(f"the tag {tree.label!r} must not begin with a bracket")
-        yield tree.label if tags else WORD
+        number = next(numbers)
+        yield {"tags": tree.label, "numbers": str(number)}.get(words, WORD)
         return
     yield f"({tree.label}"
     for child in tree.subtrees():
-        yield from _symbols(child, tags)
+        yield from _symbols(child, words, numbers)
     yield f"){tree.label}"
 
 
@@ -55,7 +64,9 @@ def _check_spaces(text: str) -> None:
 
 
 def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
-    """Reads symbols as a tree over words.
+    """Reads symbols as a tree over words; a number becomes the tag `WORD`.
+
+    The words are in the order of the sentence, whatever their numbers.
 
     Raises:
       ValueError: they are not one balanced tree over exactly these words.
@@ -94,7 +105,8 @@ class _Reader:
         elif self.num_read == len(self.words):
             raise ValueError(f"more than the {len(self.words)} words of the sentence")
         else:
-            self.open[-1][1].append(Tree(symbol, (self.words[self.num_read],)))
+            word = self.words[self.num_read]
+            self.open[-1][1].append(Tree(_tag(symbol), (word,)))
             self.num_read += 1
 
     def _close(self, label: str) -> None:
@@ -117,6 +129,11 @@ class _Reader:
         if not self.open[0][1]:
             raise ValueError("there are no symbols")
         return self.open[0][1][0]
+
+
+def _tag(symbol: str) -> str:
+    """Returns the tag of the symbol of a word."""
+    return WORD if symbol.isdecimal() else symbol
 
 
 class Parse(NamedTuple):
@@ -178,7 +195,7 @@ class _Mender:
         elif symbol.startswith(")"):
             self._close()
         elif self._left:
-            self._open[-1][1].append(Tree(symbol, (self._left.pop(),)))
+            self._open[-1][1].append(Tree(_tag(symbol), (self._left.pop(),)))
 
     def _close(self) -> None:
         """Closes the innermost constituent, if one is open; drops an empty one."""

@@ -15,10 +15,22 @@ def test_words_become_a_tree():
     assert pairs[3][0] == "Mara wanted to paint the shed ."
 
 
-def test_parts_of_speech_are_kept_where_asked_for():
-    plain, tagged = (open_corpus(f"trees:{SAMPLE}{end}") for end in ("", "#tags"))
-    assert next(iter(tagged))[1] == "(S (NP DT NN )NP (VP VBZ )VP . )S"
-    assert plain.fingerprint() != tagged.fingerprint()
+def test_words_are_parts_of_speech_or_numbers_where_asked_for():
+    ends = ("", "#tags", "#numbers")
+    corpora = [open_corpus(f"trees:{SAMPLE}{end}") for end in ends]
+    assert [next(iter(corpus))[1] for corpus in corpora[1:]] == [
+        "(S (NP DT NN )NP (VP VBZ )VP . )S",
+        "(S (NP 1 2 )NP (VP 3 )VP 4 )S",
+    ]
+    assert len({corpus.fingerprint() for corpus in corpora}) == len(ends)
+
+
+def test_a_file_may_have_a_number_sign_in_its_name(tmp_path):
+    file = tmp_path / "a#1.mrg"
+    file.write_bytes(SAMPLE.read_bytes())
+    assert len(list(open_corpus(f"trees:{file}#tags"))) == len(
+        list(open_corpus(f"trees:{file}"))
+    )
 
 
 def test_files_are_plain_or_compressed_and_several(tmp_path):
@@ -61,5 +73,7 @@ def test_a_file_without_trees_is_refused(tmp_path, content):
 def test_a_wrong_spec_is_refused():
     with pytest.raises(ConfigError, match="must name a file"):
         open_corpus("trees:#tags")
+    with pytest.raises(ConfigError, match="trees:FILE#tags or trees:FILE#numbers"):
+        open_corpus("trees:a.mrg#tag")
     with pytest.raises(InputMissingError, match="no such file"):
         open_corpus("trees:missing.mrg")

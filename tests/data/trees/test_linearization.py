@@ -29,15 +29,16 @@ def treebank(name):
     return path, read_trees(path)
 
 
-@pytest.mark.parametrize("tags", [False, True])
+@pytest.mark.parametrize("symbols", ["XX", "tags", "numbers"])
 @pytest.mark.parametrize("name", ["sample", "train", "dev", "test"])
-def test_every_tree_comes_back_as_it_was(name, tags):
+def test_every_tree_comes_back_as_it_was(name, symbols):
     """From the text of a corpus, which is what a model reads and is to write."""
     path, trees = treebank(name)
-    pairs = TreeCorpus(f"trees:{path}", path, tags)
+    pairs = TreeCorpus(f"trees:{path}", path, symbols)
     for tree, (source, target) in zip(trees, pairs, strict=True):
         words = tree.words()
-        expected = tree if tags else with_words(tree, words, ["XX"] * len(words))
+        untagged = with_words(tree, words, ["XX"] * len(words))
+        expected = tree if symbols == "tags" else untagged
         assert delinearize(target.split(), source.split()) == expected
         assert read_parse(source, target) == (expected, False)
         assert read_tree(str(expected)) == expected
@@ -45,10 +46,19 @@ def test_every_tree_comes_back_as_it_was(name, tags):
 
 def test_tags_stand_for_words():
     tree = read_tree("(S (NP (PRP We)) (VP (VBP sleep)) (. .))")
-    found = " ".join(linearize(tree, tags=True))
+    found = " ".join(linearize(tree, words="tags"))
     assert found == "(S (NP PRP )NP (VP VBP )VP . )S"
     with pytest.raises(ValueError, match="must not begin with a bracket"):
         linearize(normalize(read_tree("(S (NN a))"))._replace(children=(bracket(),)))
+
+
+def test_numbers_stand_for_words_and_any_is_read_as_the_next_word():
+    tree = read_tree("(S (NP (PRP We)) (VP (VBP sleep)) (. .))")
+    found = " ".join(linearize(tree, words="numbers"))
+    assert found == "(S (NP 1 )NP (VP 2 )VP 3 )S"
+    other = "(S (NP 4 )NP (VP 4 )VP 9 )S"
+    assert read_parse("We sleep .", other) == read_parse("We sleep .", found)
+    assert str(read_parse("We sleep", "(S 1 (VP").tree) == "(S (XX We) (XX sleep))"
 
 
 @pytest.mark.parametrize(
@@ -122,10 +132,10 @@ def test_whatever_the_symbols_it_is_one_tree_over_the_words(symbols, count):
     assert tree.words() == words
     assert not tree.is_word
     assert all(constituent.words() for constituent in constituents(tree))
-    assert delinearize(linearize(tree, tags=True), words) == tree
+    assert delinearize(linearize(tree, words="tags"), words) == tree
     assert read_tree(str(tree)) == tree
     assert repair(list(symbols), tuple(words)) == (tree, was_mended)
-    assert was_mended == (linearize(tree, tags=True) != symbols)
+    assert was_mended == (linearize(tree, words="tags") != symbols)
 
 
 @given(st.lists(SYMBOLS, max_size=40), st.integers(min_value=1, max_value=9))

@@ -18,7 +18,7 @@ CONFIG = VocabularyConfig(size=100, source_size=150, unit="words", source_unit="
 
 def pairs():
     for tree in GOLD:
-        yield " ".join(tree.words()), " ".join(linearize(tree, tags=True))
+        yield " ".join(tree.words()), " ".join(linearize(tree, words="tags"))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 
 from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.data.trees.linearization import Parse, linearize, read_parse
+from t2t_jax.data.trees.linearization import (
+    WORD_SYMBOLS,
+    Parse,
+    linearize,
+    read_parse,
+)
 from t2t_jax.data.trees.tree import read_tree, with_words
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing import right_branching
@@ -22,22 +27,20 @@ from tests.data.trees.sample import GOLD, SAMPLE
 SOURCES = [" ".join(tree.words()) for tree in GOLD]
 
 
-def outputs(*, tags, trees=GOLD):
-    return [" ".join(linearize(tree, tags=tags)) for tree in trees]
+def outputs(words, trees=GOLD):
+    return [" ".join(linearize(tree, words=words)) for tree in trees]
 
 
 def branching():
     return [right_branching.right_branching(list(tree.leaves())) for tree in GOLD]
 
 
-@pytest.mark.parametrize("tags", [False, True])
-def test_the_gold_trees_have_100(tags):
-    parses = [
-        read_parse(*pair) for pair in zip(SOURCES, outputs(tags=tags), strict=True)
-    ]
+@pytest.mark.parametrize("words", WORD_SYMBOLS)
+def test_the_gold_trees_have_100(words):
+    parses = [read_parse(*pair) for pair in zip(SOURCES, outputs(words), strict=True)]
     found = parsing_scores(GOLD, parses)
     assert found["f1"] == found["complete_match"] == found["short"]["f1"] == 100
-    assert found["tagging_accuracy"] == (100 if tags else None)
+    assert found["tagging_accuracy"] == (100 if words == "tags" else None)
     assert (found["repaired"], found["errors"], found["valid"]) == (0, 0, 40)
     assert found["intervals"]["f1"] == {"mean": 100, "half_width": 0}
 
@@ -92,8 +95,8 @@ def test_intervals_are_of_resampled_sentences():
 
 
 def test_a_development_set_is_scored_from_its_lines():
-    gold = outputs(tags=True)
-    found = development_scores(SOURCES, outputs(tags=True, trees=branching()), gold)
+    gold = outputs("tags")
+    found = development_scores(SOURCES, outputs("tags", branching()), gold)
     expected = summarize(score_parses(GOLD, branching()))
     assert found == {
         **{name: expected[name] for name in ("f1", "precision", "recall")},
