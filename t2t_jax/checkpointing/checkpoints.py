@@ -40,12 +40,16 @@ from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
-NO_BLEU = -1.0
+NO_SCORE = -1.0
 
 
-def bleu_of(meta: Mapping[str, Any]) -> float:
-    """Returns a checkpoint's BLEU on the development set; -1 if it was not scored."""
-    return float(meta.get("bleu", NO_BLEU))
+def dev_score(meta: Mapping[str, Any]) -> float:
+    """Returns a checkpoint's score on the development set: of trees F1, else BLEU.
+
+    Returns:
+      -1 if it was not scored.
+    """
+    return float(meta.get("f1", meta.get("bleu", NO_SCORE)))
 
 
 class Checkpoints(StepDirs):
@@ -55,7 +59,7 @@ class Checkpoints(StepDirs):
         """Returns the step of the checkpoint that a user has chosen.
 
         Args:
-          which: `best` (highest development BLEU; the last if none was scored),
+          which: `best` (highest development score; the last if none was scored),
             `last`, or a step.
 
         Raises:
@@ -71,7 +75,7 @@ class Checkpoints(StepDirs):
         if which == "last":
             return steps[-1]
         if which == "best":
-            scores = {step: bleu_of(self.meta(step)) for step in steps}
+            scores = {step: dev_score(self.meta(step)) for step in steps}
             return max(steps, key=lambda step: (scores[step], step))
         if str(which).isdecimal() and int(which) in steps:
             return int(which)

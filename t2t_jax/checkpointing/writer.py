@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 
-from t2t_jax.checkpointing.checkpoints import NO_BLEU, Checkpoints, bleu_of
+from t2t_jax.checkpointing.checkpoints import NO_SCORE, Checkpoints, dev_score
 from t2t_jax.checkpointing.checksums import add_checksums, pack_files
 from t2t_jax.checkpointing.diagnosis import short_reason
 from t2t_jax.checkpointing.step_dirs import Meta
@@ -45,7 +45,7 @@ def steps_to_keep(
     scored = [
         (score, step)
         for step, meta in known.items()
-        if (score := bleu_of(meta)) > NO_BLEU
+        if (score := dev_score(meta)) > NO_SCORE
     ]
     return {
         *periodic[-keep:],

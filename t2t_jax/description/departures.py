@@ -212,7 +212,7 @@ _ALWAYS_OF_PARSERS = (
     Departure(
         "trees as text",
         "unspecified (§6.3); as in reference 37",
-        "labelled closing brackets, and XX or the part of speech for each word",
+        "labelled closing brackets, and a symbol for each word",
         "",
     ),
     Departure(
@@ -292,9 +292,20 @@ def _derived(config: Config) -> Iterator[Departure]:
             "data.tokens_per_batch",
         )
     if is_parser(config):
+        yield from _symbols_of_words(config)
         yield from _vocabulary_of_parsers(config)
     yield from _optimizer(config)
     yield from _checkpoints(config)
+
+
+def _symbols_of_words(config: Config) -> Iterator[Departure]:
+    if "#numbers" in config.data.train:
+        yield Departure(
+            "symbols of words",
+            "unspecified (§6.3); the same for all in reference 37",
+            "the number of each word in its sentence",
+            "data.train",
+        )
 
 
 def _vocabulary_of_parsers(config: Config) -> Iterator[Departure]:

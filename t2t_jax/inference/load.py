@@ -39,7 +39,7 @@ def load(
 
     Args:
       directory: a run's workdir, or an averaged or exported model.
-      checkpoint: `best` (highest development BLEU), `last`, or a step.
+      checkpoint: `best` (highest development BLEU, of trees F1), `last`, or a step.
       decoding: the search settings; None means those of the run.
       devices: over which batches are split and parameters replicated; None means all of
         this process.

@@ -56,7 +56,7 @@ class RunCallbacks:
         self._size, self._estimated = size, False
         self._shown_first: tuple[int, float] | None = None
         self._paused = 0.0
-        self._bleu: dict[int, float] = {}
+        self._scores: dict[int, dict[str, float]] = {}
         folder = workdir.path / "profile" / config.profile.steps.replace(":", "-")
         if processes.count > 1:  # JAX names files by host, which may be shared.
             folder /= f"rank-{processes.index}"
@@ -126,7 +126,9 @@ class RunCallbacks:
                 )
         except Cancelled:
             return None
-        self._bleu = {step: record["bleu"]} if "bleu" in record else {}
+        self._scores = {
+            step: {name: record[name] for name in ("bleu", "f1") if name in record}
+        }
         self._metrics.write(record)
         samples = self._evaluator.samples(
             hypotheses, self._config.evaluation.num_samples
@@ -170,9 +172,9 @@ class RunCallbacks:
         self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
     ) -> None:
         """Saves a checkpoint; waits for it if it is the last of this process."""
-        bleu = self._bleu.get(progress.step)
+        scores = self._scores.get(progress.step, {})
         with self._not_training():
-            self._checkpointer.save(state, progress, kinds=kinds, bleu=bleu)
+            self._checkpointer.save(state, progress, kinds=kinds, scores=scores)
         maybe_inject_fault(progress.step, "saving")
         if "stopped" in kinds or "final" in kinds:
             self._checkpointer.wait()

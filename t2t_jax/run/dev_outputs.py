@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.files import atomic_write, read_limited
+from t2t_jax.training.progress import best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 FOLDER = "dev_outputs"
@@ -85,7 +86,7 @@ class DevOutputs:
 
     def _best_step(self) -> int | None:
         records = read_metrics(self.folder.parent / "metrics.jsonl")
-        scored = ((one["bleu"], one["step"]) for one in records if "bleu" in one)
+        scored = ((best_by(one), one["step"]) for one in records if "bleu" in one)
         return max(scored, key=lambda pair: pair[0], default=(0, None))[1]
 
     def steps(self) -> list[int]:

@@ -134,7 +134,7 @@ class RunCheckpointer:
         progress: RunProgress,
         *,
         kinds: tuple[str, ...],
-        bleu: float | None,
+        scores: Mapping[str, float],
     ) -> None:
         """Starts to save a state with everything that an exact resume needs.
 
@@ -144,7 +144,7 @@ class RunCheckpointer:
 
         Args:
           state: its buffers may be donated once this returns.
-          bleu: of this state on the development set, if it was scored.
+          scores: of this state on the development set, `bleu` and of trees `f1`.
         """
         meta: Meta = {
             "step": progress.step,
@@ -153,9 +153,8 @@ class RunCheckpointer:
             "config": to_dict(self._config),
             "fingerprints": self._fingerprints,
             "versions": {name: metadata.version(name) for name in _PACKAGES},
+            **scores,
         }
-        if bleu is not None:
-            meta["bleu"] = bleu
         with self._failure_logged():
             self._checkpoints.wait()
         self._failure = None

@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import NO_BLEU, bleu_of
+from t2t_jax.checkpointing.checkpoints import NO_SCORE, dev_score
 from t2t_jax.checkpointing.writer import steps_to_keep
 
 
@@ -34,6 +34,13 @@ def test_there_may_be_nothing_to_keep():
     assert steps_to_keep({}, keep=3) == set()
 
 
-@pytest.mark.parametrize(("meta", "score"), [({"bleu": 0.0}, 0.0), ({}, NO_BLEU)])
+@pytest.mark.parametrize(
+    ("meta", "score"),
+    [
+        ({"bleu": 0.0}, 0.0),
+        ({"bleu": 87.0, "f1": 72.5}, 72.5),
+        ({}, NO_SCORE),
+    ],
+)
 def test_a_score_of_nothing_is_not_no_score(meta, score):
-    assert bleu_of(meta) == score
+    assert dev_score(meta) == score

@@ -34,6 +34,16 @@ def chosen(config):
     return {d.key: (d.paper, d.here) for d in departures(config) if d.key}
 
 
+def test_numbers_for_words_are_a_choice():
+    data = DataConfig(train="trees:a.mrg#numbers", dev="trees:b.mrg#numbers")
+    assert chosen(parser(data=data)) == {
+        "data.train": (
+            "unspecified (§6.3); the same for all in reference 37",
+            "the number of each word in its sentence",
+        )
+    }
+
+
 def test_the_model_as_the_paper_prints_it_departs_in_nothing_by_choice():
     assert chosen(parser()) == {}
     assert chosen(parser(vocabulary=VocabularyConfig(size=32_000))) == {}

@@ -63,7 +63,7 @@ def snapshots(path, processes, logged):
 
 
 def save(opened, step):
-    opened.save(state(), RunProgress(step=step), kinds=("periodic",), bleu=None)
+    opened.save(state(), RunProgress(step=step), kinds=("periodic",), scores={})
 
 
 @pytest.mark.parametrize("index", [0, 1])
