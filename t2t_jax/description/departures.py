@@ -216,10 +216,7 @@ _ALWAYS_OF_PARSERS = (
         "",
     ),
     Departure(
-        "outputs that are not a tree",
-        "unspecified (§6.3)",
-        "repaired by a rule, and counted",
-        "",
+        "outputs that are not a tree", "unspecified (§6.3)", "repaired and counted", ""
     ),
     _ALWAYS[-1],
 )
@@ -292,13 +289,13 @@ def _derived(config: Config) -> Iterator[Departure]:
             "data.tokens_per_batch",
         )
     if is_parser(config):
-        yield from _symbols_of_words(config)
-        yield from _vocabulary_of_parsers(config)
+        yield from _of_parsers(config)
     yield from _optimizer(config)
     yield from _checkpoints(config)
 
 
-def _symbols_of_words(config: Config) -> Iterator[Departure]:
+def _of_parsers(config: Config) -> Iterator[Departure]:
+    """Yields other symbols than of reference 37, and sizes than the paper's (§6.3)."""
     if "#numbers" in config.data.train:
         yield Departure(
             "symbols of words",
@@ -306,10 +303,6 @@ def _symbols_of_words(config: Config) -> Iterator[Departure]:
             "the number of each word in its sentence",
             "data.train",
         )
-
-
-def _vocabulary_of_parsers(config: Config) -> Iterator[Departure]:
-    """Yields a vocabulary of another size than the paper's two (§6.3)."""
     key = "source_size" if config.vocabulary.source_size else "size"
     tokens = getattr(config.vocabulary, key)
     if tokens not in [setting.tokens for setting in SETTINGS]:

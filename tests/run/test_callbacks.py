@@ -50,8 +50,8 @@ class Fake:
     def samples(self, hypotheses, count):
         return f"{hypotheses[0]} of {count}"
 
-    def save(self, state, progress, *, kinds, bleu):
-        self.calls.append((progress.step, kinds, bleu))
+    def save(self, state, progress, *, kinds, scores):
+        self.calls.append((progress.step, kinds, scores))
 
     def wait(self):
         self.calls.append("waited")
@@ -122,7 +122,7 @@ def test_an_evaluation_without_bleu_leaves_the_checkpoint_without_a_score(
     fake.evaluate = lambda params, step: ({"bleu_skipped": "endless"}, ["x"])
     assert callbacks.evaluate(STATE, 7) == {"bleu_skipped": "endless"}
     callbacks.save(STATE, RunProgress(7), ("periodic",))
-    assert fake.calls[-1] == (7, ("periodic",), None)
+    assert fake.calls[-1] == (7, ("periodic",), {})
 
 
 def test_the_time_of_the_run_is_estimated_once_without_what_is_not_training(
@@ -164,7 +164,7 @@ def test_a_checkpoint_has_the_score_of_its_own_step_only(callbacks, fake):
     fake.calls.clear()
     callbacks.save(STATE, RunProgress(7), ("best",))
     callbacks.save(STATE, RunProgress(8), ("periodic",))
-    assert fake.calls == [(7, ("best",), 17.0), (8, ("periodic",), None)]
+    assert fake.calls == [(7, ("best",), {"bleu": 17.0}), (8, ("periodic",), {})]
 
 
 @pytest.mark.parametrize("kind", ["stopped", "final"])
