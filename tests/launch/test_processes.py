@@ -3,6 +3,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -10,6 +11,17 @@ import pytest
 from tests.launch.programs import LAUNCH, environment, fake_python, launch
 
 SCRIPT = "local/processes.sh"
+
+# Ends what nohup, or & in a shell without job control, began: bash cannot trap a signal
+# that it was started without. Not preexec_fn, for JAX warns of every fork.
+_HEAR_SIGNALS = [
+    sys.executable,
+    "-ISc",
+    "import os, signal, sys\n"
+    "for each in signal.SIGHUP, signal.SIGINT:\n"
+    "    signal.signal(each, signal.SIG_DFL)\n"
+    "os.execvp(sys.argv[1], sys.argv[1:])",
+]
 
 
 def wait_for(condition, *, seconds=120.0):
@@ -45,12 +57,11 @@ class Harness:
     def start(self, do, *options):
         """Starts the script and returns it when all its processes run."""
         script = subprocess.Popen(
-            ["bash", LAUNCH / SCRIPT, *self.arguments(do, *options)],
+            [*_HEAR_SIGNALS, "bash", LAUNCH / SCRIPT, *self.arguments(do, *options)],
             env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_hear_lost_terminals,
         )
         count = len(do.split(","))
         wait_for(lambda: all(self.note(f"seen-{i}").exists() for i in range(count)))
@@ -74,11 +85,6 @@ class Harness:
 @pytest.fixture
 def harness(tmp_path):
     return Harness(tmp_path)
-
-
-def _hear_lost_terminals():
-    """Ends what nohup began: bash cannot trap a signal that it was started without."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def test_each_process_gets_the_arguments_the_address_and_its_number(harness):
