@@ -122,7 +122,8 @@ class StepModel(Protocol):
     """The model interface of decoding, for any architecture.
 
     Implementations are pytrees (their arrays are leaves), so that a search can be
-    jitted with the model as an argument. Only the cache has an axis for beams.
+    jitted with the model as an argument. Every array of the memory and of the cache
+    starts with axis B; only the cache has an axis for beams.
 
     A model may also have a `source_size`, the size of its source vocabulary: then
     the search functions reject other tokens.

@@ -55,8 +55,12 @@ def attention(
     weights_xQxK = attention_weights(q_xQxDk, k_xKxDk, mask_xQxK=mask_xQxK)
     if dropout is not None:
         weights_xQxK = dropout(weights_xQxK)
-    weights_xQxK = weights_xQxK.astype(v_xKxDv.dtype)
-    return jnp.einsum("...qk,...kv->...qv", weights_xQxK, v_xKxDv)
+    leading = jnp.broadcast_shapes(weights_xQxK.shape[:-2], v_xKxDv.shape[:-2])
+    return einsum_f32(
+        "...qk,...kv->...qv",
+        _broadcast(weights_xQxK.astype(v_xKxDv.dtype), leading),
+        _broadcast(v_xKxDv, leading),
+    )
 
 
 def attention_weights(
@@ -86,8 +90,8 @@ def attention_weights(
     # Float32, since sums of exponentials lose small weights in bfloat16's 8 bits.
     scores_xQxK = einsum_f32(
         "...qd,...kd->...qk",
-        jnp.broadcast_to(q_xQxDk, (*leading, *q_xQxDk.shape[-2:])),
-        jnp.broadcast_to(k_xKxDk, (*leading, *k_xKxDk.shape[-2:])),
+        _broadcast(q_xQxDk, leading),
+        _broadcast(k_xKxDk, leading),
         dtype=jnp.float32,
     ) / math.sqrt(sizes["Dk"])
     if mask_xQxK is None:
@@ -97,6 +101,10 @@ def attention_weights(
     lowest = np.finfo(np.float32).min
     weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
     return jnp.where(mask_xQxK, weights_xQxK, 0.0)
+
+
+def _broadcast(x: Array, leading: tuple[int, ...]) -> jax.Array:
+    return jnp.broadcast_to(x, (*leading, *x.shape[-2:]))
 
 
 def fused_attention(

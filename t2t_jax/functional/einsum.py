@@ -9,12 +9,20 @@ devices, is rounded to bfloat16 before it is summed.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from t2t_jax.types import Array
+
+
+def default_platform() -> str:
+    """Returns the platform for which programs are traced: "cpu", "gpu" or "tpu"."""
+    settings: Any = jax.config  # untyped in JAX
+    default = settings.jax_default_device  # a device, a platform's name, or None
+    return str(getattr(default, "platform", default) or jax.default_backend())
 
 
 def einsum_f32(
@@ -52,7 +60,11 @@ def einsum_f32(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _product(equation: str, dtype: DTypeLike, x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.einsum(equation, x, y.astype(x.dtype), preferred_element_type=dtype)
+    # XLA:CPU multiplies bfloat16 only where the result is float32; otherwise it widens
+    # both first, which takes twice the time on processors with AVX512_BF16.
+    summed = jnp.float32 if default_platform() == "cpu" else dtype
+    product = jnp.einsum(equation, x, y.astype(x.dtype), preferred_element_type=summed)
+    return product.astype(dtype)
 
 
 def _forward(

@@ -24,6 +24,7 @@ from t2t_jax.model.cache import KVPair
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import attention_kernel
 from t2t_jax.model.initializers import declare, glorot_uniform, zeros
+from t2t_jax.model.past import LayerPast, Position
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -146,9 +147,33 @@ class MultiHeadAttention(nn.Module):
     def attend_to_memory(
         self, x_BxWxD: jax.Array, memory: KVPair, *, mask_Bx1x1xS: jax.Array
     ) -> jax.Array:
-        """Attends from each beam's newest position to the source: [B, W, D]."""
-        q_BxHxWxDk = self.query.of_position(x_BxWxD)
-        return self._attend(q_BxHxWxDk, memory, mask_Bx1xQxK=mask_Bx1x1xS)
+        """Attends from each beam's newest position to the source: [B, W, D].
+
+        Args:
+          memory: keys [B, H, Dk, S] and values [B, H, S, Dv].
+        """
+        context_BxHxWxDv = attention(
+            self.query.of_position(x_BxWxD),
+            memory.keys.swapaxes(2, 3),  # no copy, see CrossKV.transposed
+            memory.values,
+            mask_xQxK=mask_Bx1x1xS,
+        )
+        return self.output(context_BxHxWxDv)
+
+    def step(
+        self, x_BxWxD: jax.Array, past: LayerPast, position: Position
+    ) -> tuple[jax.Array, LayerPast]:
+        """Attends from a position of each beam to it and to the beam's own past.
+
+        Returns:
+          output: [B, W, D].
+          past: with this position.
+        """
+        past = past.append(
+            self.key.of_position(x_BxWxD), self.value.of_position(x_BxWxD), position
+        )
+        context_BxHxWxDv = past.attend(self.query.of_position(x_BxWxD), position)
+        return self.output(context_BxHxWxDv), past
 
     def _attend(
         self,
@@ -199,63 +224,3 @@ class MultiHeadAttention(nn.Module):
         if has_dropout or not can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK):
             return "plain"
         return attention_kernel(self.config)
-
-    def append_to_cache(
-        self,
-        past: KVPair,
-        x_BxWxD: jax.Array,
-        position: Array,
-        *,
-        parents_BxW: Array | None = None,
-    ) -> KVPair:
-        """Appends the keys and values of one position to each beam's cache.
-
-        Args:
-          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv]; K is the capacity.
-          parents_BxW: [B, W] the beam of the past that each beam continues; None: its
-            own.
-        """
-        new = KVPair(self.key.of_position(x_BxWxD), self.value.of_position(x_BxWxD))
-        write = functools.partial(_write, position=position, parents_BxW=parents_BxW)
-        return KVPair(write(past.keys, new.keys), write(past.values, new.values))
-
-    def attend_to_cache(
-        self, x_BxWxD: jax.Array, past: KVPair, position: Array
-    ) -> jax.Array:
-        """Attends from each beam's newest position to its own past: [B, W, D].
-
-        Args:
-          past: keys [B, H, W, K, Dk] and values [B, H, W, K, Dv], written up to and
-            including `position`.
-        """
-        q_BxHxWx1xDk = self.query.of_position(x_BxWxD)[:, :, :, None]
-        is_past_K = jnp.arange(past.keys.shape[3]) <= position
-        context_BxHxWx1xDv = attention(
-            q_BxHxWx1xDk, *past, mask_xQxK=is_past_K[None, None, None, None]
-        )
-        return self.output(context_BxHxWx1xDv[:, :, :, 0])
-
-
-def _write(
-    past_BxHxWxKxD: jax.Array,
-    new_BxHxWxD: jax.Array,
-    *,
-    position: Array,
-    parents_BxW: Array | None,
-) -> jax.Array:
-    new_BxHxWx1xD = new_BxHxWxD[:, :, :, None]
-    if parents_BxW is None:
-        return jax.lax.dynamic_update_slice_in_dim(
-            past_BxHxWxKxD, new_BxHxWx1xD, position, axis=3
-        )
-    # One pass that reorders and writes: with two, XLA copies a cache three times a
-    # step, between layouts; on two CPU cores that was a quarter of a search.
-    reordered_BxHxWxKxD = jnp.take_along_axis(
-        past_BxHxWxKxD,
-        jnp.asarray(parents_BxW)[:, None, :, None, None],
-        axis=2,
-        mode="clip",
-    )
-    is_here_K = jnp.arange(past_BxHxWxKxD.shape[3]) == position
-    is_here_1x1x1xKx1 = is_here_K[None, None, None, :, None]
-    return jnp.where(is_here_1x1x1xKx1, new_BxHxWx1xD, reordered_BxHxWxKxD)

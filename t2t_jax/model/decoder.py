@@ -11,10 +11,11 @@ from flax import linen as nn
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
 from t2t_jax.functional.segment_attention import Segments
 from t2t_jax.model.attention import MultiHeadAttention, kernel_segments
-from t2t_jax.model.cache import Cache, CrossKV, KVPair, identity_parents
+from t2t_jax.model.cache import Cache, CrossKV, KVPair
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
+from t2t_jax.model.past import LayerPast, Position
 from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
 from t2t_jax.types import Array
 
@@ -76,18 +77,13 @@ class DecoderLayer(nn.Module):
         memory: KVPair,
         *,
         mask_Bx1x1xS: jax.Array,
-        past: KVPair,
-        position: Array,
-        parents_BxW: Array | None = None,
-    ) -> tuple[jax.Array, KVPair]:
+        past: LayerPast,
+        position: Position,
+    ) -> tuple[jax.Array, LayerPast]:
         """Computes one layer at one position of every beam.
 
         The beams of a sentence are queries to the same memory, which is not repeated
         for them.
-
-        Args:
-          parents_BxW: [B, W] the beam of `past` that each beam continues; None: its
-            own.
 
         Returns:
           output: [B, W, D]
@@ -96,10 +92,8 @@ class DecoderLayer(nn.Module):
 
         def self_attention(x: jax.Array) -> jax.Array:
             nonlocal past
-            past = self.self_attention.append_to_cache(
-                past, x, position, parents_BxW=parents_BxW
-            )
-            return self.self_attention.attend_to_cache(x, past, position)
+            y_BxWxD, past = self.self_attention.step(x, past, position)
+            return y_BxWxD
 
         def cross_attention(x: jax.Array) -> jax.Array:
             return self.cross_attention.attend_to_memory(
@@ -199,23 +193,19 @@ class Decoder(nn.Module):
           cache: with this position added.
         """
         mask_Bx1x1xS = (cache.memory.segments > 0)[:, None, None]
-        positions_BxW = jnp.full(x_BxWxD.shape[:2], position)
-        x_BxWxD = self.positions(x_BxWxD, positions_BxW)
-        new_past = []
-        for layer, memory, past in zip(
-            self.layer, cache.memory.layers, cache.past, strict=True
+        at, past = cache.past.begin(position)
+        # One position for all beams: its sinusoids are computed once.
+        x_BxWxD = self.positions(x_BxWxD, jnp.full((1, 1), position))
+        layers = []
+        for layer, memory, layer_past in zip(
+            self.layer, cache.memory.layers, past.layers, strict=True
         ):
-            x_BxWxD, past = layer.step(
-                x_BxWxD,
-                memory,
-                mask_Bx1x1xS=mask_Bx1x1xS,
-                past=past,
-                position=position,
-                parents_BxW=cache.parents,
+            x_BxWxD, layer_past = layer.step(
+                x_BxWxD, memory, mask_Bx1x1xS=mask_Bx1x1xS, past=layer_past, position=at
             )
-            new_past.append(past)
-        parents = None if cache.parents is None else identity_parents(cache.parents)
-        return self._finish(x_BxWxD), Cache(cache.memory, tuple(new_past), parents)
+            layers.append(layer_past)
+        past = past._replace(layers=tuple(layers))
+        return self._finish(x_BxWxD), cache._replace(past=past)
 
     def _finish(self, x_BxTxD: jax.Array) -> jax.Array:
         if self.config.norm_position == "pre":

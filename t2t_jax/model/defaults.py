@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 
+from t2t_jax.functional.einsum import default_platform
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
@@ -73,18 +71,20 @@ def compute_dtype(config: ModelConfig) -> str:
     `architectures.make_module(config, platform=…)` resolves "auto" before. Otherwise
     JAX's default device or backend decides.
     """
-    return resolve_compute_dtype(config, _default_platform())
+    return resolve_compute_dtype(config, default_platform())
+
+
+def past_dtype(config: ModelConfig) -> str:
+    """Returns the dtype of the keys and values of decoded positions.
+
+    It is the compute dtype, but float32 on a CPU, where XLA widens all of a bfloat16
+    array to write a position of it.
+    """
+    return "float32" if default_platform() == "cpu" else compute_dtype(config)
 
 
 def attention_kernel(config: TransformerConfig) -> str:
     """Returns what computes attention, for tracing; see `resolve_attention`."""
     if config.attention == "plain":
         return "plain"
-    return resolve_attention(config, _default_platform()).kernel
-
-
-def _default_platform() -> str:
-    settings: Any = jax.config  # untyped in JAX
-    default = settings.jax_default_device  # a device, a platform's name, or None
-    platform = getattr(default, "platform", default) or jax.default_backend()
-    return str(platform)
+    return resolve_attention(config, default_platform()).kernel

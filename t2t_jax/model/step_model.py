@@ -5,30 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
-from t2t_jax.model.cache import Cache, CrossKV, KVPair, empty_cache
+from t2t_jax.model.cache import Cache, CrossKV
 from t2t_jax.model.defaults import check_positions
+from t2t_jax.model.past import Past, empty_past
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree
-
-
-class Past(NamedTuple):
-    """The self-attention cache of all beams.
-
-    Attributes:
-      layers: for each layer, keys [B, H, W, length, Dk] and values [B, H, W, length,
-        Dv].
-      parents: [B, W] the beam of `layers` that each beam continues: a reordering that
-        the next step applies; None for none.
-    """
-
-    layers: tuple[KVPair, ...]
-    parents: jax.Array | None = None
 
 
 @functools.partial(
@@ -68,9 +54,7 @@ class TransformerStepModel:
     def init_cache(self, memory: CrossKV, num_beams: int, length: int) -> Past:
         """Allocates the cache of every beam, for `length` target positions."""
         batch = memory.segments.shape[0]
-        return Past(
-            empty_cache(self.model.config, batch, num_beams=num_beams, length=length)
-        )
+        return empty_past(self.model.config, batch, num_beams=num_beams, length=length)
 
     def step(
         self, tokens_BxW: Array, memory: CrossKV, cache: Past, position: Array
@@ -85,22 +69,13 @@ class TransformerStepModel:
           logits: [B, W, V] float32, of the next token.
           cache: with this position added.
         """
-        full = Cache(memory, cache.layers, cache.parents)
+        full = Cache(memory, cache)
         logits_BxWxV, full = self._apply("step", tokens_BxW, full, position)
-        return logits_BxWxV, Past(full.past, full.parents)
+        return logits_BxWxV, full.past
 
     def reorder(self, cache: Past, parents_BxW: Array) -> Past:
-        """Gathers the past of the beams `parents_BxW` of each sentence.
-
-        The reordering is deferred to the next step, which also adds its position.
-
-        Args:
-          parents_BxW: [B, W] beam numbers; W may differ from the cache's.
-        """
-        parents_BxW = jnp.asarray(parents_BxW, jnp.int32)
-        if cache.parents is not None:
-            parents_BxW = jnp.take_along_axis(cache.parents, parents_BxW, axis=1)
-        return cache._replace(parents=parents_BxW)
+        """Continues the beams `parents_BxW` [B, W] of each sentence."""
+        return cache.reorder(parents_BxW)
 
     def grow(self, cache: Past, length: int) -> Past:
         """Grows the cache to `length` positions, filled with zeros.
@@ -109,17 +84,7 @@ class TransformerStepModel:
           ValueError: `length` is less than the present capacity.
         """
         check_positions(self.model.config, length)
-        more = length - cache.layers[0].keys.shape[3]
-        if more < 0:
-            raise ValueError(
-                f"length={length} must be at least the cache's capacity of "
-                f"{length - more} positions. Pass a greater length."
-            )
-        widths = ((0, 0), (0, 0), (0, 0), (0, more), (0, 0))
-        grown: tuple[KVPair, ...] = jax.tree.map(
-            lambda x: jnp.pad(x, widths), cache.layers
-        )
-        return cache._replace(layers=grown)
+        return cache.grow(length)
 
     def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
         return self.model.apply({"params": self.params}, *args, method=method)
@@ -129,4 +94,4 @@ def _encode_and_project(model: Transformer, source_BxS: Array) -> CrossKV:
     """Encodes the source and projects the memory, in one pass."""
     segments_BxS = segments_of(source_BxS)
     memory_BxSxD = model.encode(source_BxS, source_segments=segments_BxS)
-    return model.decoder.project_memory(memory_BxSxD, segments_BxS)
+    return model.decoder.project_memory(memory_BxSxD, segments_BxS).transposed()

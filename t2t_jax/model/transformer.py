@@ -8,7 +8,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
-from t2t_jax.model.cache import Cache, empty_cache
+from t2t_jax.model.cache import Cache
 from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.defaults import default_segments_and_positions, dropout_rows
@@ -19,6 +19,7 @@ from t2t_jax.model.embedding import (
     declare_matrices,
 )
 from t2t_jax.model.encoder import Encoder
+from t2t_jax.model.past import empty_past
 from t2t_jax.types import BOS, EOS, Array
 
 
@@ -233,10 +234,9 @@ class Transformer(nn.Module):
             source_segments=(source_segments, "BxS"),
         )
         batch = memory.shape[0]
-        past = empty_cache(self.config, batch, num_beams=num_beams, length=length)
-        return Cache(
-            self.decoder.project_memory(jnp.asarray(memory), source_segments), past
-        )
+        past = empty_past(self.config, batch, num_beams=num_beams, length=length)
+        projected = self.decoder.project_memory(jnp.asarray(memory), source_segments)
+        return Cache(projected.transposed(), past)
 
     def step(
         self, tokens: Array, cache: Cache, position: Array | int
@@ -256,7 +256,13 @@ class Transformer(nn.Module):
         Raises:
           ValueError: the shapes do not agree.
         """
-        check_axes(cache=(cache.past[0].keys, "BxHxWxLxDk"), tokens=(tokens, "BxW"))
+        past = cache.past
+        own = past.layers[0].keys, "BxHxWxLxDk"
+        check_axes(
+            memory=(cache.memory.segments, "BxS"),
+            cache=own if past.ancestors is None else (past.ancestors, "BxWxL"),
+            tokens=(tokens, "BxW"),
+        )
         y_BxWxD, cache = self.decoder.step(
             self._embed_targets(tokens), cache, jnp.asarray(position)
         )

@@ -7,7 +7,6 @@ from flax import linen as nn
 from numpy.testing import assert_allclose, assert_array_equal
 
 from t2t_jax.model.attention import MultiHeadAttention
-from t2t_jax.model.cache import KVPair
 from tests.model.tiny import TINY
 
 # Linen's own has one depth for keys and values, and needs it to divide the width.
@@ -102,34 +101,3 @@ def test_attention_dropout_drops_weights_and_is_off_without_rows():
     assert (apply(rows, 0) != plain).any()
     mean = sum(apply(rows, seed) for seed in range(200)) / 200
     assert np.abs(mean - plain).mean() < 0.2 * np.abs(apply(rows, 0) - plain).mean()
-
-
-def test_appending_writes_one_position_of_every_beam_and_no_other():
-    module, variables = MultiHeadAttention(TINY), initialise(TINY)
-    x = jax.random.normal(jax.random.key(4), (2, 11, 14))
-    past = KVPair(jnp.ones((2, 3, 11, 13, 5)), jnp.ones((2, 3, 11, 13, 7)))
-    new = module.apply(variables, past, x, jnp.int32(4), method="append_to_cache")
-    alone = module.apply(variables, x, method="keys_values")
-    assert_allclose(new.keys[:, :, :, 4], alone.keys, rtol=1e-5, atol=1e-6)
-    assert_allclose(new.values[:, :, :, 4], alone.values, rtol=1e-5, atol=1e-6)
-    others = np.delete(np.arange(13), 4)
-    assert (new.keys[:, :, :, others] == 1).all()
-    assert (new.values[:, :, :, others] == 1).all()
-
-
-def test_looking_back_does_not_see_later_positions():
-    module, variables = MultiHeadAttention(TINY), initialise(TINY)
-    keys = jax.random.split(jax.random.key(5), 3)
-    x = jax.random.normal(keys[0], (2, 11, 14))
-    past = KVPair(
-        jax.random.normal(keys[1], (2, 3, 11, 13, 5)),
-        jax.random.normal(keys[2], (2, 3, 11, 13, 7)),
-    )
-    whole = module.apply(variables, x, past, jnp.int32(4), method="attend_to_cache")
-    cut = jax.tree.map(lambda leaf: leaf[:, :, :, :5], past)
-    assert_allclose(
-        whole,
-        module.apply(variables, x, cut, jnp.int32(4), method="attend_to_cache"),
-        rtol=1e-5,
-        atol=1e-6,
-    )

@@ -34,11 +34,11 @@ def loss(params, config=LOW, key=None):
     return label_smoothed_nll(logits, TARGET, label_smoothing=0.1)[0].mean(where=REAL)
 
 
-@pytest.fixture(scope="module")
-def gradient():
-    """The program of a training step's gradient in bfloat16, dropout included."""
-    gradient_of = jax.grad(lambda params: loss(params, key=jax.random.key(3)))
-    return jax.make_jaxpr(gradient_of)(tiny_params())
+def gradient(platform):
+    """Traces a training step's gradient in bfloat16, dropout included."""
+    key, params = jax.random.key(3), tiny_params()
+    with jax.default_device(platform):  # which JAX's cache of traces goes by
+        return jax.make_jaxpr(jax.grad(lambda params: loss(params, key=key)))(params)
 
 
 @pytest.mark.parametrize("config", [TransformerConfig(), RNNConfig()])
@@ -96,8 +96,8 @@ def test_parameters_and_their_gradients_are_float32():
     assert {leaf.dtype.name for leaf in leaves} == {"float32"}
 
 
-def test_every_matrix_product_multiplies_bfloat16_forwards_and_backwards(gradient):
-    products = dtypes(gradient, "dot_general")
+def test_every_matrix_product_multiplies_bfloat16_forwards_and_backwards():
+    products = dtypes(gradient("tpu"), "dot_general")
     assert {(x, y) for x, y, _ in products} == {("bfloat16", "bfloat16")}
     layers = TINY.num_layers
     matrices = layers * (6 + 10) + 1  # of the encoder and the decoder, and the table
@@ -111,9 +111,15 @@ def test_every_matrix_product_multiplies_bfloat16_forwards_and_backwards(gradien
     assert results.count("bfloat16") == 2 * matrices - 1 + 5 * attentions
 
 
-def test_sums_exponentials_and_roots_are_float32_forwards_and_backwards(gradient):
+def test_on_a_cpu_products_of_bfloat16_are_float32_as_it_has_no_others():
+    products = dtypes(gradient("cpu"), "dot_general")
+    assert set(products) == {("bfloat16", "bfloat16", "float32")}
+
+
+def test_sums_exponentials_and_roots_are_float32_forwards_and_backwards():
+    program = gradient("tpu")
     for primitive in ("reduce_sum", "exp", "log", "rsqrt", "reduce_max", "scatter-add"):
-        found = {result for *_, result in dtypes(gradient, primitive)}
+        found = {result for *_, result in dtypes(program, primitive)}
         assert found - {"int32", "uint32"} == {"float32"}, primitive
 
 
@@ -129,8 +135,8 @@ def test_steps_with_a_cache_in_bfloat16_are_near_the_full_pass():
         length=7,
         method="init_cache",
     )
-    arrays = (cache.past, cache.memory.layers)
-    assert {leaf.dtype.name for leaf in jax.tree.leaves(arrays)} == {"bfloat16"}
+    layers = jax.tree.leaves(cache.memory.layers)
+    assert {leaf.dtype.name for leaf in layers} == {"bfloat16"}
     for position in range(7):
         tokens = TARGET[:, position : position + 1]
         logits, cache = tiny_apply(
