@@ -3,6 +3,7 @@
     python benchmarks/decode.py --size=small
     python benchmarks/decode.py --size=base --peer=ctranslate2 --batches=1,32 --json
     python benchmarks/decode.py --size=small --peer=marian
+    python benchmarks/decode.py --size=small --peer=ctranslate2,ours_bfloat16
     python benchmarks/decode.py --device=gpu --size=base --peer=ctranslate2,hf_marian
     python benchmarks/decode.py --workdir=RUN --source=test.en --reference=test.de
 
@@ -51,11 +52,13 @@ from t2t_jax.errors import UserError
 from t2t_jax.run.workdir import Workdir
 
 OURS = "ours"
+OWN_BFLOAT16 = "ours_bfloat16"
 MODULES = {
     OURS: "decode_ours:Own",
     "hf_marian": "decode_marian:Marian",
     "ctranslate2": "decode_ctranslate2:CTranslate2",
     "marian": "decode_pymarian:Pymarian",
+    OWN_BFLOAT16: "decode_ours:Own",
 }
 
 Figures = dict[str, dict[str, Any]]
@@ -110,7 +113,7 @@ def _work(options: argparse.Namespace) -> DecodeWork:
 
 
 def _write_weights(work: DecodeWork, peers: tuple[str, ...], folder: Path) -> None:
-    formats = {peer.removesuffix("_int8") for peer in peers}
+    formats = {peer.removesuffix("_int8") for peer in peers if peer != OWN_BFLOAT16}
     if not formats:
         return
     with Contestant(
@@ -125,11 +128,12 @@ def _write_weights(work: DecodeWork, peers: tuple[str, ...], folder: Path) -> No
 
 def _start(name: str, work: DecodeWork, folder: Path) -> Contestant:
     base = name.removesuffix("_int8")
+    is_ours = name in (OURS, OWN_BFLOAT16)
     return Contestant(
         name,
         made_by=MODULES[base] + ("Free" if work.workdir else "Forced"),
         work=dataclasses.replace(work, network=name, weights=str(folder / base)),
-        environment=environment_of(work, ours=name == OURS),
+        environment=environment_of(work, ours=is_ours),
     )
 
 

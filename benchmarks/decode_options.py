@@ -24,8 +24,9 @@ PEERS = {
     "ctranslate2": ("ctranslate2",),
     "ctranslate2_int8": ("ctranslate2",),
     "marian": ("pymarian",),
+    "ours_bfloat16": (),
 }
-"""What has to be installed for each peer."""
+"""What has to be installed for each peer; the last is our own search in bfloat16."""
 
 
 def parse_arguments(

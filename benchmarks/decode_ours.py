@@ -29,7 +29,9 @@ class OwnForced(ForcedOutputs):
         platform = jax.devices()[0].platform
         self._module = make_module(work.config, platform=platform)
         self._params = random_params(work.config)
-        self._model = make_step_model(self._module, self._params)
+        self._model = make_step_model(
+            self._module, self._params, compute_dtype=work.search_dtype
+        )
         self._search_params = BeamParams(
             beam_size=work.beam_size,
             length_penalty=work.length_penalty,
@@ -61,7 +63,7 @@ class OwnForced(ForcedOutputs):
         """Tells what the model and the machine are."""
         return {
             "parameters": sum(x.size for x in jax.tree.leaves(self._params)),
-            "dtype": self._module.config.compute_dtype,
+            "dtype": self._model.model.config.compute_dtype,
             **surroundings(),
         }
 
@@ -82,6 +84,7 @@ class OwnFree(FreeOutputs):
                 model.decoding,
                 beam_size=work.beam_size,
                 length_penalty=work.length_penalty,
+                compute_dtype=work.search_dtype,
             ),
         )
         self._translator = self._model.translator()
@@ -94,10 +97,11 @@ class OwnFree(FreeOutputs):
 
     def facts(self) -> dict[str, Any]:
         """Tells what the trained model and the machine are."""
+        bfloat16 = self.work.search_dtype == "bfloat16"
         return {
             "parameters": sum(x.size for x in jax.tree.leaves(self._model.params)),
             "step": self._model.step,
-            "dtype": self.work.dtype,
+            "dtype": "bfloat16" if bfloat16 else self.work.dtype,
             **surroundings(),
         }
 

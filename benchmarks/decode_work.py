@@ -38,6 +38,11 @@ class DecodeWork(Work):
         """What activations are computed in, "float32" or "bfloat16"."""
         return resolve_compute_dtype(self.config, self.device)
 
+    @property
+    def search_dtype(self) -> str:
+        """What our own search computes in: `decoding.compute_dtype`."""
+        return "bfloat16" if self.network.endswith("_bfloat16") else "auto"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Way:

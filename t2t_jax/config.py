@@ -18,6 +18,7 @@ from t2t_jax.config_keys import DERIVED, current_key, did_you_mean, unknown_key
 from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import (
     BEAM_RULES,
+    COMPUTE_DTYPES,
     CONSTRAINTS,
     LENGTH_NORMALIZATIONS,
     DecodingConfig,
@@ -348,6 +349,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "evaluation.tokenize": TOKENIZERS,
         "decoding.length_normalization": LENGTH_NORMALIZATIONS,
         "decoding.beam_rule": BEAM_RULES,
+        "decoding.compute_dtype": COMPUTE_DTYPES,
         "decoding.constraint": CONSTRAINTS,
     }
     for key, default in defaults().items():

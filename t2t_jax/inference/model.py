@@ -89,9 +89,16 @@ class TranslationModel:
     def step_model(self) -> StepModel:
         """The model as `t2t_jax.beam_search` and `t2t_jax.sample` take it, a pytree.
 
-        That of an ensemble averages the probabilities of its models.
+        That of an ensemble averages the probabilities of its models. It computes in
+        `decoding.compute_dtype`.
         """
-        steps = [make_step_model(m.module, m.params) for m in (self, *self.others)]
+        return self._step_model(self.decoding.compute_dtype)
+
+    def _step_model(self, compute_dtype: str) -> StepModel:
+        steps = [
+            make_step_model(one.module, one.params, compute_dtype=compute_dtype)
+            for one in (self, *self.others)
+        ]
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
 
     def encode(
@@ -267,7 +274,7 @@ class TranslationModel:
                 token_scores=token_scores,
             )
         return Translator(
-            self.step_model,
+            self._step_model(config.compute_dtype),
             self.vocabularies,
             config,
             rescorer=rescorer,

@@ -7,6 +7,7 @@ depends on which it is.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,12 +51,22 @@ def make_module(
     return Transformer(config)
 
 
-def make_step_model(module: nn.Module, params: Params) -> StepModel:
+def make_step_model(
+    module: nn.Module, params: Params, *, compute_dtype: str = "auto"
+) -> StepModel:
     """Binds a module from `make_module` to its parameters, for decoding.
+
+    Args:
+      compute_dtype: "float32" or "bfloat16"; "auto" for that of the module.
 
     Raises:
       TypeError: the module is neither a `Transformer` nor an `RNN`.
     """
+    if isinstance(module, Transformer | RNN) and compute_dtype != "auto":
+        config: Any = module.config
+        module = module.clone(
+            config=dataclasses.replace(config, compute_dtype=compute_dtype)
+        )
     if isinstance(module, Transformer):
         return TransformerStepModel(module, params)
     if isinstance(module, RNN):

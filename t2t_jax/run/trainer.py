@@ -261,7 +261,11 @@ class Trainer:
             ),
             batches=self._dev_batches,
             translate=make_translate(
-                partial(make_step_model, self._module),
+                partial(
+                    make_step_model,
+                    self._module,
+                    compute_dtype=config.decoding.compute_dtype,
+                ),
                 vocabularies=text.vocabularies,
                 config=config.decoding,
                 processes=self._processes,

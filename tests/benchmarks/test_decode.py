@@ -97,8 +97,8 @@ def test_all_compute_in_the_dtype_of_the_device_unless_told(device, asked, dtype
 def test_our_search_is_timed_for_each_size_of_batches(capsys):
     report = measured(
         "decode.py",
-        "--size=tiny", "--peer=none", "--rounds=3", "--seconds=0.1", "--batches=1,9",
-        "--cuts=4,9",
+        "--size=tiny", "--peer=ours_bfloat16", "--rounds=3", "--seconds=0.1",
+        "--batches=1,9", "--cuts=4,9",
     )  # fmt: skip
     ours = report["ours"]
     assert list(ours["batches"]) == ["1", "9"]
@@ -111,9 +111,18 @@ def test_our_search_is_timed_for_each_size_of_batches(capsys):
     assert largest["first_seconds"] > 0
     assert ours["parameters"] == count_parameters(step_options.SIZES["tiny"]).total
     assert ours["peak_memory_mb"] > 50
-    assert (report["peer"], report["ratio"]) == (None, None)
+    low = report["peers"]["ours_bfloat16"]
+    assert (ours["dtype"], low["dtype"]) == ("float32", "bfloat16")
+    assert low["sentences_per_second"] > 0
     show(report)
     assert "outputs of 8 tokens, forced" in capsys.readouterr().out
+
+
+def test_without_a_peer_there_is_no_ratio():
+    from decode_figures import compared
+
+    report = compared({"sentences_per_second": 3.0}, {})
+    assert (report["peer"], report["ratio"]) == (None, None)
 
 
 def test_our_translator_is_timed_on_text(tmp_path, capsys):
@@ -125,9 +134,10 @@ def test_our_translator_is_timed_on_text(tmp_path, capsys):
     report = measured(
         "decode.py",
         f"--workdir={run}", f"--source={source}", f"--reference={source}",
-        "--peer=none", "--rounds=2", "--first_line", "--beam_size=2",
+        "--peer=ours_bfloat16", "--rounds=2", "--first_line", "--beam_size=2",
     )  # fmt: skip
-    ours = report["ours"]
+    ours, low = report["ours"], report["peers"]["ours_bfloat16"]
+    assert (ours["dtype"], low["dtype"]) == ("float32", "bfloat16")
     assert report["lines"] == 4
     assert len(ours["rounds"]) == 2
     assert ours["sentences_per_second"] > 0

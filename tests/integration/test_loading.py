@@ -1,5 +1,6 @@
 """Models loaded from Python, as the documentation shows."""
 
+import dataclasses
 import io
 import json
 import math
@@ -67,9 +68,40 @@ def test_models_together_translate_and_do_not_score(workdir):
         both.score(line, line)
 
 
+def test_a_model_of_float32_searches_in_bfloat16(workdir):
+    model, line = t2t_jax.load(workdir), ["The old teacher reads a book."]
+    exact = model.translations(line)[0].hypotheses[0]
+    near = model.translations(line, compute_dtype="bfloat16")[0].hypotheses[0]
+    assert near.score != exact.score
+    assert math.isclose(near.score, exact.score, rel_tol=0.05)  # 8 bits of mantissa
+    configured = t2t_jax.load(
+        workdir,
+        decoding=dataclasses.replace(model.decoding, compute_dtype="bfloat16"),
+        ensemble=[workdir],
+    )
+    assert {x.dtype.name for x in jax.tree.leaves(configured.params)} == {"float32"}
+    both = configured.translations(line)[0].hypotheses[0]
+    assert math.isclose(both.score, near.score, rel_tol=1e-5)  # the mean of two equals
+
+
+def test_the_command_line_searches_in_bfloat16(workdir):
+    translate = ("--mode=translate", f"--workdir={workdir}", "--format=jsonl")
+    line = b"The old teacher reads a book.\n"
+    scores = []
+    for dtype in ("auto", "float32", "bfloat16"):
+        done = tiny.run(
+            *translate, f"--config.decoding.compute_dtype={dtype}", stdin=line
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        scores.append(json.loads(done.stdout)["score"])
+    assert scores[0] == scores[1] != scores[2]
+    assert math.isclose(scores[1], scores[2], rel_tol=0.05)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"compute_dtype": "int8"}, "^compute_dtype='int8' is not known; known are"),
         (
             {"beem_size": 3},
             "beem_size is not a search .* Did you mean beam_size",

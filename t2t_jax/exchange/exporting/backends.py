@@ -74,7 +74,7 @@ class JaxBackend:
         return self._vocabularies.target.size
 
     def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
-        """Translates as `--mode=translate` does."""
+        """Translates as `--mode=translate` does, in the dtype of the model."""
         config = search_config(self._config, beam_size=beam_size)
         # One thread: the caller's, as its matmul precision is thread-local.
         translator = Translator(
