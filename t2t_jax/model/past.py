@@ -3,9 +3,9 @@
 There are two layouts. Up to `MAX_SHARED_BEAMS`, all beams of a sentence attend to the
 slots of all of them, masked to their own ancestors (`SharedPast`): a reordering of the
 beams changes a table of integers. Moving the past itself at every position was a tenth
-of a search on a CPU. More beams have a past each (`OwnPast`), because attention to
-those of all would cost more than moving them. Samples are beams that are never
-reordered.
+to a fifth of a search on a CPU. More beams have a past each (`OwnPast`), because
+attention to those of all would cost more than moving them. Samples are beams that are
+never reordered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from t2t_jax.model.defaults import check_positions, past_dtype
 from t2t_jax.types import Array
 
 MAX_SHARED_BEAMS = 8
-"""The most beams that share slots; with 12, attention costs what is saved."""
+"""The most beams that share slots; with 12, attention costs about what is saved."""
 
 
 class Position(NamedTuple):
