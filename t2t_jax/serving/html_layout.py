@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
 from t2t_jax.serving.html_markup import Mark, Segment, read_html
-from t2t_jax.serving.text_layout import Layout, Sentence, lay_out
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Hypothesis, Translation

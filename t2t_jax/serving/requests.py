@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
+from t2t_jax.decoding.text.sentences import Layout, lay_out
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
 from t2t_jax.serving.languages import AUTO, NAMES, Languages
-from t2t_jax.serving.text_layout import Layout, lay_out
 
 SPLITS = ("sentences", "lines")
 """How a text is divided: at the ends of sentences too, or only of lines."""

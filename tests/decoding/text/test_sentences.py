@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.decoding.text.translation import Hypothesis, Translation
-from t2t_jax.serving.text_layout import lay_out
 
 
 def translated(text):
