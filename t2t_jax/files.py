@@ -1,11 +1,15 @@
-"""Atomic writing of files, and reading with a size limit."""
+"""Atomic writing of files, reading with a size limit, and locks."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +23,9 @@ MAX_JSON_BYTES = 64 << 20
 
 MAX_VOCABULARY_BYTES = 256 << 20
 """Size limit of a SentencePiece model; 37,000 subwords take 0.9 MB."""
+
+_LOCK_PAUSE = 0.05
+"""Seconds between two attempts to lock a file."""
 
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
@@ -123,6 +130,54 @@ def _fsync_directory(path: Path) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path, *, wait: float = 0.0, is_shared: bool = False) -> Iterator[int]:
+    """Locks a file; the system releases the lock when the process ends.
+
+    An exclusive lock creates the file, which its owner may remove again. A link is not
+    followed, and a pipe does not block.
+
+    Args:
+      wait: seconds for which other processes are waited for.
+      is_shared: whether others may hold a shared lock at the same time; the file must
+        exist, and is not written.
+
+    Yields:
+      The descriptor of the file; of an exclusive lock, opened for appending.
+
+    Raises:
+      BlockingIOError: another process holds the lock.
+      OSError: the file cannot be opened, or its file system has no locks.
+    """
+    flags = os.O_RDONLY if is_shared else os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    end = time.monotonic() + wait
+    while (file := _try_lock(path, flags, is_shared=is_shared)) is None:
+        if time.monotonic() >= end:
+            raise BlockingIOError(errno.EWOULDBLOCK, "Locked elsewhere", str(path))
+        time.sleep(min(_LOCK_PAUSE, max(0.0, end - time.monotonic())))
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _try_lock(path: Path, flags: int, *, is_shared: bool) -> int | None:
+    """Returns the descriptor of a locked file; None if another process has the lock."""
+    file = os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666)
+    operation = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+    is_mine = False
+    try:
+        fcntl.flock(file, operation | fcntl.LOCK_NB)
+        # The owner may have removed the file between the two calls.
+        is_mine = os.path.samestat(os.fstat(file), os.lstat(path))
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    finally:
+        if not is_mine:
+            os.close(file)
+    return file if is_mine else None
 
 
 def read_limited(path: Path, *, max_bytes: int, advice: str) -> bytes:

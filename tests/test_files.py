@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import re
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from t2t_jax.errors import DataError
 from t2t_jax.files import (
     atomic_write,
+    locked,
     read_json_object,
     read_limited,
     safe_child_path,
@@ -156,3 +159,44 @@ def test_names_of_files_that_are_not_utf_8_are_written_and_read_again(tmp_path):
     names = {"path": "gr\udcf6\udcdfe/\udcff", "text": "größe"}
     atomic_write(tmp_path / "a.json", json.dumps(names, ensure_ascii=False))
     assert read_json_object(tmp_path / "a.json", advice="") == names
+
+
+def test_a_lock_has_one_owner_and_can_be_waited_for(tmp_path):
+    path = tmp_path / "lock"
+    with locked(path) as file:
+        os.write(file, b"mine")
+        for is_shared in (False, True):
+            with pytest.raises(BlockingIOError), locked(path, is_shared=is_shared):
+                pass
+    with locked(path, is_shared=True), locked(path, is_shared=True):
+        pass
+    held = locked(path)
+    held.__enter__()
+    threading.Timer(0.2, held.__exit__, (None, None, None)).start()
+    begun = time.monotonic()
+    with locked(path, wait=60):
+        assert time.monotonic() - begun < 30
+
+
+def test_a_lock_file_that_its_owner_has_removed_locks_nothing(tmp_path):
+    path = tmp_path / "lock"
+    held = locked(path)
+    held.__enter__()
+
+    def remove():
+        path.unlink()
+        held.__exit__(None, None, None)
+
+    threading.Timer(0.2, remove).start()
+    with locked(path, wait=60) as file:
+        assert os.path.samestat(os.fstat(file), path.stat())
+
+
+def test_only_files_are_locked(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("link", "absent/lock"):
+        with pytest.raises(OSError, match=name), locked(tmp_path / name):
+            pass
+    with pytest.raises(FileNotFoundError), locked(tmp_path / "a", is_shared=True):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]

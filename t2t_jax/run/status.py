@@ -5,9 +5,7 @@ So it can be read while the run trains, on any machine that has its directory.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 import socket
 import time
@@ -21,7 +19,7 @@ from typing import Any, NamedTuple
 from t2t_jax.checkpointing.step_dirs import StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
-from t2t_jax.files import MAX_JSON_BYTES, read_json_object, read_limited
+from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -301,19 +299,12 @@ def _is_locked(path: Path) -> bool:
     A shared lock is held for microseconds; `Workdir.locked` waits for longer.
     """
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with locked(path, is_shared=True):
+            return False
     except BlockingIOError:
         return True
-    except OSError:  # File locks are not supported.
+    except OSError:  # There is no lock file, or locks are not supported.
         return False
-    else:
-        return False
-    finally:
-        os.close(number)
 
 
 def _owner(workdir: Workdir) -> dict[str, Any]:

@@ -15,18 +15,16 @@ resume.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from t2t_jax.config import Config, keys, parse_saved, to_dict
 from t2t_jax.config_keys import current_key
@@ -40,7 +38,13 @@ from t2t_jax.errors import (
     OutputError,
     UserError,
 )
-from t2t_jax.files import atomic_write, read_json_object, read_limited, write_once
+from t2t_jax.files import (
+    atomic_write,
+    locked,
+    read_json_object,
+    read_limited,
+    write_once,
+)
 
 _LOCK = "lock"
 _FILES = (
@@ -275,24 +279,17 @@ class Workdir:
             f"process {os.getpid()} on {socket.gethostname()} since {datetime.now()}"
         )
         with self._open_lock() as lock:
-            lock.truncate(0)
-            lock.write(owner)
-            lock.flush()
-            os.fsync(lock.fileno())
+            os.truncate(lock, 0)
+            os.write(lock, owner.encode())
+            os.fsync(lock)
             yield owner
 
-    def _open_lock(self) -> TextIO:
-        with ExitStack() as opened:
+    @contextmanager
+    def _open_lock(self) -> Iterator[int]:
+        with ExitStack() as held:
             try:
-                # Does not follow a link or block on a pipe.
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-                flags |= os.O_NONBLOCK | os.O_NOFOLLOW
-                number = os.open(self.path / _LOCK, flags, 0o666)
-                lock = opened.enter_context(os.fdopen(number, "a"))
-                _lock_exclusively(lock)
-                locked, current = os.fstat(number), os.stat(self.path / _LOCK)
-                if locked.st_ino != current.st_ino:  # Its owner has removed it.
-                    raise BlockingIOError
+                # Reading a status takes a shared lock for a moment.
+                lock = held.enter_context(locked(self.lock_path, wait=0.2))
             except BlockingIOError as error:
                 raise OutputError(
                     f"{self.path} is being trained in, or its text prepared, "
@@ -301,11 +298,10 @@ class Workdir:
                 ) from error
             except OSError as error:
                 raise OutputError(
-                    f"{self.path} must support file locks, and {self.path / _LOCK} "
+                    f"{self.path} must support file locks, and {self.lock_path} "
                     f"cannot be locked: {error.strerror}. Choose another workdir."
                 ) from error
-            opened.pop_all()
-            return lock
+            yield lock
 
     def owner(self) -> str:
         """Returns the content of the lock file; "" if there is none."""
@@ -423,22 +419,6 @@ class Workdir:
         folder = self.path / "samples"
         folder.mkdir(exist_ok=True)
         atomic_write(folder / f"{step}.txt", text)
-
-
-def _lock_exclusively(lock: TextIO) -> None:
-    """Locks a file; waits a moment, as reading a status takes a shared lock.
-
-    Raises:
-      BlockingIOError: another process holds the lock.
-    """
-    for pause in (0.01, 0.1, 0):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if not pause:
-                raise
-            time.sleep(pause)
 
 
 def runs_under(folder: Path) -> list[Path]:

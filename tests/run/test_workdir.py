@@ -1,4 +1,3 @@
-import fcntl
 import json
 import re
 from pathlib import Path
@@ -194,16 +193,3 @@ def test_a_refused_start_leaves_nothing_that_it_has_made(tmp_path):
     with pytest.raises(DataError, match="The text"):
         _refuse(refused, after=lambda: refused.write_json("data.json", {}))
     assert sorted(path.name for path in refused.path.iterdir()) == ["data.json", "lock"]
-
-
-def test_a_lock_file_that_was_removed_locks_nothing(workdir, monkeypatch):
-    flock = fcntl.flock
-
-    def lose_the_race(lock, operation):
-        (workdir.path / "lock").unlink()
-        (workdir.path / "lock").touch()
-        flock(lock, operation)
-
-    monkeypatch.setattr("t2t_jax.run.workdir.fcntl.flock", lose_the_race)
-    with pytest.raises(OutputError, match="another process"), workdir.locked():
-        pass
