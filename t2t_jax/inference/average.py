@@ -23,6 +23,7 @@ from t2t_jax.checkpointing.averaging import (
 )
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
@@ -63,6 +64,7 @@ class CheckpointAverager:
         self._module = make_module(self._config.network, platform=platform)
         self._vocabularies = workdir.read_vocabularies(self._config.vocabulary)
         self._known_words = KnownWords.load(workdir.path)
+        self._source_lines = SourceLines.load(workdir.path)
 
     def select(
         self, *, last: int = 0, steps: Sequence[int] = (), force: bool = False
@@ -137,6 +139,7 @@ class CheckpointAverager:
             steps[-1],
             averaged_steps=tuple(steps),
             known_words=self._known_words,
+            source_lines=self._source_lines,
             is_parser=reads_trees(self._config.data.train),
         )
 

@@ -15,6 +15,7 @@ from t2t_jax.checkpointing.checksums import dtype_shapes
 from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
+from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
@@ -93,6 +94,7 @@ def load(
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
         known_words=KnownWords.load(workdir.path),
+        source_lines=SourceLines.load(workdir.path),
         is_parser=reads_trees(config.data.train),
     )
 

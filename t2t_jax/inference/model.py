@@ -13,6 +13,7 @@ from flax import linen as nn
 
 from t2t_jax.config_keys import did_you_mean
 from t2t_jax.data.line_arguments import as_lines
+from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
@@ -58,6 +59,8 @@ class TranslationModel:
       spacing: of the averaged checkpoints: `unit`, `gaps`, and whether `forced`.
       others: further models of an ensemble with the same vocabularies.
       known_words: the source words of the training text, for the status `unfamiliar`.
+      source_lines: how long the source lines of the training text are; None if that was
+        not recorded, as in older runs.
       is_parser: whether it was trained on trees, so that its outputs are trees.
     """
 
@@ -70,6 +73,7 @@ class TranslationModel:
     spacing: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     others: tuple[TranslationModel, ...] = ()
     known_words: KnownWords | None = None
+    source_lines: SourceLines | None = None
     is_parser: bool = False
 
     def __repr__(self) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 import t2t_jax
 from t2t_jax.checkpointing.parameters import open_parameters
+from t2t_jax.data.source_lines import KEY as SOURCE_LINES
+from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import read_json_object
 from t2t_jax.run.example_sentences import example_sentences
@@ -22,7 +24,7 @@ SHA256SUMS = "SHA256SUMS"
 # The keys of a checkpoint that remain useful without its run.
 _META_KEYS = (
     *("step", "kinds", "bleu", "averaged_steps", "unit", "gaps", "forced"),
-    *("run", "data", "development", "examples", "imported"),
+    *("run", "data", "development", "examples", "imported", SOURCE_LINES),
 )
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
@@ -56,11 +58,18 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
 def run_facts(workdir: Workdir) -> dict[str, Any]:
     """Collects what all models of a run share: its name and text, as JSON values.
 
+    Those of the text are `data` and, except for older runs, `source_lines`.
+
     Raises:
       DataError: `data.json` is damaged.
     """
     data = _read_data(workdir.path / "data.json")
-    return {"run": workdir.path.resolve().name, **({"data": data} if data else {})}
+    lines = SourceLines.load(workdir.path)
+    return {
+        "run": workdir.path.resolve().name,
+        **({"data": data} if data else {}),
+        **({SOURCE_LINES: lines.to_json()} if lines else {}),
+    }
 
 
 def versions() -> dict[str, str]:

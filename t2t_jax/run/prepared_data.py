@@ -37,10 +37,13 @@ from t2t_jax.data.report.leakage import (
 )
 from t2t_jax.data.report.page import report_text
 from t2t_jax.data.report.statistics import describe_data, summary_line
+from t2t_jax.data.source_lines import KEY as SOURCE_LINES
+from t2t_jax.data.source_lines import measure_source_lines
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
 from t2t_jax.run.initial_model import read_vocabularies
@@ -339,7 +342,15 @@ def _report(
         **vocabulary_settings(config),
         "corpus": str(text.train.meta["corpus"]),
     }
-    workdir.write_json("data.json", {**report, "vocabulary_lesson": inputs})
+    lines = measure_source_lines(
+        text.train, text.vocabularies.source, count_sentences=_count_sentences
+    )
+    data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
+    workdir.write_json("data.json", data)
+
+
+def _count_sentences(line: str) -> int:
+    return len(lay_out(line, split="sentences").sentences)
 
 
 def _load_vocabularies(

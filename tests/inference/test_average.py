@@ -184,7 +184,8 @@ def test_windows_slide_over_the_periodic_checkpoints(workdir):
 
 def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
     corpus = {"spec": "phrasebook:train:200", "fingerprint": "f"}
-    data = {"train": {**corpus, "counts": {"kept": 199}}}
+    lines = {"version": 1, "subwords": [29, 31], "sentences": [1, 2]}
+    data = {"train": {**corpus, "counts": {"kept": 199}}, "source_lines": lines}
     (workdir.path / "data.json").write_text(json.dumps(data))
     steps = average_checkpoints(workdir, to=tmp_path / "model", steps=[10, 20, 30])
     (workdir.path / "data.json").unlink()
@@ -202,7 +203,9 @@ def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
         "forced": False,
         "run": "run",
         "data": {"train": {**corpus, "pairs": 199}},
+        "source_lines": lines,
     }
+    assert model.source_lines.subwords.maximum == 31
     origin = provenance_of(Workdir(tmp_path / "model"), 30)
     assert (origin["run"], origin["data"]["train"]["pairs"]) == ("run", 199)
 

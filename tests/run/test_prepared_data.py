@@ -35,7 +35,8 @@ def test_text_is_prepared_and_logged(tmp_path):
     assert len(text.dev_lines) == 11
     assert any("300 pairs read" in line for line in logged)
     published = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
-    expected = {"vocabulary", "train", "dev", "leaks", "vocabulary_lesson"}
+    expected = {"vocabulary", "train", "dev", "leaks", "source_lines"}
+    expected.add("vocabulary_lesson")
     assert set(published) == expected
     page = (tmp_path / "run" / "data_report.txt").read_text(encoding="utf-8")
     assert "300 pairs read" in page
