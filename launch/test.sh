@@ -4,8 +4,8 @@
 #   bash launch/test.sh --quick   3 minutes: toy models and fakes, one run from end to end
 #   bash launch/test.sh           8 minutes: models, steps, searches, 8 simulated devices,
 #                                 and one fault of each kind
-#   bash launch/test.sh --full    all, with processes, launchers, benchmarks, every fault
-#                                 and the demo: what continuous integration runs
+#   bash launch/test.sh --full    all, with processes, launchers, benchmarks and every
+#                                 fault: what .ci/run runs after the demo
 #   bash launch/test.sh --soak    half an hour of kills, signals and other devices
 #   bash launch/test.sh --print   shows the commands, installs and runs nothing
 set -euo pipefail

@@ -35,9 +35,8 @@ hypothesis.settings.load_profile("any machine")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks each test with its tier, before `-m` selects; the longest test is first."""
+    """Marks each test with its tier, before `-m` selects."""
     tiers.mark(items)
-    items.sort(key=lambda test: not test.nodeid.startswith(tiers.LONGEST))
 
 
 # A process may have 65,530 mappings, and each compiled program takes several: beyond

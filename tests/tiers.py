@@ -156,9 +156,6 @@ TIERS = {
     "tests/faults/test_vocabulary.py::test_another_vocabulary": DEFAULT,
 }
 
-# Five minutes of one worker: begun last, it would be alone at the end.
-LONGEST = "tests/launch/test_demo.py::test_the_demo_translates"
-
 
 def tier_of(test_id: str) -> str:
     """Returns the tier of a test.

@@ -1,7 +1,8 @@
 """Writes the parts of pages that follow from the code.
 
 A line `<!-- generated: NAME -->` of a page is replaced by the result of a function
-here, so that no list of flags, keys, functions or departures is kept by hand.
+here, so that no list of flags, keys, functions or departures is kept by hand. The note
+above it, for readers of the repository, is left out.
 """
 
 import re
@@ -14,7 +15,11 @@ import paper
 import python_api
 from sphinx.application import Sphinx
 
-_MARKER = re.compile(r"^( *)<!-- generated: (\w+)(?: (.+?))? -->$", re.MULTILINE)
+# A page of the repository may say above it that there is nothing to see.
+_NOTE = r"(?:^\*Generated when the site is built: [^*]+\*\n\n)?"
+_MARKER = re.compile(
+    _NOTE + r"^( *)<!-- generated: (\w+)(?: (.+?))? -->$", re.MULTILINE
+)
 _FUNCTIONS: dict[str, Callable[..., Iterable[str]]] = {
     "modes": command_line.modes,
     "keys": configuration.keys,

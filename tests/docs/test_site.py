@@ -132,6 +132,15 @@ def _html(folder: Path):
     return sorted(folder.glob("*.html"))
 
 
+def test_a_reader_of_the_repository_is_told_of_generated_parts(site):
+    note = "Generated when the site is built"
+    for page in (ROOT / "docs/reference").rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert text.count(note) == text.count("<!-- generated: "), page
+        built = site / page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert note not in built.read_text(encoding="utf-8")
+
+
 def test_no_marker_and_no_directive_is_left(pages, site):
     for path in pages:
         text = html.unescape(path.read_text(encoding="utf-8"))
