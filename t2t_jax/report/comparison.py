@@ -11,6 +11,7 @@ from t2t_jax.description.table3 import ROWS, closest_row
 from t2t_jax.errors import DataError, ErrorCollector
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.report.curves import number, steps_of
+from t2t_jax.report.page import Table
 from t2t_jax.report.samples import read_samples
 from t2t_jax.report.scores import best_output, compare_outputs
 from t2t_jax.report.standing import Standing, standing
@@ -41,22 +42,6 @@ class Run(NamedTuple):
     records: Sequence[Record]
     stands: Standing
     output: DevOutput | None
-
-
-class Table(NamedTuple):
-    """A table of a comparison.
-
-    Attributes:
-      numbers: indices of columns that are aligned right.
-      is_text: whether its cells are sentences of a corpus.
-    """
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: Sequence[int] = ()
-    notes: Sequence[str] = ()
-    is_text: bool = False
 
 
 def open_runs(directories: Sequence[str]) -> list[Run]:
@@ -270,7 +255,7 @@ def _translations(runs: Sequence[Run]) -> Iterator[Table]:
             f"Of {len(shared):,} development sentences that several runs have "
             f"translated, {same:,} have the same translation in all of them."
         ]
-        yield Table("Translations", ("", "text"), rows, (), notes, is_text=True)
+        yield Table("Translations", ("", "text"), rows, notes=notes, text=(1,))
 
 
 def _translated(run: Run) -> dict[tuple[str, str], str]:

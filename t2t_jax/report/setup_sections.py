@@ -1,4 +1,4 @@
-"""The sections of a page on what a run is: configuration, data, files."""
+"""The sections of a page on what a run is: configuration, data, environment, files."""
 
 from __future__ import annotations
 
@@ -16,39 +16,15 @@ from t2t_jax.description.table3 import paper_result, table3_row
 from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.report.environment import files_of, read_environment
-from t2t_jax.report.markup import Markup, escape, join, table, tag, text
+from t2t_jax.report.page import Block, Note, Part, Table
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
 
 _MAX_EXAMPLES = 3
 
 
-def describe_setup(config: Config) -> Markup:
-    """Describes the model, its departures from the paper by name, and its settings."""
-    found = departures(config)
-    return join(
-        [
-            _model(config),
-            tag("h3", f"Departures from the paper: {len(found)}"),
-            table(
-                ("what", "the paper", "here"),
-                [(one.name, one.paper, one.here) for one in found],
-                caption="Departures from the paper",
-            ),
-            details(
-                f"Exactly the paper's: {len(matches(config))}",
-                table(
-                    ("what", "how the paper has it"),
-                    [(one.name, one.paper) for one in matches(config)],
-                    caption="What is exactly the paper's",
-                ),
-            ),
-            _settings(config),
-        ]
-    )
-
-
-def _model(config: Config) -> Markup:
+def setup(config: Config) -> Iterator[Part]:
+    """Yields the model, its departures from the paper by name, and its settings."""
     parameters = count_parameters(config.network)
     rows = [
         ("parameters", f"{parameters.total:,}"),
@@ -64,19 +40,28 @@ def _model(config: Config) -> Markup:
             if printed[name] is not None
         )
         rows.append((f"row {row} of the paper", f"prints {about}"))
-    return table(("", ""), rows, caption="Parameters of the model", numbers=(1,))
-
-
-def _settings(config: Config) -> Markup:
+    yield Table("Parameters of the model", (), rows, numbers=(1,))
+    here = departures(config)
+    yield Table(
+        f"Departures from the paper: {len(here)}",
+        ("what", "the paper", "here"),
+        [(one.name, one.paper, one.here) for one in here],
+        headed=True,
+    )
+    same = matches(config)
+    yield Table(
+        f"Exactly the paper's: {len(same)}",
+        ("what", "how the paper has it"),
+        [(one.name, one.paper) for one in same],
+        folded=True,
+    )
     changed = differences(paper_model(config), config)
     model = "parser (§6.3)" if is_parser(config) else "base model"
-    return details(
+    yield Table(
         f"Settings that are not those of the paper's {model}: {len(changed)}",
-        table(
-            ("key", "paper", "here"),
-            [(key, _value(base), _value(here)) for key, base, here in changed],
-            caption=f"Settings that differ from the {model}",
-        ),
+        ("key", "paper", "here"),
+        [(key, _value(base), _value(value)) for key, base, value in changed],
+        folded=True,
     )
 
 
@@ -84,24 +69,18 @@ def _value(value: Any) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def details(summary: str, *content: object) -> Markup:
-    """Returns content that is folded away."""
-    return tag("details", tag("summary", summary), *content)
-
-
-def describe_data(workdir: Workdir) -> Markup:
-    """Describes the text of a run: what was read, dropped, and held out.
+def data(workdir: Workdir) -> Iterator[Part]:
+    """Yields the text of a run: what was read, dropped, and held out.
 
     Raises:
       OSError: there is no data.json.
       DataError: it is damaged.
     """
     report = read_json_object(workdir.path / "data.json", advice="")
-    corpora: dict[str, Any] = {
-        name: report[name] for name in ("train", "dev") if name in report
-    }
     names = {"train": "training", "dev": "development"}
+    corpora: dict[str, Any] = {name: report[name] for name in names if name in report}
     rows = [
+        ("text", *(short_name(corpus["spec"]) for corpus in corpora.values())),
         ("pairs read", *(f"{c['counts']['read']:,}" for c in corpora.values())),
         ("kept", *(f"{c['counts']['kept']:,}" for c in corpora.values())),
     ]
@@ -117,156 +96,110 @@ def describe_data(workdir: Workdir) -> Markup:
         for side in SIDES:
             values = (form.format(corpus[key][side]) for corpus in corpora.values())
             rows.append((f"{label}, {side}", *values))
-    return join(
-        [
-            tag("p", _specs(corpora, names), class_="muted"),
-            table(
-                ("", *(names[name] for name in corpora)),
-                rows,
-                caption="Pairs and tokens",
-                numbers=range(1, len(corpora) + 1),
-            ),
-            _histograms(corpora),
-            _leaks(report),
-            *_examples(corpora),
-            _fingerprints(report, corpora),
-        ]
-    )
+    columns = range(1, len(corpora) + 1)
+    header = ("", *(names[name] for name in corpora))
+    yield Table("Pairs and tokens", header, rows, numbers=columns, text=columns)
+    yield _histograms(corpora["train"]["length_histogram"])
+    yield from _leaks(report)
+    yield from _examples(corpora)
+    yield _fingerprints(report, corpora)
 
 
-def _specs(corpora: Mapping[str, Any], names: Mapping[str, str]) -> Markup:
-    parts = [
-        join([f"{names[name]}: ", text(short_name(corpus["spec"]))])
-        for name, corpus in corpora.items()
-    ]
-    return join(parts, "; ")
-
-
-def _histograms(corpora: Mapping[str, Any]) -> Markup:
+def _histograms(bins: Mapping[str, Any]) -> Part:
     """Draws how many sentences of the training text have how many tokens."""
-    bins = corpora["train"]["length_histogram"]
-    width, most = bins["width"], max(1, *(max(bins[side]) for side in SIDES))
-    drawn = []
-    for side in SIDES:
-        counts = bins[side]
-        bars = [
-            tag(
-                "rect",
-                x=f"{n * 12 + 1}",
-                y=f"{60 - 60 * count / most:.1f}",
-                width="10",
-                height=f"{60 * count / most:.1f}",
-            )
-            for n, count in enumerate(counts)
-        ]
-        longest = len(counts) * width
-        about = f"Lengths of {side} sentences, 1 to {longest} tokens"
-        box = f"0 0 {12 * len(counts)} 62"
-        drawing = tag(
-            "svg",
-            *bars,
-            viewBox=box,
-            preserveAspectRatio="none",
-            role="img",
-            aria_label=about,
-        )
-        label = f"{side}: 1 to {longest} tokens a sentence"
-        drawn.append(tag("figure", drawing, tag("figcaption", label)))
-    return tag("div", *drawn, class_="histograms")
+    most = max(1, *(max(bins[side]) for side in SIDES))
+    sides = {side: [60 * count / most for count in bins[side]] for side in SIDES}
+    longest = len(bins[SIDES[0]]) * bins["width"]
+    return Block("histograms.html", {"sides": sides, "longest": longest})
 
 
-def _leaks(report: Mapping[str, Any]) -> Markup:
+def _leaks(report: Mapping[str, Any]) -> Iterator[Part]:
     leaks = report["leaks"]
     if not leaks:
-        return tag("p", "No held-out text was checked against the training text.")
-    rows = [
-        (
-            text(short_name(spec)),
-            *(f"{found[name]:,}" for name in ("pairs", "both", *SIDES)),
-        )
-        for spec, found in leaks.items()
-    ]
-    warnings = [
+        yield Note("No held-out text was checked against the training text.", "")
+        return
+    yield Table(
+        "Held-out text in the training text",
+        ("held-out text", "pairs", "both found", "source found", "target found"),
+        [
+            (
+                short_name(spec),
+                *(f"{counts[name]:,}" for name in ("pairs", "both", *SIDES)),
+            )
+            for spec, counts in leaks.items()
+        ],
+        numbers=range(1, 5),
+        text=(0,),
+        headed=True,
+    )
+    for warning in (
         *leak_warnings(leaks),
         *copy_warnings(leaks),
         *copy_warnings(report["train"].get("copies", {})),
-    ]
-    return join(
-        [
-            tag("h3", "Held-out text in the training text"),
-            table(
-                (
-                    "held-out text",
-                    "pairs",
-                    "both found",
-                    "source found",
-                    "target found",
-                ),
-                rows,
-                caption="Held-out text that is in the training text",
-                numbers=range(1, 5),
-            ),
-            *(tag("p", warning, class_="warning") for warning in warnings),
-        ]
-    )
+    ):
+        yield Note(warning, "warning")
 
 
-def _examples(corpora: Mapping[str, Any]) -> Iterator[Markup]:
+def _examples(corpora: Mapping[str, Any]) -> Iterator[Part]:
     rows = [
-        (DROP_REASONS[reason], text(pair["source"]), text(pair["target"]))
+        (DROP_REASONS[reason], pair["source"], pair["target"])
         for corpus in corpora.values()
         for reason in DROP_REASONS
         for pair in corpus["examples"].get(reason, ())[:_MAX_EXAMPLES]
     ]
     if rows:
-        yield details(
-            "Examples of dropped pairs",
-            table(("why", "source", "target"), rows, caption="Dropped pairs"),
-        )
+        header = ("why", "source", "target")
+        yield Table("Examples of dropped pairs", header, rows, text=(1, 2), folded=True)
 
 
-def _fingerprints(report: Mapping[str, Any], corpora: Mapping[str, Any]) -> Markup:
+def _fingerprints(report: Mapping[str, Any], corpora: Mapping[str, Any]) -> Part:
     rows = [
         (
             name.replace("_", " "),
             f"{report[name]['size']:,} subwords",
-            tag("code", report[name]["fingerprint"]),
+            report[name]["fingerprint"],
         )
         for name in ("vocabulary", "source_vocabulary", "target_vocabulary")
         if name in report
-    ] + [(name, "", tag("code", one["fingerprint"])) for name, one in corpora.items()]
-    return details(
-        "Vocabulary and fingerprints",
-        table(("of", "size", "SHA-256"), rows, caption="Fingerprints"),
+    ] + [(name, "", one["fingerprint"]) for name, one in corpora.items()]
+    header = ("of", "size", "SHA-256")
+    return Table("Vocabulary and fingerprints", header, rows, code=(2,), folded=True)
+
+
+def environment(workdir: Workdir) -> Iterator[Part]:
+    """Yields the machine and the packages that a run was trained with."""
+    recorded = read_environment(workdir)
+    if not recorded:
+        yield Note("The training did not record its environment.", "")
+        return
+    packages = recorded.pop("packages", {})
+    rows = [
+        *recorded.items(),
+        *(packages.items() if isinstance(packages, dict) else ()),
+    ]
+    yield Table(
+        "Environment of the training",
+        (),
+        [(name.replace("_", " "), str(value)) for name, value in rows],
     )
 
 
-def describe_environment(workdir: Workdir) -> Markup:
-    """Describes the machine and the packages that a run was trained with."""
-    found = read_environment(workdir)
-    if not found:
-        return tag("p", "The training did not record its environment.")
-    packages = found.pop("packages", {})
-    rows = [*found.items(), *(packages.items() if isinstance(packages, dict) else ())]
-    return table(
-        ("", ""),
-        [(name.replace("_", " "), escape(value)) for name, value in rows],
-        caption="Environment of the training",
-    )
-
-
-def describe_files(workdir: Workdir) -> Markup:
-    """Lists the files of a run with their sizes and hashes.
+def files(workdir: Workdir) -> Iterator[Part]:
+    """Yields the files of a run with their sizes and hashes.
 
     Raises:
       OSError: the directory cannot be read.
     """
-    rows = [
-        (text(one.name), size_text(one.size), tag("code", one.sha256 or ""))
-        for one in files_of(workdir)
-    ]
-    return table(
-        ("file", "size", "SHA-256 now"), rows, caption="Files of the run", numbers=(1,)
+    yield Table(
+        "Files of the run",
+        ("file", "size", "SHA-256 now"),
+        [
+            (one.name, size_text(one.size), one.sha256 or "")
+            for one in files_of(workdir)
+        ],
+        numbers=(1,),
+        text=(0,),
+        code=(2,),
     )
 
 

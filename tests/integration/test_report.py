@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from tests.integration import tiny
-from tests.report.test_markup import read
+from tests.report.test_page import read
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from t2t_jax.report.compare_page import compare_page
 from t2t_jax.report.comparison import compare, open_runs, require_several
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import HOSTILE, write_run
-from tests.report.test_markup import read
+from tests.report.test_page import read
 
 
 def make_config(**changed):

@@ -16,7 +16,7 @@ from tests.report.made_up_run import (
     write_records,
     write_run,
 )
-from tests.report.test_markup import read
+from tests.report.test_page import read
 
 
 @pytest.fixture

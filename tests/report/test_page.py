@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from t2t_jax.report.markup import Markup, escape, page, script_json, table, tag, text
+from t2t_jax.report.page import Block, Note, Section, Table, render
 from tests.report.made_up_run import HOSTILE
 
 
@@ -42,57 +42,60 @@ def read(written):
     return reader
 
 
-def make_page(**changed):
-    parts = {
-        "title": HOSTILE,
-        "header": tag("h1", HOSTILE),
-        "main": tag("p", HOSTILE),
-        "data": {"text": HOSTILE},
-        "about": HOSTILE,
-        **changed,
-    }
-    return page(**parts)
+def make_page(text=HOSTILE, *, data=None):
+    """A page with text in every place that takes some."""
+    parts = [
+        Note(text),
+        Table(text, (text, "b"), [(text, text)], text=(0,), notes=[text], headed=True),
+        Table("Folded", ("a",), [(text,)], code=(0,), folded=True),
+    ]
+    return render(
+        title=text,
+        header=Block("compare_header.html", {"names": [text]}),
+        sections=[Section("one", text, parts)],
+        data=data or {"text": text},
+    )
 
 
-@pytest.mark.parametrize("make", [escape, text, lambda t: tag("a", t, title=t)])
-def test_text_is_never_markup(make):
-    assert "<script" not in make(HOSTILE)
-    assert "\x00" not in make(HOSTILE)
-    assert make(HOSTILE).encode()  # no lone surrogates
-
-
-def test_markup_is_not_escaped_twice():
-    assert tag("p", tag("b", "<")) == "<p><b>&lt;</b></p>"
-    assert isinstance(tag("p"), Markup)
+def test_text_is_never_markup():
+    page = make_page()
+    assert "<script>alert" not in page
+    assert "\x00" not in page
+    assert page.encode()  # no lone surrogates
+    assert json.loads(read(page).scripts[0]) == {"text": HOSTILE}
 
 
 def test_a_table_is_named_and_can_be_scrolled_by_keyboard():
-    made = table(("a", "b"), [("<x>", 3)], caption="Numbers", numbers=(1,))
+    table = Table("Numbers", ("a", "b"), [("<x>", "3")], numbers=(1,))
+    made = render(
+        title="",
+        header=Block("compare_header.html", {"names": []}),
+        sections=[Section("one", "One", [table])],
+        data={},
+    )
     assert '<th scope="row">&lt;x&gt;</th><td class="number">3</td>' in made
     assert 'role="region" aria-label="Numbers" tabindex="0"' in made
 
 
-def test_json_in_a_page_is_the_same_and_ends_nothing():
-    written = script_json({"text": HOSTILE})
-    assert json.loads(written) == {"text": HOSTILE}
+def test_json_ends_no_script():
+    (written,) = re.findall(r'id="page-data">(.*)</script>', make_page())
     for danger in ("<", ">", "&", "\u2028", "\ud800"):
         assert danger not in written
 
 
 def test_json_that_browsers_refuse_is_refused():
     with pytest.raises(ValueError, match="not JSON compliant"):
-        script_json({"loss": float("nan")})
+        make_page(data={"loss": float("nan")})
 
 
 def test_hostile_text_adds_no_element_and_no_script():
-    hostile, calm = (read(make_page(**c)) for c in ({}, {"title": "", "about": ""}))
+    hostile, calm = read(make_page()), read(make_page("x"))
     assert [name for name, _ in hostile.tags] == [name for name, _ in calm.tags]
     assert len(hostile.scripts) == 2
-    assert "{{" not in make_page()
 
 
-def test_text_that_looks_like_a_placeholder_is_text():
-    assert "<p>{{script}}</p>" in make_page(main=tag("p", "{{script}}"))
+def test_text_that_looks_like_a_template_is_text():
+    assert '<p class="muted">{{ script }}</p>' in make_page("{{ script }}")
 
 
 def test_the_policy_allows_exactly_the_style_and_the_script_inside():
@@ -114,7 +117,7 @@ def test_a_page_names_no_other_host():
         for name, value in attributes.items()
         if name in ("src", "href", "action")
     ]
-    assert set(links) == {"data:,", "#main"}
+    assert set(links) == {"data:,", "#main", "#one"}
     hosts = set(re.findall(r"https?://[^\"'\s)]+", written))
     assert hosts == {"http://www.w3.org/2000/svg"}  # a name, which nothing fetches
     assert "@import" not in written
