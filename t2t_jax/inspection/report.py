@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,6 +12,8 @@ from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.mixture import PairLocation, SliceCorpus, parts_of
 from t2t_jax.inspection.findings import KINDS, bits_of, kinds_of
 from t2t_jax.inspection.inspector import Inspection
+from t2t_jax.report.page import Block, Note, Section, Table, render
+from t2t_jax.report.run_page import page_data
 
 COLUMNS = (
     *("rank", "corpus", "line", "loss", "gain", "source_tokens", "target_tokens"),
@@ -20,17 +21,19 @@ COLUMNS = (
 )
 """Columns of the table; `loss` and `gain` in nats a token."""
 
-_ESCAPED = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_ESCAPED = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]|^[=+@-]")
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"}
 _WORST, _EXAMPLES = 200, 20
 
 
 def escape_field(text: str) -> str:
-    r"""Escapes what would end a field or a line, and the backslash.
+    r"""Escapes what would end a field or a line or begin a formula, and the backslash.
 
     Example:
       >>> print(escape_field("a\tb\\ c\u2028d"))
       a\tb\\ c\u2028d
+      >>> print(escape_field("=1+1"))
+      \u003d1+1
     """
     return _ESCAPED.sub(
         lambda match: _NAMED.get(match[0], f"\\u{ord(match[0]):04x}"), text
@@ -110,7 +113,9 @@ class Report(NamedTuple):
         """Yields all pairs as tab-separated lines, the highest loss first."""
         yield "\t".join(COLUMNS)
         for rank, index in enumerate(map(int, self.found.ranking()), start=1):
-            yield "\t".join(map(escape_field, (str(rank), *self._cells(index))))
+            corpus, *others, source, target = self._cells(index)
+            source, target = escape_field(source), escape_field(target)
+            yield "\t".join((str(rank), escape_field(corpus), *others, source, target))
 
     def _cells(self, index: int) -> tuple[str, ...]:
         found = self.found
@@ -125,49 +130,32 @@ class Report(NamedTuple):
             *found.pairs[index],
         )
 
-    def page(self) -> Iterator[str]:
-        """Yields the lines of an HTML page: summary, worst pairs, examples by kind."""
-        yield _HEAD.format(title=html.escape(self.title))
-        yield f"<h1>{html.escape(self.title)}</h1>"
-        yield "<pre>" + html.escape("\n".join(self.summary(examples=0))) + "</pre>"
-        found = self.found
-        ranking = found.ranking()
-        yield from self._section("The highest loss", ranking[:_WORST])
-        for kind, count in found.counts().items():
+    def page(self) -> str:
+        """Returns an HTML page: summary, worst pairs, examples by kind."""
+        ranking = self.found.ranking()
+        notes = [Note(line, "") for line in self.summary(examples=0)]
+        sections = [
+            Section("summary", "Summary", notes),
+            self._section("worst", "The highest loss", ranking[:_WORST]),
+        ]
+        for kind, count in self.found.counts().items():
             if count:
-                has = (found.findings[ranking] & bits_of(kind)) > 0
+                has = (self.found.findings[ranking] & bits_of(kind)) > 0
                 title = f"{kind}: {KINDS[kind]} ({count:,})"
-                yield from self._section(title, ranking[has][:_EXAMPLES])
-        yield "</body></html>"
+                sections.append(self._section(kind, title, ranking[has][:_EXAMPLES]))
+        about = f"{self.read:,} pairs read, {len(self.found.losses):,} inspected"
+        header = Block("names_header.html", {"about": about, "names": [self.title]})
+        return render(
+            title=self.title, header=header, sections=sections, data=page_data([])
+        )
 
-    def _section(self, title: str, indices: np.ndarray) -> Iterator[str]:
-        yield f"<h2>{html.escape(title)}</h2>"
-        names = "".join(f"<th scope=col>{name}</th>" for name in COLUMNS[1:])
-        yield f"<table><thead><tr>{names}</tr></thead><tbody>"
-        for index in map(int, indices):
-            cells = (
-                f'<td dir="auto">{html.escape(escape_field(cell))}</td>'
-                for cell in self._cells(index)
-            )
-            yield f"<tr>{''.join(cells)}</tr>"
-        yield "</tbody></table>"
+    def _section(self, name: str, title: str, indices: np.ndarray) -> Section:
+        rows = [self._cells(index) for index in map(int, indices)]
+        header, text = COLUMNS[1:], (0, len(COLUMNS) - 3, len(COLUMNS) - 2)
+        return Section(
+            name, title, [Table(title, header, rows, range(1, 6), text=text)]
+        )
 
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
-
-
-_HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 1.5rem; }}
-pre {{ white-space: pre-wrap; }}
-table {{ border-collapse: collapse; display: block; overflow-x: auto; }}
-th, td {{ text-align: start; vertical-align: top; padding: .2rem .8rem .2rem 0; }}
-tr + tr, tbody {{ border-top: 1px solid #8886; }}
-</style></head><body>"""

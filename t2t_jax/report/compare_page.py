@@ -32,7 +32,10 @@ def compare_page(runs: Sequence[Run], tables: Sequence[Table]) -> str:
     names = [run.name for run in runs]
     return render(
         title=" · ".join(names),
-        header=Block("compare_header.html", {"names": names}),
+        header=Block(
+            "names_header.html",
+            {"about": f"Comparison of {len(names)} runs", "names": names},
+        ),
         sections=[first, Section("curves", "Curves", [chart]), *others],
         data=page_data(zip(names, drawn, strict=True)),
     )

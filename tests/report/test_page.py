@@ -51,7 +51,7 @@ def make_page(text=HOSTILE, *, data=None):
     ]
     return render(
         title=text,
-        header=Block("compare_header.html", {"names": [text]}),
+        header=Block("names_header.html", {"about": text, "names": [text]}),
         sections=[Section("one", text, parts)],
         data=data or {"text": text},
     )
@@ -69,7 +69,7 @@ def test_a_table_is_named_and_can_be_scrolled_by_keyboard():
     table = Table("Numbers", ("a", "b"), [("<x>", "3")], numbers=(1,))
     made = render(
         title="",
-        header=Block("compare_header.html", {"names": []}),
+        header=Block("names_header.html", {"about": "", "names": []}),
         sections=[Section("one", "One", [table])],
         data={},
     )

@@ -131,7 +131,7 @@ def _write(options: InspectDataOptions, outputs: _Outputs, report: Report) -> No
     """Writes the files and prints the summary."""
     if outputs.report is not None:
         is_page = options.to.endswith(".html")
-        write_lines(outputs.report, report.page() if is_page else report.table())
+        write_lines(outputs.report, [report.page()] if is_page else report.table())
     from t2t_jax.inspection.filtering import Filtered
 
     lines = list(report.summary())
