@@ -23,6 +23,7 @@ from t2t_jax.errors import DataError
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.runtime.compilation_cache import enable_cache_in_process
 from t2t_jax.types import Params, PyTree
 
 SPACING_KEYS = ("unit", "gaps", "forced")  # of an averaged checkpoint's metadata
@@ -37,6 +38,9 @@ def load(
     ensemble: Iterable[str | Path | tuple[str | Path, str | int]] = (),
 ) -> TranslationModel:
     """Loads a trained model, or an ensemble.
+
+    Compiled programs are cached on disk, in the directory of the command line, unless
+    the process has configured JAX's compilation cache itself.
 
     Args:
       directory: a run's workdir, or an averaged or exported model.
@@ -59,6 +63,7 @@ def load(
       `t2t_jax.load("runs/phrasebook").translate(["The dog barks."])`
     """
     require_lines(ensemble, caller="load", noun="directories in ensemble")
+    enable_cache_in_process()
     if ensemble := list(ensemble):
         first = load(
             directory, checkpoint=checkpoint, decoding=decoding, devices=devices

@@ -258,7 +258,7 @@ class TranslationModel:
         Raises:
           UserError: a value is not valid, or a key or a layer does not exist.
         """
-        config = _apply_changes(self.decoding, changes)
+        config = _apply_changes(self.decoding, changes, attention=attention)
         models = (self, *self.others)
         _require_beams(config, self.vocabularies.target.size)
         for one in models:
@@ -318,11 +318,12 @@ class TranslationModel:
         )
 
 
-_SAMPLING_KEYS = ("temperature", "top_k", "top_p", "sampling_seed")
+_SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
+_BEAM_KEYS = ("beam_size", "beam_rule")
 
 
 def _apply_changes(
-    config: DecodingConfig, changes: Mapping[str, Any]
+    config: DecodingConfig, changes: Mapping[str, Any], *, attention: bool
 ) -> DecodingConfig:
     known = [field.name for field in dataclasses.fields(config)]
     unknown = [name for name in changes if name not in known]
@@ -332,13 +333,16 @@ def _apply_changes(
             f"{', '.join(known)}."
             for name in unknown
         )
-    if not changes.get("sample", config.sample):
-        unused = [name for name in changes if name in _SAMPLING_KEYS]
-        if unused:
-            raise UserError(
-                f"{name} requires sample=True. Pass that too, or leave {name} out."
-                for name in unused
-            )
+    required = dict.fromkeys(_SAMPLING_KEYS, "sample=True")
+    if changes.get("sample", config.sample):
+        required = dict.fromkeys(_BEAM_KEYS, "sample=False")
+    if not attention:
+        required["attention_layer"] = "attention weights"
+    if unused := [name for name in changes if name in required]:
+        raise UserError(
+            f"{name} requires {required[name]}. Ask for that too, or leave {name} out."
+            for name in unused
+        )
     try:
         return dataclasses.replace(config, **changes)
     except ConfigError as error:  # Here an argument, not a configuration key.

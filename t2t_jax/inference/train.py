@@ -19,6 +19,7 @@ from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.start import make_console, open_run, require_trainable
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.runtime.compilation_cache import enable_cache_in_process
 from t2t_jax.training.health.stop_signals import InterruptRequest
 from t2t_jax.training.reporting.console import Console
 
@@ -50,6 +51,7 @@ def train(
     Ctrl-C saves a checkpoint and raises `KeyboardInterrupt`; a second one does not wait
     for the checkpoint. Signal handlers are installed in the main thread only. The
     watchdog (`config.training.step_timeout`), which would end the process, is off.
+    Compiled programs are cached as by `t2t_jax.load`.
 
     Args:
       config: the experiment: a ConfigDict, as `t2t_jax.default_config()` (the paper's
@@ -80,6 +82,7 @@ def train(
     directory = Workdir(as_directory(workdir, caller="train"))
     _require_stream(log)
     require_trainable(directory)
+    enable_cache_in_process()
     _require_single_process()
     settings, overrides = _resolve_config(config, directory)
     with ExitStack() as held:

@@ -54,6 +54,10 @@ _CPU_MODEL = re.compile(
 _CACHE_WARNING = re.compile(
     r"Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
 )
+_NOT_CACHED = (
+    "Compiled programs are not cached: %s Or set %s=false to disable the cache and "
+    "this warning."
+)
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -87,12 +91,8 @@ def enable_compilation_cache(
         try:
             folder = _default_directory(environ)
         except (UserError, OSError) as error:
-            _LOGGER.warning(
-                "Compiled programs are not cached: %s Or set %s=false to disable the "
-                "cache and this warning.",
-                error,
-                SWITCH,
-            )
+            _LOGGER.warning(_NOT_CACHED, error, SWITCH)
+            environ[SWITCH] = "false"  # not tried again where a model is loaded
             return None
     environ[DIRECTORY] = str(folder)
     for name, value in _THRESHOLDS.items():
@@ -101,6 +101,35 @@ def enable_compilation_cache(
     warnings.filterwarnings("always", message=_CACHE_WARNING.pattern)
     warnings.showwarning = _CorruptEntryRemover(folder, warnings.showwarning)
     return folder
+
+
+def enable_cache_in_process(environ: Mapping[str, str] = os.environ) -> None:
+    """Enables the cache for a program that may have imported JAX, unless it has one.
+
+    A directory or a switch that the program has set, in JAX's configuration or in the
+    environment, is left as it is, as are the programs of several processes.
+    """
+    import jax
+
+    if (
+        jax.config.values["jax_compilation_cache_dir"]
+        or not jax.config.values["jax_enable_compilation_cache"]
+        or environ.get(DIRECTORY)
+        or environ.get(SWITCH, "").lower() in _FALSE
+        or jax.distributed.is_initialized()
+    ):
+        return
+    try:
+        folder = _default_directory(environ)
+    except (UserError, OSError) as error:
+        _LOGGER.warning(_NOT_CACHED, error, SWITCH)
+        # Asked once: the next model would be told the same.
+        jax.config.update("jax_enable_compilation_cache", False)
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    for name, value in _THRESHOLDS.items():
+        if name not in environ:
+            jax.config.update(name.lower(), int(value))
 
 
 def disable_cache_on_multiprocess_cpu(count: int) -> None:

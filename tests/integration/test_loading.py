@@ -110,7 +110,10 @@ def test_the_command_line_searches_in_bfloat16(workdir):
         ({"beam_size": 0}, "^beam_size=0 must be .* Change beam_size"),
         ({"n_best": 9}, "^n_best=9 must be at most beam_size=2"),
         ({"temperature": 0, "sample": True}, "^temperature=0 .* set beam_size=1"),
-        ({"temperature": 0.5}, "^temperature requires sample=True. Pass that too"),
+        ({"temperature": 0.5}, "^temperature requires sample=True"),
+        ({"seed": 3}, "^seed requires sample=True"),
+        ({"beam_size": 3, "sample": True}, "^beam_size requires sample=False"),
+        ({"attention_layer": 0}, "^attention_layer requires attention weights"),
         ({"attention": True, "attention_layer": 7}, "attention_layer=7 must be one of"),
     ],
 )

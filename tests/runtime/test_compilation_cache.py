@@ -164,6 +164,50 @@ def test_who_has_no_home_directory_is_told_what_to_set(monkeypatch, caplog):
     assert f"There is no home directory. Set {DIRECTORY}" in caplog.text
 
 
+# A program of its own, compiled after another one: JAX is in use before a model is.
+LIBRARY = """
+import jax
+jax.numpy.ones(3).block_until_ready()
+{before}
+from t2t_jax.runtime.compilation_cache import enable_cache_in_process
+enable_cache_in_process()
+jax.jit(lambda x: (x * 1.7).sum())(jax.numpy.arange(13.0)).block_until_ready()
+print(jax.config.jax_compilation_cache_dir)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "environ", "kept_in"),
+    [
+        ("", {}, "t2t_jax/compiled"),
+        ("jax.config.update('jax_compilation_cache_dir', '{own}')", {}, "own"),
+        ("", {DIRECTORY: "{own}"}, "own"),
+        ("jax.config.update('jax_enable_compilation_cache', False)", {}, ""),
+        ("import os; os.environ['JAX_ENABLE_COMPILATION_CACHE'] = '0'", {}, ""),
+    ],
+)
+def test_a_program_that_loads_a_model_keeps_what_it_compiles(
+    tmp_path, before, environ, kept_in
+):
+    own = tmp_path / "own"
+    kept = {name: value.format(own=own) for name, value in environ.items()}
+    known = {**tiny.environment(), "XDG_CACHE_HOME": str(tmp_path), **kept}
+    if not environ:
+        known = {key: known[key] for key in known if key != DIRECTORY}
+    code = LIBRARY.format(before=before.format(own=own))
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=known, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    directory = done.stdout.strip()
+    if kept_in:
+        assert directory.startswith(str(tmp_path / kept_in))
+    else:
+        assert directory == "None"
+    is_default = kept_in.startswith("t2t_jax")
+    assert is_default == bool(list(tmp_path.glob("t2t_jax/compiled/*/*-cache")))
+
+
 @pytest.mark.parametrize(("count", "kept"), [(1, True), (2, False)])
 def test_several_processes_on_cpus_keep_nothing(monkeypatch, count, kept):
     changed = {}

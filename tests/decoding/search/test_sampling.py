@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.search import sampling
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.sampling import row_keys, sample
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
@@ -44,6 +45,20 @@ def test_tokens_come_as_often_as_they_are_probable():
     for prefix, share in [((A,), 0.6), ((B,), 0.3), ((C,), 0.1), ((A, A), 0.3)]:
         assert abs(counts(found.tokens_BxWxT, prefix) - share) < 0.024
     assert abs(counts(found.tokens_BxWxT, (B, C)) - 0.27) < 0.024
+
+
+def test_improbable_tokens_are_drawn_too():
+    # A token of probability p is drawn from among p', of nearly 1, where its noise is
+    # above log(p' / p) more or less. Of the 2^25 numbers here 3.8 +- 1.9 are above 16,
+    # and none is where noise is made of 23 bits.
+    keys_BxK = jax.random.key_data(row_keys(KEY, 8))
+
+    @jax.jit
+    def highest(position):
+        state = sampling.SampleState(position, None, keys_BxK, *[None] * 5)
+        return sampling._noise(state, (4, 2**17)).max()
+
+    assert max(highest(jnp.int32(at)) for at in range(8)) > 16
 
 
 def test_temperature_sharpens_and_the_log_probabilities_are_the_models_own():
