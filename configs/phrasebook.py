@@ -1,12 +1,12 @@
 """The default experiment: English to German, on the embedded phrasebook corpus.
 
-Not in the paper: a small post-norm Transformer; t2t_jax/data/phrasebook generates the
+Not in the paper: a small post-norm Transformer; tools/phrasebook generates the
 corpus.
 
     python -m t2t_jax.main
 
 Score: 96.4 on phrasebook:test:500 after 2.4 minutes, vocabulary and compilation
-included, and all of t2t_jax/data/phrasebook/examples.py right (two idle CPU cores, AMD
+included, and all of data/corpora/phrasebook_examples.tsv right (two idle CPU cores, AMD
 EPYC, 2026-11-22; nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0).
 """
 

@@ -26,10 +26,10 @@ trap 'rm -rf "$held_out"' EXIT
 import sys
 from pathlib import Path
 
-from t2t_jax.data.phrasebook.examples import EXAMPLES
+from t2t_jax.data.corpora.phrasebook import examples
 
 for side in (0, 1):
-    lines = "".join(f"{example[side]}\n" for example in EXAMPLES)
+    lines = "".join(f"{example[side]}\n" for example in examples())
     name = ("examples.en", "examples.de")[side]
     Path(sys.argv[1], name).write_text(lines, encoding="utf-8")
 EOF
@@ -60,7 +60,7 @@ It knows some 200 nouns, 60 adjectives and 100 verbs, and these kinds of sentenc
 statements, denials and questions, in the present, past and future, with can, must,
 want to and should; "is" and "there is"; orders; and after that, because, if and who.
 Look at the run:      open $workdir/report.html in a browser
-All its words:        $python -m t2t_jax.data.phrasebook.word_list
+All its words:        $python $PWD/tools/phrasebook/word_list.py
 Translate your own:   $python -m t2t_jax.main --mode=translate --workdir=$workdir
 Or from a pipe:       echo "The old teacher reads a book." |
                         $python -m t2t_jax.main --mode=translate --workdir=$workdir

@@ -141,6 +141,7 @@ TIERS = {
     "tests/integration/test_resume.py::test_a_change_under_a_run": DEFAULT,
     "tests/integration/test_smoke.py": QUICK,
     "tests/faults/": FULL,
+    "tools/": FULL,
     # One of each kind of fault, but for those that take a minute: kills, lost processes
     # and full disks, whose parts tests/run, checkpointing and distributed test.
     "tests/faults/test_configuration.py::test_a_broken_config_file": DEFAULT,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.phrasebook.examples import EXAMPLES
+from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
@@ -26,7 +26,7 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     """Lists sentences that a model should be able to translate.
 
     An exported or averaged model has them in model.json. A model of the phrasebook has
-    those of `EXAMPLES`, which are not in its training text. Any other run has short
+    its `examples()`, which are not in its training text. Any other run has short
     sentences of its development text, from the samples of its last evaluation.
 
     Returns:
@@ -41,7 +41,7 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
         return ()
     config = workdir.read_config()
     if config.data.train.startswith("phrasebook:"):
-        return tuple(example.english for example in EXAMPLES[:MAX_EXAMPLES])
+        return tuple(example.english for example in examples()[:MAX_EXAMPLES])
     sampled = _sampled_sources(workdir.path / "samples")
     return _short_lines(sampled) or _short_lines(_dev_sources(config))
 

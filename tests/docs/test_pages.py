@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from t2t_jax.data.phrasebook.corpus import sentence_pairs
+from t2t_jax.data.corpora.open import open_corpus
 from tests.docs.commands import LANGUAGES, Block, blocks, run_python, run_shell
 from tests.exchange import marian_save
 from tests.integration import tiny
@@ -49,7 +49,7 @@ def _prepare(folder):
     assert done.returncode == 0, done.stderr
     shutil.copytree(folder / "runs/phrasebook", folder / "runs/mine")
     (folder / "tiny.json").write_text(json.dumps({**TINY, **keys}), encoding="utf-8")
-    pairs = list(sentence_pairs("train", 64))
+    pairs = list(open_corpus("phrasebook:train:64"))
     for side, name in enumerate(("en", "de")):
         text = "".join(f"{pair[side]}\n" for pair in pairs)
         for stem in ("train", "mine"):

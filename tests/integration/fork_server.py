@@ -176,13 +176,11 @@ def _end(program: Callable[[], None]) -> NoReturn:
 if __name__ == "__main__":
     import t2t_jax
     from t2t_jax import main
-    from t2t_jax.data.phrasebook import corpus
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for module in pkgutil.walk_packages(t2t_jax.__path__, "t2t_jax."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    corpus.fingerprint()  # which every run on the phrasebook asks for
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _end(main.cli_entry_point)

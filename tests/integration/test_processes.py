@@ -141,7 +141,7 @@ def test_other_text_of_another_process_is_refused(tmp_path):
 
 
 def test_a_signal_while_text_is_prepared_stops_all_at_once(tmp_path):
-    argv = tiny.arguments(tmp_path / "run", data__train="phrasebook:train:2000000")
+    argv = tiny.arguments(tmp_path / "run", data__train="phrasebook:train:120000")
     started = start(*argv)
     said = b""
     while b"Training a vocabulary" not in said:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.phrasebook import corpus
+from t2t_jax.data.corpora.open import open_corpus
 from tests.data.tfds_sets import write_wmt14
 from tests.integration import tiny
 
@@ -33,7 +33,7 @@ SMALLER = {
 def _english_and_german(count: int) -> list[tuple[str, str]]:
     """Reads pairs of Multi30k where it is, and takes the phrasebook's elsewhere."""
     if not (folder := os.environ.get("T2T_JAX_TEST_DATA")):
-        return list(corpus.sentence_pairs("train", count))
+        return list(open_corpus(f"phrasebook:train:{count}"))
     sides = []
     for language in ("en", "de"):
         path = sorted(Path(folder, "multi30k").glob(f"train*.{language}*"))[0]

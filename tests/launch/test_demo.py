@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.phrasebook.examples import EXAMPLES
+from t2t_jax.data.corpora.phrasebook import examples
 from tests.integration.tiny import ROOT
 
-ENGLISH = {example.english for example in EXAMPLES}
+ENGLISH = {example.english for example in examples()}
 _SHOWN = re.compile(r"^  (\S.*)\n    ours   (.*)\n    right  (.*)$", re.MULTILINE)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.phrasebook.examples import EXAMPLES
+from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.run.example_sentences import MAX_EXAMPLES, example_sentences
 from t2t_jax.run.workdir import Workdir
 
@@ -35,7 +35,7 @@ def run(tmp_path):
 
 def test_a_model_of_the_phrasebook_has_its_examples(run):
     found = example_sentences(run("phrasebook:train:9"))
-    assert found == tuple(example.english for example in EXAMPLES[:MAX_EXAMPLES])
+    assert found == tuple(example.english for example in examples()[:MAX_EXAMPLES])
 
 
 def test_another_run_has_short_ones_of_its_last_evaluation(run):

@@ -51,5 +51,5 @@ def test_a_model_belongs_to_the_row_that_it_is_nearest_to(tmp_path):
 
 def test_the_baseline_and_the_embedded_corpus_get_no_advice():
     assert size_advice(Config(architecture="rnn"), 7) == ""
-    data = DataConfig(train="phrasebook:train:150000")
+    data = DataConfig(train="phrasebook:train:120000")
     assert size_advice(dataclasses.replace(Config(), data=data), 7) == ""

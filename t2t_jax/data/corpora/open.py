@@ -30,16 +30,15 @@ validates the corpus that it is cut from.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.mixture import MixtureCorpus, Part, SliceCorpus, parts_of
+from t2t_jax.data.corpora.phrasebook import open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text, open_tsv
 from t2t_jax.data.corpora.tfds import open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
@@ -54,7 +53,6 @@ _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _COUNTED_BYTES = 2_000_000_000
-_MOST_KEPT = 200_000  # pairs, of 76 bytes on average
 _SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
@@ -261,7 +259,7 @@ def _open_one(
         base = _open_one(part["base"], key=key, log=log, joiner=joiner)
         return _slice(base, spec, part["start"], part["stop"], key=key)
     if prefix == "phrasebook":
-        return _open_phrasebook(spec, rest, key=key)
+        return open_phrasebook(spec, rest, key=key)
     opened: Sequence[Corpus]
     if prefix == "trees":
         opened = open_trees(spec, rest, key=key)
@@ -271,51 +269,6 @@ def _open_one(
     if len(opened) == 1:
         return opened[0]
     return MixtureCorpus(spec, tuple(Part(corpus, 1.0) for corpus in opened))
-
-
-@dataclass(frozen=True)
-class PhrasebookCorpus:
-    """The embedded English-German corpus, which needs no files.
-
-    Deriving 120,000 pairs takes a core 3 to 4 seconds, and a first start reads them for
-    the vocabulary and for the token cache: what has been read to the end is kept.
-    """
-
-    spec: str
-    split: str
-    count: int
-    _sides: list[str] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        from t2t_jax.data.phrasebook import corpus as phrasebook
-
-        if self._sides:
-            english, german = (side.split("\n") for side in self._sides)
-            return zip(english, german, strict=True)
-        pairs = phrasebook.sentence_pairs(self.split, self.count)
-        return pairs if self.count > _MOST_KEPT else self._keep(pairs)
-
-    def _keep(self, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yields the pairs and, after the last, keeps both sides as text."""
-        kept = []
-        for pair in pairs:
-            kept.append(pair)
-            yield pair
-        self._sides[:] = ("\n".join(side) for side in zip(*kept, strict=True))
-
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Returns the requested number; nothing is read."""
-        del budget
-        return self.count
-
-    def fingerprint(self) -> str:
-        """Returns the SHA-256 of the phrasebook's fingerprint, split and count."""
-        from t2t_jax.data.phrasebook import corpus as phrasebook
-
-        name = f"phrasebook {phrasebook.fingerprint()} {self.split} {self.count}"
-        return hashlib.sha256(name.encode()).hexdigest()
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
@@ -330,16 +283,3 @@ def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpu
         of = f" of {total:,} pairs" if total else ""
         raise ConfigError(f"{key}={spec!r} is an empty slice{of}. Change config.{key}.")
     return SliceCorpus(spec, base, first, last)
-
-
-def _open_phrasebook(spec: str, rest: str, *, key: str) -> Corpus:
-    from t2t_jax.data.phrasebook import corpus as phrasebook
-
-    split, _, count = rest.partition(":")
-    if split not in phrasebook.SPLITS or not re.fullmatch("[1-9][0-9]*", count):
-        known = ", ".join(phrasebook.SPLITS)
-        raise ConfigError(
-            f"{key}={spec!r} must be phrasebook:SPLIT:COUNT with a split of {known} "
-            f"and a count of at least 1. Change config.{key}."
-        )
-    return PhrasebookCorpus(spec, split, int(count))

@@ -209,7 +209,6 @@ def test_data_need_no_jax():
         "import sys\n"
         "from t2t_jax.data.batching import pipeline\n"
         "from t2t_jax.data.corpora import open\n"
-        "from t2t_jax.data.phrasebook import corpus\n"
         "from t2t_jax.data.vocabulary import vocabulary\n"
         "sys.exit('jax' in sys.modules)\n"
     )

@@ -4,7 +4,6 @@ import re
 import pytest
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora import open as open_module
 from t2t_jax.data.corpora.mixture import parts_of
 from t2t_jax.data.corpora.open import (
     count_pairs,
@@ -13,7 +12,6 @@ from t2t_jax.data.corpora.open import (
     train_and_dev,
 )
 from t2t_jax.data.files import line_counts
-from t2t_jax.data.phrasebook import corpus as phrasebook
 from t2t_jax.errors import ConfigError, InputMissingError
 
 
@@ -39,49 +37,6 @@ def test_an_unknown_prefix_lists_the_known_ones(spec, meant):
     )
     with pytest.raises(ConfigError, match=message):
         open_corpus(spec, key="data.dev")
-
-
-@pytest.mark.parametrize("rest", ["", "train", "train:", "train:0", "train:-1", "x:7"])
-def test_a_phrasebook_names_split_and_count(rest):
-    with pytest.raises(
-        ConfigError, match=r"must be phrasebook:SPLIT:COUNT.*train, dev"
-    ):
-        open_corpus(f"phrasebook:{rest}")
-
-
-def test_the_phrasebook_gives_what_it_is_asked_for():
-    corpus = open_corpus("phrasebook:dev:13")
-    pairs = list(corpus)
-    assert len(set(pairs)) == corpus.num_pairs() == 13
-    assert list(corpus) == pairs
-    others = {
-        open_corpus(f"phrasebook:{rest}").fingerprint()
-        for rest in ("dev:14", "train:13")
-    }
-    assert len(others | {corpus.fingerprint()}) == 3
-
-
-@pytest.mark.parametrize(
-    ("most", "read", "derived"), [(13, 13, 1), (13, 12, 2), (12, 13, 2)]
-)
-def test_pairs_read_to_the_end_are_derived_once(monkeypatch, most, read, derived):
-    calls = []
-    pairs_of = phrasebook.sentence_pairs
-    monkeypatch.setattr(open_module, "_MOST_KEPT", most)
-    monkeypatch.setattr(
-        phrasebook,
-        "sentence_pairs",
-        lambda *args: calls.append(args) or pairs_of(*args),
-    )
-    corpus = open_corpus("phrasebook:dev:13")
-    stream = iter(corpus)
-    first = [next(stream) for _ in range(read)]
-    if read == 13:
-        assert next(stream, None) is None
-    second = list(corpus)
-    assert len(second) == 13
-    assert second[:read] == first
-    assert len(calls) == derived
 
 
 # As they were when corpora came without weights; a run that began then goes on.
@@ -116,7 +71,7 @@ def test_hundredths_are_of_the_pairs_that_there_are(tmp_path):
     assert dev.num_pairs() == 5  # of 5.1
     assert [*dev, *train] == list(open_corpus(whole))
     assert dev.fingerprint() == open_corpus(f"{whole}[:5]").fingerprint()
-    assert open_corpus("phrasebook:dev:700[1%:12]").num_pairs() == 5
+    assert open_corpus("phrasebook:test:700[1%:12]").num_pairs() == 5
 
 
 @pytest.mark.parametrize("part", ["[5:5]", "[50%:50%]", "[:1%]"])

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.data.phrasebook.grammar import determiners
-from t2t_jax.data.phrasebook.grammar.determiners import ByMood, Determiner, by_mood
-from t2t_jax.data.phrasebook.grammar.english import EnglishVerb, english_verb, with_s
-from t2t_jax.data.phrasebook.grammar.german import GermanNoun
-from t2t_jax.data.phrasebook.grammar.german_verbs import GermanVerb, german_verb
+from grammar import determiners
+from grammar.determiners import ByMood, Determiner, by_mood
+from grammar.english import EnglishVerb, english_verb, with_s
+from grammar.german import GermanNoun
+from grammar.german_verbs import GermanVerb, german_verb
 
 
 class Noun(NamedTuple):

@@ -1,8 +1,8 @@
-"""The embedded corpus: English-German sentence pairs from a synchronous grammar.
+"""Derives the English-German sentence pairs of the embedded corpus.
 
-The default experiment needs no files: both sides of a pair are derived at once from an
-event (subject, verb, complement: `Event`), expressed with determiners and adjectives (a
-`Scene`), in a frame (a main clause, a question, a subordinate clause, a request, …).
+Both sides of a pair are derived at once from an event (subject, verb, complement:
+`Event`), expressed with determiners and adjectives (a `Scene`), in a frame (a main
+clause, a question, a subordinate clause, a request, …).
 German inflects every word for gender, number and case and puts part of its verb at the
 end of the clause, so the corpus exercises agreement and reordering over long distances.
 
@@ -26,7 +26,7 @@ adjective, the tense, the frame, a recipient or a place. A hash of it decides it
 about one in forty is for `dev`, one in forty for `test`. So the
 events of `dev` and `test` are not in `train` in any frame, but all their words are, in
 other events. With two subjects or complements the first combination decides, and
-`train` has none of the others' splits. The combinations of `examples` are in `test`.
+`train` has none of the others' splits. Those of `examples` are in `test`.
 
 Some users type "don't" for "do not", no capital letters, or no full stop. Part of the
 corpus is spelt so; its German stays formal, but for a missing mark.
@@ -38,7 +38,6 @@ sets, and of a generator's version.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -47,23 +46,20 @@ from itertools import count as counting
 from itertools import islice
 from typing import Any, NamedTuple
 
-from t2t_jax.data.phrasebook.content.casts import casts
-from t2t_jax.data.phrasebook.content.frames import Frame
-from t2t_jax.data.phrasebook.content.scenes import Cast
-from t2t_jax.data.phrasebook.examples import EXAMPLES
-from t2t_jax.data.phrasebook.grammar.clauses import Anchor
-from t2t_jax.data.phrasebook.grammar.phrases import Scene, Words
-from t2t_jax.data.phrasebook.order import Choices, hashed, interleave
-from t2t_jax.errors import ConfigError
+from grammar.clauses import Anchor
+from grammar.content.casts import casts
+from grammar.content.frames import Frame
+from grammar.content.scenes import Cast
+from grammar.examples import COMBINATIONS
+from grammar.order import Choices, hashed, interleave
+from grammar.phrases import Scene, Words
 
 SPLITS = ("train", "dev", "test")
 VERSION = 2
-MOST_PAIRS = 2_000_000
 
 _ATTEMPTS = 500  # before a template that has nothing new is left out
 _HELD_OUT = 40  # of so many combinations one is for dev and one for test
 
-_OF_EXAMPLES = frozenset(example.combination for example in EXAMPLES)
 
 _NEGATIVES = re.compile(
     r"\b(?:(do|does|did|is|are|was|were|could|should|would|will) not|(can)not)\b",
@@ -101,61 +97,37 @@ def split_of(combination: tuple[str, str, str]) -> str:
       >>> split_of(("Lehrer", "kaufen", "Mantel"))
       'train'
     """
-    if combination in _OF_EXAMPLES:
+    if combination in COMBINATIONS:
         return "test"
     place = hashed("|".join(combination)) % _HELD_OUT
     return {0: "dev", 1: "test"}.get(place, "train")
 
 
-def sentence_pairs(
-    split: str, count: int, *, seed: int = 0
-) -> Iterator[tuple[str, str]]:
-    """Yields distinct (English, German) pairs of a split.
-
-    Args:
-      count: at most `MOST_PAIRS`. A larger count gives the same pairs first.
-      seed: which pairs, and in which order.
-
-    Raises:
-      ConfigError: the split is unknown, or it has fewer pairs.
+def derivations(split: str, count: int) -> Iterator[Derivation]:
+    """Yields distinct derivations of a split; a larger count gives the same first.
 
     Example:
-      >>> english, german = next(sentence_pairs("dev", 1))
+      >>> english, german, *_ = next(derivations("dev", 1))
       >>> print(english)
       My good wife laughs about the hat.
       >>> print(german)
       Meine gute Frau lacht über den Hut.
     """
-    return ((d.english, d.german) for d in derivations(split, count, seed=seed))
+    return islice(_distinct(split, f"0|{split}"), count)
 
 
-def derivations(split: str, count: int, *, seed: int = 0) -> Iterator[Derivation]:
-    """Yields the pairs of `sentence_pairs`, with templates and combinations.
-
-    Raises:
-      ConfigError: as for `sentence_pairs`.
-    """
-    if split not in SPLITS:
-        raise ConfigError(
-            f"split={split!r} is not a split of the phrasebook. "
-            f"Use one of {', '.join(SPLITS)}."
-        )
-    if not 0 <= count <= MOST_PAIRS:
-        raise ConfigError(
-            f"phrasebook split {split} holds {MOST_PAIRS} pairs, not {count}. "
-            f"Ask for 0 to {MOST_PAIRS}."
-        )
-    return islice(_distinct(split, f"{seed}|{split}"), count)
+def tsv_lines(split: str, count: int) -> Iterator[str]:
+    """Yields pairs of a split as lines: English, tab, German."""
+    return (f"{d.english}\t{d.german}\n" for d in derivations(split, count))
 
 
-@functools.cache
 def fingerprint() -> str:
     """Returns the SHA-256 of the version and the first pairs of each split."""
     digest = hashlib.sha256(f"phrasebook {VERSION}".encode())
     for split in SPLITS:
         # Those held out take longer to find.
-        for pair in sentence_pairs(split, 1_000 if split == "train" else 100):
-            digest.update("\t".join((*pair, split, "\n")).encode())
+        for line in tsv_lines(split, 1_000 if split == "train" else 100):
+            digest.update(f"{line[:-1]}\t{split}\t\n".encode())
     return digest.hexdigest()
 
 

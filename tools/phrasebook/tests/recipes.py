@@ -1,11 +1,11 @@
 """Scenes of the phrasebook from words, for sentences that were written by hand."""
 
-from t2t_jax.data.phrasebook.content import deeds, frames, people, whereabouts
-from t2t_jax.data.phrasebook.content.nominals import adverbial, how, predicate
-from t2t_jax.data.phrasebook.content.scenes import PRICES, THE_PRICE
-from t2t_jax.data.phrasebook.grammar import determiners, lexicon
-from t2t_jax.data.phrasebook.grammar.lexicon import Verb
-from t2t_jax.data.phrasebook.grammar.phrases import (
+from grammar import determiners, lexicon
+from grammar.content import deeds, frames, people, whereabouts
+from grammar.content.nominals import adverbial, how, predicate
+from grammar.content.scenes import PRICES, THE_PRICE
+from grammar.lexicon import Verb
+from grammar.phrases import (
     NOTHING,
     Phrase,
     Scene,

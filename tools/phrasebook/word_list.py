@@ -1,6 +1,6 @@
 """Lists the words of the phrasebook, for trying its model.
 
-python -m t2t_jax.data.phrasebook.word_list
+python tools/phrasebook/word_list.py
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
-from t2t_jax.data.phrasebook.content import deeds, people, times, whereabouts
-from t2t_jax.data.phrasebook.grammar import determiners, lexicon
-from t2t_jax.data.phrasebook.grammar.lexicon import NounClass, Verb
+from grammar import determiners, lexicon
+from grammar.content import deeds, people, times, whereabouts
+from grammar.lexicon import NounClass, Verb
 
 SENTENCES = (
     "statements, denials and questions (also with who, what, where, when, why, how), "

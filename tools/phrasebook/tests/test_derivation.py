@@ -1,4 +1,4 @@
-"""The embedded corpus: hand-checked grammar, held-out combinations, fixed order."""
+"""The grammar: hand-checked grammar, held-out combinations, fixed order."""
 
 import os
 import re
@@ -7,28 +7,27 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from t2t_jax.data.phrasebook import corpus
-from t2t_jax.data.phrasebook.content.casts import casts
-from t2t_jax.data.phrasebook.corpus import (
-    MOST_PAIRS,
+from grammar import derivation, lexicon
+from grammar.content.casts import casts
+from grammar.derivation import (
     SPLITS,
     contracted,
     derivations,
     fingerprint,
-    sentence_pairs,
     split_of,
+    tsv_lines,
     typed,
 )
-from t2t_jax.data.phrasebook.examples import EXAMPLES
-from t2t_jax.data.phrasebook.grammar.lexicon import NounClass
-from t2t_jax.data.phrasebook.order import Choices, interleave
-from t2t_jax.errors import ConfigError
-from tests.data.phrasebook_recipes import FRAMES, scene_of
+from grammar.examples import COMBINATIONS
+from grammar.lexicon import NounClass
+from grammar.order import Choices, interleave
+from recipes import FRAMES, scene_of
+
+from t2t_jax.data.corpora.phrasebook import examples
 
 # Blocks of three lines, written by hand and not copied from the program: frame |
 # subject | verb | complement | recipient or price | place; English; German.
-BY_HAND = Path(__file__).with_name("phrasebook_by_hand.txt").read_text("utf-8")
+BY_HAND = Path(__file__).with_name("by_hand.txt").read_text("utf-8")
 CASES = [block.split("\n") for block in BY_HAND.strip().split("\n\n")]
 
 
@@ -81,8 +80,6 @@ def _plain(english):
 
 
 def test_no_english_noun_or_adjective_has_two_meanings():
-    from t2t_jax.data.phrasebook.grammar import lexicon
-
     meanings = {}
     for kind in vars(lexicon).values():
         if isinstance(kind, NounClass):
@@ -104,17 +101,11 @@ def test_sentences_of_the_splits_are_disjoint(train, held_out):
 
 
 def test_no_training_text_has_an_example_or_its_combination(train):
-    combinations = {example.combination for example in EXAMPLES}
-    assert {split_of(combination) for combination in combinations} == {"test"}
-    assert combinations.isdisjoint(d.combination for d in train)
-    examples = {_plain(example.english) for example in EXAMPLES}
-    assert examples.isdisjoint(_plain(d.english) for d in train)
-
-
-def test_every_word_of_the_examples_is_trained_on(train):
-    trained = _words(d.english for d in train), _words(d.german for d in train)
-    assert not _words(example.english for example in EXAMPLES) - trained[0]
-    assert not _words(example.german for example in EXAMPLES) - trained[1]
+    assert len(COMBINATIONS) == len(examples())
+    assert {split_of(combination) for combination in COMBINATIONS} == {"test"}
+    assert COMBINATIONS.isdisjoint(d.combination for d in train)
+    sentences = {_plain(example.english) for example in examples()}
+    assert sentences.isdisjoint(_plain(d.english) for d in train)
 
 
 @pytest.mark.parametrize("split", SPLITS[1:])
@@ -140,34 +131,22 @@ def test_more_than_half_of_the_corpus_is_short_and_plain(train):
 
 
 def test_sentences_are_written_as_text_is(train):
-    for derivation in train[:20_000]:
-        for text in derivation[:2]:
+    for derived in train[:20_000]:
+        for text in derived[:2]:
             assert re.fullmatch(r"[\w][\w .,'-]*[.?!]?", text)
             assert "  " not in text
             assert " ," not in text
             assert 1 <= len(text.split()) <= 24
-        assert derivation.german[0].isupper()
-
-
-def test_more_pairs_begin_with_fewer():
-    assert list(sentence_pairs("dev", 101)) == list(sentence_pairs("dev", 307))[:101]
-
-
-def test_seeds_give_other_pairs_of_the_same_split():
-    first = set(sentence_pairs("test", 307, seed=0))
-    other = list(derivations("test", 307, seed=1))
-    assert len(first & {(d.english, d.german) for d in other}) < 15
-    assert {split_of(d.combination) for d in other} == {"test"}
+        assert derived.german[0].isupper()
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_another_process_writes_the_same(hash_seed):
-    program = (
-        "from t2t_jax.data.phrasebook.corpus import fingerprint; print(fingerprint())"
-    )
+    program = "from grammar.derivation import fingerprint; print(fingerprint())"
     output = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=Path(__file__).parents[1],
         capture_output=True,
         check=True,
         text=True,
@@ -175,25 +154,17 @@ def test_another_process_writes_the_same(hash_seed):
     assert output.strip() == fingerprint()
 
 
-computed = fingerprint.__wrapped__  # and not kept
-
-
-def test_the_fingerprint_distinguishes_versions(monkeypatch):
-    before = computed()
-    assert re.fullmatch("[0-9a-f]{64}", before)
-    monkeypatch.setattr(corpus, "VERSION", corpus.VERSION + 1)
-    assert computed() != before
-
-
-def test_the_fingerprint_distinguishes_grammars(monkeypatch):
-    before = computed()
-    other = corpus.sentence_pairs
+def test_the_fingerprint_distinguishes_versions_and_grammars(monkeypatch):
+    with monkeypatch.context() as changed:
+        changed.setattr(derivation, "VERSION", derivation.VERSION + 1)
+        other_version = fingerprint()
+    plain = tsv_lines
     monkeypatch.setattr(
-        corpus,
-        "sentence_pairs",
-        lambda *a, **k: ((e, g.replace("ß", "ss")) for e, g in other(*a, **k)),
+        derivation, "tsv_lines", lambda *a: (x.replace("ß", "ss") for x in plain(*a))
     )
-    assert computed() != before
+    other_grammar = fingerprint()
+    monkeypatch.undo()
+    assert len({fingerprint(), other_version, other_grammar}) == 3
 
 
 @pytest.mark.parametrize("weights", [(1,), (3, 1), (2, 5, 7)])
@@ -204,21 +175,6 @@ def test_a_round_has_everything_as_often_as_it_weighs(weights):
 
 def test_turns_are_spread_evenly():
     assert interleave([("a", 4), ("b", 2)]) == ("a", "b", "a", "a", "b", "a")
-
-
-def test_an_unknown_split_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"'valid' is not .* train, dev, test"):
-        sentence_pairs("valid", 1)
-
-
-def test_too_many_pairs_are_refused_with_the_number_there_is():
-    with pytest.raises(ConfigError, match=f"holds {MOST_PAIRS} pairs, not"):
-        sentence_pairs("dev", MOST_PAIRS + 1)
-
-
-def test_a_negative_count_is_refused():
-    with pytest.raises(ConfigError, match="not -1"):
-        sentence_pairs("dev", -1)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from t2t_jax.data.phrasebook.grammar.german_verbs import german_verb
-from t2t_jax.data.phrasebook.grammar.lexicon import (
+from grammar.german_verbs import german_verb
+from grammar.lexicon import (
     ANIMALS,
     ANYBODY,
     BUILDINGS,

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from t2t_jax.data.phrasebook.content import deeds, people, whereabouts
-from t2t_jax.data.phrasebook.content.frames import Frame
-from t2t_jax.data.phrasebook.content.nominals import (
+from grammar import english, german, lexicon
+from grammar.content import deeds, people, whereabouts
+from grammar.content.frames import Frame
+from grammar.content.nominals import (
     Nominal,
     adverbial,
     asked_for,
@@ -21,9 +22,9 @@ from t2t_jax.data.phrasebook.content.nominals import (
     of_classes,
     predicate,
 )
-from t2t_jax.data.phrasebook.grammar import english, german, lexicon
-from t2t_jax.data.phrasebook.grammar.lexicon import Verb
-from t2t_jax.data.phrasebook.grammar.phrases import (
+from grammar.lexicon import Verb
+from grammar.order import Choices
+from grammar.phrases import (
     NOTHING,
     Phrase,
     Scene,
@@ -31,7 +32,6 @@ from t2t_jax.data.phrasebook.grammar.phrases import (
     both,
     located,
 )
-from t2t_jax.data.phrasebook.order import Choices
 
 Nominals: TypeAlias = tuple[Nominal, ...]
 Groups: TypeAlias = tuple[Nominals, ...]

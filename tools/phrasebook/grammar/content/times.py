@@ -5,9 +5,9 @@ Repeated entries of a list are more frequent: most sentences have no time.
 
 from __future__ import annotations
 
-from t2t_jax.data.phrasebook.grammar import english, german
-from t2t_jax.data.phrasebook.grammar.clauses import Anchor
-from t2t_jax.data.phrasebook.grammar.phrases import Words
+from grammar import english, german
+from grammar.clauses import Anchor
+from grammar.phrases import Words
 
 
 def anchors(tense: str, times: tuple[Words, ...]) -> tuple[Anchor, ...]:

@@ -1,9 +1,8 @@
 import re
-from itertools import islice
 
-from t2t_jax.data.phrasebook.corpus import sentence_pairs
-from t2t_jax.data.phrasebook.examples import EXAMPLES
-from t2t_jax.data.phrasebook.word_list import main, words
+from word_list import main, words
+
+from t2t_jax.data.corpora.open import open_corpus
 
 
 def test_the_words_of_the_examples_are_listed():
@@ -15,7 +14,9 @@ def test_the_words_of_the_examples_are_listed():
 
 
 def test_what_is_listed_is_met_in_the_corpus():
-    text = " ".join(english for english, _ in sentence_pairs("train", 20_000)).lower()
+    text = " ".join(
+        english for english, _ in open_corpus("phrasebook:train:20000")
+    ).lower()
     met = set(re.findall(r"[\w'.]+", text))
     for kind, found in words().items():
         for word in " ".join(found).lower().split() if kind != "verbs" else ():
@@ -28,9 +29,3 @@ def test_the_list_is_printed_by_kind(capsys):
     for kind, found in words().items():
         assert f"\n{kind} ({len(found)}): {found[0]}" in shown
     assert max(map(len, shown.splitlines())) <= 80
-
-
-def test_the_examples_are_many_and_short():
-    assert 12 <= len(EXAMPLES) <= 20
-    for example in islice(EXAMPLES, 4):
-        assert len(example.english.split()) <= 9

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
-from t2t_jax.data.phrasebook.content import times
-from t2t_jax.data.phrasebook.grammar import sentences
-from t2t_jax.data.phrasebook.grammar.clauses import Anchor
-from t2t_jax.data.phrasebook.grammar.german import Case
-from t2t_jax.data.phrasebook.grammar.phrases import Words
+from grammar import sentences
+from grammar.clauses import Anchor
+from grammar.content import times
+from grammar.german import Case
+from grammar.phrases import Words
 
 
 class Frame(NamedTuple):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from t2t_jax.data.phrasebook.grammar.determiners import Determiner
-from t2t_jax.data.phrasebook.grammar.english import with_article
-from t2t_jax.data.phrasebook.grammar.german import (
+from grammar.determiners import Determiner
+from grammar.english import with_article
+from grammar.german import (
     DEFINITE,
     Case,
     GermanDeterminer,
     decline,
     with_preposition,
 )
-from t2t_jax.data.phrasebook.grammar.lexicon import Adjective, Noun, Verb
+from grammar.lexicon import Adjective, Noun, Verb
 
 Words: TypeAlias = tuple[str, str]
 """The same words, or the same sentence, in English and in German."""

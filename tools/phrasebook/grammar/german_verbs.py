@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.data.phrasebook.grammar.german import Case
+from grammar.german import Case
 
 PERSONS = ("1s", "2s", "3s", "1p", "2p", "3p")
 

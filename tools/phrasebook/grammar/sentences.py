@@ -19,7 +19,7 @@ town, and `sein` after the place for something at a place:
 
 from __future__ import annotations
 
-from t2t_jax.data.phrasebook.grammar.clauses import (
+from grammar.clauses import (
     Anchor,
     english_clause,
     english_denial,
@@ -31,15 +31,15 @@ from t2t_jax.data.phrasebook.grammar.clauses import (
     verb_last,
     verb_second,
 )
-from t2t_jax.data.phrasebook.grammar.english import verb_group
-from t2t_jax.data.phrasebook.grammar.german import Case, with_preposition
-from t2t_jax.data.phrasebook.grammar.german_verbs import (
+from grammar.english import verb_group
+from grammar.german import Case, with_preposition
+from grammar.german_verbs import (
     auxiliary,
     bracket,
     imperative,
     infinitive_with_zu,
 )
-from t2t_jax.data.phrasebook.grammar.phrases import NOTHING, Scene, Words, join
+from grammar.phrases import NOTHING, Scene, Words, join
 
 
 def statement(scene: Scene, anchor: Anchor) -> Words:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.data.phrasebook.grammar.english import VerbGroup, verb_group
-from t2t_jax.data.phrasebook.grammar.german import Case, with_preposition
-from t2t_jax.data.phrasebook.grammar.german_verbs import bracket
-from t2t_jax.data.phrasebook.grammar.phrases import Scene, Words, join
+from grammar.english import VerbGroup, verb_group
+from grammar.german import Case, with_preposition
+from grammar.german_verbs import bracket
+from grammar.phrases import Scene, Words, join
 
 
 class Anchor(NamedTuple):

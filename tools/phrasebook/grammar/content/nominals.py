@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from t2t_jax.data.phrasebook.grammar import determiners
-from t2t_jax.data.phrasebook.grammar.determiners import MOODS, ByMood, Determiner
-from t2t_jax.data.phrasebook.grammar.lexicon import Adjective, Noun, NounClass
-from t2t_jax.data.phrasebook.grammar.phrases import Phrase, noun_phrase
-from t2t_jax.data.phrasebook.order import Choices
+from grammar import determiners
+from grammar.determiners import MOODS, ByMood, Determiner
+from grammar.lexicon import Adjective, Noun, NounClass
+from grammar.order import Choices
+from grammar.phrases import Phrase, noun_phrase
 
 
 class Nominal(NamedTuple):

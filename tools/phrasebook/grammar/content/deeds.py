@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from t2t_jax.data.phrasebook.grammar.english import EnglishVerb
-from t2t_jax.data.phrasebook.grammar.lexicon import (
+from grammar.english import EnglishVerb
+from grammar.lexicon import (
     ANIMALS,
     ANYBODY,
     BUILDINGS,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from t2t_jax.data.phrasebook.content import deeds, frames, people, whereabouts
-from t2t_jax.data.phrasebook.content.nominals import of_classes
-from t2t_jax.data.phrasebook.content.scenes import (
+from grammar import lexicon
+from grammar.content import deeds, frames, people, whereabouts
+from grammar.content.nominals import of_classes
+from grammar.content.scenes import (
     ANIMALS,
     PRICES,
     SUBJECTS,
@@ -28,7 +29,6 @@ from t2t_jax.data.phrasebook.content.scenes import (
     sought,
     with_recipients,
 )
-from t2t_jax.data.phrasebook.grammar import lexicon
 
 _DOING = (*deeds.ACTING, *deeds.HAPPENING)
 _THINGS = of_classes(

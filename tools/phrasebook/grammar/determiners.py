@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from t2t_jax.data.phrasebook.grammar import english, german
-from t2t_jax.data.phrasebook.grammar.german import GermanDeterminer
+from grammar import english, german
+from grammar.german import GermanDeterminer
 
 
 class Determiner(NamedTuple):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from t2t_jax.data.phrasebook.content.nominals import (
+from grammar import english, german, lexicon
+from grammar.content.nominals import (
     Nominal,
     invariable,
     of_classes,
     pronoun,
 )
-from t2t_jax.data.phrasebook.grammar import english, german, lexicon
-from t2t_jax.data.phrasebook.grammar.determiners import NONE_PLURAL, OF_PEOPLE, A
-from t2t_jax.data.phrasebook.grammar.lexicon import Adjective
-from t2t_jax.data.phrasebook.grammar.phrases import Phrase, noun_phrase
+from grammar.determiners import NONE_PLURAL, OF_PEOPLE, A
+from grammar.lexicon import Adjective
+from grammar.phrases import Phrase, noun_phrase
 
 _OF_PERSONS = lexicon.PEOPLE.adjectives
 _OF_IT = tuple(
