@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.config_keys import DERIVED, current_key, did_you_mean, unknown_key
+from t2t_jax.config_keys import DERIVED, did_you_mean, unknown_key
 from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import (
     BEAM_RULES,
@@ -82,7 +82,7 @@ def check_types(
     for name, value in given.items():
         key = f"{prefix}{name}"
         if name not in hints:
-            problems.append(unknown_key(key, value, known=keys()))
+            problems.append(unknown_key(key, known=keys()))
             continue
         wanted = hints[name]
         if wanted is float and type(value) is int:
@@ -282,20 +282,6 @@ def parse(values: Mapping[str, Any]) -> Config:
         raise ConfigError(problems)
     built: Config = config["config"]
     return built
-
-
-def parse_saved(values: Mapping[str, Any]) -> Config:
-    """Parses a configuration that a run has saved, with this version or version 0.1.0.
-
-    Raises:
-      ConfigError: as `parse` does.
-    """
-    data = values.get("data")
-    if isinstance(data, Mapping):
-        flat = (current_key(f"data.{name}", value) for name, value in data.items())
-        renamed = {key.removeprefix("data."): value for key, value in flat}
-        values = {**values, "data": renamed}
-    return parse(values)
 
 
 def _parse_section(

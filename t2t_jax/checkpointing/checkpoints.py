@@ -93,7 +93,7 @@ class Checkpoints(StepDirs):
         return without_checksums(self.read_verified_meta(step))
 
     def files(self, step: int) -> dict[str, bytes]:
-        """Reads the small files of a checkpoint, by name; none of an older version.
+        """Reads the small files of a checkpoint, by name.
 
         Raises:
           CorruptCheckpointError: they differ from what was saved.
@@ -179,16 +179,6 @@ class Checkpoints(StepDirs):
             reason = describe_differences(meta["checksums"][name], texts)
             if reason:
                 raise self.corrupt(step, f"in {name}, {reason}")
-
-    def check_model(self, step: int, *, like: PyTree) -> None:
-        """Checks that a checkpoint is of a model, by names and shapes of parameters.
-
-        Raises:
-          CorruptCheckpointError: its meta differs from what was saved.
-          DataError: it holds other parameters.
-        """
-        saved = self.read_verified_meta(step)["checksums"]
-        self._check_shapes(step, saved, {"params": like})
 
     def verify(self, step: int) -> None:
         """Reads all arrays of a checkpoint on the host and verifies their checksums.

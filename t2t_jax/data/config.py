@@ -15,9 +15,6 @@ UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
 
-FORMER_LAYOUTS = {"length_groups": "length_buckets"}
-"""Value of `data.layout` in version 0.1.0 -> today's."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
@@ -109,12 +106,7 @@ class DataConfig:
             "Change config.data.tokens_per_batch.",
         )
         problems.check(
-            self.layout not in FORMER_LAYOUTS,
-            f"data.layout={self.layout!r} is {FORMER_LAYOUTS.get(self.layout)!r} now. "
-            f"Set config.data.layout={FORMER_LAYOUTS.get(self.layout)}.",
-        )
-        problems.check(
-            self.layout in LAYOUTS or self.layout in FORMER_LAYOUTS,
+            self.layout in LAYOUTS,
             f"data.layout={self.layout!r} is not known; known are "
             f"{', '.join(map(repr, LAYOUTS))}. Change config.data.layout.",
         )

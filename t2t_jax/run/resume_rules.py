@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.config import Config, flatten, parse_saved, to_dict
+from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
 
 _MAX_LISTED = 5
@@ -102,7 +102,7 @@ def require_own_checkpoint(
             "the run that it was made from."
         )
     try:
-        changes = forbidden_changes(parse_saved(meta["config"]), config)
+        changes = forbidden_changes(parse(meta["config"]), config)
     except (ConfigError, KeyError):  # Of another version: shapes are checked instead.
         return
     if changes:

@@ -155,7 +155,7 @@ def _complete_text(workdir: Workdir, config: Config) -> str:
             if not any(record["kind"] == "final" for record in records):
                 complete = ""
         require_own_checkpoint(workdir.path, config, step=newest, meta=meta)
-        if not workdir.read_fingerprints():  # Lost, or a run of an older version.
+        if not workdir.read_fingerprints():  # Lost.
             workdir.write_json("fingerprints.json", meta["fingerprints"])
     except CorruptCheckpointError:
         return ""  # `restore_latest_valid` reports it.

@@ -15,7 +15,7 @@ from t2t_jax.checkpointing.newest_valid import quarantine, restore_latest_valid
 from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
-from t2t_jax.config import Config, parse_saved, to_dict
+from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.distributed.consensus import all_reduce_min
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import ConfigError, StorageError
@@ -115,7 +115,7 @@ class RunCheckpointer:
         step, items, meta, corrupt = restored
         configs = None
         with suppress(ConfigError, KeyError):  # The config of another version.
-            configs = (parse_saved(meta["config"]), self._config)
+            configs = (parse(meta["config"]), self._config)
         check_fingerprints(meta["fingerprints"], self._fingerprints, configs=configs)
         quarantine(self._checkpoints, corrupt, log=self._log, processes=self._processes)
         self._log(

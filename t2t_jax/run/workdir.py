@@ -26,8 +26,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.config import Config, keys, parse_saved, to_dict
-from t2t_jax.config_keys import current_key
+from t2t_jax.config import Config, keys, parse, to_dict
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import (
@@ -318,7 +317,7 @@ class Workdir:
         return folder / f"rank-{index}.log"
 
     def read_fingerprints(self) -> dict[str, str]:
-        """Reads the hashes of the run's text; empty for a run of an older version.
+        """Reads the hashes of the run's text; empty if the file is missing.
 
         Raises:
           DataError: the file is damaged.
@@ -338,7 +337,7 @@ class Workdir:
         if (self.path / "model.bin").is_file():
             advice = "This is a CTranslate2 model. Pass the run that it was made from."
         try:
-            return parse_saved(self._read("config.json", advice=advice) or {})
+            return parse(self._read("config.json", advice=advice) or {})
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
             raise DataError(f"{path} is damaged: {problem}\n{advice}") from error
@@ -350,9 +349,8 @@ class Workdir:
           DataError: the file is damaged.
         """
         saved = self._read("overrides.json", advice="Remove it.") or {}
-        overrides = dict(current_key(key, value) for key, value in saved.items())
         known = set(keys())
-        return {key: value for key, value in overrides.items() if key in known}
+        return {key: value for key, value in saved.items() if key in known}
 
     def read_vocabularies(self, config: VocabularyConfig) -> VocabularyPair:
         """Reads the vocabularies of the run or model.

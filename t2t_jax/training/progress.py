@@ -64,16 +64,12 @@ class RunProgress(NamedTuple):
     def from_dict(cls, saved: Mapping[str, Any]) -> RunProgress:
         """Returns the progress that a checkpoint has saved as JSON.
 
-        Up to version 1.0.0 they have `best_bleu` in place of `best_score`.
-
         Example:
-          >>> saved = {"step": 3, "position": [0, 7], "best_bleu": 20.0}
+          >>> saved = {"step": 3, "position": [0, 7], "best_score": 20.0}
           >>> RunProgress.from_dict(saved).best_score
           20.0
         """
         values = dict(saved)
-        if "best_bleu" in values:
-            values["best_score"] = values.pop("best_bleu")
         values["position"] = DataPosition(*values["position"])
         for name in ("window", "pending"):
             values[name] = tuple(values.get(name, ()))

@@ -11,7 +11,6 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_jax.checkpointing import checksums
 from t2t_jax.cli.modes import train
 from t2t_jax.main import main
 from tests.faults.test_run_files import hashes
@@ -32,15 +31,6 @@ def recover(workdir, capsys, *flags, code=0):
     errors = capsys.readouterr().err
     assert "Traceback" not in errors
     return errors
-
-
-def rewrite_meta(workdir, change):
-    """Changes the JSON of the checkpoint, as if it had been saved so."""
-    place = workdir / "checkpoints" / "1" / "meta" / "metadata"
-    meta = json.loads(place.read_text())
-    del meta["digest"]
-    change(meta)
-    place.write_text(json.dumps({**meta, "digest": checksums.json_digest(meta)}))
 
 
 def test_every_checkpoint_holds_what_a_run_needs(one_step):
@@ -162,39 +152,6 @@ def test_the_newest_undamaged_checkpoint_is_the_one(copy, capsys):
     said = recover(copy, capsys)
     assert "it was saved as step 1" in said
     assert "from the checkpoint of step 1." in said
-
-
-def _older(meta):
-    for name in ("config", "files"):
-        del meta[name]
-
-
-def test_an_older_checkpoint_takes_the_configuration_that_fits_it(copy, capsys):
-    before = hashes(copy)
-    (copy / "config.json").unlink()
-    (copy / "overrides.json").unlink()
-    rewrite_meta(copy, _older)
-    said = recover(copy, capsys, code=65)
-    assert "saved by an older version, without the configuration. Pass the" in said
-    own = tiny.arguments(copy, steps=1, checkpoint__every_steps=1)[1:]
-    own += ["--config.evaluation.every_steps=1"]
-    file = f"--config={tiny.ROOT / 'configs' / 'phrasebook.py'}"
-    wrong = recover(copy, capsys, file, *own, "--config.model.d_ff=48", code=65)
-    assert "was written for another model" in wrong
-    assert not (copy / "config.json").exists()
-    recover(copy, capsys, file, *own)
-    told = json.loads((copy / "config.json").read_text())
-    assert told["model"]["d_ff"] == 32
-    assert hashes(copy)["vocab.model"] == before["vocab.model"]
-
-
-def test_an_older_checkpoint_has_no_vocabulary_to_restore(copy, capsys):
-    (copy / "vocab.model").unlink()
-    (copy / "config.json").unlink()
-    rewrite_meta(copy, lambda meta: meta.pop("files"))
-    before = hashes(copy)
-    assert "did not keep it. Restore it from a copy" in recover(copy, capsys, code=65)
-    assert hashes(copy) == before
 
 
 def test_flags_that_would_change_nothing_are_refused(copy, capsys):

@@ -193,7 +193,7 @@ def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
     model = load(tmp_path / "model")
     assert (model.step, model.averaged_steps) == (30, steps)
     assert_equal(model.params, mean_by_hand(10, 20, 30))
-    assert model.known_words is None  # as of a run of an older version
+    assert model.known_words is None
     assert json.loads((tmp_path / "model" / "model.json").read_text()) == {
         "averaged_steps": [10, 20, 30],
         "step": 30,

@@ -14,7 +14,7 @@ import pytest
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.config import Config
 from t2t_jax.distributed.processes import SINGLE_PROCESS
-from t2t_jax.errors import DataError, StorageError
+from t2t_jax.errors import DataError
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.sharding.mesh import make_mesh
@@ -96,52 +96,10 @@ def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
     assert (tmp_path / "checkpoints" / "corrupt-7").is_dir()
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_without_an_evaluation_no_best_score_is_saved(tmp_path, monkeypatch, older):
-    if older:
-        monkeypatch.setattr(RunProgress, "to_dict", RunProgress._asdict)
+def test_without_an_evaluation_no_best_score_is_saved(tmp_path):
     opened = snapshots(tmp_path, SINGLE_PROCESS, [])
     save(opened, 5)
     opened.wait()
     saved = Checkpoints(tmp_path / "checkpoints").meta(5)["progress"]
-    assert ("best_score" in saved) == older
+    assert "best_score" not in saved
     assert opened.resume()[1].best_score == -1.0
-
-
-def test_a_checkpoint_with_the_former_name_of_the_best_score_is_resumed(
-    tmp_path, monkeypatch
-):
-    def former(progress):
-        values = {**progress._asdict(), "best_bleu": 21.5}
-        del values["best_score"]
-        return values
-
-    monkeypatch.setattr(RunProgress, "to_dict", former)
-    opened = snapshots(tmp_path, SINGLE_PROCESS, [])
-    save(opened, 5)
-    opened.wait()
-    assert opened.resume()[1].best_score == 21.5
-
-
-def test_each_process_checks_that_it_can_write_and_shares_the_result(tmp_path):
-    (tmp_path / "checkpoints").write_text("in the way")
-    processes, logged = OneOfTwo(1), []
-    opened = snapshots(tmp_path, processes, logged)
-    save(opened, 5)
-    assert list(processes.published.values()) == ["0"]
-    assert len(logged) == 1
-    with pytest.raises(StorageError, match="Step 5 could not be saved"):
-        opened.wait()
-
-
-@pytest.mark.parametrize("index", [0, 1])
-def test_if_another_process_cannot_write_nothing_is_saved_and_that_is_logged(
-    tmp_path, index
-):
-    logged = []
-    opened = snapshots(tmp_path, OneOfTwo(index, theirs="0"), logged)
-    save(opened, 5)
-    assert list((tmp_path / "checkpoints").iterdir()) == []
-    assert logged[0].startswith("WARNING: Step 5 could not be saved in ")
-    with pytest.raises(StorageError, match="another process cannot write there"):
-        opened.wait()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from t2t_jax.cli.flags.arguments import Argument, printable
+from t2t_jax.cli.flags.arguments import Argument
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
 from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
 from t2t_jax.cli.flags.values import Flag
 from t2t_jax.config import Config
 from t2t_jax.config_keys import alternatives, did_you_mean
-from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS
 from t2t_jax.run.workdir import runs_near
 
 _MAX_RUNS = 5
@@ -28,13 +26,11 @@ def flag_errors(mode: str, given: Mapping[str, str], *, has_config: bool) -> lis
     if mode not in MODES:
         near = did_you_mean(mode, list(MODES))
         return [f"--mode={mode} must be one of {', '.join(MODES)}.{near}"]
-    renamed = _former_export_flags(mode, given)
-    answered = ("format", "output", "to") if renamed else ()
-    found = [*renamed, *_of_other_modes(mode, given, except_for=answered)]
+    found = _of_other_modes(mode, given)
     own = flags_of(mode)
     for name, flag in own.items():
         # With --config the default is runs/NAME of that configuration, as in training.
-        if name not in answered and not (name == "workdir" and has_config):
+        if not (name == "workdir" and has_config):
             found += _missing(name, flag, mode=mode, given=given)
         found += _combination_problems(name, flag, mode=mode, given=given)
     for name in FLAGS:
@@ -124,28 +120,12 @@ def _combination_problems(
         )
 
 
-def _former_export_flags(mode: str, given: Mapping[str, str]) -> list[str]:
-    """Answers `--to=FORMAT --output=DIR`, the export of version 0.1.0."""
-    output, to = given.get("output"), given.get("to", "")
-    named = to if to in EXPORT_FORMATS else ""
-    wanted = given.get("format") or named or "FORMAT"
-    if mode != "export" or (output is None and (not named or given.get("format"))):
-        return []
-    directory = shlex.quote(f"--to={printable(output or 'DIR')}")
-    return [
-        "--mode=export takes the format as --format and the directory as --to, "
-        f"instead of --to and --output. Pass --format={wanted} {directory}."
-    ]
-
-
-def _of_other_modes(
-    mode: str, given: Mapping[str, str], *, except_for: Collection[str]
-) -> list[str]:
+def _of_other_modes(mode: str, given: Mapping[str, str]) -> list[str]:
     """Lists the flags that the mode does not take; those of the same modes at once."""
     wrong: dict[tuple[str, ...], list[str]] = {}
     for name in FLAGS:
         modes = tuple(modes_of(name))
-        if name in given and name not in except_for and mode not in modes:
+        if name in given and mode not in modes:
             wrong.setdefault(modes, []).append(f"--{name}")
     return [
         f"{alternatives(names, word='and')} {'is' if len(names) == 1 else 'are'} only "

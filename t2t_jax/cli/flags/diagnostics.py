@@ -21,7 +21,6 @@ from t2t_jax.config_files import is_directory, is_file
 from t2t_jax.config_keys import (
     DERIVED,
     alternatives,
-    former_key,
     key_suggestions,
 )
 
@@ -301,8 +300,6 @@ def _hint(name: str, value: str | None, *, mode: str) -> str:
         return f" Did you mean {PROGRAM} {plain.lower()} (--mode={plain.lower()})?"
     if plain in DERIVED:
         return f" It always equals config.{DERIVED[plain]}."
-    if former := former_key(plain, value, advice="Pass --"):
-        return former
     meant = key_suggestions(plain, keys())
     flag, reason = suggest_flag(name, mode=mode)
     is_last_word = plain.rpartition(".")[2] in {k.rpartition(".")[2] for k in keys()}

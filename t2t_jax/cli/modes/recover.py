@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.options import RecoverOptions
-from t2t_jax.config import Config, parse_saved
+from t2t_jax.config import Config, parse
 from t2t_jax.data.vocabulary.pair import FILES, joint_fingerprint
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import (
@@ -29,7 +29,7 @@ from t2t_jax.run.resume_rules import forbidden_changes, require_resumable
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
-    from t2t_jax.checkpointing.checkpoints import Checkpoints
+    pass
 
 
 class _CheckpointMeta(NamedTuple):
@@ -89,7 +89,7 @@ def _read(options: RecoverOptions) -> _CheckpointMeta:
     for step in reversed(checkpoints.steps()):
         try:
             meta = checkpoints.meta(step)
-            config = _config_of(options, checkpoints, step=step, meta=meta)
+            config = _config_of(options, checkpoints.path(step), meta)
             files = checkpoints.files(step)
         except CorruptCheckpointError as error:
             problems.append(f"Checkpoint {error.path} is corrupt: {error.reason}.")
@@ -106,43 +106,19 @@ def _read(options: RecoverOptions) -> _CheckpointMeta:
     )
 
 
-def _config_of(
-    options: RecoverOptions,
-    checkpoints: Checkpoints,
-    *,
-    step: int,
-    meta: Mapping[str, Any],
-) -> Config:
-    """Reads the configuration saved in a checkpoint.
-
-    For a checkpoint of an older version without one, returns that of the run or of the
-    command line, if its model has the parameters of the checkpoint.
-    """
-    path = checkpoints.directory / str(step)
-    if "config" in meta:
-        try:
-            config = parse_saved(meta["config"])
-        except ConfigError as error:
-            raise DataError(
-                f"The configuration in {path} is of another version of t2t_jax: "
-                f"{error.problems[0]}\nUse the version that saved it."
-            ) from error
-        if options.config_given:
-            require_resumable(config, options.config, workdir=options.workdir.path)
-        return config
-    with suppress(UserError):
-        return options.workdir.read_config()
-    if not options.config_given:
+def _config_of(options: RecoverOptions, path: Path, meta: Mapping[str, Any]) -> Config:
+    """Reads the configuration saved in the checkpoint in `path`."""
+    try:
+        config = parse(meta["config"])
+    except (ConfigError, KeyError) as error:
+        reason = error.problems[0] if isinstance(error, ConfigError) else "it has none."
         raise DataError(
-            f"{path} was saved by an older version, without the configuration. Pass "
-            "the --config and --config.KEY flags that the run was started with."
-        )
-    from t2t_jax.inference.load import abstract_params
-    from t2t_jax.model.architectures import make_module
-
-    like = abstract_params(make_module(options.config.network))
-    checkpoints.check_model(step, like=like)
-    return options.config
+            f"The configuration in {path} is of another version of t2t_jax: {reason}\n"
+            "Use the version that saved it."
+        ) from error
+    if options.config_given:
+        require_resumable(config, options.config, workdir=options.workdir.path)
+    return config
 
 
 def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
@@ -191,8 +167,8 @@ def _digests(
             problems.check(
                 False,
                 f"{workdir.path / name} is missing or corrupt, and the checkpoint of "
-                f"step {saved.step:,} was saved by an older version, which did not "
-                "keep it. Restore it from a copy.",
+                f"step {saved.step:,} does not hold it. Restore it "
+                "from a copy.",
             )
         elif held is not None and kept is not None:
             problems.check(

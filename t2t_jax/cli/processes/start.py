@@ -27,7 +27,7 @@ _FLAGS = (
     *("format", "token_scores", "alignments", "shards", "resume", "ensemble"),
 )
 _FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
-# The statuses of lines depend on it; absent from runs of older versions.
+# The statuses of lines depend on it; absent from imported models.
 _OPTIONAL_FILES = (KNOWN_WORDS,)
 
 

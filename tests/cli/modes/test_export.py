@@ -68,34 +68,10 @@ def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
         run(tmp_path, *flags)
 
 
-@pytest.mark.parametrize(
-    ("flags", "instead"),
-    [
-        (["--to=ctranslate2", "--output=mine"], "--format=ctranslate2 --to=mine"),
-        (["--to=safetensors", "--output=a b"], "--format=safetensors '--to=a b'"),
-        (["--format=model_dir", "--output=x"], "--format=model_dir --to=x"),
-        (["--to=ctranslate2"], "--format=ctranslate2 --to=DIR"),
-        (["--output=x"], "--format=FORMAT --to=x"),
-    ],
-)
-def test_the_flags_of_version_0_1_0_are_answered_with_todays(tmp_path, flags, instead):
-    with pytest.raises(UserError) as raised:
-        run(tmp_path, *flags)
-    (problem,) = raised.value.problems
-    assert problem.endswith(f" Pass {instead}.")
-    assert raised.value.exit_code == 64
-
-
 def test_a_directory_may_have_the_name_of_a_format(tmp_path):
     run = f"--workdir={tmp_path}"
     flags = ["--mode=export", run, "--format=safetensors", "--to=model_dir"]
     assert parse_argv(flags).to == "model_dir"
-
-
-def test_other_errors_stand_beside_the_answer(tmp_path):
-    with pytest.raises(UserError) as raised:
-        run(tmp_path, "--to=ctranslate2", "--output=x", "--check_lines=0", "--step=1")
-    assert len(raised.value.problems) == 3
 
 
 def test_what_is_there_already_is_not_written_over(tmp_path):
