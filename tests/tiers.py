@@ -127,6 +127,8 @@ TIERS = {
     # One of the real command, the page in a browser.
     "tests/serving/test_serve.py": FULL,
     "tests/serving/test_page.py": FULL,
+    "tests/serving/test_fuzz.py": FULL,
+    "tests/serving/test_fuzz.py::test_a_content_type": DEFAULT,
     "tests/serving/test_malformed.py": DEFAULT,
     "tests/serving/test_malformed.py::test_slow_headers": FULL,
     # Whole programs: processes, scripts, benchmarks, faults.

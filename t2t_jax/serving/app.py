@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -19,6 +21,7 @@ from t2t_jax.serving.guard import (
     App,
     ClientGoneError,
     Guard,
+    bearer_key,
     headers_of,
     read_body,
     require_key,
@@ -37,6 +40,7 @@ from t2t_jax.serving.responses import (
     segment,
     to_json,
     translate_response,
+    without_weights,
 )
 from t2t_jax.serving.worker import TranslationWorker
 
@@ -44,6 +48,10 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Translation
     from t2t_jax.inference.model import TranslationModel
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_THREADS = 4
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -94,6 +102,8 @@ class _Api:
     ):
         self._languages, self._config = languages, config
         self._worker, self._metrics = worker, counted
+        # Few, as each can delay the event loop by the time of a thread switch.
+        self._threads = ThreadPoolExecutor(_THREADS, "requests")
 
     def routes(self) -> list[Route]:
         """Lists the endpoints."""
@@ -117,19 +127,19 @@ class _Api:
         task = asyncio.create_task(self._translate_all(wanted, client))
         gone = asyncio.create_task(_disconnected(request))
         try:
-            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise ClientGoneError
-            translations = task.result()
+            await asyncio.wait(
+                {task, gone},
+                timeout=self._config.request_timeout,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if task.done():
+                return _json(task.result())
+            raise ClientGoneError if gone.done() else _late()
         finally:
             task.cancel()
             gone.cancel()
             # Until what was not translated yet has left the queue.
             await asyncio.gather(task, gone, return_exceptions=True)
-        self._log(wanted, translations)
-        # In a thread, as HTML of the largest size takes a while.
-        response = await asyncio.to_thread(translate_response, wanted, translations)
-        return _json(response)
 
     async def translate_stream(self, request: Request) -> Response:
         """Translates texts, and sends each sentence as soon as it is translated."""
@@ -147,8 +157,8 @@ class _Api:
 
     async def detect(self, request: Request) -> Response:
         """Lists the languages that a text may be in."""
-        fields = await self._fields(request)
-        return _json(self._languages.detect(read_text(fields, self._config)))
+        text = read_text(await self._fields(request), self._config)
+        return _json(await self._in_thread(self._languages.detect, text))
 
     async def languages(self, request: Request) -> Response:
         """Lists the languages."""
@@ -180,13 +190,15 @@ class _Api:
 
     async def health(self, request: Request) -> Response:
         """Returns whether requests are answered."""
-        if self._worker.is_alive:
-            return _json({"status": "ok"})
-        return _json(error_body("The server is stopping"), status=503)
+        if not self._worker.is_alive:
+            return _json(error_body("The server is stopping"), status=503)
+        if not self._worker.is_ready:
+            return _json({"status": "loading"}, status=503)
+        return _json({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
         """Returns metrics in the text format of Prometheus."""
-        require_key(headers_of(request.scope), {}, self._config)
+        require_key(bearer_key(headers_of(request.scope)), self._config)
         text = self._metrics.text(self._worker)
         return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
 
@@ -200,29 +212,36 @@ class _Api:
 
     async def _fields(self, request: Request) -> dict[str, Any]:
         headers = headers_of(request.scope)
+        key: object = bearer_key(headers)
+        if key is not None:  # before the body, which only clients with a key may send
+            require_key(key, self._config)
         body = await read_body(headers, request.receive, self._config)
         content_type = headers.get("content-type", "")
-        fields = parse_body(content_type, body, request.scope["query_string"])
-        request.state.client = require_key(headers, fields, self._config)
+        query = request.scope["query_string"]
+        fields = await self._in_thread(parse_body, content_type, body, query)
+        key = fields.get("api_key") if key is None else key
+        request.state.client = require_key(key, self._config)
         return fields
 
     async def _read(self, request: Request) -> tuple[str, TranslateRequest]:
         fields = await self._fields(request)
-        wanted = await asyncio.to_thread(
+        wanted = await self._in_thread(
             read_translate_request, fields, self._languages, self._config
         )
         address = request.client.host if request.client else ""
         return request.state.client or address, wanted
 
-    async def _translate_all(
-        self, wanted: TranslateRequest, client: str
-    ) -> list[list[Translation]]:
-        """Translates all sentences of each text."""
+    async def _translate_all(self, wanted: TranslateRequest, client: str) -> bytes:
+        """Translates all sentences of each text; returns the response."""
         found: list[dict[int, Translation]] = [{} for _ in wanted.texts]
         async with aclosing(self._results(wanted, client)) as results:
             async for text, number, translation in results:
+                if wanted.is_html:
+                    translation = without_weights(translation)
                 found[text][number] = translation
-        return [[one[number] for number in range(len(one))] for one in found]
+        translations = [[one[n] for n in range(len(one))] for one in found]
+        self._log(wanted, translations)
+        return await self._in_thread(translate_response, wanted, translations)
 
     async def _results(
         self, wanted: TranslateRequest, client: str
@@ -243,11 +262,10 @@ class _Api:
             while left:
                 try:
                     async with asyncio.timeout_at(deadline):
+                        await asyncio.sleep(0)  # where results wait already
                         results = await found.get()
                 except TimeoutError:
-                    raise RequestError(
-                        504, "Cannot translate text: the time is over"
-                    ) from None
+                    raise _late() from None
                 for (text, number), result in results:
                     if isinstance(result, BaseException):
                         raise _failure(result)
@@ -318,7 +336,8 @@ class _Api:
         try:
             while position < len(order):
                 while position < len(order) and order[position] in found:
-                    yield _line(wanted, order[position], found.pop(order[position]))
+                    place = order[position]
+                    yield await self._in_thread(_line, wanted, place, found.pop(place))
                     position += 1
                 if position < len(order):
                     text, number, translation = await anext(results)
@@ -328,6 +347,14 @@ class _Api:
         finally:
             await results.aclose()
         yield to_json(end) + b"\n"
+
+    async def _in_thread(
+        self, function: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Runs what takes a while, so that other requests are answered meanwhile."""
+        loop = asyncio.get_running_loop()
+        call = functools.partial(function, *args, **options)
+        return await loop.run_in_executor(self._threads, call)
 
     def _log(
         self, wanted: TranslateRequest, translations: list[list[Translation]]
@@ -364,6 +391,10 @@ def _line(
     return to_json({"text": text, "sentence": number, **fields}) + b"\n"
 
 
+def _late() -> RequestError:
+    return RequestError(504, "Cannot translate text: the time is over")
+
+
 def _failure(error: BaseException) -> RequestError:
     lines = str(error).splitlines() or [type(error).__name__]
     return RequestError(500, f"Cannot translate text: {lines[0][:200]}")
@@ -375,4 +406,6 @@ async def _disconnected(request: Request) -> None:
 
 
 def _json(value: Any, *, status: int = 200) -> Response:
-    return Response(to_json(value), status, media_type="application/json")
+    """Makes a response of a value, or of its JSON."""
+    body = value if isinstance(value, bytes) else to_json(value)
+    return Response(body, status, media_type="application/json")

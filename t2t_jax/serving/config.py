@@ -23,6 +23,10 @@ class ServingConfig:
       max_characters (characters): longest text of a request, all of its texts together.
       max_texts (texts): most texts in one request.
       max_sentences (sentences): most sentences in one request.
+      max_detailed_characters (characters): longest text of a request for alternatives,
+        scores of tokens, alignments and attention.
+      max_detailed_sentence (characters): longest sentence of a request for the last
+        three, whose weights grow with the square of its length.
       max_waiting (sentences): capacity of the queue; requests beyond get status 429.
       max_connections (connections): open at a time.
       request_timeout (seconds): a request that takes longer gets status 504.
@@ -41,6 +45,8 @@ class ServingConfig:
     max_characters: int = 100_000
     max_texts: int = 1_000
     max_sentences: int = 2_000
+    max_detailed_characters: int = 4_000
+    max_detailed_sentence: int = 1_000
     max_waiting: int = 8_000
     max_connections: int = 1_000
     request_timeout: float = 60.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
@@ -41,6 +41,9 @@ _CLIENT_GONE = 499  # in metrics: nothing was sent
 # A body that is too large is read up to this multiple of the limit, so that clients
 # which send before they read get the response and not a reset connection.
 _DRAIN = 8
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::\d{1,5})?")
+_PART = 1 << 16  # bytes that a client has to accept within `write_timeout`
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -128,7 +131,7 @@ class Guard:
             raise RequestError(400, "Invalid request", {"connection": "close"})
         host = headers.get("host", "")
         allowed = self._config.allowed_hosts
-        if allowed and _without_port(host) not in allowed:
+        if allowed and _name_of(host) not in allowed:
             raise RequestError(421, "This server does not serve this host name")
         origin = headers.get("origin", "")
         is_allowed = not origin or self._is_allowed(origin, host)
@@ -141,7 +144,7 @@ class Guard:
     def _is_allowed(self, origin: str, host: str) -> bool:
         cors = self._config.cors_origins
         return bool(cors & {origin, "*"}) or (
-            bool(host) and urlsplit(origin).netloc.lower() == host.lower()
+            bool(host) and origin.partition("://")[2].lower() == host.lower()
         )
 
 
@@ -157,6 +160,14 @@ class _GuardedResponse:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = self._headers(message.get("headers", ()))
+        body, start = message.get("body", b""), 0
+        while len(body) - start > _PART:
+            part = body[start : start + _PART]
+            await self._send_part({**message, "body": part, "more_body": True})
+            start += _PART
+        await self._send_part({**message, "body": body[start:]} if start else message)
+
+    async def _send_part(self, message: Message) -> None:
         try:
             async with asyncio.timeout(self._config.write_timeout):
                 await self._send(message)
@@ -217,17 +228,15 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
 
 
-def _without_port(host: str) -> str:
-    """Returns the name in a header Host.
+def _name_of(host: str) -> str:
+    """Returns the name in a header Host, without a port; "" if it is not one.
 
     Example:
-      >>> _without_port("LocalHost:5000"), _without_port("[::1]:5000")
-      ('localhost', '::1')
+      >>> _name_of("LocalHost:5000"), _name_of("[::1]:5000"), _name_of("a:1.b")
+      ('localhost', '::1', '')
     """
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
+    match = _HOST.fullmatch(host.strip().lower())
+    return (match[1] or match[2]) if match else ""
 
 
 async def read_body(
@@ -275,26 +284,31 @@ def _body_too_large(most: int) -> RequestError:
     )
 
 
-def require_key(
-    headers: Mapping[str, str], fields: Mapping[str, Any], config: ServingConfig
-) -> str:
-    """Checks the API key of a request: `Authorization: Bearer`, or `api_key`.
+def bearer_key(headers: Mapping[str, str]) -> str | None:
+    """Returns the key of `Authorization: Bearer`; None without that header."""
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return None
+    return value.strip().encode("latin-1").decode("utf-8", "replace")
+
+
+def require_key(key: object, config: ServingConfig) -> str:
+    """Checks the API key of a request.
 
     Returns:
-      The key; "" for none.
+      The key; "" where the server has none.
 
     Raises:
       RequestError: it is missing or wrong.
     """
-    scheme, _, value = headers.get("authorization", "").partition(" ")
-    key = value.strip() if scheme.lower() == "bearer" else fields.get("api_key", "")
     if not config.api_keys:
         return ""
     if not key:
         raise RequestError(401, _MISSING_KEY, {"www-authenticate": "Bearer"})
-    found = str(key).encode("utf-8", "replace")
+    text = key if isinstance(key, str) else ""
+    found = text.encode("utf-8", "replace")
     # Compares with every key, in a time that does not depend on them.
     matches = [hmac.compare_digest(found, known.encode()) for known in config.api_keys]
     if not any(matches):
         raise RequestError(403, "Invalid API key")
-    return str(key)
+    return text

@@ -32,6 +32,11 @@ class _Span(NamedTuple):
 class HtmlLayout:
     """A document as its sentences, its markup, and the elements of each character.
 
+    Args:
+      max_aligned (characters): longest sentence whose markup follows the attention
+        weights, which grow with the square of its length; in longer ones it keeps its
+        share.
+
     Attributes:
       sentences: with the white space before each; markup is in none.
       end: "".
@@ -39,7 +44,7 @@ class HtmlLayout:
         attention weights.
     """
 
-    def __init__(self, document: str, *, split: str):
+    def __init__(self, document: str, *, split: str, max_aligned: int = 1_000):
         self.end = ""
         self._parts: list[str | _SegmentLayout] = []
         sentences: list[Sentence] = []
@@ -49,7 +54,11 @@ class HtmlLayout:
                 self._parts.append(part)
                 continue
             layout = _SegmentLayout(part, lay_out(part.text, split=split))
-            marked.update(len(sentences) + number for number in layout.marked())
+            marked.update(
+                len(sentences) + number
+                for number in layout.marked()
+                if len(layout.sentences[number].text) <= max_aligned
+            )
             sentences += layout.sentences
             self._parts.append(layout)
         self.sentences = tuple(sentences)

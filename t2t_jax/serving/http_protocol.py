@@ -12,6 +12,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.responses import error_body, to_json
 
+_PROBE_SECONDS = 0.5
+
 
 class GuardedProtocol(H11Protocol):
     """A connection.
@@ -22,6 +24,7 @@ class GuardedProtocol(H11Protocol):
 
     limits = ServingConfig()
     _timer: asyncio.TimerHandle | None = None
+    _has_ended = False
 
     def connection_made(self, transport: Any) -> None:
         """Accepts a connection, or refuses it where there are too many."""
@@ -38,6 +41,21 @@ class GuardedProtocol(H11Protocol):
         super().data_received(data)
         self._watch_header()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keeps a connection whose client has sent its last, until it is answered."""
+        if not self._is_answering():
+            return False
+        if not self._has_ended:
+            self._has_ended = True
+            self._probe()
+        return True
+
+    def on_response_complete(self) -> None:
+        """Ends a response, and the connection after the last."""
+        super().on_response_complete()
+        if self._has_ended and not self._is_answering():
+            self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets a connection."""
         self._stop_timer()
@@ -46,6 +64,24 @@ class GuardedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answers what is not HTTP."""
         self._refuse(400, "Invalid HTTP request")
+
+    def _is_answering(self) -> bool:
+        """Whether a request has arrived whole and is not answered yet."""
+        cycle = self.cycle
+        return not (cycle is None or cycle.response_complete or cycle.more_body)
+
+    def _probe(self) -> None:
+        """Finds out whether a client that has sent its last still waits.
+
+        A status 100, which HTTP/1.1 lets clients ignore, resets the connection of one
+        that does not, as nothing else can tell.
+        """
+        is_idle = self.conn.our_state is h11.SEND_RESPONSE
+        if is_idle and self.conn.their_http_version == b"1.1":
+            event = h11.InformationalResponse(status_code=100, headers=[])
+            self.transport.write(self.conn.send(event) or b"")
+        if not self.transport.is_closing():
+            self._timer = self.loop.call_later(_PROBE_SECONDS, self._probe)
 
     def _watch_header(self) -> None:
         has_request = self.cycle is not None and not self.cycle.response_complete

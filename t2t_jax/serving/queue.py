@@ -59,7 +59,8 @@ class FairQueue:
     """Hands out sentences in turns: of each client one, of its requests in turns.
 
     So a request of a thousand sentences delays a request of one by one batch only.
-    Thread-safe.
+    A client beyond its first request may have as many sentences waiting as there are
+    free places, so that no client takes the places of all. Thread-safe.
 
     Args:
       capacity: most sentences that may wait.
@@ -76,10 +77,13 @@ class FairQueue:
         """Adds the sentences of a request.
 
         Raises:
-          QueueFullError: they exceed the capacity, or the queue is closed.
+          QueueFullError: they exceed the capacity or the share of the client, or the
+            queue is closed.
         """
         with self._changed:
-            if self._closed or self.waiting + job.waiting > self.capacity:
+            own = sum(one.waiting for one in self._clients.get(job.client, {}).values())
+            free = self.capacity - self.waiting
+            if self._closed or own + job.waiting > free:
                 raise QueueFullError
             if job.waiting:
                 self._clients.setdefault(job.client, OrderedDict())[id(job)] = job

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import email.parser
-import email.policy
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple, NoReturn
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, lay_out
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
 from t2t_jax.serving.languages import AUTO, NAMES, Languages
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 SPLITS = ("sentences", "lines")
 """How a text is divided: at the ends of sentences too, or only of lines."""
@@ -23,6 +27,7 @@ FORMATS = ("text", "html")
 """What a text is; of HTML the text is translated and the markup kept."""
 
 _MAX_FIELDS = 64
+_ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _MAX_ALTERNATIVES = 100
 _SHOWN = 40
 
@@ -77,17 +82,17 @@ def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
     Raises:
       RequestError: the body is not what its content type says, or of another type.
     """
-    kind, _, parameters = content_type.partition(";")
-    kind = kind.strip().lower()
-    charset = parameters.lower().replace(" ", "").partition("charset=")[2].strip('"')
-    if charset.partition(";")[0].strip('"') not in ("", "utf-8", "utf8", "us-ascii"):
+    name, options = parse_options_header(content_type)
+    kind = name.decode("latin-1").strip()
+    charset = options.get(b"charset", b"").lower()
+    if charset not in (b"", b"utf-8", b"utf8", b"us-ascii"):
         raise RequestError(415, "The charset of a request must be UTF-8.")
     if kind == "application/json" or kind.endswith("+json"):
         return _parse_json(body)
     if kind == "application/x-www-form-urlencoded":
         fields = _parse_form(body)
     elif kind == "multipart/form-data":
-        fields = _parse_multipart(content_type, body)
+        fields = _parse_multipart(options.get(b"boundary", b""), body)
     elif body:
         raise RequestError(
             415, "The content type must be application/json or that of a form."
@@ -113,37 +118,86 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
+    # Not urllib's parse_qsl, which takes 190 bytes of memory for each "%" (3.11.7).
+    pairs = body.replace(b"+", b" ").split(b"&", _MAX_FIELDS)
+    if len(pairs) > _MAX_FIELDS:
+        raise RequestError(400, "Invalid form")
+    fields = {}
     try:
-        text = body.decode("ascii")
-        pairs = parse_qsl(
-            text,
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_MAX_FIELDS,
-        )
-    except ValueError as error:
-        raise RequestError(400, "Invalid form") from error
-    return _unix_line_ends(dict(reversed(pairs)))
-
-
-def _parse_multipart(content_type: str, body: bytes) -> dict[str, Any]:
-    try:
-        head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1")
-        parser = email.parser.BytesParser(policy=email.policy.HTTP)
-        message = parser.parsebytes(head + body)
-        parts = list(message.iter_parts()) if message.is_multipart() else []
-        if not parts or message.defects or len(parts) > _MAX_FIELDS:
-            raise ValueError("not a form")
-        fields = {}
-        for part in reversed(parts):
-            name = part.get_param("name", header="content-disposition")
-            content = part.get_payload(decode=True)
-            if not isinstance(name, str) or not isinstance(content, bytes):
-                raise ValueError("not a field")
-            fields[name] = content.decode("utf-8")
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        for pair in reversed(pairs):
+            if pair:
+                name, _, value = pair.partition(b"=")
+                fields[_unescaped(name)] = _unescaped(value)
+    except UnicodeDecodeError as error:
         raise RequestError(400, "Invalid form") from error
     return _unix_line_ends(fields)
+
+
+def _unescaped(text: bytes) -> str:
+    return _ESCAPE.sub(lambda found: bytes((int(found[1], 16),)), text).decode()
+
+
+def _parse_multipart(boundary: bytes, body: bytes) -> dict[str, Any]:
+    parts = _Parts()
+    try:
+        if not boundary:
+            raise ValueError("no boundary")
+        MultipartParser(boundary, parts.callbacks(), len(body) + 1).write(body)
+        if not parts.has_ended:
+            raise ValueError("no end")
+        fields = {
+            name.decode(): content.decode() for name, content in reversed(parts.fields)
+        }
+    except (ValueError, FormParserError) as error:
+        raise RequestError(400, "Invalid form") from error
+    return _unix_line_ends(fields)
+
+
+class _Parts:
+    """Collects the fields of a multipart body.
+
+    Attributes:
+      fields: names and contents, in order.
+      has_ended: whether the last boundary was found.
+    """
+
+    def __init__(self) -> None:
+        self.fields: list[tuple[bytes, bytearray]] = []
+        self.has_ended = False
+        self._header = b""
+        self._name: bytes | None = None
+
+    def callbacks(self) -> MultipartCallbacks:
+        """Returns what the parser calls."""
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._read_header,
+            "on_header_value": self._read_value,
+            "on_headers_finished": self._add,
+            "on_part_data": self._extend,
+            "on_end": self._end,
+        }
+
+    def _begin(self) -> None:
+        self._name = None
+
+    def _read_header(self, data: bytes, start: int, end: int) -> None:
+        self._header = data[start:end].lower()
+
+    def _read_value(self, data: bytes, start: int, end: int) -> None:
+        if self._header == b"content-disposition":
+            self._name = parse_options_header(data[start:end])[1].get(b"name")
+
+    def _add(self) -> None:
+        if self._name is None or len(self.fields) == _MAX_FIELDS:
+            raise ValueError("not a field")
+        self.fields.append((self._name, bytearray()))
+
+    def _extend(self, data: bytes, start: int, end: int) -> None:
+        self.fields[-1][1].extend(data[start:end])
+
+    def _end(self) -> None:
+        self.has_ended = True
 
 
 def _unix_line_ends(fields: Mapping[str, str]) -> dict[str, Any]:
@@ -163,26 +217,25 @@ def read_translate_request(
     source, target = (_code(fields, name) for name in ("source", "target"))
     split = _choice(fields, "split", SPLITS, default="sentences")
     text_format = fields.get("format") or "text"
-    if text_format not in FORMATS:
+    if not isinstance(text_format, str) or text_format not in FORMATS:
         raise RequestError(400, f"{_shown(text_format)} format is not supported")
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
     details = frozenset(name for name in DETAILS if _switch(fields, name))
     if target not in languages.codes:
         raise RequestError(400, f"{_shown(target)} is not supported")
-    layouts = tuple(_layout(text, text_format, split) for text in texts)
-    detected: tuple[Mapping[str, Any], ...] = ()
-    sources = (source,) * len(texts)
-    if source == AUTO:
-        among = languages.sources_of(target)
-        if text_format != "text":  # markup is in no language
-            texts = tuple(_sentences_of(layout) for layout in layouts)
-        detected = tuple(languages.detect(text, among=among)[0] for text in texts)
-        sources = tuple(str(one["language"]) for one in detected)
-    for code in dict.fromkeys(sources):
-        _require_pair(code, target, languages)
-    count = sum(len(layout.sentences) for layout in layouts)
-    if count > config.max_sentences:
-        raise _too_long(count, config.max_sentences, "sentences")
+    is_detailed = bool(details - {"segments"})
+    if alternatives or is_detailed:
+        _require_short(sum(map(len, texts)), config.max_detailed_characters, "texts")
+    longest = config.max_detailed_sentence
+    layouts = tuple(_layout(text, text_format, split, longest) for text in texts)
+    sentences = [one.text for layout in layouts for one in layout.sentences]
+    if is_detailed:
+        _require_short(max(map(len, sentences), default=0), longest, "sentences")
+    if len(sentences) > config.max_sentences:
+        raise _too_long(len(sentences), config.max_sentences, "sentences")
+    if text_format != "text":  # markup is in no language
+        texts = tuple(_sentences_of(layout) for layout in layouts)
+    sources, detected = _sources(source, target, texts, languages)
     return TranslateRequest(
         layouts,
         is_list,
@@ -195,10 +248,40 @@ def read_translate_request(
     )
 
 
-def _layout(text: str, text_format: str, split: str) -> Layout | HtmlLayout:
+def _sources(
+    source: str, target: str, texts: tuple[str, ...], languages: Languages
+) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
+    """Returns the source language of each text, and what was detected, if it was."""
+    detected: tuple[Mapping[str, Any], ...] = ()
+    sources = (source,) * len(texts)
+    if source == AUTO:
+        among = languages.sources_of(target)
+        detected = tuple(languages.detect(text, among=among)[0] for text in texts)
+        sources = tuple(str(one["language"]) for one in detected)
+    for code in dict.fromkeys(sources):
+        _require_pair(code, target, languages)
+    return sources, detected
+
+
+def _layout(
+    text: str, text_format: str, split: str, longest: int
+) -> Layout | HtmlLayout:
     if text_format == "html":
-        return HtmlLayout(text, split=split)
+        return HtmlLayout(text, split=split, max_aligned=longest)
     return lay_out(text, split=split)
+
+
+def _require_short(size: int, most: int, unit: str) -> None:
+    """Refuses details of long texts: their answers would be many times as long."""
+    if size > most:
+        names = "token_scores, alignments and attention"
+        if unit == "texts":
+            names = f"alternatives, {names}"
+        raise RequestError(
+            400,
+            f"Invalid request: {names} are for {unit} of up to {most} characters, and "
+            f"this has {size}. Leave them out, or send less text",
+        )
 
 
 def _sentences_of(layout: Layout | HtmlLayout) -> str:
@@ -295,5 +378,7 @@ def _number(fields: Mapping[str, Any], name: str, *, most: int) -> int:
 
 def _shown(value: object) -> str:
     """Returns a value for a message, truncated and in one line."""
-    text = "".join(c if c.isprintable() else "?" for c in str(value)[: _SHOWN + 1])
+    # Of others the type: what is nested deeply has no text.
+    known = value if isinstance(value, str) else type(value).__name__
+    text = "".join(c if c.isprintable() else "?" for c in known[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

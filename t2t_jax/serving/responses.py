@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,18 +13,24 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
 _DIGITS = 4
+_LEAVES = (str, float, int)
 
 
 def to_json(value: Any) -> bytes:
-    """Encodes a value as JSON in UTF-8."""
+    """Encodes a value as JSON in UTF-8, in parts: `json` lets no other thread run."""
+    if isinstance(value, Mapping):
+        pairs = [to_json(name) + b":" + to_json(one) for name, one in value.items()]
+        return b"{" + b",".join(pairs) + b"}"
+    if isinstance(value, list | tuple) and value and not isinstance(value[0], _LEAVES):
+        return b"[" + b",".join(map(to_json, value)) + b"]"
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")
 
 
 def translate_response(
     request: TranslateRequest, translations: Sequence[Sequence[Translation]]
-) -> dict[str, Any]:
-    """Makes LibreTranslate's response, and `segments` if details were requested.
+) -> bytes:
+    """Makes the JSON of LibreTranslate's response, and `segments` if requested.
 
     Args:
       translations: of the sentences of each text.
@@ -47,7 +54,21 @@ def translate_response(
             ]
             for layout, found in pairs
         ]
-    return fields if request.is_list else {k: v[0] for k, v in fields.items()}
+    if not request.is_list:
+        fields = {name: value[0] for name, value in fields.items()}
+    return to_json(fields)
+
+
+def without_weights(translation: Translation) -> Translation:
+    """Replaces attention weights by what an alignment takes of them, in a byte each."""
+    hypotheses = []
+    for one in translation.hypotheses:
+        weights_TxS = one.attention_TxS
+        if weights_TxS is not None and weights_TxS.size:
+            largest_Tx1 = weights_TxS.max(axis=1, keepdims=True)
+            weights_TxS = (weights_TxS == largest_Tx1) & (weights_TxS > 0)
+        hypotheses.append(dataclasses.replace(one, attention_TxS=weights_TxS))
+    return dataclasses.replace(translation, hypotheses=tuple(hypotheses))
 
 
 def _alternatives(

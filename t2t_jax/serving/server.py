@@ -74,8 +74,8 @@ def serve(
     Args:
       on_ready: called when requests are accepted.
     """
-    # uvicorn's own messages may hold parts of requests.
-    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+    # Their own messages may hold parts of requests.
+    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi", "python_multipart"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     server = _Server(
         uvicorn.Config(

@@ -49,6 +49,7 @@ class TranslationWorker:
         self._rate = 1.0  # sentences a second
         self._translators: dict[Kind, Translator] = {}
         self._warm_ups: deque[tuple[Kind, list[str]]] = deque()
+        self._first_warm_ups = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -62,11 +63,15 @@ class TranslationWorker:
         self._start()
 
     def warm_up(self) -> None:
-        """Compiles the usual programs while no request waits; returns at once."""
-        for pair in self._languages.models:
-            for details, rows, words in _WARM_UPS:
+        """Compiles the usual programs; returns at once.
+
+        The first of each model before any request, the others while none waits.
+        """
+        for details, rows, words in _WARM_UPS:
+            for pair in self._languages.models:
                 kind = Kind(pair, several=details, details=details)
                 self._warm_ups.append((kind, ["a " * words] * rows))
+        self._first_warm_ups = len(self._languages.models)
         self._start()
 
     def close(self, *, seconds: float = 5.0) -> bool:
@@ -89,6 +94,11 @@ class TranslationWorker:
     def is_alive(self) -> bool:
         """Whether requests are answered."""
         return self.error is None and not self.queue.is_closed
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the first programs of all models are compiled."""
+        return self.is_alive and not self._first_warm_ups
 
     def _start(self) -> None:
         with self._lock:
@@ -116,12 +126,15 @@ class TranslationWorker:
                 taken = self.queue.take(lambda kind: self.queue.capacity)
 
     def _work_on_warm_ups(self) -> None:
-        while self._warm_ups and not (self.queue.waiting or self.queue.is_closed):
+        while self._warm_ups and not self.queue.is_closed:
+            if self.queue.waiting and not self._first_warm_ups:
+                break
             kind, lines = self._warm_ups.popleft()
             try:
                 self._translator(kind).translations(lines)
             except _ERRORS as error:  # raised again by a request
                 _LOGGER.info("Warm-up failed: %s", _reason(error))
+            self._first_warm_ups = max(0, self._first_warm_ups - 1)
 
     def _most(self, kind: Kind) -> int:
         """Returns the most sentences of a kind that are translated together."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 
 import pytest
 
@@ -212,6 +213,60 @@ def test_what_a_client_that_is_gone_waited_for_is_not_translated():
     worker.close()
 
 
+LONG = "dog " * 1_250
+
+
+@pytest.mark.parametrize(
+    ("fields", "limit"),
+    [
+        *(({"q": LONG, name: True}, 4000) for name in ("attention", "alignments")),
+        *(({"q": ["a." * 999] * 3, name: 1}, 4000) for name in ("alternatives",)),
+        *(({"q": LONG[:2_000], name: True}, 1000) for name in ("token_scores",)),
+        ({"q": f"<p>{LONG}", "format": "html", "alternatives": 1}, 4000),
+    ],
+)
+def test_details_of_long_texts_are_refused_with_the_limit(app, fields, limit):
+    response = post(app, "/translate", {**FIELDS, **fields})
+    assert response.status == 400
+    assert f"up to {limit} characters" in response.json["error"]
+
+
+def test_long_html_is_translated_without_attention():
+    model = FakeModel()
+    app, worker = fake_app({("en", "de"): model})
+    fields = {"q": f"<b>dog</b> {LONG}", "format": "html"}
+    response = post(app, "/translate", {**FIELDS, **fields})
+    assert response.json["translatedText"].startswith("<b>DOG</b> DOG")
+    assert model.detailed == [False]
+    assert worker.close()
+
+
+def test_the_time_of_a_request_includes_its_answer(monkeypatch):
+    app, worker = fake_app(request_timeout=0.3)
+    released = threading.Event()
+    monkeypatch.setattr(
+        "t2t_jax.serving.app.translate_response", lambda *_: released.wait(60)
+    )
+    assert post(app, "/translate", FIELDS).status == 504
+    released.set()
+    worker.close()
+
+
+def test_a_server_is_healthy_when_the_first_programs_are_compiled():
+    model = FakeModel()
+    app, worker = fake_app({("en", "de"): model})
+    model.gate.clear()
+    worker.warm_up()
+    response = ask(app, "GET", "/health")
+    assert (response.status, response.json) == (503, {"status": "loading"})
+    model.gate.set()
+    deadline = time.monotonic() + 60
+    while ask(app, "GET", "/health").status == 503 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ask(app, "GET", "/health").json == {"status": "ok"}
+    assert worker.close()
+
+
 def test_a_server_that_stops_is_not_healthy():
     app, worker = fake_app()
     worker.close()
@@ -248,6 +303,17 @@ def test_keys(key, in_header, status):
     worker.close()
 
 
+def test_a_key_in_the_header_is_checked_before_the_body_is_read():
+    app, worker = fake_app(api_keys=frozenset({"right"}))
+    headers = [("authorization", "Bearer wrong")]
+    read = [b"", 60.0, b""]  # whoever reads it waits a minute
+    response = ask(app, "POST", "/translate", headers=headers, chunks=read)
+    assert response.status == 403
+    for key in (["right"], {"a": 1}, 7, True):
+        assert post(app, "/translate", {**FIELDS, "api_key": key}).status == 403
+    worker.close()
+
+
 def test_hosts_and_origins():
     app, worker = fake_app(
         allowed_hosts=frozenset({"localhost", "::1"}),
@@ -264,7 +330,10 @@ def test_hosts_and_origins():
     assert status("localhost.evil.example:5000").status == 421
     assert status("localhost:5000", "http://localhost:5000").status == 200
     assert status("localhost:5000", "http://evil.example").status == 403
-    assert status("localhost:5000", "null").status == 403
+    assert status("localhost:1.evil.example").status == status("[::1").status == 421
+    for wrong in ("null", "http://[", "http://[::1", "http://[x]", "[", "://", "\xff"):
+        assert status("localhost:5000", wrong).status == 403
+        assert status("localhost:5000", wrong, "GET").status == 405
     good = status("localhost:5000", "https://good.example")
     assert good.headers["access-control-allow-origin"] == "https://good.example"
     preflight = status("localhost:5000", "https://good.example", "OPTIONS")

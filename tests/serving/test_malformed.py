@@ -192,6 +192,27 @@ def test_pipelined_requests_are_answered_in_order(port):
     assert places == sorted(places)
 
 
+def test_a_client_that_has_sent_its_last_is_answered(port):
+    """Its connection is half closed before it is answered, or while."""
+    for version, interim in ((b"1.1", b"100"), (b"1.0", b"200")):
+        request = post_bytes(LENGTH).replace(b"HTTP/1.1", b"HTTP/" + version)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        assert answer[9:12] in (interim, b"200")
+        assert answer.endswith(b'{"translatedText":"HELLO"}')
+
+
+def test_a_client_that_has_left_is_not_waited_for():
+    """Its sentences leave the queue, although the end of its request looks the same."""
+    with fake_server("20", {}) as (_, port):
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                connection.sendall(post_bytes(LENGTH))
+        assert answered(port, "/metrics", b"t2t_jax_requests_in_progress 1\n")
+
+
 def answered(port, path, *wanted, seconds=30):
     """Whether an answer holds what is wanted, soon: connections take time to close."""
     request = b"GET %s HTTP/1.1\r\n" % path.encode() + CLOSE + b"\r\n"

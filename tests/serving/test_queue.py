@@ -75,6 +75,19 @@ def test_a_full_queue_refuses_and_stays_as_it_is():
     assert queue.waiting == 5
 
 
+def test_a_client_leaves_free_places_to_others():
+    queue = FairQueue(16)
+    for _ in range(4):
+        queue.put(job("a", 2))
+    with pytest.raises(QueueFullError):
+        queue.put(job("a", 1))
+    for client, size in (("b", 4), ("c", 2), ("d", 1)):
+        queue.put(job(client, size))
+        with pytest.raises(QueueFullError):
+            queue.put(job(client, 1))
+    assert queue.waiting == 15
+
+
 def test_a_cancelled_request_is_not_translated():
     queue = FairQueue(9)
     one, two = job("a", 4), job("b", 2)

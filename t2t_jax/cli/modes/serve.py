@@ -21,7 +21,7 @@ from t2t_jax.serving.config import ServingConfig
 if TYPE_CHECKING:
     from t2t_jax.inference.model import TranslationModel
 
-_EXTRA = ("starlette", "uvicorn")
+_EXTRA = ("prometheus_client", "python_multipart", "starlette", "uvicorn")
 _PAIR = re.compile(
     r"([a-z]{2,3}(?:_[A-Za-z]+)?)-([a-z]{2,3}(?:_[A-Za-z]+)?)=(.+)", re.DOTALL
 )
@@ -140,8 +140,14 @@ def _api_keys(options: ServeOptions) -> frozenset[str]:
     if path := options.api_key_file:
         try:
             with open(path, "rb") as file:
-                text = file.read(_MAX_KEY_BYTES).decode("utf-8")
-        except (OSError, ValueError) as error:
+                content = file.read(_MAX_KEY_BYTES + 1)
+            if len(content) > _MAX_KEY_BYTES:
+                raise UserError(
+                    f"--api_key_file={path} must have at most {_MAX_KEY_BYTES} bytes, "
+                    "and has more. Pass a file with one API key in each line."
+                )
+            text = content.decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
             raise InputMissingError(
                 f"--api_key_file={path} cannot be read: {reason}. Pass another file."
@@ -152,6 +158,11 @@ def _api_keys(options: ServeOptions) -> frozenset[str]:
             raise UserError(
                 f"--api_key_file={path} must have an API key in a line, and has none. "
                 "Add one, such as the output of: openssl rand -hex 16"
+            )
+        if not all(map(str.isprintable, found)):
+            raise UserError(
+                f"--api_key_file={path} must have printable API keys, and has one with "
+                "control characters. Pass a text file."
             )
         keys += found
     return frozenset(keys)

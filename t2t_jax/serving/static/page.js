@@ -7,6 +7,7 @@ import { linksOf, percent, probabilityOf, spansOf, wordsOf } from "./words.js";
 const PAUSE = 350; // milliseconds of no typing, after which the text is translated
 const SETTLED = 1500; // after which a translation is kept in the history
 const MOST_DETAILED = 4000; // characters; longer texts come without words and weights
+const MOST_IN_SENTENCE = 1000;
 const ALTERNATIVES = 3;
 const UNSURE = 0.6;
 const VERY_UNSURE = 0.3;
@@ -108,7 +109,8 @@ async function run() {
   request = controller;
   output.classList.add("busy");
   later("busy", 400, () => say("Translating \u2026"));
-  const isDetailed = text.length <= MOST_DETAILED;
+  const longest = Math.max(...text.split(/[.!?…。！？\n]/).map((part) => part.length));
+  const isDetailed = text.length <= MOST_DETAILED && longest < MOST_IN_SENTENCE;
   const found = [];
   try {
     const last = await translate(

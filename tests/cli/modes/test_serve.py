@@ -33,10 +33,21 @@ def test_a_wrong_flag(argv, code, message, empty_directory, capsys):
     assert "Traceback" not in error
 
 
-def test_an_empty_file_of_keys(empty_directory, capsys):
-    (empty_directory / "keys").write_text("# none\n\n")
-    assert main(["serve", "--workdir=a", "--api_key_file=keys"]) == 64
-    assert "must have an API key in a line" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("# none\n\n", "must have an API key in a line"),
+        ("key\n" * 16_385, "must have at most 65536 bytes"),
+        ("\0" * 40, "must have printable API keys"),
+        (None, "must have at most 65536 bytes"),
+    ],
+)
+def test_a_wrong_file_of_keys(content, message, empty_directory, capsys):
+    path = empty_directory / "keys" if content else "/dev/zero"
+    if content:
+        path.write_text(content)
+    assert main(["serve", "--workdir=a", f"--api_key_file={path}"]) == 64
+    assert message in capsys.readouterr().err
 
 
 def test_without_the_extra(monkeypatch, empty_directory, capsys):
