@@ -62,6 +62,7 @@ def make_parts(settings: Settings) -> list[Part]:
         *_steps(settings),
         _decoding(settings),
         *(_recipe(settings, row, seconds=limit) for row, limit in rows.items()),
+        _memory(settings),
         _time_to_score(settings),
     ]
 
@@ -129,6 +130,10 @@ def _steps(settings: Settings) -> list[Part]:
         )
         for size, seconds in limits.items()
     ]
+    if not settings.rehearse:
+        flags = ("--size=base", "--peer=none", "--components")
+        argv = _script("train_step.py", *flags, *common)
+        found.append(Part("step_components", 160, argv))
     size = "tiny" if settings.rehearse else "base"
     packed = ["--pairs=8", "--pairs_per_row=2"] if settings.rehearse else []
     packed = packed or ["--pairs=768", "--length=32", "--pairs_per_row=8"]
@@ -187,6 +192,20 @@ def _decoding(settings: Settings) -> Part:
     peers = f"--peer={_peers(settings, _DECODE_PEERS)}"
     argv = _script("decode.py", _device(settings), *flags, peers, "--json")
     return Part("decode", 180, argv)
+
+
+def _memory(settings: Settings) -> Part:
+    variants = [
+        "model.remat=True",
+        "training.micro_batches=4",
+        "training.loss_chunks=8",
+    ]
+    flags = ["--size=base,big", *(f"--variant={one}" for one in variants)]
+    if settings.rehearse:
+        flags = ["--size=tiny", "--tokens=512"]
+    platform = "cpu" if settings.rehearse else "cuda"
+    argv = _script("step_memory.py", *flags, "--json")
+    return Part("memory", 180, argv, environment={"JAX_PLATFORMS": platform})
 
 
 def _recipe(settings: Settings, row: str, *, seconds: int) -> Part:

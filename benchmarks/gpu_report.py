@@ -47,7 +47,9 @@ def _tables(done: dict[str, Any]) -> Iterator[tuple[str, Rows]]:
     yield "Correctness", list(_checks(done))
     yield "Attention alone, forwards and backwards", list(_kernels(done))
     yield "Training step", list(_steps(done))
+    yield "Parts of the step", list(_components(done))
     yield "Decoding", list(_decoding(done))
+    yield "Memory of a step", list(_memory(done))
     yield "Multi30k's recipe", list(_recipes(done))
     yield "Time to a score", list(_scores(done))
 
@@ -105,6 +107,14 @@ def _steps(done: dict[str, Any]) -> Iterator[Sequence[str]]:
             )
 
 
+def _components(done: dict[str, Any]) -> Iterator[Sequence[str]]:
+    yield ("part", "times", "ms in a step", "ratio to its floor")
+    found = done.get("step_components", {}).get("components", {})
+    for part in found.get("parts", []):
+        ms = part["times"] * part["ms"]
+        yield (part["name"], str(part["times"]), f"{ms:.2f}", f"{part['ratio']:.2f}")
+
+
 def _decoding(done: dict[str, Any]) -> Iterator[Sequence[str]]:
     yield ("waiting", "contestant", "sentences/s", "ratio of ours")
     if report := done.get("decode"):
@@ -121,6 +131,14 @@ def _decoding_rates(
         for rows, one in figures["batches"].items():
             rate = one["sentences_per_second"]
             yield rows, name, rate, ours[rows]["sentences_per_second"]
+
+
+def _memory(done: dict[str, Any]) -> Iterator[Sequence[str]]:
+    yield ("size", "variant", "arguments MB", "temporaries MB", "at once MB")
+    for run in done.get("memory", {}).get("runs", []):
+        sizes = (run["arguments"], run["temporaries"], run["total"])
+        numbers = (f"{size / 1e6:,.0f}" for size in sizes)
+        yield (run["size"], run["variant"] or "as it is", *numbers)
 
 
 def _recipes(done: dict[str, Any]) -> Iterator[Sequence[str]]:

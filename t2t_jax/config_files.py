@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 import sys
@@ -164,6 +165,22 @@ def resolve(given: str) -> str:
         f"--config={name}: no shipped configuration has this name.{hint} "
         f"Shipped: {', '.join(known)}. Files end in .py."
     )
+
+
+def default_row(path: str) -> str:
+    """Returns the row that a configuration without `:ROW` takes, or "".
+
+    Args:
+      path: the value of `--config`, resolved, of a file that can be loaded.
+    """
+    if ":" in path:
+        return ""
+    for node in ast.parse(Path(path).read_bytes()).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "get_config":
+            for value in node.args.defaults:
+                if isinstance(value, ast.Constant):
+                    return str(value.value)
+    return ""
 
 
 def explain_load_failure(path: str, error: BaseException) -> UserError:

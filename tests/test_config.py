@@ -1,7 +1,10 @@
 import json
+import re
 
 import pytest
 
+from t2t_jax.checkpointing.config import CheckpointConfig
+from t2t_jax.cli.flags.key_docs import key_docs
 from t2t_jax.config import Config, default, keys, parse, to_dict
 from t2t_jax.errors import ConfigError
 from t2t_jax.training.config import LoggingConfig
@@ -189,3 +192,44 @@ def test_an_absurd_size_is_refused_with_its_limit(key, most):
     ]
     assert f"must be at most {most:,}" in said
     assert f"Change config.{key}." in said
+
+
+OFF_AT_0 = (
+    *("checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.every_epochs"),
+    *("evaluation.every_steps", "evaluation.num_samples", "evaluation.patience"),
+    *("logging.every_seconds", "training.step_timeout", "training.pause_timeout"),
+    *("training.skip_gradient_norm", "training.ema_decay", "training.simcut"),
+    *("training.r_drop", "optimizer.weight_decay", "data.dev_pairs"),
+    *("data.max_length_ratio", "data.source_bpe_dropout", "vocabulary.source_size"),
+    *("decoding.max_length_ratio",),
+)
+OTHERWISE_AT_0 = {
+    "data.workers": "0 for one per core",
+    "evaluation.bleu_sentences": "0 for all",
+    "decoding.top_k": "0 for all",
+    "model.num_decoder_layers": "0 for N",
+    "optimizer.peak_learning_rate": "0 for the paper's",
+    "optimizer.adam_learning_rate": "0 for the same",
+    "training.micro_batches": "0 (`auto`",
+}
+NOT_0 = ("steps", "logging.every_steps", "checkpoint.keep", "training.max_bad_steps")
+
+
+@pytest.mark.parametrize("key", [*OFF_AT_0, *OTHERWISE_AT_0])
+def test_keys_say_what_0_means(key):
+    section, _, name = key.rpartition(".")
+    parse({section: {name: 0}})
+    text = key_docs()[key].meaning
+    off = r"\b0 (for (none|never|no \w+|a shared)|turns \w+ off|keeps all|to apply all)"
+    if key in OTHERWISE_AT_0:
+        assert OTHERWISE_AT_0[key] in text
+    elif not re.search(off, text):  # said once of all three
+        assert key.startswith("checkpoint.")
+        assert "0 turns one off" in (CheckpointConfig.__doc__ or "")
+
+
+@pytest.mark.parametrize("key", NOT_0)
+def test_intervals_that_cannot_be_never_refuse_0(key):
+    section, _, name = key.rpartition(".")
+    with pytest.raises(ConfigError, match=key):
+        parse({section: {name: 0}} if section else {name: 0})

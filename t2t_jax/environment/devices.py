@@ -100,6 +100,8 @@ class DeviceProbe:
                 f"JAX_PLATFORMS={self._platforms} is set. Unset it, or install the "
                 "extra and the driver of that platform."
             )
+        if "XLA_FLAGS" in reason:
+            advice = "Unset XLA_FLAGS, or correct it."
         if code == -signal.SIGILL:
             reason = "it uses instructions that this processor does not have"
             advice = "Use a machine with AVX, or build jaxlib on this one."

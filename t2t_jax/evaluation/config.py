@@ -20,7 +20,8 @@ class EvaluationConfig:
         the best one. A value above `steps` evaluates the last step only.
       bleu_sentences (sentences): Number of development sentences translated for BLEU,
         from the first; 0 for all. The loss always covers all of them.
-      num_samples (translations): Translations logged and saved at each evaluation.
+      num_samples (translations): Translations logged and saved at each evaluation; 0
+        for none.
       max_unfinished (share): Bounds the cost of evaluating an untrained model, whose
         translations run on to their length limit. If more than this share of the first
         64 sentences reaches it, the others are not translated and only the loss is
@@ -30,7 +31,8 @@ class EvaluationConfig:
         text of the run is tokenised already. With none, no protocol of
         `--mode=evaluate` tokenises it again.
       patience (evaluations): Training ends, as complete, after this many evaluations
-        in a row without a better development BLEU; 0 for never.
+        in a row without a better development BLEU, or the same BLEU with a lower loss;
+        0 for never.
     """
 
     every_steps: int = 5_000

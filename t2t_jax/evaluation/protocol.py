@@ -79,15 +79,13 @@ def protocol_scores(
     references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
-    language: str = "",
     baseline: Iterable[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Computes all scores of the paper's protocol.
 
     Args:
-      tokenize, language: Moses's tokenizer and the language of its rules, for
-        paper-style BLEU.
+      tokenize: Moses tokenizer, for paper-style BLEU.
       bleu: of sacreBLEU's own BLEU.
 
     Returns:
@@ -106,9 +104,7 @@ def protocol_scores(
         **scores_and_tests(
             hypotheses, references, metrics=METRICS, bleu=bleu, baseline=baseline
         ),
-        "paper_bleu": paper_bleu(
-            hypotheses, references, tokenize=tokenize, language=language
-        ),
+        "paper_bleu": paper_bleu(hypotheses, references, tokenize=tokenize),
     }
 
 
@@ -117,7 +113,6 @@ def tokenized_scores(
     references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
-    language: str = "",
     lowercase: bool = False,
     baseline: Iterable[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
@@ -125,7 +120,7 @@ def tokenized_scores(
     """Computes all scores of the protocol `tokenized`.
 
     Args:
-      tokenize, language, lowercase: of `tokenized_bleu`, and of no other score.
+      tokenize, lowercase: of `tokenized_bleu`, and of no other score.
       bleu: of sacreBLEU's own BLEU.
 
     Returns:
@@ -147,7 +142,6 @@ def tokenized_scores(
             hypotheses,
             references,
             tokenize=tokenize,
-            language=language,
             lowercase=lowercase,
             baseline=baseline,
         ),

@@ -15,8 +15,8 @@ def embed(ids_x: Array, table_VxD: Array, *, scaled: bool = True) -> jax.Array:
     """Looks up the vectors of ids, multiplied by sqrt(d_model).
 
     Args:
-      ids_x: [...] ids from 0 to V - 1. An id outside the table gives NaN, so that a
-        wrong vocabulary is detected at once.
+      ids_x: [...] ids from 0 to V - 1. An id outside the table, a negative one too,
+        gives NaN, so that a wrong vocabulary is detected at once.
       scaled: whether to multiply by sqrt(d_model).
 
     Paper: §3.4: "In the embedding layers, we multiply those weights by sqrt(d_model)."
@@ -25,7 +25,8 @@ def embed(ids_x: Array, table_VxD: Array, *, scaled: bool = True) -> jax.Array:
       >>> embed(jnp.array([1]), jnp.array([[0.0] * 4, [1.0, 2.0, 3.0, 4.0]])).tolist()
       [[2.0, 4.0, 6.0, 8.0]]
     """
-    vectors_xD = jnp.take(table_VxD, ids_x, axis=0)
+    # Unsigned: JAX would count negative ids from the end of the table.
+    vectors_xD = jnp.take(table_VxD, jnp.asarray(ids_x).astype(jnp.uint32), axis=0)
     return vectors_xD * math.sqrt(table_VxD.shape[-1]) if scaled else vectors_xD
 
 

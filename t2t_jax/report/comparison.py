@@ -17,7 +17,7 @@ from t2t_jax.report.scores import best_output, compare_outputs
 from t2t_jax.report.standing import Standing, standing
 from t2t_jax.run.dev_outputs import DevOutput
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress import Record, format_perplexity
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 from t2t_jax.training.reporting.timestamps import format_duration
 
@@ -84,9 +84,13 @@ def compare(runs: Sequence[Run], *, log: Callable[[str], None]) -> list[Table]:
 
 
 def _standings(runs: Sequence[Run]) -> Table:
-    def figure(run: Run, name: str, form: str) -> str:
+    def figure(run: Run, name: str) -> str:
         value = number(run.stands.best or run.stands.last or {}, name)
-        return NONE if value is None else format(value, form)
+        if value is None:
+            return NONE
+        if name == "perplexity":
+            return format_perplexity(value, digits=3)
+        return f"{value:.2f}"
 
     rows = [
         (
@@ -95,8 +99,8 @@ def _standings(runs: Sequence[Run]) -> Table:
             _steps(run.stands),
             format_duration(run.stands.minutes * 60) if run.records else NONE,
             f"{count_parameters(run.config.network).total / 1e6:.4g}M",
-            figure(run, "bleu", ".2f"),
-            figure(run, "perplexity", ".3f"),
+            figure(run, "bleu"),
+            figure(run, "perplexity"),
             f"{run.stands.best['step']:,}" if run.stands.best else NONE,
         )
         for run in runs
@@ -107,7 +111,8 @@ def _standings(runs: Sequence[Run]) -> Table:
     )
     notes = [
         "size: parameters; ppl: perplexity per subword. Scores are those of the "
-        "development set, at the step of the best BLEU."
+        "development set, at the step of the best BLEU; of equal ones, of the lowest "
+        "loss."
     ]
     if len({str(run.config.data.dev) for run in runs}) > 1:
         notes.append("The development sets differ: these scores are not comparable.")

@@ -17,7 +17,7 @@ from t2t_jax.report.samples import read_samples
 from t2t_jax.report.standing import Standing, standing
 from t2t_jax.report.trees import sample_trees
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record, best_by
+from t2t_jax.training.progress import Record, best_by, format_perplexity
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 from t2t_jax.training.reporting.timestamps import format_duration
 
@@ -141,12 +141,12 @@ def _figures(stands: Standing) -> list[tuple[str, str, str]]:
         ("step", f"{stands.step:,}", f"of {stands.steps:,}"),
         (
             f"best development {'F1' if best and 'f1' in best else 'BLEU'}",
-            f"{best_by(best):.2f}" if best else _NONE,
+            f"{best_by(best).score:.2f}" if best else _NONE,
             f"step {best['step']:,}" if best else "not scored yet",
         ),
         (
             "development perplexity",
-            _NONE if perplexity is None else f"{perplexity:.2f}",
+            _NONE if perplexity is None else format_perplexity(perplexity),
             f"per subword, not smoothed{scored_at}",
         ),
         ("training time", format_duration(stands.minutes * 60), left),
@@ -231,6 +231,8 @@ def _evaluations(evaluations: Sequence[Record]) -> Table:
 
     def cell(record: Record, name: str, digits: int) -> str:
         value = number(record, name)
+        if value is not None and name == "perplexity":
+            return format_perplexity(value, digits=digits)
         return _NONE if value is None else f"{value:.{digits}f}"
 
     newest = evaluations[-_MAX_EVALUATIONS:]

@@ -71,7 +71,7 @@ def standing(
         seconds_left=status["seconds_left"] if is_running else None,
         done_at=status["done_at"] if is_running else None,
         minutes=sum(map(training_seconds, train)) / 60,
-        # The first of equal ones, as checkpoints are kept.
+        # The lowest loss of equal ones, as checkpoints are kept.
         best=max(scored, key=best_by, default=None),
         last=evaluations[-1] if evaluations else None,
     )

@@ -22,7 +22,11 @@ from t2t_jax.training.profiling.profiler import Profiler
 from t2t_jax.training.progress import Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
-from t2t_jax.training.skipped_steps import check_divergence, skip_message
+from t2t_jax.training.skipped_steps import (
+    check_divergence,
+    skip_message,
+    uniform_guess_warning,
+)
 from t2t_jax.training.state import TrainState, evaluation_params
 
 # An estimate needs more steps than this, or more time.
@@ -56,6 +60,7 @@ class RunCallbacks:
         self._size, self._estimated = size, False
         self._shown_first: tuple[int, float] | None = None
         self._paused = 0.0
+        self._has_warned = False
         self._scores: dict[int, dict[str, float]] = {}
         folder = workdir.path / "profile" / config.profile.steps.replace(":", "-")
         if processes.count > 1:  # JAX names files by host, which may be shared.
@@ -138,9 +143,21 @@ class RunCallbacks:
         self._metrics.write_samples(step, samples)
         self._write_outputs(step, hypotheses)
         self._console.log_evaluation(record, samples)
+        self._warn_of_divergence(record)
         if self._processes.is_first:
             self.write_report()
         return record
+
+    def _warn_of_divergence(self, record: Record) -> None:
+        """Warns once of a loss worse than a uniform guess."""
+        warning = uniform_guess_warning(
+            record,
+            vocab_size=self._config.network.vocab_size,
+            warmup_steps=self._config.optimizer.warmup_steps,
+        )
+        if warning and not self._has_warned:
+            self._has_warned = True
+            self._console.log(warning)
 
     def _write_outputs(self, step: int, hypotheses: Sequence[str]) -> None:
         """Writes all translations of an evaluation, if there are all."""

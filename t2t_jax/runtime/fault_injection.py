@@ -2,7 +2,7 @@
 
 The kind (`raise`, `sleep`, `kill`, `stop`, `term`) takes effect after a training step,
 or in another phase if that is appended: `kill_saving`, `term_evaluating`,
-`term_compiling`. `nan@7` makes the loss of step 7 NaN, and `nan@7-26` that of twenty
+`term_compiling`. `nan@7` makes all that step 7 computes NaN, and `nan@7-26` of twenty
 steps. Without a rank the fault occurs on every process.
 """
 
@@ -13,14 +13,13 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.errors import UserError
 
-if TYPE_CHECKING:
-    import jax
+Step: TypeAlias = Callable[..., Any]
 
 VARIABLE = "T2T_JAX_FAULT"
 """The environment variable that configures a fault."""
@@ -109,12 +108,25 @@ def maybe_inject_fault(step: int, phase: str = "training") -> None:
     os.kill(os.getpid(), _ACTIONS[fault.kind])
 
 
-def maybe_inject_nan(loss: jax.Array, step: jax.Array) -> jax.Array:
-    """Replaces the loss by NaN at the configured steps; traceable by `jax.jit`."""
+def with_injected_nan(step: Step) -> Step:
+    """Wraps a training step so that the configured ones return NaN (tests only).
+
+    All floats are NaN then: loss, gradient norm, parameters and optimizer state.
+    """
     fault = configured_fault()
     if fault.kind != "nan":
-        return loss
+        return step
+    import jax
     import jax.numpy as jnp
 
-    is_nan = (step + 1 >= fault.first) & (step + 1 <= fault.last)
-    return jnp.where(is_nan, jnp.nan, 1.0) * loss
+    def faulty_step(state: Any, *arguments: Any) -> Any:
+        number = state.step + 1
+        is_nan = (number >= fault.first) & (number <= fault.last)
+
+        def spoiled(x: Any) -> Any:
+            is_float = jnp.issubdtype(jnp.result_type(x), jnp.floating)
+            return jnp.where(is_nan, jnp.nan, x) if is_float else x
+
+        return jax.tree.map(spoiled, step(state, *arguments))
+
+    return faulty_step

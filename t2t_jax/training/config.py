@@ -48,8 +48,8 @@ class OptimizerConfig:
       beta2 (decay rate): Adam's decay rate of the second moment, in [0, 1).
       epsilon (constant): Added to the square root of the second moment, above 0.
       weight_decay (per update): Times the learning rate, the share that kernels and
-        embedding tables lose in an update; biases and norms are not decayed. Not for
-        "adam".
+        embedding tables lose in an update; biases and norms are not decayed. 0 for
+        none; not for "adam".
       muon_beta (decay rate): Muon's decay rate of the momentum, in [0, 1).
       ns_steps (iterations): Newton-Schulz iterations of Muon.
       consistent_rms (ratio): Root mean square of Muon's updates over the learning rate.
@@ -170,7 +170,7 @@ class TrainingConfig:
       step_timeout (seconds): A run without a new step for this long counts as stuck:
         each process prints the stacks of its threads and exits. 0 for no limit.
       pause_timeout (seconds): The same limit while a run compiles, evaluates or saves,
-        and for the first three steps after that.
+        and for the first three steps after that; 0 for no limit.
     """
 
     label_smoothing: float = 0.1
@@ -290,8 +290,9 @@ class LoggingConfig:
     Attributes:
       every_steps (optimizer steps): Interval of the records in metrics.jsonl; the first
         step has one too.
-      every_seconds (seconds): Interval of progress lines if stderr is not a terminal;
-        the first step has one too. On a terminal they are shown each second.
+      every_seconds (seconds): Interval of progress lines if stderr is not a terminal; 0
+        for none but those of steps 1 and 20 of a process and of the last step, which
+        always have one. On a terminal progress is shown each second.
     """
 
     every_steps: int = 100
@@ -306,7 +307,7 @@ class LoggingConfig:
         )
         problems.check(
             0 <= self.every_seconds < math.inf,
-            f"logging.every_seconds={self.every_seconds} must be 0 or more. "
+            f"logging.every_seconds={self.every_seconds} must be 0 (none) or more. "
             "Change config.logging.every_seconds.",
         )
         problems.raise_if_any()

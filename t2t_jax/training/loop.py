@@ -16,7 +16,13 @@ from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.training.health.stop_signals import StopRequest
 from t2t_jax.training.health.watchdog import Watchdog
 from t2t_jax.training.profiling.profiler import Profiler
-from t2t_jax.training.progress import Intervals, Record, RunProgress, best_by
+from t2t_jax.training.progress import (
+    Intervals,
+    Record,
+    RunProgress,
+    Score,
+    best_by,
+)
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput
 from t2t_jax.training.step_meter import StepMeter
@@ -186,11 +192,11 @@ class _Loop:
           The progress, as saved if there is a checkpoint; and whether training ends.
         """
         pending, now = now.pending, now._replace(pending=())
-        bleu = self._evaluate(state, now.step, force=bool(pending))
-        cancelled = bleu is None
-        kinds = self._kinds_due(before, now, bleu)
-        if bleu is not None:
-            now = now.after_evaluation(bleu)
+        score = self._evaluate(state, now.step, force=bool(pending))
+        cancelled = score is None
+        kinds = self._kinds_due(before, now, score)
+        if score is not None:
+            now = now.after_evaluation(score)
         every = self.intervals
         is_last = now.completes(every.steps, patience=every.patience)
         if is_last and not cancelled:
@@ -211,22 +217,18 @@ class _Loop:
             now = self._save(state, now, kinds)
         return now, is_last or stopping
 
-    def _evaluate(self, state: TrainState, step: int, *, force: bool) -> float | None:
-        """Returns the BLEU of an evaluation, or the F1 of trees.
-
-        Returns:
-          -1 for none, None if cancelled.
-        """
+    def _evaluate(self, state: TrainState, step: int, *, force: bool) -> Score | None:
+        """Evaluates if due; returns an empty score if not, None if cancelled."""
         every = self.intervals.evaluate
         is_due = every and (step >= self.intervals.steps or step % every == 0)
         if not (is_due or (force and every)):
-            return -1.0
+            return Score()
         with self._not_training(f"evaluating step {step:,}"):
             record = self.callbacks.evaluate(state, step)
         return None if record is None else best_by(record)
 
     def _kinds_due(
-        self, before: RunProgress, now: RunProgress, bleu: float | None
+        self, before: RunProgress, now: RunProgress, score: Score | None
     ) -> tuple[str, ...]:
         every = self.intervals
         epochs, minutes = every.save_epochs, every.save_minutes
@@ -241,7 +243,7 @@ class _Loop:
         )
         due = {
             "periodic": bool(periodic),
-            "best": bleu is not None and bleu > now.best_score,
+            "best": score is not None and score > now.best,
         }
         return tuple(kind for kind, is_due in due.items() if is_due)
 

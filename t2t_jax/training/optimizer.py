@@ -73,6 +73,17 @@ def make_optimizer(
     return optax.partition(parts, lambda params: _labels(params, frozen))
 
 
+def trained_part(gradient: Params, frozen: str) -> list[jax.Array]:
+    """Returns the gradients of the parameters that are trained.
+
+    Args:
+      frozen: patterns of `TrainingConfig.frozen`.
+    """
+    labels = jax.tree.leaves(_labels(gradient, frozen))
+    leaves = jax.tree.leaves(gradient)
+    return [g for g, label in zip(leaves, labels, strict=True) if label == "trained"]
+
+
 def _schedule(config: OptimizerConfig, d_model: int) -> Schedule:
     return lambda count: learning_rate(count, config=config, d_model=d_model)
 

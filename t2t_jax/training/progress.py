@@ -12,15 +12,43 @@ Record = dict[str, Any]
 """A record of metrics.jsonl: JSON values, `step` and `kind` among them."""
 
 
-def best_by(record: Record) -> float:
-    """Returns the score that decides which evaluation is best: of trees F1, else BLEU.
+def format_perplexity(value: float, *, digits: int = 2) -> str:
+    """Formats a perplexity; that of a diverged model would have hundreds of digits.
 
     Example:
-      >>> best_by({"bleu": 20.0}), best_by({"bleu": 20.0, "f1": 71.5}), best_by({})
-      (20.0, 71.5, -1.0)
+      >>> format_perplexity(7.254), format_perplexity(1e304)
+      ('7.25', '> 1e9')
     """
-    score = record.get("f1", record.get("bleu"))
-    return -1.0 if score is None else float(score)
+    return "> 1e9" if value > 1e9 else f"{value:.{digits}f}"
+
+
+class Score(NamedTuple):
+    """The score of an evaluation; the larger one is better.
+
+    Attributes:
+      score: F1 of trees, else BLEU; -1 for none.
+      negative_loss: decides between equal scores; -inf if the loss is not finite.
+    """
+
+    score: float = -1.0
+    negative_loss: float = -math.inf
+
+
+def best_by(record: Record) -> Score:
+    """Returns the score that decides which evaluation is best.
+
+    Example:
+      >>> best_by({"bleu": 0.0, "loss": 7.0}) < best_by({"bleu": 0.0, "loss": 6.0})
+      True
+      >>> best_by({"bleu": 20.0, "f1": 71.5}).score, best_by({"loss": 6.0}).score
+      (71.5, -1.0)
+    """
+    score, loss = record.get("f1", record.get("bleu")), record.get("loss")
+    if score is None:
+        return Score()
+    if loss is None or not math.isfinite(loss):
+        return Score(float(score))
+    return Score(float(score), -float(loss))
 
 
 class RunProgress(NamedTuple):
@@ -31,6 +59,7 @@ class RunProgress(NamedTuple):
       minutes: of training, without evaluation and saving.
       best_score: highest development score so far, of `best_by`; -1 before the first
         evaluation.
+      best_loss: development loss at `best_score`; inf if unknown.
       stale_evaluations: number since the one of `best_score`.
       saved_minutes: `minutes` at the last periodic checkpoint.
       window: the `Sums` of the steps since the last training record, so that a
@@ -52,12 +81,20 @@ class RunProgress(NamedTuple):
     skipped: int = 0
     skipped_in_a_row: int = 0
     pending: tuple[str, ...] = ()
+    best_loss: float = math.inf
+
+    @property
+    def best(self) -> Score:
+        """The best score so far."""
+        return Score(self.best_score, -self.best_loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the fields by name, without `best_score` before an evaluation."""
+        """Returns the fields by name, without the best score and loss if unknown."""
         values = self._asdict()
         if self.best_score < 0:
             del values["best_score"]
+        if not math.isfinite(self.best_loss):
+            del values["best_loss"]
         return values
 
     @classmethod
@@ -75,17 +112,22 @@ class RunProgress(NamedTuple):
             values[name] = tuple(values.get(name, ()))
         return cls(**values)
 
-    def after_evaluation(self, score: float) -> RunProgress:
-        """Returns the progress after an evaluation; -1 is for one without a score.
+    def after_evaluation(self, score: Score) -> RunProgress:
+        """Returns the progress after an evaluation.
 
         Example:
-          >>> once = RunProgress().after_evaluation(20.0).after_evaluation(19.5)
-          >>> once.best_score, once.stale_evaluations
-          (20.0, 1)
+          >>> once = RunProgress().after_evaluation(Score(20.0, -3.5))
+          >>> twice = once.after_evaluation(Score(20.0, -3.6))
+          >>> twice.best_score, twice.best_loss, twice.stale_evaluations
+          (20.0, 3.5, 1)
         """
-        if score > self.best_score:
-            return self._replace(best_score=score, stale_evaluations=0)
-        stale = self.stale_evaluations + (score >= 0)
+        if score > self.best:
+            return self._replace(
+                best_score=score.score,
+                best_loss=-score.negative_loss,
+                stale_evaluations=0,
+            )
+        stale = self.stale_evaluations + (score.score >= 0)
         return self._replace(stale_evaluations=stale)
 
     def completes(self, steps: int, *, patience: int = 0) -> bool:
@@ -93,7 +135,7 @@ class RunProgress(NamedTuple):
 
         Args:
           steps: of the run.
-          patience: evaluations in a row without a better BLEU that end it; 0 for never.
+          patience: evaluations without a better score that end it; 0 for never.
         """
         has_stalled = 0 < patience <= self.stale_evaluations
         return (self.step >= steps or has_stalled) and not self.pending
@@ -105,7 +147,7 @@ class Intervals(NamedTuple):
     Attributes:
       log: between training records; the first step has one too.
       evaluate: between evaluations; the last step is evaluated too, unless this is 0.
-      patience: evaluations in a row without a better BLEU that end the run.
+      patience: evaluations in a row without a better score that end the run.
       show_seconds: seconds between metrics on the console; those of a process's first
         and 20th step are always shown.
       save_steps: between periodic checkpoints.

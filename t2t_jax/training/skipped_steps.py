@@ -1,7 +1,8 @@
-"""Skipped updates: the warning, and the limit at which training ends."""
+"""Warnings of divergence: skipped updates, and a loss worse than a uniform guess."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 
@@ -43,6 +44,27 @@ def check_divergence(record: Record, *, config: TrainingConfig) -> None:
         f"--mode=show_batch --step={step} with the same flags prints the text of that "
         "step.\nFix that text, or train in a new workdir with a lower "
         "config.optimizer.peak_learning_rate or more config.optimizer.warmup_steps."
+    )
+
+
+def uniform_guess_warning(record: Record, *, vocab_size: int, warmup_steps: int) -> str:
+    """Returns the warning of a development loss worse than a uniform guess, or "".
+
+    Before the end of the warm-up, where the model has hardly learned, the loss may be
+    twice that of the guess.
+
+    Args:
+      record: an evaluation.
+    """
+    step, nll, uniform = record["step"], record["nll"], math.log(vocab_size)
+    if nll <= uniform * (1 if step >= warmup_steps else 2):
+        return ""
+    return (
+        f"WARNING: The development loss at step {step:,}, {nll:.4g} nats per token "
+        f"without smoothing, is worse than a uniform guess, log({vocab_size:,}) = "
+        f"{uniform:.2f}: training may have diverged. Train in a new workdir with a "
+        "lower config.optimizer.peak_learning_rate or more "
+        "config.optimizer.warmup_steps."
     )
 
 

@@ -13,11 +13,12 @@ from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.functional.scan_sum import scan_sum
-from t2t_jax.runtime.fault_injection import maybe_inject_nan
+from t2t_jax.runtime.fault_injection import with_injected_nan
 from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss, training_loss
 from t2t_jax.training.metrics import Sums
+from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, update_ema
 from t2t_jax.types import Array, Batch, Params, PyTree
@@ -29,7 +30,8 @@ class StepOutput(NamedTuple):
     """The metrics of a step.
 
     Attributes:
-      gradient_norm: global L2 norm of the gradient of the mean loss.
+      gradient_norm: global L2 norm of the gradient of the mean loss, without frozen
+        parameters.
       applied: bool scalar, whether the update was applied; see `skip_bad_updates`.
     """
 
@@ -65,11 +67,9 @@ def train_step(
     dropout_key = jax.random.fold_in(key, state.step)
 
     def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
-        objective, sums = training_loss(
+        return training_loss(
             module, params, rows, config=config, dropout_key=dropout_key
         )
-        loss = maybe_inject_nan(jnp.asarray(sums.loss), state.step)
-        return maybe_inject_nan(objective, state.step), sums._replace(loss=loss)
 
     gradient, sums = accumulate_gradients(
         loss_and_sums,
@@ -87,7 +87,8 @@ def train_step(
     ema = state.ema
     if ema is not None:
         ema = update_ema(ema, params, decay=config.ema_decay, count=state.step)
-    output = StepOutput(sums, optax.tree.norm(gradient))
+    trained = trained_part(gradient, config.frozen) if config.frozen else gradient
+    output = StepOutput(sums, optax.tree.norm(trained))
     return TrainState(state.step + 1, params, moments, ema), output
 
 
@@ -219,7 +220,9 @@ def make_train_step(
         train_step, config=config, module=module, optimizer=optimizer, mesh=mesh
     )
     return jax.jit(
-        skip_bad_updates(step, skip_gradient_norm=config.skip_gradient_norm),
+        skip_bad_updates(
+            with_injected_nan(step), skip_gradient_norm=config.skip_gradient_norm
+        ),
         in_shardings=(shardings, batch_sharding(mesh), replicated(mesh)),
         out_shardings=(shardings, replicated(mesh)),
         donate_argnums=0,

@@ -108,6 +108,18 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
     assert running.metrics(workdir)[-1]["kind"] == "final"
 
 
+def test_finite_divergence_is_warned_of_once_and_the_best_stays_the_best(tmp_path):
+    keys = {**KEYS, "evaluation__every_steps": 4, "evaluation__max_unfinished": 1.0}
+    rate = {"optimizer__peak_learning_rate": 50.0, "optimizer__warmup_steps": 5}
+    said = running.finish(tmp_path / "run", steps=16, **keys, **rate)
+    assert said.count("WARNING: The development loss at step") == 1
+    assert "perplexity (not smoothed) > 1e9" in said
+    evaluated = [r for r in running.metrics(tmp_path / "run") if r["kind"] == "eval"]
+    best = max(evaluated, key=lambda record: (record["bleu"], -record["loss"]))
+    status = tiny.run("status", f"--workdir={tmp_path / 'run'}", "--format=json")
+    assert json.loads(status.stdout)["best"]["step"] == best["step"]
+
+
 def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
     keys = {
         **KEYS,

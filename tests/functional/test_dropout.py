@@ -105,9 +105,18 @@ def test_keys_can_be_mapped_over():
         assert_array_equal(mask != 0, kept((2, 3, 5), key=key))
 
 
-def test_the_dtype_is_kept():
-    x = jnp.ones((2, 3), jnp.bfloat16)
-    assert dropout(x, rate=0.1, key=KEY, rows_B=jnp.arange(2)).dtype == jnp.bfloat16
+def test_bfloat16_is_scaled_in_float32_and_rounded_once():
+    x = jax.random.normal(KEY, (2, 61, 67)).astype(jnp.bfloat16)
+    y = dropout(x, rate=0.1, key=KEY, rows_B=jnp.arange(2))
+    assert y.dtype == jnp.bfloat16
+    exact = (np.asarray(x, np.float64) / 0.9).astype(jnp.bfloat16)
+    assert_array_equal(y[y != 0], exact[np.asarray(y != 0)])
+
+
+@pytest.mark.parametrize("below_1", [2**-32, 1e-10, 1e-12, 2**-53])
+def test_rates_just_below_1_drop_nearly_everything(below_1):
+    assert kept((3, 5, 7), rate=1 - below_1).sum() == 0
+    assert cut((3, 5), rate=1 - below_1).sum() == 0
 
 
 def test_a_mean_of_1_is_kept_in_expectation():

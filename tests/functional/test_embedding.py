@@ -23,8 +23,8 @@ def test_a_bias_is_added_to_the_logits_of_every_position():
     assert_array_equal(logits(y, TABLE, bias), [[[100, 5, -187], [100, 0, -200]]])
 
 
-def test_an_id_beyond_the_vocabulary_cannot_go_unnoticed():
-    assert jnp.isnan(embed(jnp.array([3]), TABLE)).all()
+def test_an_id_outside_the_table_gives_nan():
+    assert jnp.isnan(embed(jnp.array([3, -1, -3, 2**31 - 1, -(2**31)]), TABLE)).all()
 
 
 def test_logits_are_products_with_every_vector_unscaled():

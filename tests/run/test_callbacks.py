@@ -45,7 +45,7 @@ class Fake:
         self.evaluated = params
         if self.is_cancelled:
             raise Cancelled
-        return {"step": step, "kind": "eval", "bleu": 17.0}, ["Haus"]
+        return {"step": step, "kind": "eval", "nll": 2.0, "bleu": 17.0}, ["Haus"]
 
     def samples(self, hypotheses, count):
         return f"{hypotheses[0]} of {count}"
@@ -119,8 +119,9 @@ def test_a_cancelled_evaluation_writes_nothing(callbacks, fake, tmp_path):
 def test_an_evaluation_without_bleu_leaves_the_checkpoint_without_a_score(
     callbacks, fake
 ):
-    fake.evaluate = lambda params, step: ({"bleu_skipped": "endless"}, ["x"])
-    assert callbacks.evaluate(STATE, 7) == {"bleu_skipped": "endless"}
+    record = {"step": 7, "nll": 2.0, "bleu_skipped": "endless"}
+    fake.evaluate = lambda params, step: (record, ["x"])
+    assert callbacks.evaluate(STATE, 7) == record
     callbacks.save(STATE, RunProgress(7), ("periodic",))
     assert fake.calls[-1] == (7, ("periodic",), {})
 

@@ -9,9 +9,10 @@ from t2t_jax.runtime import fault_injection
 from t2t_jax.runtime.fault_injection import (
     Fault,
     maybe_inject_fault,
-    maybe_inject_nan,
     parse,
+    with_injected_nan,
 )
+from t2t_jax.training.state import TrainState
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_misspelt_fault_is_refused(value):
 def test_nothing_happens_unless_it_is_asked_for(request_fault):
     request_fault("")
     maybe_inject_fault(7)
-    assert maybe_inject_nan(jnp.float32(2.0), jnp.int32(6)) == 2.0
+    assert with_injected_nan(max) is max
 
 
 def test_it_happens_at_its_step_its_place_and_its_rank_only(request_fault):
@@ -74,9 +75,14 @@ def test_a_signal_reaches_this_process(request_fault):
     assert came == [True]
 
 
-def test_the_loss_of_the_steps_asked_for_is_no_number(request_fault):
+def test_all_floats_of_the_configured_steps_are_nan(request_fault):
     request_fault("nan@3-4")
-    losses = [
-        float(maybe_inject_nan(jnp.float32(2.0), jnp.int32(step))) for step in range(5)
+    step = with_injected_nan(lambda state, x: (state.step, {"loss": x, "on": True}))
+    outputs = [
+        step(TrainState(jnp.int32(number), {}, ()), jnp.float32(2.0))
+        for number in range(5)
     ]
-    np.testing.assert_array_equal(losses, [2.0, 2.0, np.nan, np.nan, 2.0])
+    np.testing.assert_array_equal(
+        [output["loss"] for _, output in outputs], [2.0, 2.0, np.nan, np.nan, 2.0]
+    )
+    assert [int(number) for number, _ in outputs] == [*range(5)]

@@ -87,7 +87,9 @@ class Trainer:
         self.module = Transformer(config)
         training = training or TrainingConfig()
         optimizer = {"warmup_steps": 30, "peak_learning_rate": peak, **optimizer}
-        optimizer = make_optimizer(OptimizerConfig(**optimizer), d_model=d_model)
+        optimizer = make_optimizer(
+            OptimizerConfig(**optimizer), d_model=d_model, frozen=training.frozen
+        )
         self.mesh = make_mesh(jax.devices()[:devices])
         ema = training.ema_decay > 0
         init = partial(init_state, self.module, optimizer, ema=ema)

@@ -25,6 +25,7 @@ class Run:
         self.shown, self.skipped, self.endured = [], [], math.inf
         self.shown_losses = []
         self.bleus, self.losses, self.stop_at = {}, {}, ()
+        self.dev_losses = {}
         self.in_haste = False
         self.stop = SimpleNamespace(
             should_stop=lambda step: step in self.stop_at,
@@ -75,7 +76,9 @@ class Run:
             self.timeline.append(f"give up evaluating {step}")
             return None
         self.timeline.append(f"evaluate {step}")
-        return {"bleu": self.bleus[step]} if step in self.bleus else {}
+        if step not in self.bleus:
+            return {}
+        return {"bleu": self.bleus[step], "loss": self.dev_losses.get(step)}
 
     def is_time(self, step, due):
         return due and step % self.asked_every == 0

@@ -2,7 +2,7 @@
 
 Seen to fail: without each of the four conditions of `skip_bad_updates`; with the
 parameters or the optimizer left out of what is kept; with `state.step` kept; and
-without `maybe_inject_nan` in `train_step`.
+without `with_injected_nan` in `make_train_step`.
 """
 
 import math
@@ -11,11 +11,13 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from t2t_jax.runtime import fault_injection
 from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training import step as step_module
+from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput, skip_bad_updates
@@ -120,3 +122,21 @@ def test_padding_alone_moves_nothing_once_there_is_momentum(trainer):
     after, applied = stepped(trainer, [*batches(2), batch_of([], rows=16)])
     assert applied == [True, True, False]
     require_same(after, before._replace(step=after.step))
+
+
+def test_frozen_parameters_do_not_count_in_the_gradient_norm():
+    frozen = TrainingConfig(frozen="encoder")
+    parts = [Trainer(1, dropout=0.0), Trainer(1, dropout=0.0, training=frozen)]
+    params, batch = parts[0].state.params, batches(1)[0]
+
+    def mean_loss(params):
+        sums = parts[0].sums(params, batch)
+        return sums.loss / sums.target_tokens
+
+    gradient = jax.grad(mean_loss)(params)
+    whole, without = (trainer.step(batch) for trainer in parts)
+    # rtol=1e-5: float32 sums of 300 tokens in another order
+    np.testing.assert_allclose(whole.gradient_norm, optax.tree.norm(gradient), 1e-5)
+    del gradient["encoder"]
+    np.testing.assert_allclose(without.gradient_norm, optax.tree.norm(gradient), 1e-5)
+    assert without.gradient_norm < 0.95 * whole.gradient_norm

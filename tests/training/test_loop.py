@@ -54,6 +54,23 @@ def test_a_new_best_is_saved_and_an_equal_or_lower_score_is_not(run):
     assert [p.best_score for p in run.saved] == [0.0, 7.0, 11.0, 11.0]
 
 
+def test_of_equal_scores_the_lower_loss_is_better(run):
+    run.bleus = {1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0, 5: 0.0}
+    run.dev_losses = {1: 6.5, 2: 6.25, 3: 6.25, 4: float("nan"), 5: 6.0}
+    _, progress = run.train(steps=6, evaluate=1, patience=4)
+    saves = [event for event in run.timeline if event.startswith("save")]
+    assert saves == ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
+    assert progress.best_loss == 6.0
+    again = RunProgress.from_dict(json.loads(json.dumps(progress.to_dict())))
+    assert again == progress
+
+
+def test_progress_of_older_versions_has_no_loss_of_the_best(run):
+    saved = RunProgress(step=3, best_score=7.0).to_dict()
+    assert "best_loss" not in saved
+    assert RunProgress.from_dict(saved).best_loss == float("inf")
+
+
 def test_a_last_step_can_be_periodic_best_and_final_at_once(run):
     run.bleus = {4: 1.0}
     run.train(steps=4, save_steps=2)

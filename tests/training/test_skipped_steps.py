@@ -4,6 +4,7 @@ Seen to fail: without either of the two limits of `check_divergence`, with the s
 one for large gradients too, and without the quotes around the workdir.
 """
 
+import math
 import shlex
 from pathlib import Path
 
@@ -11,7 +12,11 @@ import pytest
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.skipped_steps import check_divergence, skip_message
+from t2t_jax.training.skipped_steps import (
+    check_divergence,
+    skip_message,
+    uniform_guess_warning,
+)
 
 
 def record_of(step=1_017, *, loss=None, norm=None, in_a_row=1, batch=30):
@@ -93,3 +98,16 @@ def test_one_that_is_not_finite_ends_the_run_where_that_is_wanted(figures):
     config = TrainingConfig(on_nonfinite="stop")
     with pytest.raises(DivergedError, match=r"on_nonfinite=stop; epoch 2, batch 30\)"):
         check_divergence(record_of(**figures), config=config)
+
+
+@pytest.mark.parametrize(
+    ("step", "nll", "warns"),
+    [
+        *((100, 4.6, False), (100, 4.7, True), (99, 4.7, False), (99, 9.3, True)),
+        *((100, math.inf, True), (1, 9.2, False)),
+    ],
+)
+def test_a_loss_worse_than_guessing_is_warned_of(step, nll, warns):
+    record = {"step": step, "nll": nll}
+    warning = uniform_guess_warning(record, vocab_size=100, warmup_steps=100)
+    assert warning.startswith("WARNING") == warns  # log(100) = 4.605

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 
@@ -71,7 +72,7 @@ def report_error(error: BaseException) -> int:
         where = f": {error.filename}" if error.filename else ""
         _write([f"error: {error.strerror}{where}"])
         return _CODES[error.errno]
-    message = _lost_process_message(error)
+    message = _lost_process_message(error) or _no_devices_message(error)
     if message:
         return _report(UnavailableError(message))
     lines = "".join(traceback.format_exception(error)).splitlines()
@@ -99,6 +100,25 @@ def _lost_process_message(error: BaseException) -> str:
     )
 
 
+def _no_devices_message(error: BaseException) -> str:
+    """Explains JAX's error that it cannot use devices; "" for other errors."""
+    frames = traceback.extract_tb(error.__traceback__)
+    first = (str(error).splitlines() or ["no such device"])[0]
+    # Without its plugin, a platform of JAX_PLATFORMS fails an assertion.
+    is_assertion = isinstance(error, AssertionError) and frames
+    if not (
+        (isinstance(error, RuntimeError) and "initialize backend" in first)
+        or (is_assertion and os.path.basename(frames[-1].filename) == "xla_bridge.py")
+    ):
+        return ""
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    return (
+        f"JAX cannot use the devices of JAX_PLATFORMS={platforms or chr(39) * 2}: "
+        f"{first}\nUnset JAX_PLATFORMS, or set it to cpu. --mode=doctor checks the "
+        "devices."
+    )
+
+
 def _report(error: UserError) -> int:
     counted = Counter(map(_with_flag, error.problems))
     lines = [
@@ -115,5 +135,6 @@ def _report(error: UserError) -> int:
 def _write(lines: list[str]) -> None:
     """Writes lines in one call, so that those of other processes do not interleave."""
     prefix = current_processes().log_prefix
-    sys.stderr.write("".join(f"{prefix}{line}\n" for line in lines))
+    text = "".join(f"{prefix}{line}\n" for line in lines)
+    sys.stderr.write(escape_controls(text))
     sys.stderr.flush()

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from t2t_jax.data.files.progress_bar import escape_controls
+
 _STDERR = 2
 _NOTICE = (
     "warning: the encoding of this terminal ({}) does not have some characters, which "
@@ -112,8 +114,8 @@ codecs.register_error(_ESCAPES, _escape)
 
 
 def log(text: str) -> None:
-    """Prints to stderr and flushes."""
-    print(text, file=sys.stderr, flush=True)
+    """Prints to stderr, with control characters escaped, and flushes."""
+    print(escape_controls(text), file=sys.stderr, flush=True)
 
 
 def _line_writer(

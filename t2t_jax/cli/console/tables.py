@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from t2t_jax.data.files.progress_bar import escape_controls
+
 _NARROWEST, _WIDEST = 80, 100
 _UNFOLDED = 1_000_000
 
@@ -56,7 +58,7 @@ def _parts(section: Section) -> Iterator[RenderableType]:
     yield Text("─" * len(section.title), "dim")
     if section.rows:
         yield _table(section, gap=3)
-    yield from map(Text, section.notes)
+    yield from map(_text, section.notes)
     yield ""
 
 
@@ -73,9 +75,13 @@ def _table(section: Section, *, gap: int) -> Table:
             Text(name), justify="right" if right else "left", overflow="fold"
         )
     for row in section.rows:
-        # Text, because a file name may contain rich markup.
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_text, row))
     return table
+
+
+def _text(cell: str) -> Text:
+    # Text, because a file name may contain rich markup.
+    return Text(escape_controls(cell))
 
 
 def interval_note(found: Mapping[str, float], level: float) -> str:

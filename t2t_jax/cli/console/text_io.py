@@ -18,14 +18,13 @@ from t2t_jax.cli.console.stderr import BYTES, is_utf8, log
 from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
     GZIP_ERRORS,
-    LineTooLongError,
-    bounded_lines,
     conversion_advice,
     foreign_format,
     format_by_magic_number,
     gzip_fault,
     open_bytes,
 )
+from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.distributed.processes import current_processes
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 from t2t_jax.run.workdir import require_outside_runs
@@ -73,8 +72,11 @@ def text_lines(
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
-    """Writes lines with line ends; `flush_before_exit` never cuts one in two."""
-    rest = iter(lines)
+    """Writes lines with line ends; `flush_before_exit` never cuts one in two.
+
+    On a terminal, control characters are escaped.
+    """
+    rest = map(escape_controls, lines) if out.isatty() else iter(lines)
     while some := list(islice(rest, _LINES_PER_WRITE)):
         encoded = (line.encode("utf-8", BYTES) + b"\n" for line in some)
         left = memoryview(b"".join(encoded))
@@ -209,15 +211,13 @@ def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
 
     Raises:
       InputMissingError: the file does not exist or cannot be read.
-      DataError: it ends in .gz and is not gzip, or a line is too long.
+      DataError: it ends in .gz and is not gzip.
     """
     try:
         yield
     except GZIP_ERRORS as error:
         fault = gzip_fault(error)
         raise DataError(f"--{flag}={name} is broken gzip: {fault}.") from error
-    except LineTooLongError as error:
-        raise DataError(f"--{flag}={name}, line {error.number:,}: {error}") from error
     except OSError as error:
         raise InputMissingError(
             f"--{flag}={name} must be a file that can be read: "
@@ -243,7 +243,7 @@ def _iter_lines(
     file: IO[bytes], name: str, flag: str, *, strict: bool
 ) -> Iterator[str]:
     with io_errors_as_user_errors(name, flag), file:
-        yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
+        yield from decode_lines(file, name, flag, strict=strict)
 
 
 def decode_lines(

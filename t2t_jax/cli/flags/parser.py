@@ -12,6 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from t2t_jax import config_files
+from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags import conflicts, diagnostics
 from t2t_jax.cli.flags.arguments import Argument, CommandLine
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of
@@ -111,6 +112,8 @@ def _read_command(line: CommandLine) -> _Command:
     others += conflicts.unused_config(mode, [*keys, *long_forms], config or "")
     if problems or others:
         raise (UserError if others else kind)([*problems, *others])
+    if config and (row := config_files.default_row(path)):
+        log(f"--config={config} has several rows. This is {config}:{row}.")
     return _Command(mode, given, path, bool(config), values, overrides)
 
 

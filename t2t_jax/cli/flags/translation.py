@@ -230,8 +230,8 @@ class EvaluateOptions(SearchOptions, PairOptions):
         "Compare lower-cased tokens.", SWITCH, requires="protocol=tokenized"
     )
     target_language: str = flag(
-        "Language of the target, for Moses's tokenization; if not given, that of the "
-        "training text, or the ending of --reference.",
+        "Language code of the target, for Moses's tokenization.",
+        default="de",
         metavar="CODE",
         requires="protocol",
     )

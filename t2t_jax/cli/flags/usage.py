@@ -15,7 +15,7 @@ from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.values import SWITCH, Flag
 from t2t_jax.config import defaults, sections
-from t2t_jax.config_files import shipped_directory, shipped_names
+from t2t_jax.config_files import default_row, shipped_directory, shipped_names
 from t2t_jax.config_keys import alternatives
 from t2t_jax.errors import UserError
 
@@ -105,11 +105,14 @@ def _about_config(name: str) -> str:
     stem, _, row = name.partition(":")
     path = shipped_directory() / f"{stem}.py"
     page = ast.parse(path.read_text(encoding="utf-8"))
+    taken = default_row(str(path))
     row = row or ("ROW" if "choose_row" in ast.unparse(page) else "")
     given = f"--config={stem}:{row}" if row else f"--config={stem}"
+    without = f"Without a row, --config={stem} is {stem}:{taken}." if taken else ""
     return _page(
         _paragraph(f"{stem} is a configuration, in {path}:"),
         ast.get_docstring(page) or "",
+        *[_paragraph(without)] * bool(without),
         _examples([f"describe {given}", f"train {given}"]),
     )
 

@@ -14,7 +14,6 @@ from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.serving import ServeOptions
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
-from t2t_jax.run.languages import only_pair
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.serving.config import ServingConfig
 
@@ -197,13 +196,18 @@ def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
 
 def _pair_of(workdir: Workdir) -> tuple[str, str]:
     """Returns the languages of a model from the names of its training files."""
-    pair = only_pair(workdir, workdir.read_config())
+    from t2t_jax.checkpointing.parameters import open_parameters
+    from t2t_jax.exchange.exporting.exporter import languages_of
+    from t2t_jax.inference.provenance import provenance_of
+
+    step = open_parameters(workdir.path).resolve_step("best")
+    pair = languages_of(provenance_of(workdir, step), workdir.read_config())
     if pair is None:
         raise UserError(
-            f"--workdir={workdir.path} must have one known pair of languages. Pass it: "
+            f"The languages of --workdir={workdir.path} are not known. Pass them: "
             f"--workdir=SOURCE-TARGET={workdir.path}, such as en-de={workdir.path}"
         )
-    return pair
+    return pair[0], pair[1]
 
 
 def _load(

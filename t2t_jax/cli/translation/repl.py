@@ -23,6 +23,7 @@ from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import STATUS_WORDS
 from t2t_jax.cli.translation.interruptible import InterruptibleWorker
 from t2t_jax.cli.translation.job import require_models
+from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
 from t2t_jax.distributed.rendezvous import hard_exit
 from t2t_jax.errors import UserError
@@ -271,10 +272,10 @@ def _replace_setting(
 def _show(found: Translation, seconds: float) -> None:
     hypotheses = found.hypotheses
     if len(hypotheses) == 1:
-        print(found.text)
+        print(escape_controls(found.text))
     for rank, one in enumerate(hypotheses, start=1):
         if len(hypotheses) > 1:
-            print(f"{rank:>3}  {one.score:8.3f}  {one.text}")
+            print(f"{rank:>3}  {one.score:8.3f}  {escape_controls(one.text)}")
     words = [STATUS_WORDS[one] for one in found.statuses if one in STATUS_WORDS]
     _log(
         f"  score {found.score:.3f}, {found.num_tokens} tokens, "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import re
 import sys
 import threading
 import time
@@ -15,13 +17,30 @@ Log: TypeAlias = Callable[[str], None]
 _ETA_SHARE = 10
 _ETA_UNITS = 10_000
 
+# Columns of the bar itself, the share and the time left; one is between two columns.
+_WIDTHS = (10, 5, 11)
+
 # The live bars, by their terminals.
 _bars: dict[TextIO, Any] = {}
 
 
+# All but tab and line feed; a terminal would obey those of a corpus.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def escape_controls(text: str) -> str:
+    r"""Escapes control characters, for text that goes to a terminal.
+
+    Example:
+      >>> print(escape_controls("a\tb" + chr(27) + "[2J"))
+      a       b\x1b[2J
+    """
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def print_line(text: str, stream: TextIO | None = None) -> None:
-    """Prints a line, above the bar if the stream shows one; errors are ignored."""
-    stream = stream or sys.stderr
+    """Prints text, above the bar if the stream shows one; errors are ignored."""
+    text, stream = escape_controls(text), stream or sys.stderr
     bar = _bars.get(getattr(stream, "rich_proxied_file", stream))
     if bar is not None:
         # The terminal wraps: a command wrapped by rich cannot be copied.
@@ -48,7 +67,7 @@ class ProgressBar:
 
     Args:
       log: writes a line to `stream`; None disables all output.
-      every_seconds: between two lines if `stream` is not a terminal.
+      every_seconds: between two lines if `stream` is not a terminal; 0 for none.
       patience: seconds before the bar appears, for work that may be short.
     """
 
@@ -62,12 +81,12 @@ class ProgressBar:
         patience: float = 0.0,
     ):
         self._work, self._patience = work, patience
-        self._log, self._every_seconds = log, every_seconds
+        self._log, self._every_seconds = log, every_seconds or math.inf
         self._stream = stream or sys.stderr
         self._bar: Any = None
         self._total: int | None = None
         self._is_exact = True
-        self._done = self._first = 0
+        self._done = self._first = self._head_width = 0
         self._began = self._shown = 0.0
 
     @property
@@ -79,6 +98,14 @@ class ProgressBar:
     def has_bar(self) -> bool:
         """Whether the bar is shown."""
         return self._bar is not None
+
+    @property
+    def text_width(self) -> int:
+        """Columns of the bar for the text of `show`; 0 without a bar."""
+        if self._bar is None:
+            return 0
+        left: int = self._bar.console.width - self._head_width
+        return max(1, left - sum(_WIDTHS) - len(_WIDTHS) - 1)
 
     def log(self, text: str) -> None:
         """Writes a line."""
@@ -94,7 +121,9 @@ class ProgressBar:
         began, ended = time.monotonic(), threading.Event()
 
         def beat() -> None:
-            while not ended.wait(self._every_seconds):
+            # None waits for the end; a thread cannot wait for inf seconds.
+            every = self._every_seconds
+            while not ended.wait(every if math.isfinite(every) else None):
                 self.log(f"{what}: {format_clock(time.monotonic() - began)} so far …")
 
         thread = threading.Thread(target=beat, daemon=True)
@@ -124,8 +153,8 @@ class ProgressBar:
         waited = time.monotonic() - self._began
         if self._log is None or not self._stream.isatty() or waited < self._patience:
             return
-        widest = self._head(max(self._done, self._total or 0))
-        self._bar = _bars[self._stream] = _rich_bar(len(widest), self._stream)
+        self._head_width = len(self._head(max(self._done, self._total or 0)))
+        self._bar = _bars[self._stream] = _rich_bar(self._head_width, self._stream)
         self._bar.add_task("", share="", text="", eta="")
         self.show()
         self._bar.start()
@@ -153,7 +182,7 @@ class ProgressBar:
         """Updates the bar, or logs a line where there is none.
 
         Args:
-          text: follows the numbers.
+          text: follows the numbers; may have several lines in a bar.
           done: units done, those before included; None if unchanged.
           show_eta: whether the rate is reliable enough for an ETA.
         """
@@ -223,10 +252,10 @@ def _rich_bar(head_width: int, stream: TextIO) -> Any:
     # A narrow terminal truncates the text, not the numbers or the time left.
     return Progress(
         column("{task.description}", min_width=head_width),
-        BarColumn(bar_width=10),
-        column("{task.fields[share]}", min_width=5),
+        BarColumn(bar_width=_WIDTHS[0]),
+        column("{task.fields[share]}", min_width=_WIDTHS[1]),
         column("{task.fields[text]}", overflow="ellipsis", ratio=1),
-        column("{task.fields[eta]}", min_width=11),
+        column("{task.fields[eta]}", min_width=_WIDTHS[2]),
         console=Console(file=stream),
         expand=True,
         # Otherwise rich would print results to stderr.

@@ -339,7 +339,7 @@ def _moses(language: str) -> Callable[[str], str] | None:
         from sacremoses import MosesPunctNormalizer
     except ImportError as error:
         raise UserError(
-            "This vocabulary normalizes punctuation as Moses does, which requires the "
-            "package sacremoses. Install it: pip install 't2t-jax[exchange]'."
+            "This vocabulary normalizes punctuation as Moses does, but sacremoses "
+            f"cannot be imported: {error}. Run: pip install 't2t-jax[exchange]'"
         ) from error
     return MosesPunctNormalizer(language).normalize  # type: ignore[no-any-return]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress import Record, format_perplexity
 from t2t_jax.training.reporting.sparkline import (
     Thinned,
     shows_sparklines,
@@ -30,7 +31,7 @@ class Console:
 
     Args:
       total: steps of the complete run.
-      every_seconds: between two lines where `stream` is not a terminal.
+      every_seconds: between two lines where `stream` is not a terminal; 0 for none.
       smoothed: whether the loss is label-smoothed; the perplexity never is.
 
     Attributes:
@@ -52,7 +53,7 @@ class Console:
         self._plots = shows_sparklines(self._stream)
         self._losses_so_far, self._bleus = Thinned(), Thinned()
         self._total = total
-        self.every_seconds = 1.0 if self._stream.isatty() else every_seconds
+        self.every_seconds = 1.0 if self._stream.isatty() else every_seconds or math.inf
         self._steps = ProgressBar(
             self.log, stream=self._stream, work=ProgressLabels("step")
         )
@@ -136,20 +137,54 @@ class Console:
         """Stops the progress bar."""
         self._steps.close()
 
-    def _losses(self, record: Record, *, plot: str = "") -> str:
-        smoothed = " (smoothed)" * self._smoothed
-        unsmoothed = " (not smoothed)" * self._smoothed
-        return (
-            f"loss{smoothed} {record['loss']:.3f}{plot}  "
-            f"perplexity{unsmoothed} {record['perplexity']:.2f}"
-        )
+    def _losses(self, record: Record) -> str:
+        return "  ".join(self._loss_parts(record, names=self._names))
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        if self._smoothed:
+            return "loss (smoothed)", "perplexity (not smoothed)"
+        return "loss", "perplexity"
+
+    def _loss_parts(
+        self, record: Record, *, names: tuple[str, str], plot: str = ""
+    ) -> list[str]:
+        return [
+            f"{names[0]} {record['loss']:.3f}{plot}",
+            f"{names[1]} {format_perplexity(record['perplexity'])}",
+        ]
 
     def _metrics(self, record: Record) -> str:
-        # Short, so that a terminal of 80 columns shows the loss and the plot.
+        """Formats a record; in several lines where the terminal is narrow."""
         plots = sparkline(self._losses_so_far.values(), width=_BAR_PLOT)
-        return (
-            f"{self._losses(record, plot=f' {plots}' * self._plots)}  "
-            f"lr {record['learning_rate']:.2e}  |grad| {record['gradient_norm']:.2f}  "
-            f"{record['target_tokens_per_second']:,.0f} target tokens/s  "
-            f"padding {100 * record['padding_fraction']:.1f} %"
+        plot = f" {plots}" * self._plots
+        others = [
+            f"lr {record['learning_rate']:.2e}",
+            f"|grad| {record['gradient_norm']:.2f}",
+            f"{record['target_tokens_per_second']:,.0f} target tokens/s",
+            f"padding {100 * record['padding_fraction']:.1f} %",
+        ]
+        line = "  ".join(
+            [*self._loss_parts(record, names=self._names, plot=plot), *others]
         )
+        width = self._steps.text_width
+        if not width or len(line) <= width:
+            return line
+        short = self._loss_parts(record, names=("loss", "perplexity"), plot=plot)
+        return _wrap([*short, *others], width)
+
+
+def _wrap(parts: Sequence[str], width: int) -> str:
+    r"""Joins parts to lines of at most `width` characters, if each part fits.
+
+    Example:
+      >>> _wrap(["loss 2.5", "lr 1e-3", "padding 3 %"], 19)
+      'loss 2.5  lr 1e-3\npadding 3 %'
+    """
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + 2 + len(part) <= width:
+            lines[-1] += f"  {part}"
+        else:
+            lines.append(part)
+    return "\n".join(lines)

@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -93,3 +95,28 @@ def test_what_is_full_is_named(monkeypatch, capsys, name, told):
             fill()
     assert report_error(raised.value) == 74
     assert capsys.readouterr().err == f"error: No space left on device: {told}\n"
+
+
+@pytest.mark.parametrize("platform", ["tpu", "nonsense"])
+def test_devices_that_jax_cannot_use_are_no_internal_error(platform):
+    code = "import jax; jax.devices()"
+    call = f"from t2t_jax.cli.console.error_report import report_error\ntry:\n  {code}"
+    call += "\nexcept Exception as error:\n  raise SystemExit(report_error(error))"
+    done = subprocess.run(
+        [sys.executable, "-c", call],
+        env={**os.environ, "JAX_PLATFORMS": platform},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 69
+    assert (
+        f"error: JAX cannot use the devices of JAX_PLATFORMS={platform}" in done.stderr
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_other_errors_of_jax_are_internal_errors(capsys):
+    assert report_error(RuntimeError("RESOURCE_EXHAUSTED: out of memory")) == 70
+    assert report_error(AssertionError()) == 70
+    assert "JAX_PLATFORMS" not in capsys.readouterr().err

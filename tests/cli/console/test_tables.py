@@ -30,6 +30,13 @@ def test_what_looks_like_markup_is_text():
     assert "[/dim] :smile:" in text
 
 
+def test_control_characters_of_cells_and_notes_are_escaped():
+    text = shown(Section("T", [("a\x1b[2Jb", "c")], notes=["\x9b2K"]))
+    assert "a\\x1b[2Jb" in text
+    assert "\\x9b2K" in text
+    assert not {"\x1b", "\x9b"} & set(text)
+
+
 def test_a_file_gets_no_colours_and_at_most_100_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     text = shown(Section("T", [("a" * 70, "b " * 70)]))

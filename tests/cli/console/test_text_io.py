@@ -279,3 +279,16 @@ def test_put_down_waits_for_whole_lines_and_removes_what_is_not_complete(
     assert seen == [True]
     assert out.getvalue() == b"a\nb\n"
     assert os.listdir(tmp_path) == []
+
+
+def test_control_characters_are_escaped_on_a_terminal_and_data_elsewhere():
+    class Terminal(io.BytesIO):
+        def isatty(self):
+            return True
+
+    for out, expected in (
+        (Terminal(), b"a\\x1b[2J\tb\n"),
+        (io.BytesIO(), b"a\x1b[2J\tb\n"),
+    ):
+        write_lines(out, ["a\x1b[2J\tb"])
+        assert out.getvalue() == expected

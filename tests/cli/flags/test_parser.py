@@ -50,13 +50,23 @@ def test_without_arguments_the_embedded_experiment_is_trained():
     assert default_config().is_file()
 
 
+def test_a_configuration_with_rows_says_which_one_it_takes(capsys):
+    assert parse_argv(["train", "--config=mine.py"]).config.steps == 17
+    assert capsys.readouterr().err == (
+        "--config=mine.py has several rows. This is mine.py:small.\n"
+    )
+    parse_argv(["train", "--config=mine.py:large"])
+    parse_argv(["train", "--config=phrasebook"])
+    assert capsys.readouterr().err == ""
+
+
 def test_the_defaults_of_the_other_flags():
     options = parse_argv(["translate", "--workdir=w"])
     assert (options.checkpoint, options.input, options.output) == ("best", "-", "-")
     options = parse_argv(["average", "--workdir=w", "--to=x"])
     assert (options.last, options.average_steps, options.force) == (0, (), False)
     options = parse_argv(["evaluate", "--workdir=w", "--source=a", "--reference=b"])
-    assert (options.target_language, options.protocol) == ("", "")
+    assert (options.target_language, options.protocol) == ("de", "")
 
 
 def test_options_of_a_short_flag_have_the_value_of_its_key(run):

@@ -215,15 +215,44 @@ def test_elsewhere_there_is_no_sparkline(stream):
     assert not set("▁▂▃▄▅▆▇█") & set(evaluated(stream, history=unread()))
 
 
-def test_the_bar_has_a_short_plot_beside_the_loss(monkeypatch):
+@pytest.mark.parametrize("total", [200, 100_000])
+def test_each_number_has_its_name_in_a_bar_of_80_columns(monkeypatch, total):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     stream = Utf8Terminal()
-    console = Console(200, every_seconds=0.0, stream=stream)
+    console = Console(total, every_seconds=0.0, stream=stream)
     console.start(0)
     for step in range(1, 101):
         console.remember({**record_of(step), "loss": 100.0 / step})
     console.show(record_of(100))
     console.close()
-    assert "loss (smoothed) 2.500 █▂▂▁▁▁▁▁" in stream.getvalue()
+    *_, last = stream.getvalue().split("step 100/")
+    for part in (
+        *("loss 2.500 █▂▂▁▁▁▁▁", "perplexity 7.25", "lr 1.25e-03", "|grad| 0.75"),
+        *("12,346 target tokens/s", "padding 3.5 %", "ETA "),
+    ):
+        assert part in last
+
+
+def test_a_perplexity_beyond_a_billion_is_not_written_out():
+    stream = io.StringIO()
+    console_of(stream).show({**record_of(50), "perplexity": 1e304})
+    assert "perplexity (not smoothed) > 1e9  lr" in stream.getvalue()
+
+
+def test_an_interval_of_0_seconds_is_never(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    console = console_of(stream, every_seconds=0.0)
+    for second in range(1000):
+        now[0] = float(second)
+        console.advance("translated 1/100")
+    assert (stream.getvalue(), console.every_seconds) == ("", float("inf"))
+
+
+def test_control_characters_of_samples_do_not_reach_the_terminal():
+    stream = io.StringIO()
+    console_of(stream).log_evaluation(EVALUATED, "a\tb\x1b[2J\x9b31m\r\x7f")
+    assert stream.getvalue().endswith("\na\tb\\x1b[2J\\x9b31m\\x0d\\x7f\n")
