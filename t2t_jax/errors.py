@@ -8,6 +8,7 @@ traceback and exits with the code of the class (the numbers of sysexits.h).
 from __future__ import annotations
 
 import errno
+import reprlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,18 @@ class ErrorCollector:
         if self.messages:
             messages = dict.fromkeys(self.messages)
             raise (kind or self._kind)(messages, unlisted=self._unlisted)
+
+
+def short_repr(value: object) -> str:
+    """Returns a value of an untrusted file for a message, of at most 100 characters.
+
+    Nested values that refer to one another can have billions.
+
+    Example:
+      >>> short_repr({"layers": [6, "six"]})
+      "{'layers': [6, 'six']}"
+    """
+    return reprlib.repr(value)[:100]
 
 
 def write_error(

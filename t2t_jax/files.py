@@ -193,8 +193,8 @@ def read_limited(path: Path, *, max_bytes: int, advice: str) -> bytes:
         return file.read(max_bytes)
 
 
-def check_size(path: Path, *, max_bytes: int, advice: str) -> None:
-    """Checks the size of a file before it is read.
+def check_size(path: Path, *, max_bytes: int, advice: str) -> int:
+    """Checks the size of a file before it is read, and returns it.
 
     Raises:
       DataError: the file is larger than `max_bytes`, or is not a regular file.
@@ -205,6 +205,7 @@ def check_size(path: Path, *, max_bytes: int, advice: str) -> None:
         raise DataError(
             f"{path} must have at most {max_bytes:,} bytes, and has {size:,}. {advice}"
         )
+    return size
 
 
 def require_file(path: Path, *, advice: str) -> int:

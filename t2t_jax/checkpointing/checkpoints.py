@@ -9,6 +9,7 @@ independently of the others.
 
 from __future__ import annotations
 
+import math
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,11 @@ from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
 NO_SCORE = -1.0
+
+# Of a smaller difference the first array that differs is named when all are known.
+_MAX_FACTOR = 10
+# Trained float32 numbers are stored in over 80 % of their size; zeros in hardly any.
+_MAX_RATIO, _ALWAYS = 64, 64 << 20
 
 
 def dev_score(meta: Mapping[str, Any]) -> float:
@@ -179,6 +185,33 @@ class Checkpoints(StepDirs):
             reason = describe_differences(meta["checksums"][name], texts)
             if reason:
                 raise self.corrupt(step, f"in {name}, {reason}")
+
+    def check_size(self, step: int, *, parameters: int) -> None:
+        """Checks that a checkpoint can hold so many parameters, before they are built.
+
+        Raises:
+          CorruptCheckpointError: its meta differs from what was saved, or its files
+            are too small.
+          DataError: it was saved with far fewer.
+        """
+        saved = self.read_verified_meta(step)["checksums"].get("params", {})
+        shapes = [text[text.find("[") + 1 : text.find("]")] for text in saved.values()]
+        try:
+            known = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
+        except ValueError as error:
+            raise self.corrupt(step, "a checksum has no shape") from error
+        if parameters > _MAX_FACTOR * known:
+            raise DataError(
+                f"Checkpoint {self.path(step)} was written for another model: it has "
+                f"{known:,} parameters, and its configuration {parameters:,}.\nPass a "
+                "workdir of this model."
+            )
+        files = filter(Path.is_file, (self.path(step) / "params").rglob("*"))
+        stored = sum(path.stat().st_size for path in files)
+        if 4 * parameters > _MAX_RATIO * stored + _ALWAYS:
+            raise self.corrupt(
+                step, f"{stored:,} bytes cannot hold {parameters:,} parameters"
+            )
 
     def verify(self, step: int) -> None:
         """Reads all arrays of a checkpoint on the host and verifies their checksums.

@@ -10,11 +10,7 @@ from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
 
 
 def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
-    """Opens the checkpoints, or the `model.safetensors`, of a run or model directory.
-
-    Raises:
-      UserError: the package safetensors is required and not installed.
-    """
+    """Opens the checkpoints, or `model.safetensors`, of a run or model directory."""
     if is_safetensors_dir(directory):
         return SafetensorsFile(directory)
     return Checkpoints(directory / "checkpoints")

@@ -7,6 +7,7 @@ The header holds the checksums of a checkpoint. Reading executes no code.
 from __future__ import annotations
 
 import json
+import math
 import stat
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.checkpointing.checksums import (
     checksums,
@@ -23,12 +26,25 @@ from t2t_jax.checkpointing.checksums import (
 )
 from t2t_jax.checkpointing.diagnosis import as_io_error
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta
-from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
+from t2t_jax.errors import DataError, InputMissingError, UserError, short_repr
+from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object, require_file
 from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
-_DTYPES = {"F32": "float32"}
+_DTYPES: Mapping[str, npt.DTypeLike] = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "BF16": ml_dtypes.bfloat16,
+    "I64": np.int64,
+    "I32": np.int32,
+}
+_MAX_BYTES = 64 << 30
+_MAX_HEADER_BYTES = 8 << 20  # some 60,000 arrays
+_BAD_HEADER = (
+    *(ArithmeticError, AttributeError, LookupError),
+    *(RecursionError, TypeError, ValueError),
+)
 _CHECKSUMS = "checksums"
 _ADVICE = "Restore the file from a copy, or export the model again."
 
@@ -60,18 +76,72 @@ def write_safetensors(path: Path, params: Params) -> None:
     path.chmod(stat.S_IMODE(mode))
 
 
+def read_safetensors(
+    path: Path, *, max_bytes: int = _MAX_BYTES
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Maps the arrays of a file, of which only the header is read.
+
+    Returns:
+      Read-only arrays by name, and the metadata.
+
+    Raises:
+      DataError: the file is larger than `max_bytes`, truncated or malformed, or has
+        other types than numbers of 16 to 64 bits.
+      OSError: it cannot be read.
+    """
+    size = check_size(path, max_bytes=max_bytes, advice=_ADVICE)
+    try:
+        return _map_arrays(path, size)
+    except _BAD_HEADER as error:
+        raise DataError(f"{path} is damaged: {error}. {_ADVICE}") from error
+
+
+def _map_arrays(
+    path: Path, size: int
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 1 < length <= min(size - 8, _MAX_HEADER_BYTES):
+            raise ValueError(f"its header has {length:,} bytes")
+        header = json.loads(file.read(length), object_pairs_hook=_without_duplicates)
+    metadata = header.pop("__metadata__", {})
+    begin, arrays = 8 + length, {}
+    content = np.memmap(path, np.uint8, mode="r", shape=(size,))[begin:]
+    position = 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        shape, (first, end) = entry["shape"], entry["data_offsets"]
+        if entry["dtype"] not in _DTYPES:
+            raise ValueError(
+                f"{name} has type {short_repr(entry['dtype'])}, and supported are "
+                f"{', '.join(_DTYPES)}"
+            )
+        dtype = np.dtype(_DTYPES[entry["dtype"]])
+        if any(type(length) is not int or length < 0 for length in shape) or (
+            [first, end] != [position, position + math.prod(shape) * dtype.itemsize]
+        ):
+            raise ValueError(f"{name} has another size than its shape")
+        arrays[name] = content[first:end].view(dtype).reshape(shape)
+        position = end
+    if position != len(content):
+        raise ValueError("its arrays do not take the whole file")
+    return arrays, metadata
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("its header has a name twice")
+    return found
+
+
 class SafetensorsFile:
     """The parameters of a model directory, with the methods of `Checkpoints`.
 
     Args:
       directory: of the model; `model.json` there holds the step.
-
-    Raises:
-      UserError: the package is not installed.
     """
 
     def __init__(self, directory: Path):
-        require_safetensors()
         self.directory = directory
         self._path = directory / SAFETENSORS
 
@@ -99,6 +169,16 @@ class SafetensorsFile:
             raise self._wrong_step(str(which), step)
         return step
 
+    def check_size(self, step: int, *, parameters: int) -> None:
+        """Checks that the file can hold so many parameters, before they are built.
+
+        Raises:
+          DataError: it is too small.
+        """
+        size = require_file(self._path, advice=_ADVICE)
+        if 4 * parameters > size:
+            raise self._damaged(f"{size:,} bytes cannot hold {parameters:,} parameters")
+
     def params(self, step: int, *, like: PyTree) -> Params:
         """Restores the parameters; names, shapes and checksums must match.
 
@@ -109,8 +189,7 @@ class SafetensorsFile:
         shapes = _by_name(like).values()
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
         try:
-            check_size(self._path, max_bytes=size + MAX_JSON_BYTES, advice=_ADVICE)
-            arrays = self._read(dtype_shapes(like))
+            arrays = self._read(dtype_shapes(like), size + MAX_JSON_BYTES)
         except UserError:
             raise
         except Exception as error:
@@ -125,21 +204,19 @@ class SafetensorsFile:
         )
         return params
 
-    def _read(self, expected: Mapping[str, str]) -> dict[str, Any]:
+    def _read(self, expected: Mapping[str, str], max_bytes: int) -> dict[str, Any]:
         """Reads the arrays; checks names and shapes before, checksums after."""
-        from safetensors import safe_open
-
-        with safe_open(self._path, framework="numpy") as file:
-            shapes = {name: _dtype_shape(file.get_slice(name)) for name in file.keys()}
-            reason = describe_differences(shapes, expected)
-            if reason:
-                raise DataError(
-                    f"{self._path} was written for another model: {reason}.\nRestore "
-                    "the config.json of that model."
-                )
-            # A file written by another program has no checksums.
-            saved = json.loads((file.metadata() or {}).get(_CHECKSUMS, "{}"))
-            arrays = {name: file.get_tensor(name) for name in shapes}
+        mapped, metadata = read_safetensors(self._path, max_bytes=max_bytes)
+        reason = describe_differences(dtype_shapes(mapped), expected)
+        if reason:
+            raise DataError(
+                f"{self._path} was written for another model: {reason}.\nRestore "
+                "the config.json of that model."
+            )
+        # A copy: JAX may use an array where it is, and the file may change.
+        arrays = {name: np.array(array) for name, array in mapped.items()}
+        # A file written by another program has no checksums.
+        saved = json.loads(metadata.get(_CHECKSUMS, "{}"))
         reason = describe_differences(saved, checksums(arrays)) if saved else ""
         if reason:
             raise self._damaged(reason)
@@ -166,12 +243,6 @@ class SafetensorsFile:
 
     def _damaged(self, reason: str) -> DataError:
         return DataError(f"{self._path} is damaged: {reason}. {_ADVICE}")
-
-
-def _dtype_shape(part: Any) -> str:
-    """Formats an array of the header as `dtype_shape` does."""
-    dtype = part.get_dtype()
-    return f"{_DTYPES.get(dtype, dtype)}[{','.join(map(str, part.get_shape()))}]"
 
 
 def _by_name(tree: PyTree) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
 from t2t_jax.errors import DataError
 from t2t_jax.inference.model import TranslationModel
-from t2t_jax.model.architectures import make_module
+from t2t_jax.model.architectures import count_parameters, make_module
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.runtime.compilation_cache import enable_cache_in_process
 from t2t_jax.types import Params, PyTree
@@ -84,10 +84,12 @@ def load(
     config = workdir.read_config()
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
-    module = make_module(config.network, platform=devices[0].platform)
     checkpoints = open_parameters(workdir.path)
     step = checkpoints.resolve_step(checkpoint)
     meta = checkpoints.meta(step)
+    # Tracing a model of 1,000 layers takes half a minute.
+    checkpoints.check_size(step, parameters=count_parameters(config.network).total)
+    module = make_module(config.network, platform=devices[0].platform)
     workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
     params = checkpoints.params(step, like=abstract_params(module))
     return TranslationModel(

@@ -7,6 +7,7 @@ without the bound on the size; where every exception is let through.
 import json
 import os
 import pickle
+import tracemalloc
 
 import jax
 import numpy as np
@@ -15,7 +16,11 @@ import pytest
 from t2t_jax.checkpointing import safetensors_io
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.parameters import open_parameters
-from t2t_jax.checkpointing.safetensors_io import SafetensorsFile, write_safetensors
+from t2t_jax.checkpointing.safetensors_io import (
+    SafetensorsFile,
+    read_safetensors,
+    write_safetensors,
+)
 from t2t_jax.errors import DataError, InputMissingError, UserError
 
 numpy_files = pytest.importorskip("safetensors.numpy")
@@ -105,7 +110,7 @@ def test_a_flipped_bit_of_an_array_is_named(directory):
 
 
 def test_what_goes_wrong_without_a_word_is_damage_too(directory, monkeypatch):
-    def fail(self, expected):
+    def fail(self, expected, max_bytes):
         raise RuntimeError
 
     monkeypatch.setattr(SafetensorsFile, "_read", fail)
@@ -176,9 +181,72 @@ def test_a_model_without_a_step_is_refused(directory, origin, kind):
 
 def test_a_missing_package_is_named_with_what_brings_it(directory, monkeypatch):
     monkeypatch.setattr(safetensors_io, "find_spec", lambda name: None)
-    for act in (
-        lambda: write_safetensors(directory / "other", PARAMS),
-        lambda: open_parameters(directory),
-    ):
-        with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
-            act()
+    with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
+        write_safetensors(directory / "other", PARAMS)
+    SafetensorsFile(directory).params(7, like=like())  # reading needs none
+
+
+def write(path, header, content=b""):
+    if not isinstance(header, str):
+        header = json.dumps(header)
+    path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + content)
+
+
+ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        f'{{"a": {json.dumps(ENTRY)}, "a": {json.dumps(ENTRY)}}}',
+        f'{{"a": {json.dumps(ENTRY)[:-1]}, "dtype": "F32"}}}}',
+        {"a": ENTRY, "b": ENTRY},
+        {"a": ENTRY | {"shape": [3]}},
+        {"a": ENTRY | {"shape": [-1, -2]}},
+        {"a": ENTRY | {"shape": [2.0]}},
+        {"a": ENTRY | {"shape": [1 << 40, 0, 1 << 40], "data_offsets": [0, 0]}},
+        {"a": ENTRY | {"data_offsets": [8, 16]}},
+        {"a": ENTRY | {"data_offsets": 8}},
+        {"a": ENTRY | {"dtype": "I8"}},
+        {"a": ENTRY | {"dtype": [[]]}},
+        {"a": {}},
+        {"a": [1]},
+        [],
+        7,
+        "{" * 100_000,
+    ],
+)
+def test_a_header_that_does_not_describe_the_file_is_damage(tmp_path, header):
+    write(tmp_path / "a", header, bytes(8))
+    with pytest.raises(DataError, match="a is damaged: "):
+        read_safetensors(tmp_path / "a")
+
+
+def test_arrays_of_all_types_are_mapped(tmp_path):
+    arrays = {
+        "b": np.arange(5, dtype=np.float16),
+        "a": np.float64([[np.pi]]),
+        "c": np.zeros((0, 3), np.int64),
+    }
+    numpy_files.save_file(arrays, tmp_path / "a", metadata={"x": "y"})
+    found, metadata = read_safetensors(tmp_path / "a")
+    assert (found.keys(), metadata) == (arrays.keys(), {"x": "y"})
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+        assert not found[name].flags.writeable
+
+
+def test_a_sparse_file_of_gigabytes_is_judged_by_its_header(tmp_path):
+    write(tmp_path / "a", {"a": ENTRY}, bytes(8))
+    os.truncate(tmp_path / "a", 20 << 30)
+    tracemalloc.start()
+    with pytest.raises(DataError, match="whole file"):
+        read_safetensors(tmp_path / "a")
+    (tmp_path / "a").write_bytes(b"")
+    os.truncate(tmp_path / "a", 20 << 30)
+    with pytest.raises(DataError, match="header has 0 bytes"):
+        read_safetensors(tmp_path / "a")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20

@@ -10,13 +10,18 @@ tests/architecture/test_safety.py.
 import json
 import os
 import pickle
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+import tensorstore
 
 import t2t_jax
+from t2t_jax.checkpointing.checksums import json_digest
+from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.errors import DataError
+from t2t_jax.inference import load as load_module
 from tests.integration import tiny
 
 LINE = b"The old teacher reads a book.\n"
@@ -133,6 +138,89 @@ def test_files_that_nobody_asked_for_are_not_opened(copy, bomb):
 def test_huge_json_is_refused_before_it_is_read(copy, name):
     os.truncate(copy / name, TERABYTE)
     _refused(_translate(copy), "must have at most 67,108,864 bytes")
+
+
+ARRAY = "embedding.table"
+# 10 GB of zeros: a frame of zstd with 80,000 blocks of one repeated byte.
+_BLOCK = ((128 << 10) << 3 | 1 << 1).to_bytes(3, "little") + b"\0"
+BOMB = b"\x28\xb5\x2f\xfd\x00\x58" + 80_000 * _BLOCK + b"\1\0\0"
+
+
+def _forge(copy, name, change):
+    """Changes a value of the key-value store that holds the parameters."""
+    base = {"driver": "file", "path": f"{copy}/checkpoints/1/params/"}
+    store = tensorstore.KvStore.open({"driver": "ocdbt", "base": base}).result()
+    key = f"{ARRAY}/{name}"
+    value = store.read(key).result().value
+    assert value, store.list().result()
+    store.write(key, change(value)).result()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"chunks": [12_000_000, 16]}, "chunks of"),
+        ({"chunks": [1 << 33, 16]}, "chunks of"),
+        ({"compressor": {"id": "zlib", "level": 1}}, "compressed by zlib"),
+        ({"dtype": "<f8"}, "float64"),
+    ],
+)
+def test_an_array_is_not_read_in_chunks_that_it_does_not_need(copy, changed, reason):
+    def change(value):
+        return json.dumps({**json.loads(value), **changed}).encode()
+
+    _forge(copy, ".zarray", change)
+    _refused(_translate(copy), "is corrupt", ARRAY.replace(".", "/"), reason)
+
+
+def test_a_chunk_that_unpacks_to_gigabytes_is_not_unpacked(copy):
+    _forge(copy, "0.0", lambda value: BOMB)
+    _refused(_translate(copy), "a chunk unpacks to more than its size")
+
+
+def _change_model(copy, **changed):
+    config = json.loads((copy / "config.json").read_text())
+    config["model"] |= changed
+    (copy / "config.json").write_text(json.dumps(config))
+    (copy / "overrides.json").unlink()
+
+
+@pytest.mark.parametrize("changed", [{"num_layers": 1_000}, {"d_ff": 1_000_000}])
+def test_a_model_beyond_its_files_is_refused_before_it_is_built(
+    copy, changed, monkeypatch
+):
+    _change_model(copy, **changed)
+    monkeypatch.setattr(load_module, "make_module", None)
+    with pytest.raises(DataError, match="was written for another model"):
+        t2t_jax.load(copy)
+    _refused(_translate(copy), "was written for another model")
+
+
+def test_shapes_that_no_file_holds_are_refused_before_the_model_is_built(copy):
+    """A chunk that is missing is zeros: an array of any size may take no file."""
+    _change_model(copy, d_ff=1_000_000)
+    path = copy / "checkpoints/1/meta/metadata"
+    meta = json.loads(path.read_text())
+    sums = meta["checksums"]["params"]
+    for name in filter(re.compile("feed_forward/").search, sums):
+        sums[name] = re.sub(r"\b32([],])", r"1000000\1", sums[name])
+    del meta["digest"]
+    path.write_text(json.dumps({**meta, "digest": json_digest(meta)}))
+    _refused(_translate(copy), "cannot hold")
+
+
+@pytest.mark.parametrize("format", ["sentencepiece", "table"])
+def test_pieces_that_are_not_text_are_a_damaged_vocabulary(copy, format):
+    path = copy / "vocab.model"
+    if format == "table":
+        pieces = [*SPECIAL_PIECES, *(f"\ud800{number}" for number in range(146))]
+        path.write_bytes(table_file("byte_pairs", pieces, merges=None))
+    else:
+        content = path.read_bytes()
+        place = content.index("\u2581th".encode()) + 3
+        path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+    (copy / "fingerprints.json").unlink()
+    _refused(_translate(copy), "vocab.model")
 
 
 def test_paths_in_a_models_configuration_are_followed_by_training_only(copy, tmp_path):

@@ -56,8 +56,8 @@ def _given(workdir, file, **changed):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is not a SentencePiece model. Change config.vocabulary.file."),
-        (b"garbage", "is not a SentencePiece model. Change config.vocabulary.file."),
+        (b"", "is not a SentencePiece model: it"),
+        (b"garbage", "is not a SentencePiece model: it"),
         (None, "must have at most 268,435,456 bytes, and has 1,099,511,627,776."),
     ],
     ids=["empty", "garbage", "a terabyte"],

@@ -103,7 +103,9 @@ def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
         encoded = base64.b64encode(options["sentencepiece"]).decode()
         options = {**options, "sentencepiece": encoded}
     content = {"version": _VERSION, "kind": kind, **options, "pieces": list(pieces)}
-    return (json.dumps(content, ensure_ascii=False) + "\n").encode()
+    text = json.dumps(content, ensure_ascii=False) + "\n"
+    # Half of a surrogate pair, which JSON may escape, is refused by `load_tokenizer`.
+    return text.encode(errors="backslashreplace")
 
 
 def word_table(words: WordList, size: int) -> bytes:
@@ -132,6 +134,7 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
         raise TypeError("its pieces are not a list of strings")
     if len(pieces) <= len(SPECIAL_PIECES):
         raise ValueError("it has no pieces but the special ones")
+    "".join(pieces).encode()  # Half of a surrogate pair could not be written.
     if kind == "sentencepiece_table":
         return _SentencePieceTable(
             pieces,
@@ -298,11 +301,12 @@ class _Words(_Table):
 
 def _processor(model: bytes, *, name: str, advice: str) -> Any:
     """Loads a SentencePiece model that has our special ids."""
-    refusal = f"{name}: is not a SentencePiece model. {advice}"
     try:
         processor = _open(model)
     except ValueError as error:
-        raise DataError(refusal) from error
+        raise DataError(
+            f"{name}: is not a SentencePiece model: {error}. {advice}"
+        ) from error
     ids = [
         getattr(processor, f"{piece}_id")() for piece in ("pad", "bos", "eos", "unk")
     ]
@@ -327,9 +331,15 @@ def _open(model: bytes) -> Any:
     try:
         if not model:  # SentencePiece would accept it as a model without pieces
             raise ValueError("it is empty")
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        ids = list(range(processor.get_piece_size()))
+        # The pieces, and what they are in a line: unk has a text of its own.
+        processor.id_to_piece(ids), processor.decode(ids)
     except RuntimeError as error:
         raise ValueError("it has no SentencePiece model") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("a piece of it is not UTF-8") from error
+    return processor
 
 
 def _moses(language: str) -> Callable[[str], str] | None:

@@ -67,7 +67,6 @@ class ModelDirFormat:
             "t2t_jax",
             name=name,
             sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
-            extra=", with the extra `export`" if self.safetensors else "",
         )
 
 

@@ -10,14 +10,19 @@ from typing import Any, NamedTuple
 
 from t2t_jax.config import Config, defaults, parse
 from t2t_jax.description.departures import departures
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    UserError,
+    short_repr,
+)
 from t2t_jax.exchange.importing import hub
 from t2t_jax.exchange.importing.fairseq.model import is_fairseq, read_fairseq
 from t2t_jax.exchange.importing.formats import POSITIONS
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
-from t2t_jax.exchange.importing.source import short_repr
 from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
 from t2t_jax.inference.load import load, require_params_of
 from t2t_jax.inference.model import TranslationModel

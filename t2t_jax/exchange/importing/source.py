@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -14,19 +13,6 @@ from t2t_jax.errors import DataError
 Array: TypeAlias = npt.NDArray[np.float32]
 
 _MAX_LISTED = 5
-_MAX_SHOWN = 100
-
-
-def short_repr(value: object) -> str:
-    """Returns a value of a foreign file for a message, of at most 100 characters.
-
-    Nested values that refer to one another can have billions.
-
-    Example:
-      >>> short_repr({"layers": [6, "six"]})
-      "{'layers': [6, 'six']}"
-    """
-    return reprlib.repr(value)[:_MAX_SHOWN]
 
 
 class Source:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.readers.stored_zip import BAD_ZIP_ERRORS, StoredZip
+from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -30,7 +30,7 @@ def read_npz(path: Path) -> dict[str, Array]:
       OSError: it cannot be read.
     """
     try:
-        with path.open("rb") as file, StoredZip(file) as archive:
+        with path.open("rb") as file, Archive(file) as archive:
             return {
                 name.removesuffix(".npy"): _read_array(archive.read_member(name))
                 for name in archive.sizes

@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import math
 import pickletools
-import reprlib
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -23,8 +22,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.errors import DataError
-from t2t_jax.exchange.readers.stored_zip import BAD_ZIP_ERRORS, StoredZip
+from t2t_jax.errors import DataError, short_repr
+from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -35,7 +34,6 @@ _MAX_PICKLE_BYTES = 64 << 20
 _BYTES_PER_ITEM = 64
 _MAX_KEY_BITS = 64
 _MAX_DIMENSIONS = 8
-_MAX_SHOWN = 200  # characters of a value
 _MAX_ELEMENTS = 1 << 40
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
@@ -115,7 +113,7 @@ def read_torch_file(path: Path) -> Any:
 
 def _read_zip(file: IO[bytes]) -> Any:
     """Reads an archive of `data.pkl` and `data/KEY`, all in one folder."""
-    with StoredZip(file) as archive:
+    with Archive(file) as archive:
         (main,) = (name for name in archive.sizes if name.endswith("/data.pkl"))
         folder = main.removesuffix("data.pkl")
         order = "little"
@@ -143,7 +141,7 @@ def _read_legacy(file: IO[bytes]) -> Any:
     protocol, system = data.run(file), data.run(file)
     if protocol != _LEGACY_PROTOCOL or not system["little_endian"]:
         raise DataError(
-            f"it has protocol {_shown(protocol)}, of system {_shown(system)}."
+            f"it has protocol {short_repr(protocol)}, of system {short_repr(system)}."
         )
     begin = file.tell()
     elements: dict[str, tuple[npt.DTypeLike, int]] = {}
@@ -308,7 +306,7 @@ class _Interpreter:
         # A tuple of tuples may take forever to hash.
         is_type = isinstance(name, str) and name in _DTYPES
         if kind != "storage" or not is_type or view not in ([], [None]):
-            raise DataError(f"it refers to {_shown((kind, name, *view))}.")
+            raise DataError(f"it refers to {short_repr((kind, name, *view))}.")
         dtype, size = _DTYPES[name], _as(int, size)
         if _as(str, key) not in self._storages:
             self._storages[key] = dtype, size, self._load(key, dtype, size)
@@ -320,7 +318,7 @@ class _Interpreter:
     def _newobj(self, _: None) -> None:
         arguments, name = self._stack.pop(), self._stack.pop()
         if (name, arguments) != (_NAMESPACE, ()):
-            raise DataError(f"it makes an object of {_shown(name)}.")
+            raise DataError(f"it makes an object of {short_repr(name)}.")
         self._stack.append(_Namespace())
 
     def _build(self, _: None) -> None:
@@ -334,7 +332,7 @@ class _Interpreter:
         arguments, name = _as(tuple, self._stack.pop()), self._stack.pop()
         call = _CALLS.get(name) if isinstance(name, _Name) else None
         if call is None:
-            raise DataError(f"it calls {_shown(name)}.")
+            raise DataError(f"it calls {short_repr(name)}.")
         for argument in arguments:
             self._count(argument)
         self._stack.append(call(*arguments))
@@ -366,15 +364,10 @@ _LITERALS = frozenset(
 def _allowed(name: str) -> _Name:
     if name not in _ALLOWED:
         raise DataError(
-            f"it refers to {name[:_MAX_SHOWN]}, which is not data. Save what is needed "
+            f"it refers to {name[:200]}, which is not data. Save what is needed "
             "of it anew: tensors, dicts, lists, numbers and text."
         )
     return _Name(name)
-
-
-def _shown(value: Any) -> str:
-    # A few opcodes can make a value with billions of characters.
-    return reprlib.repr(value)[:_MAX_SHOWN]
 
 
 def _as(kind: type[Any], value: Any) -> Any:
@@ -389,20 +382,20 @@ def _key(value: Any) -> Any:
     if not is_plain and not (
         type(value) is int and value.bit_length() <= _MAX_KEY_BITS
     ):
-        raise DataError(f"a dict has the key {_shown(value)}.")
+        raise DataError(f"a dict has the key {short_repr(value)}.")
     return value
 
 
 def _ordered_dict(pairs: Iterable[Any] = ()) -> dict[Any, Any]:
     """Returns a dict; Python 2 passed its items, as lists of two, to the call."""
     if pairs != () and not isinstance(pairs, list):
-        raise DataError(f"it makes a dict of {_shown(pairs)}.")
+        raise DataError(f"it makes a dict of {short_repr(pairs)}.")
     return {_key(key): value for key, value in pairs}
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
     if encoding != "latin1":
-        raise DataError(f"it encodes text as {_shown(encoding)}.")
+        raise DataError(f"it encodes text as {short_repr(encoding)}.")
     return _as(str, text).encode("latin-1")  # type: ignore[no-any-return]
 
 
@@ -417,7 +410,7 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Array
         or len(shape) > _MAX_DIMENSIONS
         or any(type(n) is not int or not 0 <= n <= _MAX_ELEMENTS for n in numbers)
     ):
-        raise DataError(f"a tensor is described as {_shown(numbers)}.")
+        raise DataError(f"a tensor is described as {short_repr(numbers)}.")
     steps = zip(shape, strides, strict=True)
     last = offset + sum((length - 1) * stride for length, stride in steps)
     # With strides of 0 a tensor could have more elements than its storage.

@@ -176,7 +176,7 @@ def test_a_mean_names_its_steps_and_text_its_pairs():
     ("form", "words"),
     [
         ("model_dir", "With t2t_jax, installed from its sources:"),
-        ("safetensors", "installed from its sources, with the extra `export`:"),
+        ("safetensors", "With t2t_jax, installed from its sources:"),
         ("ctranslate2", "pip install ctranslate2 sentencepiece"),
     ],
 )

@@ -455,6 +455,26 @@ def test_a_vocabulary_of_another_model_is_refused(tmp_path, change, message):
         read(directory)
 
 
+def test_a_piece_that_is_not_text_is_refused(tmp_path):
+    directory = write_directory(tmp_path)
+    table = vocabulary() | {"\ud800": 500}
+    config = configuration(vocab_size=501)
+    write_directory(directory, config)
+    (directory / "vocab.json").write_text(json.dumps(table))
+    with pytest.raises(DataError, match="surrogates not allowed"):
+        read(directory)
+
+
+def test_a_sentencepiece_model_with_a_piece_that_is_not_utf8_is_refused(tmp_path):
+    directory = write_directory(tmp_path)
+    path = directory / "target.spm"
+    content = path.read_bytes()
+    place = content.rindex("\u2581".encode())
+    path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+    with pytest.raises(DataError, match="not UTF-8"):
+        read(directory)
+
+
 @pytest.mark.parametrize("name", ["vocab.json", "source.spm", "model.safetensors"])
 def test_a_missing_file_is_named(tmp_path, name):
     directory = write_directory(tmp_path)

@@ -167,13 +167,6 @@ def test_strides_of_zero_do_not_make_a_tensor_larger_than_the_file(tmp_path):
         read_torch_file(tmp_path / "a")
 
 
-def test_a_compressed_archive_is_refused(tmp_path):
-    zeros = Tensor(np.zeros(1 << 20, np.float32))
-    save_zip(tmp_path / "a", zeros, compression=zipfile.ZIP_DEFLATED)
-    with pytest.raises(DataError, match="overlap, or are compressed"):
-        read_torch_file(tmp_path / "a")
-
-
 @SAVES
 def test_a_damaged_file_is_read_or_is_one_error(tmp_path, save):
     """Truncated anywhere, or with other bytes."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, short_repr
 from t2t_jax.exchange.importing.fairseq.vocabulary import find_vocabularies
 from t2t_jax.exchange.importing.fairseq.weights import read_weights
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
-from t2t_jax.exchange.importing.source import Source, short_repr
+from t2t_jax.exchange.importing.source import Source
 from t2t_jax.exchange.readers.torch_file import read_torch_file
 from t2t_jax.model.config import is_size
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, short_repr
 from t2t_jax.exchange.importing.huggingface.settings import (
     CONFIG,
     GENERATION,
@@ -33,7 +33,7 @@ from t2t_jax.exchange.importing.huggingface.weights import (
     take_matrices,
 )
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
-from t2t_jax.exchange.importing.source import Source, short_repr
+from t2t_jax.exchange.importing.source import Source
 
 _FIRST_BYTES = 1 << 16
 _POSITION_NOTES = {

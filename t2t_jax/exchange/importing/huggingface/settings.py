@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from t2t_jax.errors import DataError
-from t2t_jax.exchange.importing.source import short_repr
+from t2t_jax.errors import DataError, short_repr
 from t2t_jax.files import read_json_object
 
 CONFIG, GENERATION = "config.json", "generation_config.json"

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.huggingface.settings import Settings
-from t2t_jax.exchange.importing.source import short_repr
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.types import UNK
 

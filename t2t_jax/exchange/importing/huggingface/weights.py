@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.checkpointing.safetensors_io import read_safetensors
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.huggingface.settings import Settings
 from t2t_jax.exchange.importing.huggingface.vocabulary import Ids
@@ -19,7 +20,6 @@ from t2t_jax.exchange.importing.layout import (
     interleaved_from_halves,
 )
 from t2t_jax.exchange.importing.source import Source
-from t2t_jax.exchange.readers.safetensors_file import read_safetensors
 from t2t_jax.exchange.readers.torch_file import read_torch_file
 from t2t_jax.types import BOS, EOS, PAD, Params
 
@@ -52,10 +52,9 @@ def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
     Raises:
       DataError: the file is damaged, or has more than tensors.
       OSError: it cannot be read.
-      UserError: a package is not installed.
     """
     if path.name == WEIGHTS[0]:
-        return read_safetensors(path)
+        return read_safetensors(path)[0]
     found = read_torch_file(path)
     if not isinstance(found, dict):
         raise DataError(f"{path} has no tensors by name. Pass a state dict.")

@@ -7,7 +7,6 @@ gives the pieces their ids.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,13 +20,12 @@ from t2t_jax.data.vocabulary.sentencepiece_ids import (
 )
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.layout import our_ids
 from t2t_jax.exchange.importing.marian.weights import MarianWeights
-from t2t_jax.exchange.importing.source import short_repr
-from t2t_jax.exchange.readers.stored_zip import BAD_ZIP_ERRORS
-from t2t_jax.exchange.readers.yaml_file import parse_ids, parse_yaml
+from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
+from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_ids, parse_yaml
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited
 
 _LISTS = (".yml", ".yaml", ".json", ".txt")
@@ -137,8 +135,8 @@ def _has_options(path: Path, *, if_bad: bool) -> bool:
     Of a file that is meant to be a model the error is the reader's.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            return "special:model.yml.npy" in archive.namelist()
+        with path.open("rb") as file, Archive(file) as archive:
+            return "special:model.yml.npy" in archive.sizes
     except (OSError, *BAD_ZIP_ERRORS):
         return if_bad and path.is_file()
 
@@ -148,7 +146,7 @@ def _read_decoder(model: Path) -> tuple[Mapping[str, Any], list[Path]]:
     names = (f"{model.name}.decoder.yml", "decoder.yml")
     for path in (model.with_name(name) for name in names):
         if path.is_file():
-            content = read_limited(path, max_bytes=1 << 20, advice="Restore it.")
+            content = read_limited(path, max_bytes=MAX_YAML_BYTES, advice="Restore it.")
             return parse_yaml(content, name=str(path)), [path]
     return {}, []
 

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, short_repr
 from t2t_jax.exchange.importing.layout import (
     Affine,
     Array,
@@ -20,15 +18,13 @@ from t2t_jax.exchange.importing.layout import (
     interleaved_from_halves,
     read_stacks,
 )
-from t2t_jax.exchange.importing.source import Source, short_repr
+from t2t_jax.exchange.importing.source import Source
 from t2t_jax.exchange.readers.npz import read_npz
 from t2t_jax.exchange.readers.yaml_file import parse_yaml
 from t2t_jax.model.config import is_size
 from t2t_jax.types import Params
 
 _OPTIONS = "special:model.yml"
-_MAX_OPTION_BYTES = 1 << 20
-_MAX_SHOWN = 100  # characters of an option
 _LAYER_NORM_EPSILON = 1e-6
 
 # Options whose other values would be another model.
@@ -111,8 +107,8 @@ class MarianWeights:
 def _read_options(tensors: Mapping[str, Any], *, name: str) -> dict[str, Any]:
     if _OPTIONS not in tensors:
         raise DataError(f"{name} has no {_OPTIONS}. Pass a model of Marian.")
-    content = tensors[_OPTIONS].astype(np.uint8).tobytes().rstrip(b"\0")
-    return parse_yaml(content[:_MAX_OPTION_BYTES], name=f"{name}: {_OPTIONS}")
+    content = tensors[_OPTIONS].tobytes().rstrip(b"\0")
+    return parse_yaml(content, name=f"{name}: {_OPTIONS}")
 
 
 def _config_of(
@@ -153,7 +149,7 @@ def _config_of(
 
 def _word(value: Any) -> str:
     # A few aliases of YAML can make billions of characters.
-    return value[:_MAX_SHOWN] if isinstance(value, str) else short_repr(value)
+    return value[:100] if isinstance(value, str) else short_repr(value)
 
 
 def _rows(tensors: Mapping[str, Any], tensor: str, *, name: str) -> int:

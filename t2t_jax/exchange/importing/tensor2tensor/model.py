@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.layout import Array
-from t2t_jax.exchange.importing.source import Source, short_repr
+from t2t_jax.exchange.importing.source import Source
 from t2t_jax.exchange.importing.tensor2tensor.vocabulary import (
     FoundVocabularies,
     find_vocabularies,

@@ -10,9 +10,8 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tensor2tensor import read_subwords
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.layout import our_ids
-from t2t_jax.exchange.importing.source import short_repr
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited
 
 _RESERVED = ("<pad>", "<EOS>")

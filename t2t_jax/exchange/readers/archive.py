@@ -1,0 +1,93 @@
+"""The one way into archives of other toolkits: zip files of torch and Marian.
+
+The sizes that an archive claims are checked before anything is unpacked, and no more
+than these is unpacked.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import struct
+import sys
+import zipfile
+import zlib
+from typing import IO, Any
+
+BAD_ZIP_ERRORS = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError),
+    *(NotImplementedError, RuntimeError, ValueError),
+)
+"""What `Archive` raises for damaged archives."""
+
+# bzip2 and LZMA unpack a block at once, whatever size is asked for.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MAX_RATIO = 8  # Deflated float32 weights keep 90 % of their size.
+# A model has a few thousand members, of some 100 bytes each in the directory.
+_MAX_DIRECTORY_BYTES = 16 << 20
+
+
+class Archive(zipfile.ZipFile):
+    """A zip archive whose members unpack to a bounded multiple of its size.
+
+    Attributes:
+      sizes: of the unpacked members in bytes, by name.
+
+    Raises:
+      BAD_ZIP_ERRORS: the archive is damaged, compressed otherwise than by deflate, or
+        claims more than that.
+    """
+
+    def __init__(self, file: IO[bytes]):
+        limited = _Limited(file)
+        super().__init__(limited)
+        limited.most = sys.maxsize
+        members = self.infolist()
+        self.sizes = {member.filename: member.file_size for member in members}
+        size = file.seek(0, io.SEEK_END)
+        if any(member.compress_type not in _METHODS for member in members):
+            raise zipfile.BadZipFile("a member is neither stored nor deflated")
+        if len(self.sizes) < len(members):
+            raise zipfile.BadZipFile("two members have one name")
+        if sum(member.compress_size for member in members) > size:
+            raise zipfile.BadZipFile("its members overlap")
+        if sum(self.sizes.values()) > _MAX_RATIO * size:
+            raise zipfile.BadZipFile(
+                f"its members unpack to more than {_MAX_RATIO} times its size"
+            )
+
+    def read_member(self, name: str, *, most: int | None = None) -> bytes:
+        """Returns the content of a member of at most `most` bytes."""
+        size = self.sizes[name]
+        if most is not None and size > most:
+            raise zipfile.BadZipFile(f"{name} has {size:,} bytes")
+        try:
+            with self.open(name) as member:
+                # Without a size, whatever the member unpacks to is in memory first.
+                content = member.read(size)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise zipfile.BadZipFile("a member is outside of the file") from error
+        if len(content) != size:
+            raise zipfile.BadZipFile(f"{name} has fewer than {size:,} bytes")
+        return content
+
+
+class _Limited:
+    """A file of which at most `most` bytes are read at once.
+
+    `zipfile` reads the directory of an archive so, and makes an object for each member.
+    """
+
+    def __init__(self, file: IO[bytes]):
+        self._file, self.most = file, _MAX_DIRECTORY_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        """Reads bytes; all that are left for a negative size."""
+        if size > self.most:
+            raise zipfile.BadZipFile("it has too many members")
+        return self._file.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
