@@ -87,14 +87,12 @@ def load(
     checkpoints = open_parameters(workdir.path)
     step = checkpoints.resolve_step(checkpoint)
     meta = checkpoints.meta(step)
-    # Tracing a model of 1,000 layers takes half a minute.
     checkpoints.check_size(step, parameters=count_parameters(config.network).total)
     module = make_module(config.network, platform=devices[0].platform)
     workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
-    params = checkpoints.params(step, like=abstract_params(module))
     return TranslationModel(
         module,
-        replicate(params, devices),
+        replicate(checkpoints.params(step, like=abstract_params(module)), devices),
         vocabularies,
         decoding or config.decoding,
         step,
