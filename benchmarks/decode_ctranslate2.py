@@ -136,11 +136,13 @@ class _Engines:
 
 
 def _with_workers(ways: Sequence[Way], work: DecodeWork) -> list[Way]:
-    """Adds to each way the same with a worker for each thread of a CPU."""
+    """Adds to each way the same with a worker for each thread of a CPU.
+
+    A single sentence tries both too: with two threads it can be slower than with one.
+    """
     numbers = {1, work.threads} if work.device == "cpu" else {1}
     return [
         Way(at_once=way.at_once, workers=workers)
         for way in ways
         for workers in sorted(numbers)
-        if workers == 1 or way.at_once > 1
     ]
