@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.run.text_paths import absolute_spec
 
 _MAX_LISTED = 5
 
@@ -160,7 +162,7 @@ def _compare_specs(
     keys["dev"] = "dev" if old.data.dev or new.data.dev else "train"
     for name in dict.fromkeys(keys[name] for name in changed if name in keys):
         was, now = getattr(old.data, name), getattr(new.data, name)
-        if was == now:
+        if absolute_spec(was, os.getcwd()) == absolute_spec(now, os.getcwd()):
             texts.append(f"data.{name}={now!r} is unchanged, but its content is not.")
         else:
             texts.append(f"data.{name} was {was!r} and is {now!r} now.")

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TextIO
 
-from t2t_jax.config import Config
+from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.errors import UserError
 from t2t_jax.run.prepared_data import PreparedData, prepare_data
 from t2t_jax.run.resume_rules import require_own_checkpoint, require_resumable
 from t2t_jax.run.size_advice import size_advice
+from t2t_jax.run.text_paths import with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.training.reporting.console import Console
@@ -109,7 +110,9 @@ def open_run(
                 console.log(f"{advice} Training continues with this size.")
             # Keeps that of development text if evaluation is off now.
             known = {**workdir.read_fingerprints(), **text.fingerprints}
-            workdir.write_config(config, overrides)
+            stored = with_absolute_text(config)
+            values = dict(flatten(to_dict(stored)))
+            workdir.write_config(stored, {key: values[key] for key in overrides})
             workdir.write_json("fingerprints.json", known)
         yield OpenedRun(owner, text)
 

@@ -23,6 +23,7 @@ from t2t_jax.run.attention_choice import choose_attention, run_kernel
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
+from t2t_jax.run.text_paths import with_absolute_text
 from t2t_jax.run.time_estimate import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.runtime.fault_injection import maybe_inject_fault
@@ -90,7 +91,9 @@ class Trainer:
     ):
         self._mesh = make_mesh(devices, config=config.mesh)
         platform = self._mesh.devices.flat[0].platform
-        config, self._attention = choose_attention(config, self._mesh)
+        config, self._attention = choose_attention(
+            with_absolute_text(config), self._mesh
+        )
         self._config, self._workdir, self._text = config, workdir, text
         self._console, self._processes = console, processes
         self._owns_process, self._write_report = owns_process, write_report

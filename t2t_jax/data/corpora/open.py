@@ -49,6 +49,7 @@ _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
 # A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
 # weights match too, so that _open_part can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
+_SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
@@ -207,6 +208,7 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
         return config.train, config.dev
     first, *others = split_spec(config.train) or [""]
     name = _without_weight(first)
+    _require_kind(name, key="data.train")  # As the user wrote it, without a slice.
     if _SLICE.fullmatch(name) or name.startswith("tfds:"):
         raise ConfigError(
             f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
@@ -244,15 +246,8 @@ def _open_part(
 def _open_one(
     spec: str, *, key: str, log: Callable[[str], None] | None, joiner: str
 ) -> Corpus:
-    prefix, colon, rest = spec.partition(":")
-    if not colon or prefix not in _KINDS:
-        known = ", ".join(f"{kind}:" for kind in _KINDS)
-        are_files = "," in spec and not colon and "*" not in spec
-        meant = f" For two text files write text:{spec}." if are_files else ""
-        raise ConfigError(
-            f"{key}={spec!r} must begin with one of {known}.{meant} Change "
-            f"config.{key}."
-        )
+    _require_kind(spec, key=key)
+    prefix, _, rest = spec.partition(":")
     if prefix == "tfds":
         return open_tfds(spec, rest, key=key, log=log)
     if part := _SLICE.fullmatch(spec):
@@ -269,6 +264,25 @@ def _open_one(
     if len(opened) == 1:
         return opened[0]
     return MixtureCorpus(spec, tuple(Part(corpus, 1.0) for corpus in opened))
+
+
+def _require_kind(spec: str, *, key: str) -> None:
+    """Checks that a part begins with a prefix, and has no other after a single +."""
+    prefix, colon, _ = spec.partition(":")
+    if not colon or prefix not in _KINDS:
+        known = ", ".join(f"{kind}:" for kind in _KINDS)
+        are_files = "," in spec and not colon and "*" not in spec
+        meant = f" For two text files write text:{spec}." if are_files else ""
+        raise ConfigError(
+            f"{key}={spec!r} must begin with one of {known}.{meant} Change "
+            f"config.{key}."
+        )
+    if _SINGLE_PLUS.search(spec):
+        meant = _SINGLE_PLUS.sub("++", spec)
+        raise ConfigError(
+            f"{key}={spec!r} must join corpora by ++; a single + joins files of one. "
+            f"Set config.{key}={meant}."
+        )
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:

@@ -283,3 +283,25 @@ def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
         "phrasebook:dev:5": (5, True),
     }
     assert {spec: estimate_pairs(open_corpus(spec)) for spec in found} == found
+
+
+@pytest.mark.parametrize("dev_pairs", [0, 1_000])
+def test_files_without_a_prefix_are_quoted_as_they_were_written(dev_pairs):
+    config = DataConfig(train="a.en,b.de", dev_pairs=dev_pairs)
+    with pytest.raises(
+        ConfigError, match=r"^data\.train='a\.en,b\.de' .* text:a\.en,b\.de"
+    ):
+        open_corpus(train_and_dev(config)[0])
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("text:a,b+tsv:c", "text:a,b++tsv:c"),
+        ("phrasebook:dev:3+2*tsv:c", "phrasebook:dev:3++2*tsv:c"),
+        ("tsv:a[:3]+text:b,c+trees:d", "tsv:a[:3]++text:b,c++trees:d"),
+    ],
+)
+def test_a_single_plus_between_corpora_is_recognized(spec, meant):
+    with pytest.raises(ConfigError, match=re.escape(f"Set config.data.train={meant}.")):
+        open_corpus(spec)
