@@ -122,7 +122,7 @@ async def run_clients(
 ) -> Load:
     """Lets all clients ask for so many seconds."""
     load = Load([], Counter(), (0, 0), 0.0, 0.0)
-    began = await metric(port, "cpu_seconds_total")
+    began = await metric(port, "process_cpu_seconds_total")
     start = time.monotonic()
     end = start + seconds
     clients = [
@@ -130,11 +130,11 @@ async def run_clients(
         for number in range(options.clients)
     ]
     await asyncio.sleep(seconds / 3)
-    early = await metric(port, "resident_memory_bytes")
+    early = await metric(port, "process_resident_memory_bytes")
     await asyncio.gather(*clients)
     elapsed = time.monotonic() - start
-    late = await metric(port, "resident_memory_bytes")
-    cpu = await metric(port, "cpu_seconds_total") - began
+    late = await metric(port, "process_resident_memory_bytes")
+    cpu = await metric(port, "process_cpu_seconds_total") - began
     memory = (int(early), int(late))
     return load._replace(memory=memory, cpu=cpu, elapsed=elapsed)
 
@@ -194,7 +194,7 @@ async def metric(port: int, name: str) -> float:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     _, body = await ask(reader, writer, "GET /metrics")
     writer.close()
-    found = re.search(rf"t2t_jax_{name} ([\d.]+)\n", body.decode())
+    found = re.search(rf"{name} (\S+)\n", body.decode())
     return float(found[1]) if found else 0.0
 
 

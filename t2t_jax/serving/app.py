@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from t2t_jax.serving import metrics, page, spec
+from t2t_jax.serving import metrics, page
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.guard import (
     App,
@@ -76,7 +76,7 @@ def make_app(
     config = config or ServingConfig()
     languages = Languages(models)
     worker = worker or TranslationWorker(languages, capacity=config.max_waiting)
-    counted = metrics.Metrics()
+    counted = metrics.Metrics(worker)
     api = _Api(languages, config, worker, counted)
 
     @asynccontextmanager
@@ -113,7 +113,6 @@ class _Api:
             Route("/translate/stream", self.translate_stream, methods=["POST"]),
             Route("/detect", self.detect, methods=["POST"]),
             Route("/languages", self.languages),
-            Route("/spec", self.spec),
             Route("/frontend/settings", self.settings),
             Route("/health", self.health),
             Route("/metrics", self.metrics),
@@ -164,10 +163,6 @@ class _Api:
         """Lists the languages."""
         return _json([language._asdict() for language in self._languages])
 
-    async def spec(self, request: Request) -> Response:
-        """Describes the API."""
-        return _json(spec.SPEC)
-
     async def settings(self, request: Request) -> Response:
         """Returns what a user interface needs."""
         source, target = next(iter(self._languages.models))
@@ -199,8 +194,9 @@ class _Api:
     async def metrics(self, request: Request) -> Response:
         """Returns metrics in the text format of Prometheus."""
         require_key(bearer_key(headers_of(request.scope)), self._config)
-        text = self._metrics.text(self._worker)
-        return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
+        return Response(
+            self._metrics.text(), headers={"content-type": metrics.CONTENT_TYPE}
+        )
 
     async def translate_file(self, request: Request) -> Response:
         """Refuses files, as LibreTranslate does where they are disabled."""

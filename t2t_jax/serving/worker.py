@@ -37,7 +37,7 @@ class TranslationWorker:
 
     Attributes:
       queue: of the sentences of all requests.
-      counts: of `sentences`, `tokens`, `batches` and `failures` so far.
+      counts: of `sentences`, `tokens`, `groups` and `failures` so far.
       error: what ended the thread; None while it works.
     """
 
@@ -156,7 +156,7 @@ class TranslationWorker:
             left = [one for index, one in enumerate(taken) if index not in done]
             _LOGGER.warning("%d sentences failed: %s", len(left), _reason(error))
             self._translate_singly(left, error)
-        self.counts["batches"] += 1
+        self.counts["groups"] += 1
 
     def _translate_singly(self, taken: Taken, error: Exception) -> None:
         """Translates sentences one by one, since one of them failed."""

@@ -210,7 +210,7 @@ def test_a_client_that_has_left_is_not_waited_for():
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(post_bytes(LENGTH))
-        assert answered(port, "/metrics", b"t2t_jax_requests_in_progress 1\n")
+        assert answered(port, "/metrics", b"t2t_jax_requests_in_progress 1.0\n")
 
 
 def answered(port, path, *wanted, seconds=30):
@@ -237,5 +237,5 @@ def test_lost_connections_leave_nothing_behind(port):
     for _ in range(50):
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(post_bytes(LENGTH)[: random.randint(1, 120)])
-    wanted = (b"t2t_jax_waiting_sentences 0\n", b"t2t_jax_requests_in_progress 1\n")
+    wanted = (b"t2t_jax_waiting_sentences 0.0\n", b"t2t_jax_requests_in_progress 1.0\n")
     assert answered(port, "/metrics", *wanted)
