@@ -36,7 +36,7 @@ from t2t_jax.data.report.leakage import (
     open_held_out,
 )
 from t2t_jax.data.report.page import report_text
-from t2t_jax.data.report.statistics import describe_data, summary_line
+from t2t_jax.data.report.statistics import describe_data, drop_warnings, summary_line
 from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import measure_source_lines
 from t2t_jax.data.token_cache import known_words
@@ -335,7 +335,8 @@ def _report(
     for cache in filter(None, (text.train, text.dev)):
         log(summary_line(cache))
     copies = {**report["train"]["copies"], **leaks}
-    for warning in [*leak_warnings(leaks), *copy_warnings(copies)]:
+    dropped = drop_warnings(text.train)
+    for warning in [*dropped, *leak_warnings(leaks), *copy_warnings(copies)]:
         log(f"{warning} See {workdir.path / REPORT}.")
     atomic_write(workdir.path / REPORT, report_text(report))
     inputs = {

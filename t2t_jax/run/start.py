@@ -100,14 +100,8 @@ def open_run(
             console.log(complete)
         else:
             text = prepare_data(config, workdir=workdir, log=console.log, stream=stream)
-            if not config.checkpoint.is_periodic:
-                console.log(
-                    "No periodic checkpoints (checkpoint.every_steps, every_minutes "
-                    "and every_epochs are 0): a crash or kill -9 costs all steps since "
-                    "the last best or stopped one."
-                )
-            if advice := size_advice(config, text.train.num_pairs):
-                console.log(f"{advice} Training continues with this size.")
+            for warning in _warnings(config, text.train.num_pairs):
+                console.log(warning)
             # Keeps that of development text if evaluation is off now.
             known = {**workdir.read_fingerprints(), **text.fingerprints}
             stored = with_absolute_text(config)
@@ -115,6 +109,24 @@ def open_run(
             workdir.write_config(stored, {key: values[key] for key in overrides})
             workdir.write_json("fingerprints.json", known)
         yield OpenedRun(owner, text)
+
+
+def _warnings(config: Config, pairs: int) -> Iterator[str]:
+    """Yields what a user should know before so many pairs are trained on."""
+    if not config.checkpoint.is_periodic:
+        yield (
+            "No periodic checkpoints (checkpoint.every_steps, every_minutes and "
+            "every_epochs are 0): a crash or kill -9 costs all steps since the last "
+            "best or stopped one."
+        )
+    if config.steps <= (warmup := config.optimizer.warmup_steps):
+        yield (
+            f"warning: steps={config.steps:,} is not above optimizer.warmup_steps="
+            f"{warmup:,}: the learning rate never reaches its peak. Raise "
+            "config.steps, or lower config.optimizer.warmup_steps."
+        )
+    if advice := size_advice(config, pairs):
+        yield f"{advice} Training continues with this size."
 
 
 def _check_frozen(config: Config) -> None:

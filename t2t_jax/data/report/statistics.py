@@ -17,6 +17,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 _Examples: TypeAlias = dict[str, list[dict[str, Any]]]
 
 _BINS = 16
+_MANY_DROPPED = 0.5
 
 
 def describe_data(
@@ -174,3 +175,29 @@ def summary_line(cache: TokenCache) -> str:
         if counts[reason]:
             report += f", {counts[reason]:,} {words}"
     return report
+
+
+_REASONS = {
+    "empty": ("as a side is empty", "the files of the corpus"),
+    "too_long": ("as they are longer", "config.data.max_length"),
+    "ratio": ("as their lengths are unequal", "config.data.max_length_ratio"),
+    "copies": ("as both sides are the same", "config.data.drop_copies"),
+    "duplicates": ("as they are repeated", "config.data.drop_duplicates"),
+}
+
+
+def drop_warnings(cache: TokenCache) -> list[str]:
+    """Formats a warning about each part of which more than half is dropped."""
+    warnings = []
+    for part in cache.meta["parts"]:
+        counts = part["counts"]
+        dropped = counts["read"] - counts["kept"]
+        if dropped > _MANY_DROPPED * counts["read"]:
+            reason = max(REASONS, key=counts.__getitem__)
+            why, change = _REASONS[reason]
+            warnings.append(
+                f"warning: {dropped:,} of the {counts['read']:,} pairs of "
+                f"{short_name(part['spec'])} ({dropped / counts['read']:.0%}) are "
+                f"dropped, {counts[reason]:,} {why}. Check or change {change}."
+            )
+    return warnings

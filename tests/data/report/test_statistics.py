@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.report.statistics import (
     describe_data,
+    drop_warnings,
     histogram,
     min_batches,
     summary_line,
@@ -97,6 +99,28 @@ def test_a_summary_states_what_was_dropped_and_why(text_corpus, vocabularies, tm
     )
     many = replace(cache, meta=cache.meta | {"spec": "x" * 999})
     assert len(summary_line(many).partition(":")[0]) == 300
+
+
+@pytest.mark.parametrize(
+    ("target", "warned"),
+    [
+        (["der"] * 7, []),
+        (["", " ", "der Hund " * 30, "der", "ein", "der", "ein"], []),
+        (["", "der Hund " * 30, "der"] * 2 + [""], [r"5 .* 7 .* \(71%\).* 3 .*files"]),
+        (
+            ["der"] + 6 * ["der Hund " * 30],
+            [r"6 of the 7 .*, 6 .* config\.data\.max_le"],
+        ),
+    ],
+)
+def test_a_corpus_of_which_over_half_is_dropped_is_warned_of(
+    text_corpus, vocabularies, tmp_path, target, warned
+):
+    config = DataConfig(max_length=20, cache_dir=str(tmp_path))
+    corpus = text_corpus(["cat"] * 7, target)
+    found = drop_warnings(build_or_open(corpus, vocabularies, config=config))
+    assert len(found) == len(warned)
+    assert all(map(re.search, warned, found))
 
 
 def test_examples_are_of_as_many_parts_as_there_are_and_say_where_they_stand(
