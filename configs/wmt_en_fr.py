@@ -1,8 +1,9 @@
 """WMT 2014 English to French, the paper's base model: Table 2, row "base model".
 
 The text is TFDS's wmt14_translate/fr-en: Europarl, Common Crawl, UN, News Commentary
-and 10^9, some 40 million pairs, and newstest2013. What is not under TFDS_DATA_DIR is
-downloaded and prepared first. To use other text, set
+and 10^9, some 40 million pairs, and newstest2013. TFDS prepares it once:
+    tfds build wmt14_translate/fr-en --file_format=array_record
+To use other text, set
 --config.data.train=text:train.en,train.fr and --config.data.dev=text:dev.en,dev.fr.
 
     python -m t2t_jax.main --config=wmt_en_fr

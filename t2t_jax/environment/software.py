@@ -40,7 +40,7 @@ PURPOSES = {
     "tensorboard": "looking at a run with TensorBoard",
     "test": "running the tests",
     "tokamax": "model.attention=tokamax, on NVIDIA GPUs from Hopper on",
-    "tfds-prepare": "preparing TFDS sets that need TensorFlow",
+    "tfds-prepare": "preparing TFDS sets: tfds build",
 }
 """What each extra of setup.cfg is for."""
 

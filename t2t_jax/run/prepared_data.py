@@ -22,9 +22,7 @@ from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import (
-    names_tfds,
     open_corpus,
-    require_files,
     train_and_dev,
 )
 from t2t_jax.data.files.cache_paths import check_cache_writable
@@ -215,7 +213,7 @@ def _read(
     stream: TextIO | None = None,
 ) -> PreparedData:
     """Reads and encodes both corpora; raises the errors collected before, too."""
-    train, dev, dev_lines = _open_corpora(config, errors, log=log)
+    train, dev, dev_lines = _open_corpora(config, errors)
     vocabularies = errors.try_call(load_vocabularies, train)
     merges = errors.try_call(load_tables, vocabularies, config=config.data)
     progress = ProgressBar(
@@ -242,7 +240,7 @@ def _read(
 
 
 def _open_corpora(
-    config: Config, errors: ErrorCollector, *, log: Log
+    config: Config, errors: ErrorCollector
 ) -> tuple[Corpus, Corpus | None, Sequence[tuple[str, str]]]:
     """Opens the training and the development corpus, and reads the lines of the latter.
 
@@ -252,15 +250,9 @@ def _open_corpora(
     specs = errors.try_call(train_and_dev, config.data) or (None, None)
     evaluates = config.evaluation.every_steps > 0
     dev_spec = specs[1] if evaluates else None
-    if any(spec and names_tfds(spec) for spec in specs):
-        _check_before_downloads(config, specs[0], dev_spec, errors=errors)
     joiner = config.data.subword_joiner
-    train = errors.try_call(
-        open_corpus, specs[0], key="data.train", log=log, joiner=joiner
-    )
-    if dev_spec and names_tfds(dev_spec) and errors.has_errors:
-        errors.raise_if_any()  # Before a download.
-    dev = errors.try_call(partial(_open_dev, config, log=log), dev_spec)
+    train = errors.try_call(open_corpus, specs[0], key="data.train", joiner=joiner)
+    dev = errors.try_call(partial(_open_dev, config), dev_spec)
     errors.try_call(check_cache_writable, config.data)
     dev_lines = errors.try_call(list, dev) if evaluates else ()
     if errors.has_errors:  # Before a vocabulary is trained.
@@ -269,23 +261,9 @@ def _open_corpora(
     return train, dev, dev_lines
 
 
-def _check_before_downloads(
-    config: Config, train: str | None, dev: str | None, *, errors: ErrorCollector
-) -> None:
-    """Checks the local files, and raises all errors, before TFDS downloads."""
-    errors.try_call(require_files, train, key="data.train")
-    errors.try_call(partial(_require_dev_files, config), dev)
-    errors.try_call(check_cache_writable, config.data)
-    errors.raise_if_any()
-
-
-def _require_dev_files(config: Config, spec: str) -> None:
-    require_files(spec, key=_dev_key(config, spec))
-
-
-def _open_dev(config: Config, spec: str, *, log: Log) -> Corpus:
+def _open_dev(config: Config, spec: str) -> Corpus:
     joiner = config.data.subword_joiner
-    return open_corpus(spec, key=_dev_key(config, spec), log=log, joiner=joiner)
+    return open_corpus(spec, key=_dev_key(config, spec), joiner=joiner)
 
 
 def _dev_key(config: Config, spec: str) -> str:

@@ -12,7 +12,7 @@ from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.run.prepared_data import open_prepared_data, prepare_data
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
@@ -399,39 +399,3 @@ def test_all_errors_of_both_corpora_are_reported_at_once(tmp_path):
     with pytest.raises(ConfigError) as info:
         _prepare(tmp_path / "run", data__train="cvs:x", data__dev="cvs:y")
     assert len(info.value.problems) == 2
-
-
-def test_files_are_checked_before_a_data_set_is_downloaded(tmp_path, monkeypatch):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
-    asked = []
-    monkeypatch.setattr(
-        "t2t_jax.data.corpora.tfds.download_and_prepare",
-        lambda name, *_, **__: asked.append(name),
-    )
-    sets = "tfds:wmt14_translate/de-en:train"
-    with pytest.raises(UserError, match=r"no\.en.*\n.*no\.de"):
-        _prepare(tmp_path / "run", data__train=sets, data__dev="text:no.en,no.de")
-    with pytest.raises(UserError, match=r"gone\.tsv"):
-        _prepare(tmp_path / "run", data__train=f"{sets}++tsv:gone.tsv")
-    with pytest.raises(ConfigError, match=r"data\.dev is empty"):
-        _prepare(tmp_path / "run", data__train=sets, data__dev="")
-    assert asked == []
-
-
-def test_a_download_that_fails_is_tried_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
-    asked = []
-
-    def fail(name, *_, **__):
-        asked.append(name)
-        raise InputMissingError("No network.")
-
-    monkeypatch.setattr("t2t_jax.data.corpora.tfds.download_and_prepare", fail)
-    name = "wmt14_translate/de-en"
-    with pytest.raises(InputMissingError, match=r"^No network\.$"):
-        _prepare(
-            tmp_path / "run",
-            data__train=f"tfds:{name}:train++tfds:wmt14_translate/fr-en:train",
-            data__dev=f"tfds:{name}:validation",
-        )
-    assert asked == [name]

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from t2t_jax.data.config import DataConfig
@@ -61,28 +61,23 @@ def open_corpus(
     spec: str,
     *,
     key: str = "data.train",
-    log: Callable[[str], None] | None = None,
     joiner: str = "",
 ) -> Corpus:
     """Opens the corpus that a spec names; its files exist.
 
     Args:
       key: the configuration key of the spec, for messages.
-      log: logs the preparation of a missing TFDS set; None forbids its download.
       joiner: `data.subword_joiner`, of `text:` and `tsv:` files.
 
     Raises:
       ConfigError: the spec is invalid.
       InputMissingError: a file does not exist or cannot be read.
-      UserError: a set of TFDS cannot be prepared.
     """
     errors = ErrorCollector()
     names = split_spec(spec) or [spec]
-    parts: list[Part] = []
-    for name in names:
-        if log and errors.has_errors and names_tfds(name):
-            continue  # Another part failed: skip the download.
-        parts.append(errors.try_call(_open_part, name, key=key, log=log, joiner=joiner))
+    parts: list[Part] = [
+        errors.try_call(_open_part, name, key=key, joiner=joiner) for name in names
+    ]
     errors.raise_if_any()
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
@@ -93,30 +88,6 @@ def open_corpus(
         for inner in parts_of(part.corpus)
     )
     return MixtureCorpus(spec, tuple(flat))
-
-
-def names_tfds(spec: str) -> bool:
-    """Returns whether a spec names a set of TFDS.
-
-    Example:
-      >>> names_tfds("text:a.en,a.de++2*tfds:wmt14_translate/de-en:train")
-      True
-    """
-    return any(_without_weight(name).startswith("tfds:") for name in split_spec(spec))
-
-
-def require_files(spec: str, *, key: str) -> None:
-    """Checks all of a spec that can be checked without a download.
-
-    Raises:
-      ConfigError: the spec is invalid.
-      InputMissingError: a file does not exist or cannot be read.
-    """
-    errors = ErrorCollector()
-    for name in split_spec(spec) or [spec]:
-        if not names_tfds(name):
-            errors.try_call(_open_part, name, key=key)
-    errors.raise_if_any()
 
 
 def split_spec(spec: str) -> list[str]:
@@ -222,13 +193,7 @@ def _without_weight(name: str) -> str:
     return part["name"] if part else name
 
 
-def _open_part(
-    name: str,
-    *,
-    key: str,
-    log: Callable[[str], None] | None = None,
-    joiner: str = "",
-) -> Part:
+def _open_part(name: str, *, key: str, joiner: str) -> Part:
     weight = 1.0
     if part := _WEIGHTED.fullmatch(name):
         number = part["weight"]
@@ -240,18 +205,16 @@ def _open_part(
                 f"Change config.{key}."
             )
         name = part["name"]
-    return Part(_open_one(name, key=key, log=log, joiner=joiner), weight)
+    return Part(_open_one(name, key=key, joiner=joiner), weight)
 
 
-def _open_one(
-    spec: str, *, key: str, log: Callable[[str], None] | None, joiner: str
-) -> Corpus:
+def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
     _require_kind(spec, key=key)
     prefix, _, rest = spec.partition(":")
     if prefix == "tfds":
-        return open_tfds(spec, rest, key=key, log=log)
+        return open_tfds(spec, rest, key=key)
     if part := _SLICE.fullmatch(spec):
-        base = _open_one(part["base"], key=key, log=log, joiner=joiner)
+        base = _open_one(part["base"], key=key, joiner=joiner)
         return _slice(base, spec, part["start"], part["stop"], key=key)
     if prefix == "phrasebook":
         return open_phrasebook(spec, rest, key=key)

@@ -3,7 +3,8 @@
 `tfds:wmt14_translate/de-en:train[:1%]:en-de` is a set and its config, a split as TFDS
 writes splits, and a direction. The prepared set is in TFDS_DATA_DIR, or in
 ~/tensorflow_datasets if that is not set, in the random-access format array_record. It
-is opened from its own metadata files, without the builder's code.
+is opened from its own metadata files, without the builder's code. Preparing a set is
+left to TFDS.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.data.corpora.tfds_prepare import download_and_prepare, import_tfds
-from t2t_jax.data.corpora.tfds_reader import one_line, open_set, read_pairs
+from t2t_jax.data.corpora.tfds_reader import (
+    import_tfds,
+    one_line,
+    open_set,
+    read_pairs,
+)
 from t2t_jax.data.files.lines import LineProblems
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
 
 _GRAMMAR = re.compile(
     r"(?P<name>[a-z]\w*(?:/[\w.-]+){0,2})"
@@ -96,21 +101,17 @@ class TfdsCorpus:
         )
 
 
-def open_tfds(
-    spec: str, rest: str, *, key: str, log: Callable[[str], None] | None
-) -> TfdsCorpus:
-    """Opens a prepared set, or has TFDS prepare it.
+def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
+    """Opens a prepared set.
 
     Args:
       rest: set, split and direction. The default direction is that of the set: German
         to English for wmt14_translate/de-en.
-      log: logs downloads; None forbids them.
 
     Raises:
       ConfigError: the spec is invalid, or the set lacks the split or languages.
       DataError: the set is damaged, or in a format that only TensorFlow reads.
-      InputMissingError: the set does not exist and is not or cannot be prepared.
-      OutputError: the set cannot be written.
+      InputMissingError: the set is not prepared.
     """
     part = _GRAMMAR.fullmatch(rest)
     if part is None:
@@ -122,7 +123,13 @@ def open_tfds(
     home = _home(spec, key=key)
     directory = _find(home, part["name"])
     if directory is None:
-        directory = _prepare(part["name"], home, key=key, log=log)
+        raise InputMissingError(
+            f"{home / part['name']}: not a prepared set of TFDS. Prepare it once "
+            "(needs TensorFlow, which reading does not): pip install "
+            f"'t2t-jax[tfds-prepare]' && tfds build {part['name']} "
+            f"--file_format=array_record --data_dir={home}; or set TFDS_DATA_DIR to "
+            f"where it is, or change config.{key}."
+        )
     _require_split(directory, part["split"], spec=spec, key=key)
     languages = _languages(directory, part["direction"], spec=spec, key=key)
     return TfdsCorpus(spec, directory, part["split"], languages)
@@ -153,30 +160,6 @@ def _find(home: Path, name: str) -> Path | None:
     )
 
 
-def _prepare(
-    name: str, home: Path, *, key: str, log: Callable[[str], None] | None
-) -> Path:
-    if log is None:
-        raise InputMissingError(
-            f"{home / name}: not a prepared set of TFDS. Training and preparing "
-            "download and prepare it; or set TFDS_DATA_DIR to where it is, or change "
-            f"config.{key}."
-        )
-    try:
-        download_and_prepare(name, home, key=key, log=log)
-    except UserError:
-        # Another process may have prepared it meanwhile and caused the error.
-        if (directory := _find(home, name)) is None:
-            raise
-        return directory
-    if (directory := _find(home, name)) is None:
-        raise InputMissingError(
-            f"{home / name}: TFDS has prepared the set elsewhere. Set its config and "
-            f"version in config.{key}."
-        )
-    return directory
-
-
 def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
     builder = open_set(directory)
     try:
@@ -200,7 +183,7 @@ def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
     if missing := sorted(Path(name).name for name in files if not Path(name).is_file()):
         raise DataError(
             f"{directory}: {len(missing)} of {len(files)} files are missing, such as "
-            f"{missing[0]}. Remove the directory to have the set prepared again."
+            f"{missing[0]}. Remove the directory, and prepare the set again."
         )
 
 

@@ -6,13 +6,14 @@ as damage here.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from t2t_jax.data.corpora.tfds_prepare import import_tfds
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.errors import DataError
 from t2t_jax.files import MAX_JSON_BYTES, json_fault, read_limited
@@ -23,6 +24,11 @@ _CLASSES = ("pythonClassName", "python_class_name", "type")
 _TFDS = "tensorflow_datasets."
 
 _BREAK = re.compile(r"\r?\n|\0")
+
+
+def import_tfds() -> ModuleType:
+    """Imports tensorflow_datasets on first use, as it takes half a second."""
+    return importlib.import_module("tensorflow_datasets")
 
 
 def open_set(directory: Path) -> Any:
@@ -36,15 +42,15 @@ def open_set(directory: Path) -> Any:
         return import_tfds().builder_from_directory(directory)
     except Exception as error:
         raise DataError(
-            f"{directory}: not a valid TFDS set ({error}). Remove it to have it "
-            "prepared again."
+            f"{directory}: not a valid TFDS set ({error}). Remove it, and prepare it "
+            "again."
         ) from error
 
 
 def _check_feature_classes(path: Path) -> None:
     """Refuses a set with other classes: TFDS would import and run their modules."""
     content = read_limited(
-        path, max_bytes=MAX_JSON_BYTES, advice="Remove it to have it prepared again."
+        path, max_bytes=MAX_JSON_BYTES, advice="Remove it, and prepare it again."
     )
     try:
         names = list(_classes(json.loads(content)))
@@ -89,7 +95,7 @@ def read_pairs(
         cause = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(
             f"{directory}: a record file is damaged ({cause}). Remove the "
-            "directory to have the set prepared again."
+            "directory, and prepare the set again."
         ) from error
 
 

@@ -190,7 +190,7 @@ def test_a_damaged_file_of_records_is_reported_by_all_readers(copied, harm):
     corpus = open_corpus(f"{NAME}:train")
     message = (
         rf"^{re.escape(str(copied))}: a record file is damaged \(.+\)\. Remove the "
-        r"directory to have the set prepared again\.$"
+        r"directory, and prepare the set again\.$"
     )
     for read in (list, type(corpus).fingerprint):
         with pytest.raises(DataError, match=message):
@@ -203,15 +203,19 @@ def test_the_missing_home_holds_no_sets(monkeypatch):
         open_corpus(f"{NAME}:train")
 
 
-def test_a_set_that_is_not_there_is_not_prepared_unasked(tmp_path, monkeypatch):
+def test_a_set_that_is_not_there_names_the_command_that_prepares_it(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
-    with pytest.raises(
-        InputMissingError, match=r"not a prepared set.*Training and preparing download"
-    ):
+    command = (
+        "tfds build wmt14_translate/de-en --file_format=array_record "
+        f"--data_dir={tmp_path / 'none'}"
+    )
+    with pytest.raises(InputMissingError, match=re.escape(command)):
         open_corpus(f"{NAME}:train")
     found = count_pairs(f"{NAME}:train", key="data.train")
     assert found.pairs is None
-    assert "not a prepared set of TFDS" in found.note
+    assert command in found.note
     assert not (tmp_path / "none").exists()
 
 
