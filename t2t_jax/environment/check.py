@@ -45,16 +45,3 @@ def worst(checks: Iterable[Check]) -> Status:
       'warning'
     """
     return max((check.status for check in checks), key=_SEVERITY.index, default="ok")
-
-
-def format_bytes(number: float) -> str:
-    """Formats a number of bytes for humans.
-
-    Example:
-      >>> [format_bytes(number) for number in (512, 2_000_000, 7.31e10)]
-      ['512 B', '2.0 MB', '73.1 GB']
-    """
-    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number:.0f} B"

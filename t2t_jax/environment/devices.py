@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import t2t_jax
-from t2t_jax.environment.check import Check, format_bytes
+from t2t_jax.data.files.quantities import format_bytes
+from t2t_jax.environment.check import Check
 from t2t_jax.environment.software import TESTED
 
 _GROUP = "devices"

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from t2t_jax.environment.check import Check, Status, format_bytes
+from t2t_jax.data.files.quantities import format_bytes
+from t2t_jax.environment.check import Check, Status
 
 _GROUP = "machine"
 _ROOT = Path("/")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.files.cache_paths import cache_home
-from t2t_jax.environment.check import Check, Status, format_bytes
+from t2t_jax.data.files.quantities import format_bytes
+from t2t_jax.environment.check import Check, Status
 from t2t_jax.errors import UserError
 
 _GROUP = "storage"
@@ -290,7 +291,7 @@ def _check_tfds(environ: Mapping[str, str]) -> Check:
         return Check(_GROUP, "tfds", "warning", message, advice)
     details = {"path": str(folder), "exists": folder.is_dir()}
     if not folder.is_dir():
-        message = f"{folder} does not exist; TFDS sets would be prepared there"
+        message = f"{folder} does not exist; prepared TFDS sets are looked for there"
         return Check(_GROUP, "tfds", "ok", message, details=details)
     names = sorted(path.name for path in _children(folder) if path.is_dir())
     sets = [name for name in names if name != "downloads" and name[:1] != "."]

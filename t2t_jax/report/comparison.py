@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
+from t2t_jax.data.files.quantities import format_duration
 from t2t_jax.description.table3 import ROWS, closest_row
 from t2t_jax.errors import DataError, ErrorCollector
 from t2t_jax.model.architectures import count_parameters
@@ -19,7 +20,6 @@ from t2t_jax.run.dev_outputs import DevOutput
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record, format_perplexity
 from t2t_jax.training.reporting.metrics_writer import read_metrics
-from t2t_jax.training.reporting.timestamps import format_duration
 
 NONE = "\N{EM DASH}"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.data.files.quantities import format_duration
 from t2t_jax.data.token_cache.statistics import short_name
 from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import count_parameters
@@ -19,7 +20,6 @@ from t2t_jax.report.trees import sample_trees
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record, best_by, format_perplexity
 from t2t_jax.training.reporting.metrics_writer import read_metrics
-from t2t_jax.training.reporting.timestamps import format_duration
 
 _MAX_EVALUATIONS = 200
 _NONE = "\N{EM DASH}"

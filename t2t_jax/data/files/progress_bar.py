@@ -9,19 +9,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
+
+from t2t_jax.data.files.quantities import format_clock
+
+if TYPE_CHECKING:  # rich is imported when something is shown
+    from rich.progress import Progress, Task
 
 Log: TypeAlias = Callable[[str], None]
-
-# The first units include compilation, so their rate gives no usable ETA.
-_ETA_SHARE = 10
-_ETA_UNITS = 10_000
 
 # Columns of the bar itself, the share and the time left; one is between two columns.
 _WIDTHS = (10, 5, 11)
 
 # The live bars, by their terminals.
-_bars: dict[TextIO, Any] = {}
+_bars: dict[TextIO, Progress] = {}
 
 
 # All but tab and line feed; a terminal would obey those of a corpus.
@@ -65,6 +66,10 @@ ENCODING = ProgressLabels("encoded", "pairs")
 class ProgressBar:
     """Shows units done, their rate and the time left; a context manager.
 
+    On a terminal they are the columns of a bar, elsewhere lines of the same columns.
+    Rich estimates the time left from the last 30 seconds: the first units, which may
+    include compilation, do not count for long.
+
     Args:
       log: writes a line to `stream`; None disables all output.
       every_seconds: between two lines if `stream` is not a terminal; 0 for none.
@@ -83,10 +88,9 @@ class ProgressBar:
         self._work, self._patience = work, patience
         self._log, self._every_seconds = log, every_seconds or math.inf
         self._stream = stream or sys.stderr
-        self._bar: Any = None
-        self._total: int | None = None
         self._is_exact = True
-        self._done = self._first = self._head_width = 0
+        self._progress: Progress | None = None
+        self._head_width = 0
         self._began = self._shown = 0.0
 
     @property
@@ -97,14 +101,14 @@ class ProgressBar:
     @property
     def has_bar(self) -> bool:
         """Whether the bar is shown."""
-        return self._bar is not None
+        return self._stream in _bars and _bars[self._stream] is self._progress
 
     @property
     def text_width(self) -> int:
         """Columns of the bar for the text of `show`; 0 without a bar."""
-        if self._bar is None:
+        if self._progress is None or not self.has_bar:
             return 0
-        left: int = self._bar.console.width - self._head_width
+        left = self._progress.console.width - self._head_width
         return max(1, left - sum(_WIDTHS) - len(_WIDTHS) - 1)
 
     def log(self, text: str) -> None:
@@ -143,83 +147,84 @@ class ProgressBar:
           total: units in all; None if unknown.
           done: units done before, excluded from the rate.
         """
-        self._total, self._done, self._first = total, done, done
         self._is_exact = is_exact
         self._began = self._shown = time.monotonic()
-        self._open_bar()
+        if self._log is not None:
+            self._head_width = len(self._head(max(done, total or 0), total))
+            self._progress = _columns(self._head_width, self._stream)
+            head = self._head(done, total)
+            self._progress.add_task(head, total=total, completed=done, text="", eta="")
+            self._open_bar()
         return self
 
     def _open_bar(self) -> None:
         waited = time.monotonic() - self._began
-        if self._log is None or not self._stream.isatty() or waited < self._patience:
-            return
-        self._head_width = len(self._head(max(self._done, self._total or 0)))
-        self._bar = _bars[self._stream] = _rich_bar(self._head_width, self._stream)
-        self._bar.add_task("", share="", text="", eta="")
-        self.show()
-        self._bar.start()
-        # Nothing could show it again where the process has to end at once.
-        self._bar.console.show_cursor()
+        if self._progress and self._stream.isatty() and waited >= self._patience:
+            _bars[self._stream] = self._progress
+            self._progress.start()
+            # Nothing could show it again where the process has to end at once.
+            self._progress.console.show_cursor()
 
     def advance(self, number: int) -> None:
         """Adds finished units."""
-        self._done += number
-        if self._bar is None:
+        if self._progress is None:
+            return
+        task = self._update(self._progress, number)
+        if not self.has_bar:
             self._open_bar()
-        now, new = time.monotonic(), self._done - self._first
-        if self._bar is None and now - self._shown < self._every_seconds:
+        now = time.monotonic()
+        if not self.has_bar and now - self._shown < self._every_seconds:
             return
         self._shown = now
-        rate = new / max(now - self._began, 1e-3)
-        share = ((self._total or 0) - self._first) // _ETA_SHARE
-        is_early = new < min(share, _ETA_UNITS)
+        rate = task.finished_speed or task.speed or 0.0
         pace = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-        self.show(f"{pace} {self._work.units}/s", show_eta=not is_early)
+        self.show(f"{pace} {self._work.units}/s" if rate else "")
 
-    def show(
-        self, text: str = "", *, done: int | None = None, show_eta: bool = True
-    ) -> None:
+    def show(self, text: str = "", *, done: int | None = None) -> None:
         """Updates the bar, or logs a line where there is none.
 
         Args:
           text: follows the numbers; may have several lines in a bar.
           done: units done, those before included; None if unchanged.
-          show_eta: whether the rate is reliable enough for an ETA.
         """
-        self._done = self._done if done is None else done
-        total, share, eta = self._total, "", ""
-        if total is not None:
-            total = total if self._is_exact else max(total, self._done)
-            share = f"{100 * self._done / max(total, 1):.0f} %"
-            new = self._done - self._first
-            if show_eta and new > 0:
-                left = (time.monotonic() - self._began) / new * (total - self._done)
-                eta = f"ETA {format_clock(max(left, 0))}"
-        head = self._head(self._done)
-        if self._bar is None:
-            head += f" ({share})" * bool(share)
-            self.log("  ".join(filter(None, (head, text, eta))))
+        if self._progress is None:
             return
-        fields = {"description": head, "share": share, "text": text, "eta": eta}
-        task = self._bar.task_ids[0]
-        self._bar.update(task, total=total, completed=self._done, **fields)
+        task = self._progress.tasks[0]
+        self._update(self._progress, 0 if done is None else done - int(task.completed))
+        eta = task.time_remaining
+        task.fields |= {
+            "text": text,
+            "eta": "" if eta is None else f"ETA {format_clock(eta)}",
+        }
+        if not self.has_bar:
+            share = "" if task.total is None else f" ({task.percentage:.0f} %)"
+            line = (f"{task.description}{share}", text, task.fields["eta"])
+            self.log("  ".join(filter(None, line)))
 
-    def _head(self, done: int) -> str:
+    def _update(self, progress: Progress, number: int) -> Task:
+        """Adds finished units, and to an estimated total what exceeds it."""
+        task = progress.tasks[0]
+        done = int(task.completed) + number
+        total = None if task.total is None else int(task.total)
+        if total is not None and not self._is_exact:
+            task.total = total = max(total, done)  # `update` would forget the speed
+        head = self._head(done, total)
+        progress.update(task.id, completed=done, description=head)
+        return task
+
+    def _head(self, done: int, total: int | None) -> str:
         """Returns what is done, such as 'encoded 640/about 1,000 pairs'."""
-        numbers, most = f"{done:,}", done
-        if self._total is not None:
-            most = self._total if self._is_exact else max(self._total, done)
-            numbers += f"/{'' if self._is_exact else 'about '}{most:,}"
+        about = "" if self._is_exact else "about "
+        of = "" if total is None else f"/{about}{total:,}"
         units = self._work.units
-        units = units.removesuffix("s") if most == 1 else units
-        return f"{self._work.done} {numbers} {units}".rstrip()
+        units = units.removesuffix("s") if (total or done) == 1 else units
+        return f"{self._work.done} {done:,}{of} {units}".rstrip()
 
     def close(self) -> None:
         """Leaves the bar as it is, and ends its updates."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-            del _bars[self._stream]
+        if self.has_bar:
+            _bars.pop(self._stream).stop()
+        self._progress = None
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -228,21 +233,9 @@ class ProgressBar:
         self.close()
 
 
-def format_clock(seconds: float) -> str:
-    """Formats a duration as h:mm:ss.
-
-    Example:
-      >>> format_clock(3671)
-      '1:01:11'
-    """
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02d}:{second:02d}"
-
-
-def _rich_bar(head_width: int, stream: TextIO) -> Any:
+def _columns(head_width: int, stream: TextIO) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.table import Column
 
     def column(name: str, **options: Any) -> TextColumn:
@@ -253,11 +246,16 @@ def _rich_bar(head_width: int, stream: TextIO) -> Any:
     return Progress(
         column("{task.description}", min_width=head_width),
         BarColumn(bar_width=_WIDTHS[0]),
-        column("{task.fields[share]}", min_width=_WIDTHS[1]),
+        TaskProgressColumn(
+            "{task.percentage:.0f} %",
+            markup=False,
+            table_column=Column(min_width=_WIDTHS[1]),
+        ),
         column("{task.fields[text]}", overflow="ellipsis", ratio=1),
         column("{task.fields[eta]}", min_width=_WIDTHS[2]),
         console=Console(file=stream),
         expand=True,
+        get_time=lambda: time.monotonic(),
         # Otherwise rich would print results to stderr.
         redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     )

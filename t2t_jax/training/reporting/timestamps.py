@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from t2t_jax.data.files.progress_bar import format_clock
+from t2t_jax.data.files.quantities import format_clock
 
 
 class Timestamps:
@@ -30,22 +30,3 @@ class Timestamps:
 def utc(form: str) -> str:
     """Formats the current time in UTC; `form` is that of `time.strftime`."""
     return time.strftime(form, time.gmtime())
-
-
-def format_duration(seconds: float) -> str:
-    """Formats a duration for humans, with about two digits.
-
-    Example:
-      >>> [format_duration(seconds) for seconds in (42, 340, 9_500, 300_000)]
-      ['42 s', '6 min', '2 h 40 min', '3.5 days']
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    if minutes >= 48 * 60:
-        return f"{minutes / 60 / 24:.1f} days"
-    tens = round(minutes, -1) if minutes > 120 else minutes
-    hours, minutes = divmod(tens, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
