@@ -39,10 +39,6 @@ def random_keys(base: Hashes, numbers: Integers) -> Hashes:
     return _mix(base + _multiples(numbers + 1))
 
 
-def _numbers(count: int) -> Integers:
-    return np.arange(count)
-
-
 def _multiples(numbers: Integers) -> Hashes:
     return numbers.astype(np.uint64) * _GOLDEN
 
@@ -178,8 +174,11 @@ def _thresholds(dropout: float, *, most: int) -> Hashes:
 class _Grid:
     """W words of at most L characters, one a column, whose pieces are merged.
 
-    A column is a linked list of pieces; row L stands for none. `order` [L + 1, W] has
-    the rank and the row of the merge of each piece with the next one.
+    Attributes:
+      symbols: [L + 1, W] pieces of each word, then `no_symbol`.
+      order: [L, W] rank and row of the merge of each piece with the next one.
+      repeated: [W] with `whole_pairs`, the order of the merge that was made and has
+        more places below; -1 if there is none.
     """
 
     def __init__(self, symbols: Integers, words: _Words, table: MergeTable, width: int):
@@ -188,13 +187,12 @@ class _Grid:
         inside = rows < words.sizes
         places = np.where(inside, words.starts + rows, 0)
         self.symbols = np.where(inside, symbols[places], table.no_symbol)
-        self.next = np.where(rows + 1 < words.sizes, rows + 1, width)
-        self.previous = np.where(inside & (rows > 0), rows - 1, width)
-        self.merges = np.full_like(places, len(table.results) - 1)
-        self.merges[:-1] = table.find(self.symbols[:-1], self.symbols[1:])
-        self.order = table.ranks[self.merges] * width + rows
-        # With `whole_pairs`, the merge that was made and has more places to the right.
+        self.order = self._orders(self.symbols[:-1], self.symbols[1:], rows[:-1])
         self.repeated = np.full(len(words.starts), -1)
+
+    def _orders(self, left: Integers, right: Integers, rows: Integers) -> Integers:
+        ranks = self.table.ranks.take(self.table.find(left, right))
+        return ranks * self.width + rows
 
     def merge(self, thresholds: Hashes, *, into: Integers) -> None:
         """Merges until all possible merges of each word are skipped.
@@ -204,7 +202,8 @@ class _Grid:
             it skips.
           into: characters of all words, replaced by pieces and `_JOINED`.
         """
-        step, active = 0, _numbers(len(self.words.starts))
+        active: Integers = np.arange(len(self.words.starts))
+        step = 0
         while len(active):
             step += 1
             bits = _mix(self.words.keys[active] + _multiples(np.array([step])))
@@ -221,10 +220,9 @@ class _Grid:
 
     def _pick(self, columns: Integers, skipped: Integers) -> Integers:
         """Returns the order of a word's best merge but for `skipped` better ones."""
-        order = self.order[:-1]
+        order, repeated = self.order, self.repeated[columns]
         if len(columns) < order.shape[1]:
             order = np.take(order, columns, axis=1)
-        repeated = self.repeated[columns]
         best: Integers = order.min(axis=0)
         some = np.flatnonzero((skipped > 0) | (repeated >= 0))
         if len(some):
@@ -238,43 +236,36 @@ class _Grid:
         return best
 
     def _join(self, columns: Integers, order: Integers) -> None:
-        """Joins a piece of some columns with the next one."""
-        # Flat indices: those of two axes take twice as long.
-        count = self.order.shape[1]
-        symbols, merges, orders = map(np.ravel, (self.symbols, self.merges, self.order))
-        following, previous = map(np.ravel, (self.next, self.previous))
-        rows = order % self.width
-        here = rows * count + columns
-        before, right = previous.take(here), following.take(here) * count + columns
-        after = following.take(right)
-        symbols[here] = joined = self.table.results.take(merges.take(here))
-        symbols[right] = _JOINED
-        following[here] = after
-        previous[after * count + columns] = rows
-        orders[right] = NO_RANK
-        first = before * count + columns
-        for rows_, at, left, second in (
-            (before, first, symbols.take(first), joined),
-            (rows, here, joined, symbols.take(after * count + columns)),
-        ):
-            merges[at] = found = self.table.find(left, second)
-            orders[at] = self.table.ranks.take(found) * self.width + rows_
+        """Joins a piece of some columns with the next one, and moves up the others."""
+        symbols = np.take(self.symbols, columns, axis=1)
+        orders = np.take(self.order, columns, axis=1)
+        rows, every = order % self.width, np.arange(len(columns))
+        merges = self.table.find(symbols[rows, every], symbols[rows + 1, every])
+        below = np.arange(self.width)[:, None] > rows
+        symbols[:-1] = np.where(below, symbols[1:], symbols[:-1])
+        orders[:-1] = np.where(below[:-1], orders[1:] - 1, orders[:-1])
+        symbols[rows, every] = self.table.results.take(merges)
+        # Above the first row is the last one, which holds no symbol.
+        for at in (rows - 1, rows):
+            left, right = symbols[at, every], symbols[at + 1, every]
+            orders[at, every] = self._orders(left, right, at)
+        self.symbols[:, columns], self.order[:, columns] = symbols, orders
         if self.table.whole_pairs:
-            others = self.order[:-1, columns]
-            same = (others > order) & (others < order - rows + self.width)
+            same = (orders > order) & (orders < order - rows + self.width)
             self.repeated[columns] = np.where(same.any(axis=0), order, -1)
 
     def _keep(self, columns: Integers, into: Integers) -> Integers:
         """Stores the words, and keeps some of them; returns the columns left."""
         rows = np.arange(self.width)[:, None]
         inside = rows < self.words.sizes
-        into[(self.words.starts + rows)[inside]] = self.symbols[:-1][inside]
+        pieces = self.symbols[:-1][inside]
+        pieces[pieces == self.table.no_symbol] = _JOINED
+        into[(self.words.starts + rows)[inside]] = pieces
         self.words = self.words.take(columns)
+        self.symbols = np.take(self.symbols, columns, axis=1)  # contiguous
+        self.order = np.take(self.order, columns, axis=1)
         self.repeated = self.repeated[columns]
-        for name in ("symbols", "next", "previous", "merges", "order"):
-            # Unlike an index, it returns contiguous rows.
-            setattr(self, name, np.take(getattr(self, name), columns, axis=1))
-        return _numbers(len(columns))
+        return np.arange(len(columns))
 
 
 def _restore(

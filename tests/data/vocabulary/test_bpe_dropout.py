@@ -7,6 +7,7 @@ that the vocabulary lacks; with codes merged at one place.
 """
 
 import gzip
+import hashlib
 import io
 import os
 from collections import Counter
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.bpe_dropout import random_keys, sample_segmentations
@@ -270,6 +272,85 @@ def test_no_piece_outside_the_vocabulary_is_made():
 def test_a_vocabulary_without_merges_is_refused(model, what):
     with pytest.raises(ConfigError, match=f"data.source_bpe_dropout .*{what}.* Set"):
         load_merges(model(), key="data.source_bpe_dropout")
+
+
+def most_frequent_pieces():
+    found = Counter(
+        word[start : start + size]
+        for line in PHRASES
+        for word in (f"▁{word}" for word in line.split())
+        for size in (2, 3, 4, 5)
+        for start in range(len(word) - size + 1)
+    )
+    return sorted(found, key=lambda piece: (-found[piece], piece))[:300]
+
+
+def sentencepiece_of_characters(lines):
+    """A model with two pieces of each score, and lines as its characters."""
+    model = sentencepiece_model_pb2.ModelProto()
+    model.trainer_spec.model_type = 2
+    for piece, kind in (("<pad>", 3), ("<s>", 3), ("</s>", 3), ("<unk>", 2)):
+        model.pieces.add(piece=piece, score=0, type=kind)
+    spelt = ["▁" + line.replace(" ", "▁") for line in lines]
+    pieces = [*most_frequent_pieces(), *sorted(set("".join(spelt)))]
+    for number, piece in enumerate(pieces):
+        model.pieces.add(piece=piece, score=-(number // 2), type=1)
+    ids = {piece: number for number, piece in enumerate(pieces, 4)}
+    tokens = [[*(ids[character] for character in text), EOS] for text in spelt]
+    return model.SerializeToString(), tokens
+
+
+def codes_of_characters(lines):
+    """The same pieces as codes, within words and at their ends."""
+    merges = [
+        (piece[:-1], piece[-1] + end)
+        for piece in most_frequent_pieces()
+        if "▁" not in piece
+        for end in ("", "</w>")
+    ]
+    made = [one + other for one, other in merges]
+    characters = sorted(set("".join(lines)) - {" "})
+    pieces = [*SPECIAL_PIECES, *(f"{one}@@" for one in characters), *characters]
+    pieces += [f"{one}@@" for one in made if not one.endswith("</w>")]
+    pieces += dict.fromkeys(one[:-4] for one in made if one.endswith("</w>"))
+    ids = {piece: number for number, piece in reversed([*enumerate(pieces)])}
+    spelt = [
+        [piece for word in line.split() for piece in (*word[:-1], word[-1:] + " ")]
+        for line in lines
+    ]
+    tokens = [
+        [*(ids[one.rstrip(" ") if one[1:] else f"{one}@@"] for one in line), EOS]
+        for line in spelt
+    ]
+    return table_file("byte_pairs", pieces, merges=merges), tokens
+
+
+# A run resumes with the segmentations that it began with: `SAMPLING_VERSION`.
+@pytest.mark.parametrize(
+    ("kind", "dropout", "sha256"),
+    [
+        (sentencepiece_of_characters, 0.1, "6f39dcf887a251b6"),
+        (sentencepiece_of_characters, 0.5, "d920e7cfda637875"),
+        (sentencepiece_of_characters, 0.9, "ba17ae2c66cd7f96"),
+        (codes_of_characters, 0.1, "e91bc47e2c5472bf"),
+        (codes_of_characters, 0.5, "f3c93c59f8747b5b"),
+        (codes_of_characters, 0.9, "647b528b0c340843"),
+    ],
+)
+def test_segmentations_are_those_that_were_recorded(kind, dropout, sha256):
+    lines = [line for pair in open_corpus("phrasebook:train:400") for line in pair]
+    model, tokens = kind(lines)
+    every = Ragged.of(tokens)
+    sampled, lengths = sample_segmentations(
+        every.values,
+        every.lengths,
+        table=load_merges(model, key="data.source_bpe_dropout"),
+        dropout=dropout,
+        keys=random_keys(BASE, np.arange(len(lines))),
+        max_length=60,
+    )
+    written = np.concatenate([sampled, lengths]).astype("<i8").tobytes()
+    assert hashlib.sha256(written).hexdigest().startswith(sha256)
 
 
 DATA = os.environ.get("T2T_JAX_TEST_DATA")
