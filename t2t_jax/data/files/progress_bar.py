@@ -67,8 +67,8 @@ class ProgressBar:
     """Shows units done, their rate and the time left; a context manager.
 
     On a terminal they are the columns of a bar, elsewhere lines of the same columns.
-    Rich estimates the time left from the last 30 seconds: the first units, which may
-    include compilation, do not count for long.
+    Rich estimates the time left from what came after the first update, whose units may
+    include compilation.
 
     Args:
       log: writes a line to `stream`; None disables all output.
@@ -256,6 +256,7 @@ def _columns(head_width: int, stream: TextIO) -> Progress:
         console=Console(file=stream),
         expand=True,
         get_time=lambda: time.monotonic(),
+        speed_estimate_period=3_600,  # a log may have a line in minutes
         # Otherwise rich would print results to stderr.
         redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     )
