@@ -65,7 +65,7 @@ def test_on_a_terminal_there_is_a_bar_after_a_while(clock, monkeypatch):
         assert screen.getvalue() == ""
         clock[0] += 2
         report.advance(100)
-        report._progress._bar.refresh()
+        report.advance(0)
     assert "translated 200/1,000 lines" in screen.getvalue()
 
 

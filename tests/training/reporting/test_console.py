@@ -231,6 +231,7 @@ def test_each_number_has_its_name_in_a_bar_of_80_columns(monkeypatch, total):
     console.start(0)
     for step in range(1, 101):
         console.remember({**record_of(step), "loss": 100.0 / step})
+    console.show(record_of(99))
     console.show(record_of(100))
     console.close()
     *_, last = stream.getvalue().split("step 100/")
