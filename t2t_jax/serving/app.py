@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Place: TypeAlias = tuple[int, int]
+"""The numbers of a text and of a sentence in it."""
 
 _THREADS = 4
 _LOGGER = logging.getLogger(__name__)
@@ -231,42 +234,45 @@ class _Api:
         """Translates all sentences of each text; returns the response."""
         found: list[dict[int, Translation]] = [{} for _ in wanted.texts]
         async with aclosing(self._results(wanted, client)) as results:
-            async for text, number, translation in results:
-                if wanted.is_html:
-                    translation = without_weights(translation)
-                found[text][number] = translation
+            async for (text, number), translation in results:
+                found[text][number] = (
+                    without_weights(translation) if wanted.is_html else translation
+                )
         translations = [[one[n] for n in range(len(one))] for one in found]
         self._log(wanted, translations)
         return await self._in_thread(translate_response, wanted, translations)
 
     async def _results(
         self, wanted: TranslateRequest, client: str
-    ) -> AsyncGenerator[tuple[int, int, Translation]]:
-        """Yields (text, sentence, translation) as they are found.
+    ) -> AsyncGenerator[tuple[Place, Translation]]:
+        """Yields translations as they are found, with their places.
 
         Raises:
           RequestError: the queue is full, time is over, or a sentence failed.
         """
         loop = asyncio.get_running_loop()
-        found: asyncio.Queue[list[tuple[tuple[int, int], Any]]] = asyncio.Queue()
-        jobs = self._jobs(wanted, client, loop, found)
+        found: asyncio.Queue[tuple[Place, Any]] = asyncio.Queue()
+
+        def deliver(where: list[Place], number: int, result: Any) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(found.put_nowait, (where[number], result))
+
+        jobs = self._jobs(wanted, client, deliver)
         deadline = loop.time() + self._config.request_timeout
         left = sum(len(job.sentences) for job in jobs)
         try:
-            for job in jobs:
-                self._submit(job)
+            self._submit(jobs)
             while left:
                 try:
                     async with asyncio.timeout_at(deadline):
                         await asyncio.sleep(0)  # where results wait already
-                        results = await found.get()
+                        place, result = await found.get()
                 except TimeoutError:
                     raise _late() from None
-                for (text, number), result in results:
-                    if isinstance(result, BaseException):
-                        raise _failure(result)
-                    left -= 1
-                    yield text, number, result
+                if isinstance(result, BaseException):
+                    raise _failure(result)
+                left -= 1
+                yield place, result
         finally:
             for job in jobs:
                 self._worker.queue.cancel(job)
@@ -275,12 +281,11 @@ class _Api:
         self,
         wanted: TranslateRequest,
         client: str,
-        loop: asyncio.AbstractEventLoop,
-        found: asyncio.Queue[list[tuple[tuple[int, int], Any]]],
+        deliver: Callable[[list[Place], int, Any], None],
     ) -> list[Job]:
         """Makes a job for the sentences of each kind."""
         has_details = bool(wanted.details - {"segments"})
-        places: dict[Kind, list[tuple[int, int]]] = {}
+        places: dict[Kind, list[Place]] = {}
         for text, layout in enumerate(wanted.texts):
             for number in range(len(layout.sentences)):
                 kind = Kind(
@@ -293,12 +298,12 @@ class _Api:
         jobs = []
         for kind, where in places.items():
             sentences = [wanted.texts[t].sentences[n].text for t, n in where]
-            jobs.append(Job(client, kind, sentences, _Delivery(loop, found, where)))
+            jobs.append(Job(client, kind, sentences, partial(deliver, where)))
         return jobs
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, jobs: list[Job]) -> None:
         try:
-            self._worker.submit(job)
+            self._worker.submit(*jobs)
         except QueueFullError:
             if not self._worker.is_alive:
                 raise RequestError(
@@ -314,8 +319,8 @@ class _Api:
     async def _lines(
         self,
         wanted: TranslateRequest,
-        first: tuple[int, int, Translation] | None,
-        results: AsyncGenerator[tuple[int, int, Translation]],
+        first: tuple[Place, Translation] | None,
+        results: AsyncGenerator[tuple[Place, Translation]],
     ) -> AsyncIterator[bytes]:
         """Yields lines of JSON: a sentence each, in order, and at last `done`."""
         order = [
@@ -323,21 +328,17 @@ class _Api:
             for text, layout in enumerate(wanted.texts)
             for number in range(len(layout.sentences))
         ]
-        found = {first[:2]: first[2]} if first else {}
-        position = 0
+        found = dict([first] if first else [])
         end: dict[str, Any] = {"done": True}
         if wanted.detected:
             end["detectedLanguage"] = list(wanted.detected)
         end["ends"] = [layout.end for layout in wanted.texts]
         try:
-            while position < len(order):
-                while position < len(order) and order[position] in found:
-                    place = order[position]
-                    yield await self._in_thread(_line, wanted, place, found.pop(place))
-                    position += 1
-                if position < len(order):
-                    text, number, translation = await anext(results)
-                    found[text, number] = translation
+            for place in order:
+                while place not in found:
+                    other, translation = await anext(results)
+                    found[other] = translation
+                yield await self._in_thread(_line, wanted, place, found.pop(place))
         except RequestError as error:
             end = dict(error_body(error.message, status=int(error.status)))
         finally:
@@ -349,7 +350,7 @@ class _Api:
     ) -> T:
         """Runs what takes a while, so that other requests are answered meanwhile."""
         loop = asyncio.get_running_loop()
-        call = functools.partial(function, *args, **options)
+        call = partial(function, *args, **options)
         return await loop.run_in_executor(self._threads, call)
 
     def _log(
@@ -361,26 +362,7 @@ class _Api:
                     _LOGGER.warning("%s -> %s", one.text, translation.text)
 
 
-class _Delivery:
-    """Passes translations from the worker's thread to the event loop."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        found: asyncio.Queue[list[tuple[tuple[int, int], Any]]],
-        where: list[tuple[int, int]],
-    ):
-        self._loop, self._found, self._where = loop, found, where
-
-    def __call__(self, results: list[tuple[int, Any]]) -> None:
-        placed = [(self._where[number], result) for number, result in results]
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._found.put_nowait, placed)
-
-
-def _line(
-    wanted: TranslateRequest, place: tuple[int, int], translation: Translation
-) -> bytes:
+def _line(wanted: TranslateRequest, place: Place, translation: Translation) -> bytes:
     text, number = place
     sentence = wanted.texts[text].sentences[number]
     fields = segment(sentence.gap, sentence.text, translation, wanted)

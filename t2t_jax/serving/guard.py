@@ -8,9 +8,11 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.metrics import Metrics
@@ -92,25 +94,25 @@ class Guard:
     async def _answer(
         self, scope: Scope, receive: Receive, response: _GuardedResponse
     ) -> None:
+        found = None
         try:
-            if preflight := self._check(scope):
-                await response.send_error(preflight)
-                return
             # With an application in the scope the router raises HTTPException.
             scope.setdefault("app", self)
-            await self._app(scope, receive, response.send)
+            found = self._check(scope)
+            if found is None:
+                await self._app(scope, receive, response.send)
         except RequestError as error:
-            await response.send_error(error)
+            found = error
         except HTTPException as error:
-            await response.send_error(
-                RequestError(error.status_code, error.detail, error.headers)
-            )
+            found = RequestError(error.status_code, error.detail, error.headers)
         except ClientGoneError:
             response.abort()
         except Exception:
             # Without the message, which may hold text of the request.
             _LOGGER.exception("A request failed.", exc_info=self._config.log_text)
-            await response.send_error(RequestError(500, "Internal error"))
+            found = RequestError(500, "Internal error")
+        if found is not None:
+            await response.send_error(found, receive)
 
     def _check(self, scope: Scope) -> RequestError | None:
         """Checks host, origin and framing.
@@ -123,10 +125,8 @@ class Guard:
         """
         names = [name for name, _ in scope["headers"]]
         headers = headers_of(scope)
-        if names.count(b"host") > 1 or {
-            b"content-length",
-            b"transfer-encoding",
-        } <= set(names):
+        framings = {b"content-length", b"transfer-encoding"}
+        if names.count(b"host") > 1 or framings <= set(names):
             # Servers and proxies that read these differently can be played off.
             raise RequestError(400, "Invalid request", {"connection": "close"})
         host = headers.get("host", "")
@@ -175,27 +175,16 @@ class _GuardedResponse:
             self.abort()
             raise ClientGoneError from None
 
-    async def send_error(self, error: RequestError) -> None:
+    async def send_error(self, error: RequestError, receive: Receive) -> None:
         """Sends an error as JSON, or aborts a response that has begun."""
         if self.status:
             self.abort()
             return
         body = b"" if error.status == 204 else to_json(error_body(error.message))
         headers = {"content-type": "application/json", **error.headers}
-        if error.status != 204:
-            headers["content-length"] = str(len(body))
-        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-        try:
-            await self.send(
-                {
-                    "type": "http.response.start",
-                    "status": int(error.status),
-                    "headers": pairs,
-                }
-            )
-            await self.send({"type": "http.response.body", "body": body})
-        except ClientGoneError:
-            return
+        response = Response(body, error.status, headers)
+        with suppress(ClientGoneError):
+            await response(self._scope, receive, self.send)
 
     def abort(self) -> None:
         """Closes the connection at once, where the server allows it."""

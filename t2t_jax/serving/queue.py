@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-Deliver: TypeAlias = Callable[[list[tuple[int, Any]]], None]
-"""Takes (number of the sentence, its translation or an exception), in any thread."""
+Deliver: TypeAlias = Callable[[int, Any], None]
+"""Takes the number of a sentence, and its translation or an error, in any thread."""
 
 
 class Kind(NamedTuple):
@@ -73,22 +73,26 @@ class FairQueue:
         self._changed = threading.Condition()
         self._closed = False
 
-    def put(self, job: Job) -> None:
-        """Adds the sentences of a request.
+    def put(self, *jobs: Job) -> None:
+        """Adds the sentences of a request of one client.
 
         Raises:
           QueueFullError: they exceed the capacity or the share of the client, or the
             queue is closed.
         """
         with self._changed:
-            own = sum(one.waiting for one in self._clients.get(job.client, {}).values())
-            free = self.capacity - self.waiting
-            if self._closed or own + job.waiting > free:
+            waiting = sum(job.waiting for job in jobs)
+            own = sum(
+                other.waiting
+                for client in {job.client for job in jobs}
+                for other in self._clients.get(client, OrderedDict()).values()
+            )
+            if self._closed or own + waiting > self.capacity - self.waiting:
                 raise QueueFullError
-            if job.waiting:
+            for job in filter(lambda job: job.waiting, jobs):
                 self._clients.setdefault(job.client, OrderedDict())[id(job)] = job
-                self.waiting += job.waiting
-                self._changed.notify()
+            self.waiting += waiting
+            self._changed.notify()
 
     def cancel(self, job: Job) -> None:
         """Removes the sentences of a request that were not taken yet."""

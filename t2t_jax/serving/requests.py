@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import FormParser, parse_options_header
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, lay_out
@@ -18,7 +18,7 @@ from t2t_jax.serving.html_layout import HtmlLayout
 from t2t_jax.serving.languages import AUTO, NAMES, Languages
 
 if TYPE_CHECKING:
-    from python_multipart.multipart import MultipartCallbacks
+    from python_multipart.multipart import Field
 
 SPLITS = ("sentences", "lines")
 """How a text is divided: at the ends of sentences too, or only of lines."""
@@ -26,6 +26,7 @@ SPLITS = ("sentences", "lines")
 FORMATS = ("text", "html")
 """What a text is; of HTML the text is translated and the markup kept."""
 
+_FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MAX_FIELDS = 64
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _MAX_ALTERNATIVES = 100
@@ -89,17 +90,21 @@ def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
         raise RequestError(415, "The charset of a request must be UTF-8.")
     if kind == "application/json" or kind.endswith("+json"):
         return _parse_json(body)
-    if kind == "application/x-www-form-urlencoded":
-        fields = _parse_form(body)
-    elif kind == "multipart/form-data":
-        fields = _parse_multipart(options.get(b"boundary", b""), body)
-    elif body:
+    is_form = kind in (_FORM, _MULTIPART)
+    if body and not is_form:
         raise RequestError(
             415, "The content type must be application/json or that of a form."
         )
-    else:
-        fields = {}
-    return _parse_form(query) | fields
+    try:
+        if kind == _MULTIPART:
+            fields = _parse_multipart(options.get(b"boundary", b""), body)
+        else:
+            fields = _parse_form(body)
+        fields = _parse_form(query) | fields
+    except (ValueError, FormParserError) as error:
+        raise RequestError(400, "Invalid form") from error
+    # Forms are sent with CRLF at the ends of lines.
+    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
@@ -117,92 +122,36 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _parse_form(body: bytes) -> dict[str, Any]:
+def _parse_form(body: bytes) -> dict[str, str]:
     # Not urllib's parse_qsl, which takes 190 bytes of memory for each "%" (3.11.7).
     pairs = body.replace(b"+", b" ").split(b"&", _MAX_FIELDS)
     if len(pairs) > _MAX_FIELDS:
-        raise RequestError(400, "Invalid form")
-    fields = {}
-    try:
-        for pair in reversed(pairs):
-            if pair:
-                name, _, value = pair.partition(b"=")
-                fields[_unescaped(name)] = _unescaped(value)
-    except UnicodeDecodeError as error:
-        raise RequestError(400, "Invalid form") from error
-    return _unix_line_ends(fields)
+        raise ValueError("too many fields")
+    named = [pair.partition(b"=") for pair in reversed(pairs) if pair]
+    return {_unescaped(name): _unescaped(value) for name, _, value in named}
 
 
 def _unescaped(text: bytes) -> str:
     return _ESCAPE.sub(lambda found: bytes((int(found[1], 16),)), text).decode()
 
 
-def _parse_multipart(boundary: bytes, body: bytes) -> dict[str, Any]:
-    parts = _Parts()
-    try:
-        if not boundary:
-            raise ValueError("no boundary")
-        MultipartParser(boundary, parts.callbacks(), len(body) + 1).write(body)
-        if not parts.has_ended:
-            raise ValueError("no end")
-        fields = {
-            name.decode(): content.decode() for name, content in reversed(parts.fields)
-        }
-    except (ValueError, FormParserError) as error:
-        raise RequestError(400, "Invalid form") from error
-    return _unix_line_ends(fields)
-
-
-class _Parts:
-    """Collects the fields of a multipart body.
-
-    Attributes:
-      fields: names and contents, in order.
-      has_ended: whether the last boundary was found.
-    """
-
-    def __init__(self) -> None:
-        self.fields: list[tuple[bytes, bytearray]] = []
-        self.has_ended = False
-        self._header = b""
-        self._name: bytes | None = None
-
-    def callbacks(self) -> MultipartCallbacks:
-        """Returns what the parser calls."""
-        return {
-            "on_part_begin": self._begin,
-            "on_header_field": self._read_header,
-            "on_header_value": self._read_value,
-            "on_headers_finished": self._add,
-            "on_part_data": self._extend,
-            "on_end": self._end,
-        }
-
-    def _begin(self) -> None:
-        self._name = None
-
-    def _read_header(self, data: bytes, start: int, end: int) -> None:
-        self._header = data[start:end].lower()
-
-    def _read_value(self, data: bytes, start: int, end: int) -> None:
-        if self._header == b"content-disposition":
-            self._name = parse_options_header(data[start:end])[1].get(b"name")
-
-    def _add(self) -> None:
-        if self._name is None or len(self.fields) == _MAX_FIELDS:
-            raise ValueError("not a field")
-        self.fields.append((self._name, bytearray()))
-
-    def _extend(self, data: bytes, start: int, end: int) -> None:
-        self.fields[-1][1].extend(data[start:end])
-
-    def _end(self) -> None:
-        self.has_ended = True
-
-
-def _unix_line_ends(fields: Mapping[str, str]) -> dict[str, Any]:
-    # Forms are sent with CRLF at the ends of lines.
-    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
+def _parse_multipart(boundary: bytes, body: bytes) -> dict[str, str]:
+    found: list[Field] = []
+    ended: list[bool] = []
+    parser = FormParser(
+        "multipart/form-data",
+        found.append,
+        on_file=None,
+        on_end=lambda: ended.append(True),
+        boundary=boundary,
+        # Nothing goes to a disk.
+        config={"MAX_FIELDS": _MAX_FIELDS, "MAX_MEMORY_FILE_SIZE": len(body) + 1},
+    )
+    parser.write(body)
+    if not ended:
+        raise ValueError("no end")
+    pairs = [(one.field_name or b"", one.value or b"") for one in reversed(found)]
+    return {name.decode(): value.decode() for name, value in pairs}
 
 
 def read_translate_request(
@@ -215,9 +164,11 @@ def read_translate_request(
     """
     texts, is_list = _texts(fields, config)
     source, target = (_code(fields, name) for name in ("source", "target"))
-    split = _choice(fields, "split", SPLITS, default="sentences")
-    text_format = fields.get("format") or "text"
-    if not isinstance(text_format, str) or text_format not in FORMATS:
+    split = fields.get("split") or SPLITS[0]
+    text_format = fields.get("format") or FORMATS[0]
+    if split not in SPLITS:
+        raise _invalid(f"split must be one of {', '.join(SPLITS)}")
+    if text_format not in FORMATS:
         raise RequestError(400, f"{_shown(text_format)} format is not supported")
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
     details = frozenset(name for name in DETAILS if _switch(fields, name))
@@ -234,7 +185,9 @@ def read_translate_request(
     if len(sentences) > config.max_sentences:
         raise _too_long(len(sentences), config.max_sentences, "sentences")
     if text_format != "text":  # markup is in no language
-        texts = tuple(_sentences_of(layout) for layout in layouts)
+        texts = tuple(
+            " ".join(one.text for one in layout.sentences) for layout in layouts
+        )
     sources, detected = _sources(source, target, texts, languages)
     return TranslateRequest(
         layouts,
@@ -277,15 +230,10 @@ def _require_short(size: int, most: int, unit: str) -> None:
         names = "token_scores, alignments and attention"
         if unit == "texts":
             names = f"alternatives, {names}"
-        raise RequestError(
-            400,
-            f"Invalid request: {names} are for {unit} of up to {most} characters, and "
-            f"this has {size}. Leave them out, or send less text",
+        raise _invalid(
+            f"{names} are for {unit} of up to {most} characters, and this has {size}. "
+            "Leave them out, or send less text"
         )
-
-
-def _sentences_of(layout: Layout | HtmlLayout) -> str:
-    return " ".join(one.text for one in layout.sentences)
 
 
 def read_text(fields: Mapping[str, Any], config: ServingConfig) -> str:
@@ -303,19 +251,21 @@ def _texts(
 ) -> tuple[tuple[str, ...], bool]:
     q = fields.get("q")
     if not q and q not in (0, False):
-        raise RequestError(400, "Invalid request: missing q parameter")
+        raise _invalid("missing q parameter")
     is_list = isinstance(q, list)
     texts = q if isinstance(q, list) else [q]
     if not all(isinstance(text, str) for text in texts):
-        raise RequestError(
-            400, "Invalid request: q must be a string or a list of strings"
-        )
+        raise _invalid("q must be a string or a list of strings")
     if len(texts) > config.max_texts:
         raise _too_long(len(texts), config.max_texts, "texts")
     length = sum(map(len, texts))
     if length > config.max_characters:
         raise _too_long(length, config.max_characters, "characters")
     return tuple(map(replace_lone_surrogates, texts)), is_list
+
+
+def _invalid(reason: str) -> RequestError:
+    return RequestError(400, f"Invalid request: {reason}")
 
 
 def _too_long(size: int, limit: int, unit: str) -> RequestError:
@@ -327,32 +277,17 @@ def _too_long(size: int, limit: int, unit: str) -> RequestError:
 
 def _code(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
-    if not value:
-        raise RequestError(400, f"Invalid request: missing {name} parameter")
-    if not isinstance(value, str):
-        raise RequestError(400, f"Invalid request: {name} must be a string")
-    return value
+    if value and isinstance(value, str):
+        return value
+    raise _invalid(f"{name} must be a string" if value else f"missing {name} parameter")
 
 
 def _require_pair(source: str, target: str, languages: Languages) -> None:
     if source not in languages.codes:
         raise RequestError(400, f"{_shown(source)} is not supported")
     if (source, target) not in languages.models:
-        names = [f"{NAMES.get(code, code)} ({code})" for code in (target, source)]
-        raise RequestError(
-            400, f"{names[0]} is not available as a target language from {names[1]}"
-        )
-
-
-def _choice(
-    fields: Mapping[str, Any], name: str, known: tuple[str, ...], *, default: str
-) -> str:
-    value = fields.get(name) or default
-    if value not in known:
-        raise RequestError(
-            400, f"Invalid request: {name} must be one of {', '.join(known)}"
-        )
-    return str(value)
+        to, of = (f"{NAMES.get(code, code)} ({code})" for code in (target, source))
+        raise RequestError(400, f"{to} is not available as a target language from {of}")
 
 
 def _switch(fields: Mapping[str, Any], name: str) -> bool:
@@ -362,7 +297,7 @@ def _switch(fields: Mapping[str, Any], name: str) -> bool:
         return True
     if text in (False, None, "false", "0", "", "off"):
         return False
-    raise RequestError(400, f"Invalid request: {name} must be true or false")
+    raise _invalid(f"{name} must be true or false")
 
 
 def _number(fields: Mapping[str, Any], name: str, *, most: int) -> int:
@@ -370,9 +305,7 @@ def _number(fields: Mapping[str, Any], name: str, *, most: int) -> int:
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         value = int(value[:9])
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise RequestError(
-            400, f"Invalid request: {name} must be a number from 0 to {most}"
-        )
+        raise _invalid(f"{name} must be a number from 0 to {most}")
     return value
 
 

@@ -53,13 +53,13 @@ class TranslationWorker:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def submit(self, job: Job) -> None:
+    def submit(self, *jobs: Job) -> None:
         """Queues a request.
 
         Raises:
           QueueFullError: there is no space for its sentences.
         """
-        self.queue.put(job)
+        self.queue.put(*jobs)
         self._start()
 
     def warm_up(self) -> None:
@@ -190,7 +190,7 @@ class TranslationWorker:
 
 def _deliver(taken: Taken, found: list[Any]) -> None:
     for (job, number), translation in zip(taken, found, strict=True):
-        job.deliver([(number, translation)])
+        job.deliver(number, translation)
 
 
 def _reason(error: Exception) -> str:

@@ -11,7 +11,9 @@ OTHER = Kind(("de", "en"))
 
 
 def job(client, count, kind=KIND):
-    return Job(client, kind, [f"{client}{n}" for n in range(count)], lambda found: None)
+    return Job(
+        client, kind, [f"{client}{n}" for n in range(count)], lambda number, found: None
+    )
 
 
 def take(queue, most):
@@ -30,7 +32,7 @@ def test_a_huge_request_does_not_starve_a_small_one():
 def test_requests_of_one_client_take_turns_too():
     queue = FairQueue(100)
     queue.put(job("a", 9))
-    small = Job("a", KIND, ["small"], lambda found: None)
+    small = Job("a", KIND, ["small"], lambda number, found: None)
     queue.put(small)
     assert take(queue, 2) == ["a0", "small"]
 
@@ -86,6 +88,12 @@ def test_a_client_leaves_free_places_to_others():
         with pytest.raises(QueueFullError):
             queue.put(job(client, 1))
     assert queue.waiting == 15
+
+
+def test_a_request_of_several_kinds_may_take_all_places():
+    queue = FairQueue(10)
+    queue.put(job("a", 5), job("a", 5, OTHER))
+    assert queue.waiting == 10
 
 
 def test_a_cancelled_request_is_not_translated():
