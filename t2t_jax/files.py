@@ -134,24 +134,26 @@ def _fsync_directory(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: float = 0.0, is_shared: bool = False) -> Iterator[int]:
-    """Locks a file; the system releases the lock when the process ends.
+    """Locks a file or directory; the system releases the lock when the process ends.
 
-    An exclusive lock creates the file, which its owner may remove again. A link is not
-    followed, and a pipe does not block.
+    An exclusive lock creates a missing file, which its owner may remove again. A link
+    is not followed, and a pipe does not block.
 
     Args:
       wait: seconds for which other processes are waited for.
       is_shared: whether others may hold a shared lock at the same time; the file must
-        exist, and is not written.
+        exist.
 
     Yields:
-      The descriptor of the file; of an exclusive lock, opened for appending.
+      The descriptor; of a file that is locked exclusively, opened for appending.
 
     Raises:
       BlockingIOError: another process holds the lock.
       OSError: the file cannot be opened, or its file system has no locks.
     """
-    flags = os.O_RDONLY if is_shared else os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    flags = os.O_RDONLY
+    if not (is_shared or path.is_dir()):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     end = time.monotonic() + wait
     while (file := _try_lock(path, flags, is_shared=is_shared)) is None:
         if time.monotonic() >= end:

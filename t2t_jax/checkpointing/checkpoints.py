@@ -9,12 +9,13 @@ independently of the others.
 
 from __future__ import annotations
 
+import itertools
 import math
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -31,6 +32,7 @@ from t2t_jax.checkpointing.checksums import (
 )
 from t2t_jax.checkpointing.diagnosis import (
     CorruptCheckpointError,
+    RemovedCheckpointError,
     as_io_error,
     short_reason,
     silence_orbax,
@@ -41,7 +43,13 @@ from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
+T = TypeVar("T")
+
 NO_SCORE = -1.0
+"""Of a checkpoint that was not evaluated."""
+
+_MAX_ATTEMPTS = 100
+"""To read a checkpoint that its run removes meanwhile."""
 
 # Of a smaller difference the first array that differs is named when all are known.
 _MAX_FACTOR = 10
@@ -81,14 +89,32 @@ class Checkpoints(StepDirs):
         if which == "last":
             return steps[-1]
         if which == "best":
-            scores = {step: dev_score(self.meta(step)) for step in steps}
-            return max(steps, key=lambda step: (scores[step], step))
+            return max((dev_score(self.meta(step)), step) for step in steps)[1]
         if str(which).isdecimal() and int(which) in steps:
             return int(which)
         raise DataError(
             f"checkpoint={which} must be best, last, or one of the steps in "
             f"{self.directory}: {', '.join(map(str, steps))}."
         )
+
+    def read_chosen(self, which: str | int, read: Callable[[int], T]) -> T:
+        """Reads the checkpoint that a user has chosen, while its run may train.
+
+        Args:
+          which: as for `resolve_step`. If the run removes `best` or `last` meanwhile,
+            its successor is read.
+          read: reads the checkpoint of a step.
+
+        Raises:
+          DataError: there is no such checkpoint, or it is corrupt.
+        """
+        for attempt in itertools.count(1):
+            try:
+                return read(self.resolve_step(which))
+            except RemovedCheckpointError:
+                if which not in ("best", "last") or attempt == _MAX_ATTEMPTS:
+                    raise
+        raise AssertionError
 
     def meta(self, step: int) -> Meta:
         """Reads the JSON object of a checkpoint, without the checksums.
@@ -207,14 +233,17 @@ class Checkpoints(StepDirs):
                 "workdir of this model."
             )
         files = filter(Path.is_file, (self.path(step) / "params").rglob("*"))
-        stored = sum(path.stat().st_size for path in files)
+        try:
+            stored = sum(path.stat().st_size for path in files)
+        except FileNotFoundError as error:
+            raise self.corrupt(step, short_reason(error)) from error
         if 4 * parameters > _MAX_RATIO * stored + _ALWAYS:
             raise self.corrupt(
                 step, f"{stored:,} bytes cannot hold {parameters:,} parameters"
             )
 
     def verify(self, step: int) -> None:
-        """Reads all arrays of a checkpoint on the host and verifies their checksums.
+        """Reads arrays and files of a checkpoint on the host and verifies them.
 
         Raises:
           CorruptCheckpointError: they differ from what was saved.
@@ -223,17 +252,17 @@ class Checkpoints(StepDirs):
 
         meta = self.read_verified_meta(step)
         handler = ocp.PyTreeCheckpointHandler()
-        trees = {}
-        with self._diagnosed(step):
-            for name in meta["checksums"]:
-                path = self.path(step) / name
+        for name in meta["checksums"]:  # One at a time, to save memory.
+            path = self.path(step) / name
+            with self._diagnosed(step):
                 as_numpy = jax.tree.map(
                     lambda _: ocp.RestoreArgs(restore_type=np.ndarray),
                     handler.metadata(path).tree,
                 )
                 args = ocp.args.PyTreeRestore(restore_args=as_numpy)
-                trees[name] = handler.restore(path, args=args)
-        self.check(step, trees, meta)
+                tree = handler.restore(path, args=args)
+            self.check(step, {name: tree}, meta)
+        self.files(step)
 
     def read_verified_meta(self, step: int) -> Meta:
         """Reads the JSON object of a checkpoint with the checksums in it.
@@ -320,6 +349,8 @@ class Checkpoints(StepDirs):
     def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
         """Returns the error of a corrupt checkpoint, which names the other steps."""
         others = [other for other in self.steps() if other != step]
+        if not self.path(step).exists():
+            return RemovedCheckpointError(self.path(step), others=others)
         return CorruptCheckpointError(self.path(step), reason, others=others)
 
 

@@ -56,6 +56,19 @@ class CorruptCheckpointError(DataError):
         )
 
 
+class RemovedCheckpointError(CorruptCheckpointError):
+    """A checkpoint was removed while it was read: its run keeps others."""
+
+    def __init__(self, path: Path, *, others: Sequence[int] = ()):
+        super().__init__(path, "it was removed while it was read", others=others)
+        steps = ", ".join(map(str, others)) or "none"
+        self.problems = (
+            f"Checkpoint {path} was removed while it was read: its run keeps only some "
+            f"of its checkpoints. Now there: {steps}. Choose last or best, or raise "
+            "config.checkpoint.keep.",
+        )
+
+
 def as_io_error(error: BaseException, path: Path) -> Exception | None:
     """Returns the error to raise if a system error prevented reading a checkpoint.
 

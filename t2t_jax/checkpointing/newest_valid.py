@@ -1,7 +1,8 @@
 """Selects the checkpoint from which a run resumes.
 
 1. The completely written steps are tried, newest first.
-2. A checkpoint is valid if its shapes are those of the model and its checksums match.
+2. A checkpoint is valid if its shapes are those of the model, and the checksums of its
+   arrays and small files match.
 3. The first valid one is used; those above it are renamed to `corrupt-<step>`.
 4. If none is valid, nothing is renamed and the run does not start: `DataError`.
 """
@@ -98,6 +99,7 @@ def _read(
         items, meta = checkpoints.read(step, like)
     with _fails_on_all(checkpoints, step, "check", processes):
         checkpoints.check(step, items, meta)
+        checkpoints.files(step)  # Without them the parameters cannot be used.
     return items, meta
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import ml_dtypes
@@ -30,6 +30,8 @@ from t2t_jax.errors import DataError, InputMissingError, UserError, short_repr
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object, require_file
 from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
+
+T = TypeVar("T")
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
     "F64": np.float64,
@@ -168,6 +170,10 @@ class SafetensorsFile:
         if str(which) not in ("best", "last", str(step)):
             raise self._wrong_step(str(which), step)
         return step
+
+    def read_chosen(self, which: str | int, read: Callable[[int], T]) -> T:
+        """Reads the parameters of the only step; see `Checkpoints.read_chosen`."""
+        return read(self.resolve_step(which))
 
     def check_size(self, step: int, *, parameters: int) -> None:
         """Checks that the file can hold so many parameters, before they are built.

@@ -8,10 +8,13 @@ is therefore not a checkpoint.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 from pathlib import Path
 from typing import Any
+
+from t2t_jax.errors import OutputError
 
 Meta = dict[str, Any]
 """The JSON object of a checkpoint."""
@@ -30,6 +33,24 @@ def is_safetensors_dir(directory: Path) -> bool:
     return (directory / SAFETENSORS).is_file() and not (
         directory / "checkpoints"
     ).is_dir()
+
+
+def require_array_path(path: Path) -> None:
+    """Checks that arrays that are saved in a directory can be read again.
+
+    Orbax takes the absolute path for a pattern of file names, and TensorStore writes to
+    a path with slashes in place of backslashes.
+
+    Raises:
+      OutputError: the absolute path has a character with such a meaning.
+    """
+    absolute = {str(path.absolute()), os.path.realpath(path)}
+    if wrong := sorted(set("*?[\\") & set("".join(absolute))):
+        raise OutputError(
+            f"{path.absolute()} must have none of * ? [ \\ in its path, as arrays are "
+            f"saved there, and has {' '.join(wrong)}. Choose another directory, or "
+            "rename the one with that name."
+        )
 
 
 class StepDirs:

@@ -17,9 +17,9 @@ import orbax.checkpoint as ocp
 
 from t2t_jax.checkpointing.checkpoints import NO_SCORE, Checkpoints, dev_score
 from t2t_jax.checkpointing.checksums import add_checksums, pack_files
-from t2t_jax.checkpointing.diagnosis import short_reason
-from t2t_jax.checkpointing.step_dirs import Meta
-from t2t_jax.errors import StorageError, UserError
+from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError, short_reason
+from t2t_jax.checkpointing.step_dirs import Meta, require_array_path
+from t2t_jax.errors import OutputError, StorageError, UserError
 from t2t_jax.types import Params, PyTree
 
 
@@ -61,11 +61,15 @@ class CheckpointWriter(Checkpoints):
     Args:
       directory: created by the first save.
       keep: number of periodic checkpoints to keep.
+
+    Raises:
+      OutputError: what is saved there could not be read again.
     """
 
     def __init__(self, directory: Path, *, keep: int):
+        require_array_path(directory)
         super().__init__(directory)
-        self._keep = keep
+        self._keep, self._is_readable = keep, False
         self._is_first = jax.process_index() == 0
         self._checkpointer: ocp.AsyncCheckpointer | None = None
         self._step = 0
@@ -133,8 +137,11 @@ class CheckpointWriter(Checkpoints):
     def wait(self) -> None:
         """Waits until the current save is complete.
 
+        Process 0 reads the first one back before it removes any other.
+
         Raises:
           StorageError: it failed; raised once per save.
+          OutputError: what was written cannot be read.
         """
         if self._checkpointer is None:
             return
@@ -144,7 +151,23 @@ class CheckpointWriter(Checkpoints):
             raise self._abort_save(error) from error
         self._close()
         if self._is_first:
+            if not self._is_readable:
+                self._read_back()
             self._remove_old()
+
+    def _read_back(self) -> None:
+        """Verifies the save that was completed."""
+        try:
+            self.verify(self._step)
+        except CorruptCheckpointError as error:
+            raise OutputError(
+                f"Step {self._step:,} was saved in {self.directory}, and cannot be "
+                f"read: {error.reason}. No other checkpoint was removed. Check the "
+                "disk, or choose another directory."
+            ) from error
+        except UserError as error:  # A system error: the next save is read back.
+            raise StorageError(error.problems) from error
+        self._is_readable = True
 
     def check_for_errors(self) -> None:
         """Raises the error of the current save if it has failed already; never waits.
@@ -165,13 +188,13 @@ class CheckpointWriter(Checkpoints):
         Raises:
           StorageError: it cannot.
         """
-        self._step = step
         # A name that `remove_partial`, called by process 0, does not match.
         probe = self.directory / f"removed-probe-{jax.process_index()}"
         try:
             probe.mkdir(parents=True, exist_ok=True)
             (probe / "file").write_bytes(bytes(1 << 16))
         except OSError as error:
+            self._step = step
             raise self._abort_save(error) from error
         finally:
             shutil.rmtree(probe, ignore_errors=True)

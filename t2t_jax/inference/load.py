@@ -13,6 +13,7 @@ from jax.sharding import SingleDeviceSharding
 
 from t2t_jax.checkpointing.checksums import dtype_shapes
 from t2t_jax.checkpointing.parameters import open_parameters
+from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.source_lines import SourceLines
@@ -69,6 +70,38 @@ def load(
             directory, checkpoint=checkpoint, decoding=decoding, devices=devices
         )
         return _load_ensemble(first, ensemble, devices)
+    _check_types(decoding, devices)
+    workdir = Workdir(as_directory(directory, caller="load"))
+    config = workdir.read_config()
+    vocabularies = workdir.read_vocabularies(config.vocabulary)
+    devices = list(devices or jax.local_devices())
+    checkpoints = open_parameters(workdir.path)
+    size = count_parameters(config.network).total
+
+    def read(step: int) -> tuple[int, Meta, nn.Module, Params]:
+        meta = checkpoints.meta(step)
+        checkpoints.check_size(step, parameters=size)
+        module = make_module(config.network, platform=devices[0].platform)
+        workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
+        params = checkpoints.params(step, like=abstract_params(module))
+        return step, meta, module, params
+
+    step, meta, module, params = checkpoints.read_chosen(checkpoint, read)
+    return TranslationModel(
+        module,
+        replicate(params, devices),
+        vocabularies,
+        decoding or config.decoding,
+        step,
+        averaged_steps=tuple(meta.get("averaged_steps", ())),
+        spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
+        known_words=KnownWords.load(workdir.path),
+        source_lines=SourceLines.load(workdir.path),
+        is_parser=reads_trees(config.data.train),
+    )
+
+
+def _check_types(decoding: object, devices: Sequence[jax.Device] | None) -> None:
     if decoding is not None and not isinstance(decoding, DecodingConfig):
         raise TypeError(
             "load takes a DecodingConfig as decoding, not a "
@@ -80,28 +113,6 @@ def load(
             f"load takes a sequence of devices, not {devices!r}. Pass some of "
             "jax.devices(), or leave devices out to use all."
         )
-    workdir = Workdir(as_directory(directory, caller="load"))
-    config = workdir.read_config()
-    vocabularies = workdir.read_vocabularies(config.vocabulary)
-    devices = list(devices or jax.local_devices())
-    checkpoints = open_parameters(workdir.path)
-    step = checkpoints.resolve_step(checkpoint)
-    meta = checkpoints.meta(step)
-    checkpoints.check_size(step, parameters=count_parameters(config.network).total)
-    module = make_module(config.network, platform=devices[0].platform)
-    workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
-    return TranslationModel(
-        module,
-        replicate(checkpoints.params(step, like=abstract_params(module)), devices),
-        vocabularies,
-        decoding or config.decoding,
-        step,
-        averaged_steps=tuple(meta.get("averaged_steps", ())),
-        spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
-        known_words=KnownWords.load(workdir.path),
-        source_lines=SourceLines.load(workdir.path),
-        is_parser=reads_trees(config.data.train),
-    )
 
 
 def _load_ensemble(
@@ -129,7 +140,8 @@ def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best")
     Raises:
       DataError: there is no such checkpoint.
     """
-    return open_parameters(Path(directory)).resolve_step(checkpoint)
+    parameters = open_parameters(Path(directory))
+    return parameters.read_chosen(checkpoint, lambda step: step)
 
 
 def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:

@@ -6,19 +6,19 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from t2t_jax.checkpointing.safetensors_io import write_safetensors
-from t2t_jax.checkpointing.step_dirs import SAFETENSORS
+from t2t_jax.checkpointing.step_dirs import SAFETENSORS, require_array_path
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, to_dict
 from t2t_jax.data.token_cache.known_words import FILE, KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError
-from t2t_jax.files import atomic_write
+from t2t_jax.files import atomic_write, locked
 from t2t_jax.run.workdir import Workdir, require_outside_runs
 from t2t_jax.types import Params
 
@@ -84,9 +84,15 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
     """
     target = to.resolve()
     # The host, since several machines may write into one directory.
-    temporary = target.with_name(f".{target.name}.{socket.gethostname()}.{os.getpid()}")
+    prefix = f".{target.name}.{socket.gethostname()}."
+    temporary = target.with_name(f"{prefix}{os.getpid()}")
     with _as_output_error(to):
-        temporary.mkdir(parents=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target.parent, prefix)
+        temporary.mkdir()
+    held = ExitStack()
+    with suppress(OSError):  # Locks are not supported: nobody removes it then.
+        held.enter_context(locked(temporary, is_shared=True))
     try:
         yield temporary
         with _as_output_error(to):
@@ -97,6 +103,33 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
                 os.rename(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        held.close()
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Removes what processes of this host have left when they were killed.
+
+    A process that runs holds a lock, also where its number means another one, as in a
+    container.
+    """
+    for path in folder.iterdir():
+        number = path.name.removeprefix(prefix)
+        if path.name == number or not number.isdecimal() or not path.is_dir():
+            continue
+        with suppress(OSError):  # It is locked, or removed by another process.
+            if not _is_running(int(number)):
+                with locked(path):
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # Of another user.
+        pass
+    return True
 
 
 @contextmanager
@@ -109,8 +142,11 @@ def _as_output_error(to: Path) -> Iterator[None]:
         ) from error
 
 
-def check_new_dir(workdir: Workdir, to: Path) -> None:
+def check_new_dir(workdir: Workdir, to: Path, *, has_arrays: bool = True) -> None:
     """Checks that a model directory can be created, before its model is computed.
+
+    Args:
+      has_arrays: whether this program saves arrays in it.
 
     Raises:
       OutputError: it is not empty, lies among the run's checkpoints, or cannot be
@@ -122,6 +158,8 @@ def check_new_dir(workdir: Workdir, to: Path) -> None:
             "directory."
         )
     require_outside_runs(to, flag="to")
+    if has_arrays:
+        require_array_path(to)
     with _as_output_error(to):
         parent = next(path for path in (to, *to.resolve().parents) if path.exists())
         # Permissions are not sufficient: nothing can be created in /proc.

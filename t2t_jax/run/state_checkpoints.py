@@ -77,8 +77,10 @@ class RunCheckpointer:
         if not (directory := self._config.init_from):
             return new_state(), RunProgress()
         stored = open_parameters(Path(directory))
-        step = stored.resolve_step("best")
-        params = stored.params(step, like=self._with_shardings().params)
+        like = self._with_shardings().params
+        step, params = stored.read_chosen(
+            "best", lambda step: (step, stored.params(step, like=like))
+        )
         self._log(f"Beginning with the parameters of step {step:,} in {directory}.")
         return new_state(params=params), RunProgress()
 

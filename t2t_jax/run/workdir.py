@@ -26,6 +26,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from t2t_jax.checkpointing.step_dirs import require_array_path
 from t2t_jax.config import Config, keys, parse, to_dict
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -203,9 +204,11 @@ class Workdir:
 
         Raises:
           DataError: a path of the run is of another kind: a link, file or directory.
-          OutputError: the directory, or one in it, is not writable.
+          OutputError: the directory, or one in it, is not writable, or arrays that
+            are saved there could not be read again.
         """
         self._require_utf8(OutputError)
+        require_array_path(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -10,6 +10,9 @@ import hashlib
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -329,6 +332,43 @@ def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypa
         make("second", during=lambda: make("first", during=lambda: None))
     assert [path.name for path in tmp_path.iterdir()] == ["mean"]
     assert (to / "config.json").read_text() == "first"
+
+
+def test_what_a_killed_process_left_beside_a_directory_is_removed(copy):
+    """Not what a running process holds, or what another program has made."""
+    killed = """if True:
+        import os, pathlib, signal
+        from t2t_jax.inference.model_dir import atomic_directory
+        with atomic_directory(pathlib.Path("mean")) as directory:
+            (directory / "config.json").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    argv = [sys.executable, "-c", killed]
+    assert subprocess.run(argv, check=False).returncode == -signal.SIGKILL
+    (left,) = Path.cwd().glob(".mean.*")
+    prefix = left.name.rpartition(".")[0]
+    kept = {f"{prefix}.{os.getpid()}", f"{prefix}.x", ".mean.elsewhere.999999999"}
+    held = left.with_name(f"{prefix}.999999999")
+    for name in (*kept, held.name):
+        Path(name).mkdir()
+    with files.locked(held, is_shared=True):
+        average = ["--mode=average", f"--workdir={copy}", "--last=1"]
+        Path(f"{prefix}.{os.getpid()}").rename("own")
+        assert main([*average, "--to=mean"]) == 0
+        Path("own").rename(f"{prefix}.{os.getpid()}")
+        assert {path.name for path in Path.cwd().glob(".mean.*")} == {*kept, held.name}
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a*", "back\\slash"])
+@pytest.mark.parametrize("mode", ["train", "prepare", "average", "export"])
+def test_arrays_are_not_written_where_they_cannot_be_read(copy, capsys, mode, name):
+    target = Path.cwd() / name / "new"
+    argv = [f"--mode={mode}", *started(target)]
+    if mode in ("average", "export"):
+        own = {"average": "--last=1", "export": "--format=model_dir"}[mode]
+        argv = [f"--mode={mode}", f"--workdir={copy}", own, f"--to={target}"]
+    refused(capsys, argv, 73, "must have none of", "Choose another directory")
+    assert not Path(name).exists()
 
 
 @pytest.mark.parametrize("mode", ["train", "prepare"])

@@ -9,6 +9,8 @@ from t2t_jax.errors import DataError, InputMissingError, OutputError
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.workdir import Workdir
 
+pytestmark = pytest.mark.usefixtures("empty_directory")
+
 
 @pytest.fixture
 def workdir(tmp_path):

@@ -40,7 +40,8 @@ def run(options: ExportOptions) -> int:
     from t2t_jax.inference.model_dir import check_new_dir
 
     config, to = options.config, Path(options.to)
-    check_new_dir(options.workdir, to)
+    has_arrays = options.format in ("model_dir", "safetensors")
+    check_new_dir(options.workdir, to, has_arrays=has_arrays)
     spec = ExportSpec(
         options.format,
         options.quantization or "float32",

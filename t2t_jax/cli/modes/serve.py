@@ -200,8 +200,10 @@ def _pair_of(workdir: Workdir) -> tuple[str, str]:
     from t2t_jax.exchange.exporting.exporter import languages_of
     from t2t_jax.inference.provenance import provenance_of
 
-    step = open_parameters(workdir.path).resolve_step("best")
-    pair = languages_of(provenance_of(workdir, step), workdir.read_config())
+    config = workdir.read_config()
+    pair = open_parameters(workdir.path).read_chosen(
+        "best", lambda step: languages_of(provenance_of(workdir, step), config)
+    )
     if pair is None:
         raise UserError(
             f"The languages of --workdir={workdir.path} are not known. Pass them: "

@@ -56,7 +56,9 @@ def load_one(
     """
     from t2t_jax.inference.load import load, resolve_checkpoint
 
-    def resolve(number: int, directory: Path, which: str) -> tuple[Path, int]:
+    def resolve(number: int, directory: Path, which: str) -> tuple[Path, str | int]:
+        if options.processes.count == 1:
+            return directory, which
         (step,) = shared_steps(
             options.processes,
             Workdir(directory),

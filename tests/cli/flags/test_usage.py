@@ -126,7 +126,7 @@ def test_every_example_is_a_valid_command_line(mode, line, tmp_path, monkeypatch
         ("config", "--config.architecture=transformer  (one of transformer, rnn)"),
         ("mode=translate", "t2t-jax translate: "),
         ("own_text", "t2t-jax describe --config=own_text:ROW"),
-        ("own_text", "own_text is a configuration, in "),
+        ("own_text", "own_text is a configuration, in"),
         ("own_text", "Without a row, --config=own_text is own_text:medium."),
         ("wmt_en_de", "t2t-jax describe --config=wmt_en_de\n"),
         ("table3:C_N2", "t2t-jax train --config=table3:C_N2"),
