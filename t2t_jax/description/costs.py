@@ -181,7 +181,8 @@ def step_flops(config: Config, *, rows: int) -> dict[str, float]:
         config.network, source_length=length, target_length=length
     )
     passes = rows * config.training.passes
-    return {part: passes * flops for part, flops in of_a_row._asdict().items()}
+    parts = of_a_row._asdict().items()
+    return {part: passes * flops for part, flops in parts if flops}
 
 
 def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:

@@ -36,12 +36,14 @@ class FlopCount(NamedTuple):
       projections: W^Q, W^K, W^V and W^O, in all three attentions (§3.2.2).
       scores: Q K^T and the weighted sum of values (§3.2.1).
       logits: the pre-softmax linear transformation (§3.4).
+      recomputed: what `model.remat` computes again in the backward pass.
     """
 
     feed_forward: float
     projections: float
     scores: float
     logits: float
+    recomputed: float = 0.0
 
     @property
     def total(self) -> float:
@@ -87,8 +89,8 @@ def training_flops(
     """Counts the FLOPs of training on one sentence pair, forward and backward.
 
     Matrix products only: they are all but a thousandth. The backward pass costs two
-    forward passes. Scores are counted for every pair of positions, as they are
-    computed; causality would halve a third of 1 %.
+    forward passes, and with `remat` what is computed again. Scores are counted for
+    every pair of positions, as they are computed; causality would halve a third of 1 %.
 
     Returns:
       The numbers, by part; divided by the length, those of a pair of tokens.
@@ -118,5 +120,15 @@ def training_flops(
         scores=pairs * heads * (config.d_k + config.d_v),
         logits=target_length * d_model * config.vocab_size,
     )
+    # All of a layer but the keys and values of the memory, which are computed outside of
+    # it, and with pre-norm the last product, on which no gradient depends.
+    share = 0.5 if config.norm_position == "pre" else 1.0
+    recomputed = config.remat * (
+        share * products.feed_forward
+        + products.projections
+        - of_decoder * source_length * half_attention
+        + products.scores
+    )
     forward_and_backward, multiply_and_add = 3, 2
-    return FlopCount(*(n * forward_and_backward * multiply_and_add for n in products))
+    counted = (n * forward_and_backward * multiply_and_add for n in products[:4])
+    return FlopCount(*counted, recomputed * multiply_and_add)

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import pytest
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import count_parameters, training_flops
 from t2t_jax.model.transformer import Transformer
+from tests.jaxprs import equations
 from tests.model.tiny import TINY
 
 BASE = TransformerConfig()
@@ -116,7 +118,30 @@ def test_a_layer_of_a_stack_adds_its_own_flops():
 def test_where_the_flops_of_base_go():
     flops = training_flops(BASE, source_length=28, target_length=28)
     shares = [round(100 * part / flops.total, 1) for part in flops]
-    assert shares == [39.6, 29.7, 0.8, 29.8]
+    assert shares == [39.6, 29.7, 0.8, 29.8, 0.0]
+
+
+@pytest.mark.parametrize("remat", [False, True])
+@pytest.mark.parametrize("norm_position", ["post", "pre"])
+def test_it_counts_the_products_of_a_gradient(norm_position, remat):
+    config = dataclasses.replace(
+        TINY, dropout=0.1, norm_position=norm_position, remat=remat
+    )
+    model = Transformer(config)
+    inputs = jnp.ones((1, 17), int), jnp.ones((1, 23), int)
+    params = jax.eval_shape(model.init, jax.random.key(0), *inputs)
+
+    def total(params):
+        keys = {"dropout": jax.random.key(1)}
+        return model.apply(params, *inputs, deterministic=False, rngs=keys).sum()
+
+    counted = 0
+    for equation in equations(jax.make_jaxpr(jax.grad(total))(params)):
+        if equation.primitive.name == "dot_general":
+            (summed, _), _ = equation.params["dimension_numbers"]
+            sizes = [equation.invars[0].aval.shape[axis] for axis in summed]
+            counted += 2 * math.prod((*sizes, *equation.outvars[0].aval.shape))
+    assert counted == training_flops(config, source_length=17, target_length=23).total
 
 
 @pytest.mark.parametrize("changes", [{}, {"num_decoder_layers": 3}], ids=str)

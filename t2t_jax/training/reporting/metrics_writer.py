@@ -59,7 +59,7 @@ DESCRIPTIONS = {
     "consistency": "divergence between two passes (SimCut, R-Drop), nats per token",
     "padding_fraction": "share of token slots that are padding",
     "target_tokens": "target tokens since the last record",
-    "gradient_norm": "L2 norm of the gradient of the last update",
+    "gradient_norm": "L2 norm of the last gradient, without frozen parameters",
     "target_tokens_per_second": "target tokens trained on per second",
     "skipped": "steps of the run without an update",
     "learning_rate": "of the last update",
