@@ -120,8 +120,8 @@ def training_flops(
         scores=pairs * heads * (config.d_k + config.d_v),
         logits=target_length * d_model * config.vocab_size,
     )
-    # All of a layer but the keys and values of the memory, which are computed outside of
-    # it, and with pre-norm the last product, on which no gradient depends.
+    # All of a layer but the keys and values of the memory, which are computed outside,
+    # and with pre-norm the last product, on which no gradient depends.
     share = 0.5 if config.norm_position == "pre" else 1.0
     recomputed = config.remat * (
         share * products.feed_forward
