@@ -108,6 +108,21 @@ class ErrorCollector:
         if not holds:
             self.messages.append(message)
 
+    def require(self, key: str, value: object, holds: bool, rule: str) -> None:
+        """Adds the message of a configuration value that breaks a rule.
+
+        Args:
+          key: of the configuration, `section.name`.
+          rule: what the value must be, with the reason.
+
+        Example:
+          >>> errors = ErrorCollector()
+          >>> errors.require("data.row_length", 7, 7 % 2 == 0, "be even")
+          >>> errors.messages
+          ['data.row_length=7 must be even. Change config.data.row_length.']
+        """
+        self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
+
     def limit(self, key: str, value: float, most: int, *, why: str = "") -> None:
         """Checks an upper limit of a configuration value.
 

@@ -52,11 +52,8 @@ def check_sizes(
     """Checks that sizes are whole numbers within bounds."""
     for name in names:
         size = getattr(config, name)
-        problems.check(
-            is_size(size),
-            f"{section}.{name}={size!r} must be a whole number from 1 to {_LARGEST:,}. "
-            f"Change config.{section}.{name}.",
-        )
+        rule = f"be a whole number from 1 to {_LARGEST:,}"
+        problems.require(f"{section}.{name}", repr(size), is_size(size), rule)
 
 
 def check_rates(
@@ -66,11 +63,9 @@ def check_rates(
     for name in names:
         rate = getattr(config, name)
         # Comparisons with NaN are False, so NaN fails as well.
-        problems.check(
-            is_number(rate) and 0 <= rate < 1,
-            f"{section}.{name}={rate!r} must be in [0, 1): it is the probability of "
-            f"being dropped (§5.4). Change config.{section}.{name}.",
-        )
+        in_range = is_number(rate) and 0 <= rate < 1
+        rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
+        problems.require(f"{section}.{name}", repr(rate), in_range, rule)
 
 
 def check_choices(problems: ErrorCollector, config: object, section: str) -> None:
@@ -224,29 +219,20 @@ class TransformerConfig:
             ("first_position", 1_000),
         ):
             value = getattr(self, name)
-            problems.check(
-                isinstance(value, int)
-                and not isinstance(value, bool)
-                and 0 <= value <= most,
-                f"model.{name}={value!r} must be a whole number from 0 to {most:,}. "
-                f"Change config.model.{name}.",
-            )
+            in_range = type(value) is int and 0 <= value <= most
+            rule = f"be a whole number from 0 to {most:,}"
+            problems.require(f"model.{name}", repr(value), in_range, rule)
         check_rates(problems, self, "model", names=rates)
         check_choices(problems, self, "model")
         check_tying(problems, self, "model")
         epsilon = self.layer_norm_epsilon
-        problems.check(
-            is_number(epsilon) and 0 < epsilon < math.inf,
-            f"model.layer_norm_epsilon={epsilon!r} must be a positive number. "
-            "Change config.model.layer_norm_epsilon.",
-        )
-        problems.check(
-            self.positions != "sinusoidal"
-            or not is_size(self.d_model)
-            or self.d_model % 2 == 0,
-            f"model.d_model={self.d_model} must be even: sinusoidal positions are "
-            "pairs of a sine and a cosine (§3.5). Change config.model.d_model.",
-        )
+        is_positive = is_number(epsilon) and 0 < epsilon < math.inf
+        key, rule = "model.layer_norm_epsilon", "be a positive number"
+        problems.require(key, repr(epsilon), is_positive, rule)
+        is_odd = is_size(self.d_model) and self.d_model % 2 == 1
+        holds = self.positions != "sinusoidal" or not is_odd
+        rule = "be even: sinusoidal positions are pairs of a sine and a cosine (§3.5)"
+        problems.require("model.d_model", self.d_model, holds, rule)
         problems.raise_if_any()
 
 
@@ -297,11 +283,9 @@ class RNNConfig:
         check_rates(problems, self, "rnn", names=("dropout",))
         check_choices(problems, self, "rnn")
         check_tying(problems, self, "rnn")
-        problems.check(
-            not is_size(self.d_hidden) or self.d_hidden % 2 == 0,
-            f"rnn.d_hidden={self.d_hidden} must be even: half of it goes to each "
-            "direction of the encoder. Change config.rnn.d_hidden.",
-        )
+        holds = not is_size(self.d_hidden) or self.d_hidden % 2 == 0
+        rule = "be even: half of it goes to each direction of the encoder"
+        problems.require("rnn.d_hidden", self.d_hidden, holds, rule)
         problems.raise_if_any()
 
 

@@ -24,6 +24,7 @@ _USED_BY = {
         ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"), ("muon",)
     ),
 }
+_TIMEOUTS = ("step_timeout", "pause_timeout")
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
 
 
@@ -72,54 +73,30 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        problems.check(
-            self.warmup_steps >= 1,
-            f"optimizer.warmup_steps={self.warmup_steps} must be at least 1. "
-            "Change config.optimizer.warmup_steps.",
-        )
+
+        def require(name: str, holds: bool, rule: str) -> None:
+            problems.require(f"optimizer.{name}", getattr(self, name), holds, rule)
+
+        require("warmup_steps", self.warmup_steps >= 1, "be at least 1")
         problems.limit("optimizer.warmup_steps", self.warmup_steps, _MAX_WARMUP)
-        problems.check(
-            0 <= self.peak_learning_rate < math.inf,
-            f"optimizer.peak_learning_rate={self.peak_learning_rate} must be a "
-            "positive number, or 0 for the paper's. "
-            "Change config.optimizer.peak_learning_rate.",
-        )
+        peak = 0 <= self.peak_learning_rate < math.inf
+        rule = "be a positive number, or 0 for the paper's"
+        require("peak_learning_rate", peak, rule)
         for name in ("beta1", "beta2", "muon_beta"):
-            value = getattr(self, name)
-            problems.check(
-                0 <= value < 1,
-                f"optimizer.{name}={value} must lie in [0, 1). "
-                f"Change config.optimizer.{name}.",
-            )
+            require(name, 0 <= getattr(self, name) < 1, "lie in [0, 1)")
         for name in ("epsilon", "consistent_rms"):
-            value = getattr(self, name)
-            problems.check(
-                0 < value < math.inf,
-                f"optimizer.{name}={value} must be a positive number. "
-                f"Change config.optimizer.{name}.",
-            )
-        self._check_name(problems)
+            require(name, 0 < getattr(self, name) < math.inf, "be a positive number")
+        for name in ("weight_decay", "adam_learning_rate"):
+            require(name, 0 <= getattr(self, name) < math.inf, "be 0 or more")
+        names = f"be one of {', '.join(OPTIMIZERS)}"
+        require("name", self.name in OPTIMIZERS, names)
+        steps = 1 <= self.ns_steps <= _MAX_NS_STEPS
+        require("ns_steps", steps, f"lie in [1, {_MAX_NS_STEPS}]")
+        self._check_used(problems)
         problems.raise_if_any()
 
-    def _check_name(self, problems: ErrorCollector) -> None:
-        """Checks the name, and that it uses the keys that were changed."""
-        problems.check(
-            self.name in OPTIMIZERS,
-            f"optimizer.name={self.name!r} must be one of {', '.join(OPTIMIZERS)}. "
-            "Change config.optimizer.name.",
-        )
-        for name in ("weight_decay", "adam_learning_rate"):
-            value = getattr(self, name)
-            problems.check(
-                0 <= value < math.inf,
-                f"optimizer.{name}={value} must be 0 or more. "
-                f"Change config.optimizer.{name}.",
-            )
-        problems.check(
-            1 <= self.ns_steps <= _MAX_NS_STEPS,
-            f"optimizer.ns_steps={self.ns_steps} must lie in [1, {_MAX_NS_STEPS}]. "
-            "Change config.optimizer.ns_steps.",
-        )
+    def _check_used(self, problems: ErrorCollector) -> None:
+        """Checks that the optimizer uses the keys that were changed."""
         for name, users in _USED_BY.items():
             value, default = getattr(self, name), getattr(type(self), name)
             problems.check(
@@ -190,79 +167,44 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        self._check_loss(problems)
-        problems.check(
-            self.micro_batches >= 0,
-            f"training.micro_batches={self.micro_batches} must be at least 1, or 0 "
-            "for the fewest that fit. Change config.training.micro_batches.",
-        )
-        problems.check(
-            self.gradient_dtype in GRADIENT_DTYPES,
-            f"training.gradient_dtype={self.gradient_dtype!r} must be one of "
-            f"{', '.join(GRADIENT_DTYPES)}. Change config.training.gradient_dtype.",
-        )
-        problems.check(
-            self.loss_chunks >= 1,
-            f"training.loss_chunks={self.loss_chunks} must be at least 1: parts of "
-            "each row. Change config.training.loss_chunks.",
-        )
-        self._check_updates(problems)
-        self._check_limits(problems)
-        for name in ("skip_gradient_norm", "step_timeout", "pause_timeout"):
-            value = getattr(self, name)
-            problems.check(
-                0 <= value < math.inf,
-                f"training.{name}={value} must be 0 (off) or more. "
-                f"Change config.training.{name}.",
-            )
-        problems.raise_if_any()
 
-    def _check_updates(self, problems: ErrorCollector) -> None:
-        """Checks what decides which updates are made, and what is averaged."""
-        problems.check(
-            self.on_nonfinite in ON_NONFINITE,
-            f"training.on_nonfinite={self.on_nonfinite!r} must be one of "
-            f"{', '.join(ON_NONFINITE)}. Change config.training.on_nonfinite.",
-        )
-        problems.check(
-            self.max_bad_steps >= 1,
-            f"training.max_bad_steps={self.max_bad_steps} must be at least 1. "
-            "Change config.training.max_bad_steps.",
-        )
-        problems.check(
-            0 <= self.ema_decay < 1,
-            f"training.ema_decay={self.ema_decay} must lie in [0, 1); 0 is off. "
-            "Change config.training.ema_decay.",
-        )
+        def require(name: str, holds: bool, rule: str) -> None:
+            problems.require(f"training.{name}", getattr(self, name), holds, rule)
+
+        for name in ("simcut", "r_drop", "skip_gradient_norm", *_TIMEOUTS):
+            value = getattr(self, name)
+            require(name, 0 <= value < math.inf, "be 0 (off) or more")
+        require("ema_decay", 0 <= self.ema_decay < 1, "lie in [0, 1); 0 is off")
+        smoothing = 0 <= self.label_smoothing < 1
+        require("label_smoothing", smoothing, "lie in [0, 1) (§5.4)")
+        cut = 0 <= self.simcut_probability < 1
+        require("simcut_probability", cut, "lie in [0, 1)")
+        rule = "be at least 1, or 0 for the fewest that fit"
+        require("micro_batches", self.micro_batches >= 0, rule)
+        rule = "be at least 1: parts of each row"
+        require("loss_chunks", self.loss_chunks >= 1, rule)
+        require("max_bad_steps", self.max_bad_steps >= 1, "be at least 1")
+        for name, known in (
+            ("gradient_dtype", GRADIENT_DTYPES),
+            ("on_nonfinite", ON_NONFINITE),
+        ):
+            one = getattr(self, name) in known
+            require(name, one, f"be one of {', '.join(known)}")
+        self._check_second_pass(problems)
+        self._check_limits(problems)
+        problems.raise_if_any()
 
     @property
     def passes(self) -> int:
         """Forward and backward passes of a step: 2 with a consistency term."""
         return 2 if self.simcut or self.r_drop else 1
 
-    def _check_loss(self, problems: ErrorCollector) -> None:
-        """Checks label smoothing, SimCut and R-Drop."""
-        problems.check(
-            0 <= self.label_smoothing < 1,
-            f"training.label_smoothing={self.label_smoothing} must lie in [0, 1) "
-            "(§5.4). Change config.training.label_smoothing.",
-        )
-        for name in ("simcut", "r_drop"):
-            value = getattr(self, name)
-            problems.check(
-                0 <= value < math.inf,
-                f"training.{name}={value} must be 0 (off) or more. "
-                f"Change config.training.{name}.",
-            )
+    def _check_second_pass(self, problems: ErrorCollector) -> None:
+        """Checks SimCut and R-Drop."""
         problems.check(
             not (self.simcut and self.r_drop),
             f"training.simcut={self.simcut:g} and training.r_drop={self.r_drop:g} "
             "both use the second pass of a step. Set one of them to 0.",
-        )
-        problems.check(
-            0 <= self.simcut_probability < 1,
-            f"training.simcut_probability={self.simcut_probability} must lie in "
-            "[0, 1). Change config.training.simcut_probability.",
         )
         default = type(self).simcut_probability
         problems.check(
@@ -276,7 +218,7 @@ class TrainingConfig:
         """Checks upper limits."""
         problems.limit("training.micro_batches", self.micro_batches, _MAX_PARTS)
         problems.limit("training.loss_chunks", self.loss_chunks, _MAX_PARTS)
-        for name in ("step_timeout", "pause_timeout"):
+        for name in _TIMEOUTS:
             value = getattr(self, name)
             if math.isfinite(value):
                 why = "a year; 0 is no limit"
@@ -300,16 +242,11 @@ class LoggingConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        problems.check(
-            self.every_steps >= 1,
-            f"logging.every_steps={self.every_steps} must be at least 1. "
-            "Change config.logging.every_steps.",
-        )
-        problems.check(
-            0 <= self.every_seconds < math.inf,
-            f"logging.every_seconds={self.every_seconds} must be 0 (none) or more. "
-            "Change config.logging.every_seconds.",
-        )
+        steps, seconds = self.every_steps, self.every_seconds
+        problems.require("logging.every_steps", steps, steps >= 1, "be at least 1")
+        in_range = 0 <= seconds < math.inf
+        rule = "be 0 (none) or more"
+        problems.require("logging.every_seconds", seconds, in_range, rule)
         problems.raise_if_any()
 
 
