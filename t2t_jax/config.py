@@ -140,7 +140,7 @@ class Config:
       architecture: Which model is trained: the Transformer, or the recurrent baseline
         of Table 1.
       model: The Transformer; its `vocab_size` always equals `vocabulary.size`.
-      rnn: The recurrent baseline, likewise.
+      rnn: The recurrent baseline; its `vocab_size` too.
       optimizer: The optimizer and its learning-rate schedule.
       training: The loss, micro-batches, and when a run stops.
       mesh: How parameters and batches are sharded over devices.

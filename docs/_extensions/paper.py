@@ -13,7 +13,7 @@ from markdown_text import named, prose, table
 from t2t_jax.config import Config, parse
 from t2t_jax.config_files import load_config
 from t2t_jax.description import departures as lists
-from t2t_jax.description.paper_defaults import PAPER_DEFAULTS
+from t2t_jax.description.paper_defaults import paper_defaults
 from t2t_jax.description.table3 import TABLE_3
 
 _PARSERS = ("parsing_wsj", "parsing_semi", "parsing_gum")
@@ -119,7 +119,7 @@ def choices() -> Iterator[str]:
             known.name,
             prose(known.paper),
         ]
-        for known in PAPER_DEFAULTS
+        for known in paper_defaults()
     ]
     yield from table(["key", "the paper's value", "what it changes", "the paper"], rows)
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.config import DataConfig
+from t2t_jax.description.paper_defaults import paper_defaults
 from t2t_jax.description.parsing import SETTINGS, is_parser
-from t2t_jax.description.parsing_defaults import paper_defaults
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 
 _TOKENS_PER_BATCH = 25_000

@@ -15,8 +15,8 @@ from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
-_MAX_FUSED_DEPTH = 128
-"""Head depth that the kernel supports on every GPU; on Hopper it is 256."""
+MAX_FUSED_DEPTH = 128
+"""Head depth that all kernels support on every GPU; on Hopper it is 256."""
 
 
 def attention(
@@ -162,7 +162,7 @@ def can_be_fused(
     (queries, d_k), (keys, d_v) = q_BxHxQxDk.shape[-2:], v_BxHxKxDv.shape[-2:]
     return (
         q_BxHxQxDk.dtype == v_BxHxKxDv.dtype == jnp.bfloat16
-        and d_k == d_v <= _MAX_FUSED_DEPTH
+        and d_k == d_v <= MAX_FUSED_DEPTH
         and d_k % 8 == 0
         and queries % 2 == keys % 2 == 0
         and mask_Bx1xQxK.shape[-2] == queries

@@ -35,7 +35,7 @@ class Segments:
     Attributes:
       query: [B, Q] segment numbers, from 1 without gaps, ascending and contiguous in a
         row; 0 is padding, at its end.
-      key: [B, K] likewise; a query attends to the keys with its number.
+      key: [B, K] segment numbers; a query attends to the keys with its number.
       is_causal: whether only to those up to its own position; then Q and K are the same
         positions.
     """

@@ -219,7 +219,7 @@ class MultiHeadAttention(nn.Module):
         *,
         rows_B: Array | None,
     ) -> str:
-        """Returns what computes attention of these shapes."""
+        """Returns the attention kernel for these shapes."""
         has_dropout = rows_B is not None and self.config.attention_dropout > 0
         if has_dropout or not can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK):
             return "plain"

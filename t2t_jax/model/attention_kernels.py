@@ -1,4 +1,4 @@
-"""Chooses what computes attention in training, from the configuration and the device.
+"""Chooses the attention kernel of training, from the configuration and the device.
 
 The kernels of other packages are called through functions that are not public, since
 the public ones take no segments: each is used with the versions that it is known from.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax
 
+from t2t_jax.functional.attention import MAX_FUSED_DEPTH
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
@@ -35,9 +36,6 @@ _PACKED_ARGUMENTS = {
 _TOKAMAX_GPUS = (9, 10)
 """Major compute capabilities of which tokamax has the backward pass."""
 
-_MAX_DEPTH = 128
-"""Head depth that all kernels support on every GPU."""
-
 
 class DeviceSupport(NamedTuple):
     """What the devices here can run.
@@ -46,8 +44,8 @@ class DeviceSupport(NamedTuple):
       platform: as in `jax.Device.platform`.
       capability: compute capability of the oldest GPU; (0, 0) without one.
       no_cudnn: why cuDNN cannot be used; "" if it can.
-      no_packing: likewise for its layout of packed rows.
-      no_tokamax: likewise for tokamax.
+      no_packing: the same for its layout of packed rows.
+      no_tokamax: the same for tokamax.
     """
 
     platform: str
@@ -58,7 +56,7 @@ class DeviceSupport(NamedTuple):
 
 
 class KernelChoice(NamedTuple):
-    """What computes attention.
+    """An attention kernel.
 
     Attributes:
       kernel: "plain", "cudnn", "cudnn_packed" or "tokamax".
@@ -72,7 +70,7 @@ class KernelChoice(NamedTuple):
 def choose_kernel(
     config: TransformerConfig, support: DeviceSupport, *, packs_rows: bool = False
 ) -> KernelChoice:
-    """Chooses what computes attention on a device.
+    """Chooses the attention kernel on a device.
 
     Args:
       packs_rows: whether rows hold several segments, and the step does not map the
@@ -114,7 +112,7 @@ def _obstacle(config: TransformerConfig, support: DeviceSupport) -> str:
         return "activations are float32"
     if config.attention_dropout:
         return "model.attention_dropout needs the weights"
-    if config.d_k != config.d_v or config.d_k % 8 or config.d_k > _MAX_DEPTH:
+    if config.d_k != config.d_v or config.d_k % 8 or config.d_k > MAX_FUSED_DEPTH:
         return f"heads of d_k={config.d_k} and d_v={config.d_v} are not supported"
     return ""
 
@@ -130,7 +128,7 @@ def _missing(asked: str, support: DeviceSupport) -> str:
 def resolve_attention(
     config: ModelConfig, platform: str, *, packs_rows: bool = False
 ) -> KernelChoice:
-    """Chooses what computes attention of a model on the devices of a platform.
+    """Chooses the attention kernel of a model on the devices of a platform.
 
     Args:
       platform: as for `resolve_compute_dtype`.

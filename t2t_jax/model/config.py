@@ -145,7 +145,7 @@ class TransformerConfig:
       attention: What computes equation 1 in training: "plain" matrix products; "cudnn",
         NVIDIA's fused kernel with a mask, on GPUs from Ampere on; "cudnn_packed", the
         same with the extents of segments instead of a mask, from Hopper on;
-        "tokamax", the kernel of that package with ranges of keys, likewise; or "auto",
+        "tokamax", the kernel of that package with ranges of keys; or "auto",
         "cudnn" where it can be and "plain" elsewhere. What cannot be on a device, with
         float32 activations, with attention dropout, or with heads whose `d_k` differs
         from `d_v`, exceeds 128 or is not a multiple of 8, is replaced by "plain", or

@@ -1,4 +1,4 @@
-"""What holds where an input is omitted, or a setting of the configuration is "auto"."""
+"""Defaults for omitted inputs, and for settings that are "auto"."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def past_dtype(config: ModelConfig) -> str:
 
 
 def attention_kernel(config: TransformerConfig) -> str:
-    """Returns what computes attention, for tracing; see `resolve_attention`."""
+    """Returns the attention kernel, for tracing; see `resolve_attention`."""
     if config.attention == "plain":
         return "plain"
     return resolve_attention(config, default_platform()).kernel

@@ -99,9 +99,9 @@ class Transformer(nn.Module):
           target_inputs: [B, T] target tokens, shifted right: bos first.
           source_segments: [B, S] segment numbers from 1, 0 is padding. For None, here
             and below, see the class.
-          target_segments: [B, T] likewise; a pair shares its number.
+          target_segments: [B, T] segments; a pair shares its number.
           source_positions: [B, S] position inside the segment, from 0.
-          target_positions: [B, T] likewise.
+          target_positions: [B, T] positions.
           rows: [B] global row numbers for dropout.
           deterministic: False applies dropout, with the "dropout" key of
             `apply(…, rngs=…)`.

@@ -1,4 +1,4 @@
-"""What computes attention in a run: what was asked for, on the devices it has."""
+"""The attention kernel of a run: the configured one, if its devices have it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
 
 
 def run_kernel(config: Config, mesh: Mesh) -> KernelChoice:
-    """Chooses what computes attention in a run."""
+    """Chooses the attention kernel of a run."""
     platform = mesh.devices.flat[0].platform
     in_one_part = mesh.shape["data"] == config.training.micro_batches == 1
     packs_rows = config.data.layout == "packed" and in_one_part

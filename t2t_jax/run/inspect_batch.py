@@ -24,7 +24,7 @@ class TextPair(NamedTuple):
 
     Attributes:
       source: decoded from its subwords, as the model reads it, unknown ones included.
-      target: likewise.
+      target: the same of the target.
       pieces: the subwords of source and target, separated by spaces; "" for a side
         without BPE-dropout.
     """

@@ -181,7 +181,7 @@ class Trainer:
         return progress
 
     def _record_attention(self) -> None:
-        """Logs what computes attention if it was not said, and saves it."""
+        """Logs the chosen attention kernel, and saves it."""
         if self._attention:
             self._console.log(self._attention)
             if self._processes.is_first:

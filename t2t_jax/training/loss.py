@@ -154,5 +154,5 @@ def _loss_head(
 
 
 def _output(pre_softmax: Embedding, y_BxTxD: jax.Array) -> tuple[jax.Array, Weights]:
-    """Returns all that logits are made of, as the head of a model."""
+    """Returns everything needed to compute the logits, as the head of a model."""
     return y_BxTxD, (pre_softmax.table, pre_softmax.bias)

@@ -240,7 +240,7 @@ def _memory(info: _Info) -> Section:
     xla = f"XLA for {memory['platform']}:"
     rows = [
         ("parameters", memory["parameters"], "float32, what the device holds"),
-        ("optimizer", memory["optimizer"], f"{_OPTIMIZER_STATES[name]}, likewise"),
+        ("optimizer", memory["optimizer"], _OPTIMIZER_STATES[name]),
         *[("moving average", memory["ema"], "of the parameters")] * bool(memory["ema"]),
         ("gradients", memory["gradients"], "during the step"),
         ("batch", memory["batch"], "this device's rows"),

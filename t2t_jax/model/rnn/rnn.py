@@ -90,7 +90,7 @@ class RNN(nn.Module):
           target_inputs: [B, T] target tokens, shifted right: bos first.
           source_segments: [B, S] segment numbers from 1, 0 is padding; None: 1 for
             tokens. The tokens of a segment are adjacent.
-          target_segments: [B, T] likewise; a pair shares its number.
+          target_segments: [B, T] segments; a pair shares its number.
           rows: [B] global row numbers for dropout; None: 0 to B - 1.
           deterministic: False applies dropout, with the "dropout" key of
             `apply(…, rngs=…)`.
