@@ -131,4 +131,4 @@ def training_flops(
     )
     forward_and_backward, multiply_and_add = 3, 2
     counted = (n * forward_and_backward * multiply_and_add for n in products[:4])
-    return FlopCount(*counted, recomputed=recomputed * multiply_and_add)
+    return FlopCount(*counted)._replace(recomputed=recomputed * multiply_and_add)
