@@ -66,6 +66,13 @@ def test_the_page_quotes_what_was_dropped_and_what_is_known(page, text_corpus):
     assert lines[place + 1 : place + 3] == ["'the cat'", "'Kater'"]
 
 
+def test_a_line_of_the_corpus_is_quoted_as_it_is(page, text_corpus):
+    line = "<script>alert('&')</script> \x1b[2J {{ 7 * 7 }}"
+    told = page(text_corpus(["a", line], ["ein", ""]).spec)
+    assert f"\n                  {line!r}\n                  ''\n" in told
+    assert "\x1b" not in told
+
+
 @pytest.mark.parametrize("parts", [2, 40, 43])
 def test_of_many_parts_each_has_a_line(page, text_corpus, parts):
     specs = [
