@@ -13,7 +13,7 @@ is the hardest to learn of all; a number says it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from t2t_jax.data.trees.tree import MAX_DEPTH, Tree
@@ -75,60 +75,13 @@ def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
       >>> print(delinearize("(S (NP XX )NP (VP XX )VP )S".split(), ["We", "sleep"]))
       (S (NP (XX We)) (VP (XX sleep)))
     """
-    reader = _Reader(words)
-    for symbol in symbols:
-        reader.add(symbol)
-    return reader.tree()
-
-
-class _Reader:
-    """Builds a tree from symbols, and checks each."""
-
-    def __init__(self, words: Sequence[str]):
-        self.words = words
-        self.num_read = 0
-        self.open: list[tuple[str, list[Tree]]] = [("", [])]
-
-    def add(self, symbol: str) -> None:
-        """Adds a symbol; raises ValueError where it does not fit."""
-        label = symbol[1:]
-        if symbol.startswith("("):
-            if len(self.open) == 1 and self.open[0][1]:
-                raise ValueError(f"{symbol} after the end of the tree")
-            if len(self.open) == MAX_DEPTH:
-                raise ValueError(f"constituents are nested deeper than {MAX_DEPTH - 1}")
-            self.open.append((label, []))
-        elif symbol.startswith(")"):
-            self._close(label)
-        elif len(self.open) == 1:
-            raise ValueError(f"the word {symbol} is outside of the tree")
-        elif self.num_read == len(self.words):
-            raise ValueError(f"more than the {len(self.words)} words of the sentence")
-        else:
-            word = self.words[self.num_read]
-            self.open[-1][1].append(Tree(_tag(symbol), (word,)))
-            self.num_read += 1
-
-    def _close(self, label: str) -> None:
-        if len(self.open) == 1:
-            raise ValueError(f"){label} closes nothing")
-        opened, children = self.open[-1]
-        if opened != label:
-            raise ValueError(f"){label} closes ({opened}")
-        if not children:
-            raise ValueError(f"({opened} is empty")
-        self.open.pop()
-        self.open[-1][1].append(Tree(opened, tuple(children)))
-
-    def tree(self) -> Tree:
-        """Returns the tree; raises ValueError where it is not complete."""
-        if len(self.open) > 1:
-            raise ValueError(f"({self.open[-1][0]} is not closed")
-        if self.num_read < len(self.words):
-            raise ValueError(f"{self.num_read} of {len(self.words)} words")
-        if not self.open[0][1]:
-            raise ValueError("there are no symbols")
-        return self.open[0][1][0]
+    tree = _Builder(words, deepest=MAX_DEPTH - 1).add(symbols).tree()
+    written = linearize(tree, words="tags")
+    if written != [s if s.startswith(("(", ")")) else _tag(s) for s in symbols]:
+        raise ValueError(
+            f"{' '.join(symbols)!r} is not one balanced tree over {len(words)} words"
+        )
+    return tree
 
 
 def _tag(symbol: str) -> str:
@@ -169,33 +122,39 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> Parse:
         return Parse(delinearize(symbols, words), False)
     except ValueError:
         pass
-    mender = _Mender(words)
-    for symbol in symbols:
-        mender.add(symbol)
-    return Parse(mender.tree(), True)
+    # An S may be put above.
+    return Parse(_Builder(words, deepest=MAX_DEPTH - 2).add(symbols).tree(), True)
 
 
-class _Mender:
-    """Builds a tree from any symbols, by the rule of `repair`."""
+class _Builder:
+    """Builds a tree from any symbols, by the rule of `repair`.
 
-    def __init__(self, words: Sequence[str]):
+    Args:
+      deepest: constituents that may be open at once.
+    """
+
+    def __init__(self, words: Sequence[str], *, deepest: int):
         self._left = list(reversed(words))
         self._open: list[tuple[str, list[Tree]]] = [("", [])]
+        self._deepest = deepest
         self._too_deep = 0  # constituents that are open and left out
 
-    def add(self, symbol: str) -> None:
-        """Adds a symbol, or drops it where it does not fit."""
-        is_deepest = len(self._open) == MAX_DEPTH - 1  # below S, above a word's bracket
-        if symbol.startswith("(") and is_deepest:
-            self._too_deep += 1
-        elif symbol.startswith("("):
-            self._open.append((symbol[1:], []))
-        elif symbol.startswith(")") and self._too_deep:
-            self._too_deep -= 1
-        elif symbol.startswith(")"):
-            self._close()
-        elif self._left:
-            self._open[-1][1].append(Tree(_tag(symbol), (self._left.pop(),)))
+    def add(self, symbols: Iterable[str]) -> _Builder:
+        """Adds symbols, but for those that do not fit."""
+        for symbol in symbols:
+            if symbol.startswith("("):
+                if self._too_deep or len(self._open) > self._deepest:
+                    self._too_deep += 1
+                else:
+                    self._open.append((symbol[1:], []))
+            elif symbol.startswith(")"):
+                if self._too_deep:
+                    self._too_deep -= 1
+                else:
+                    self._close()
+            elif self._left:
+                self._open[-1][1].append(Tree(_tag(symbol), (self._left.pop(),)))
+        return self
 
     def _close(self) -> None:
         """Closes the innermost constituent, if one is open; drops an empty one."""
