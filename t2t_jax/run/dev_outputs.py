@@ -16,8 +16,8 @@ from t2t_jax.training.progress import best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 FOLDER = "dev_outputs"
+SOURCE, REFERENCE = "source.txt", "reference.txt"
 
-_SOURCE, _REFERENCE = "source.txt", "reference.txt"
 _STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
 # About 2,000,000 lines; development sets have thousands.
 _MAX_BYTES = 256 << 20
@@ -59,7 +59,7 @@ class DevOutputs:
           OSError: a file cannot be written.
         """
         self.folder.mkdir(exist_ok=True)
-        for name, lines in ((_SOURCE, sources), (_REFERENCE, references)):
+        for name, lines in ((SOURCE, sources), (REFERENCE, references)):
             path, text = self.folder / name, _text(lines)
             size = len(text.encode(errors="backslashreplace"))
             if not path.is_file() or path.stat().st_size != size:
@@ -107,7 +107,7 @@ class DevOutputs:
         """
         try:
             sources, references, hypotheses = (
-                self._lines(name) for name in (_SOURCE, _REFERENCE, f"{step}.txt")
+                self._lines(name) for name in (SOURCE, REFERENCE, f"{step}.txt")
             )
         except OSError:
             return None

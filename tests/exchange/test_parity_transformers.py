@@ -177,7 +177,7 @@ def test_a_model_of_hf_has_the_same_logits_and_outputs(trained):
         assert_allclose(found[:, ids], wanted[:, [theirs[n] for n in ids]], **LOGITS)
     texts = lines()
     wanted = greedy(model, tokenizer, texts)
-    found = JaxBackend(ours, DECODING).search(texts, beam_size=1)
+    found = JaxBackend(ours, DECODING).search(texts, greedy=True)
     assert [one.text for one in found] == wanted
     # It learned something to compare.
     assert sum(map(str.__eq__, wanted, texts)) > LINES / 2
@@ -208,7 +208,7 @@ def check_export(directory, imported, ours, texts):
         vocabulary=VocabularyConfig(**sizes), model=network, decoding=DECODING
     )
     model, tokenizer = exported(directory, ours, config)
-    found = JaxBackend(ours, DECODING).search(texts, beam_size=1)
+    found = JaxBackend(ours, DECODING).search(texts, greedy=True)
     assert [one.text for one in found] == greedy(model, tokenizer, texts)
     again = read_hf_marian(directory, ImportOptions())
     jax.tree.map(np.testing.assert_array_equal, again.params, imported.params)

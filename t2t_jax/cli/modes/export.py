@@ -14,8 +14,9 @@ from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus
 from t2t_jax.data.files.lines import require_files
-from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
 from t2t_jax.exchange.exporting.formats import QUANTIZED_FORMATS
+from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
 
 if TYPE_CHECKING:
     from t2t_jax.exchange.exporting.verification import Comparison
@@ -32,7 +33,6 @@ def run(options: ExportOptions) -> int:
     """
     options.workdir.require()
     _check_options(options)
-    name, pairs = _pairs(options)
     from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.exporter import FORMATS, export, tolerance_of
     from t2t_jax.exchange.exporting.model_dir import load_for_export
@@ -50,6 +50,7 @@ def run(options: ExportOptions) -> int:
         license=options.license,
     )
     FORMATS[spec.format].check_supported(config)
+    name, pairs = _pairs(options)
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
     )
@@ -90,7 +91,11 @@ def _check_options(options: ExportOptions) -> None:
 
 
 def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Reads the text of the verification: the given files, or the development set."""
+    """Reads the text of the verification: the given files, or the development set.
+
+    Where the text of the configuration is not found, for one because its path is
+    relative to another directory, that of the run's own outputs is read.
+    """
     corpus: Corpus
     joiner = options.config.data.subword_joiner
     if options.source:
@@ -103,6 +108,11 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     try:
         return spec, list(open_corpus(spec, key="data.dev", joiner=joiner))
     except UserError as error:
+        own = [options.workdir.path / FOLDER / name for name in (SOURCE, REFERENCE)]
+        if isinstance(error, InputMissingError) and all(map(Path.is_file, own)):
+            log(f"{error.problems[0]}\nVerifying on {own[0]} instead.")
+            spec = f"text:{own[0]},{own[1]}"
+            return spec, list(TextCorpus(spec, *own))
         hint = (
             "An export is verified on text. If the development set of the model is "
             "not available, pass other files with --source and --reference."

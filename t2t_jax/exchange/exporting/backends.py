@@ -26,10 +26,6 @@ Logs: TypeAlias = npt.NDArray[np.float32]
 """Natural log-probabilities of a target's tokens and its eos."""
 
 
-AS_CONFIGURED = 0
-"""In the place of a beam size: the search of the configuration."""
-
-
 class Output(NamedTuple):
     """One translation; its token ids include eos unless it was truncated."""
 
@@ -45,12 +41,8 @@ class Output(NamedTuple):
 class Backend(Protocol):
     """A model that can be compared."""
 
-    def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
-        """Translates lines with alpha 0.
-
-        Args:
-          beam_size: or `AS_CONFIGURED`, for `formats.SEARCHING_FORMATS`.
-        """
+    def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
+        """Translates lines by the beam search of the configuration, or greedily."""
 
     def score(self, pairs: Sequence[Pair]) -> list[Logs]:
         """Returns the log-probability of each target, token by token."""
@@ -73,9 +65,9 @@ class JaxBackend:
     def _size(self) -> int:
         return self._vocabularies.target.size
 
-    def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
+    def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates as `--mode=translate` does, in the dtype of the model."""
-        config = search_config(self._config, beam_size=beam_size)
+        config = search_config(self._config, greedy=greedy)
         # One thread: the caller's, as its matmul precision is thread-local.
         translator = Translator(
             self._step_model, self._vocabularies, config, max_concurrent=1
@@ -109,20 +101,12 @@ class JaxBackend:
         return found
 
 
-def search_config(config: DecodingConfig, *, beam_size: int) -> DecodingConfig:
-    """Returns the search of a comparison, with alpha 0 unless `AS_CONFIGURED`."""
-    if beam_size == AS_CONFIGURED:
-        return dataclasses.replace(config, n_best=1)
-    return DecodingConfig(
-        beam_size=beam_size,
-        length_penalty=0.0,
-        min_tokens=config.min_tokens,
-        allow_unk=config.allow_unk,
-        max_extra_tokens=config.max_extra_tokens,
-        max_length_ratio=config.max_length_ratio,
-        tokens_per_batch=config.tokens_per_batch,
-        max_source_length=config.max_source_length,
-    )
+def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
+    """Returns the search of a comparison: that of a configuration, or a greedy one."""
+    own = dataclasses.replace(config, n_best=1, sample=False, compute_dtype="auto")
+    if not greedy:
+        return own
+    return dataclasses.replace(own, beam_size=1, length_penalty=0.0, beam_rule="fixed")
 
 
 @functools.partial(jax.jit, static_argnames=("apply",))

@@ -24,7 +24,6 @@ from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
 from t2t_jax.exchange.exporting.formats import (
     FILE_SUFFIXES,
     FORBIDDING_FORMATS,
-    SEARCHING_FORMATS,
 )
 from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
 from t2t_jax.exchange.exporting.marian.format import MarianFormat
@@ -115,7 +114,7 @@ def export(
             form.load(partial, written),
             text,
             vocabulary=model.vocabularies.source,
-            search=config.decoding if spec.format in SEARCHING_FORMATS else None,
+            decoding=config.decoding,
         )
         found.require(tolerance_of(spec), advice=_advice(spec))
         card = _card(to.resolve().name, original, spec=spec, comparison=found)

@@ -17,6 +17,3 @@ FORBIDDING_FORMATS = ("argos", "marian")
 
 QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int8_float16")
 """Number formats of a CTranslate2 model, by CTranslate2's names."""
-
-SEARCHING_FORMATS = ("stablehlo",)
-"""The formats that contain the search of the configuration."""

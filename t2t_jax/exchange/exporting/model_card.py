@@ -90,7 +90,9 @@ def model_card(facts: ModelCardFacts) -> str:
 def _penalty(facts: ModelCardFacts) -> str:
     if not facts.comparison.length_penalty:
         return ""
-    return f", the exponent of {divisor(facts.original.config.decoding)}"
+    own = divisor(facts.original.config.decoding)
+    differs = own != "n" and facts.format.verified_with.startswith("CTranslate2")
+    return f", the exponent of {own}" + ", in CTranslate2 of n" * differs
 
 
 def _made(origin: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bleu import corpus_scores
-from t2t_jax.exchange.exporting.backends import AS_CONFIGURED, Backend, Output
+from t2t_jax.exchange.exporting.backends import Backend, Output
 
 
 class VerificationText(NamedTuple):
@@ -63,7 +63,6 @@ def choose_lines(
     return VerificationText(name, sources, references, num_left_out)
 
 
-BEAM_SIZE = 4  # of the second search: the paper's
 TIE = 1e-4  # tokens whose log-probabilities differ by at most this may swap
 
 
@@ -183,17 +182,15 @@ def compare(
     text: VerificationText,
     *,
     vocabulary: Vocabulary,
-    search: DecodingConfig | None = None,
+    decoding: DecodingConfig,
 ) -> Comparison:
     """Translates and scores the lines with both models.
 
     Args:
-      search: the configuration, if the export has its search; None compares with a
-        beam of `BEAM_SIZE` and alpha 0.
+      decoding: the search of the model, beside the greedy one.
     """
-    beam_size = AS_CONFIGURED if search else BEAM_SIZE
-    greedy = [side.search(text.sources, beam_size=1) for side in (own, exported)]
-    beams = [side.search(text.sources, beam_size=beam_size) for side in (own, exported)]
+    greedy = [side.search(text.sources, greedy=True) for side in (own, exported)]
+    beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
     subwords = vocabulary.encode(list(text.sources))
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
     differences = np.concatenate(
@@ -218,8 +215,8 @@ def compare(
         mean_difference=float(differences.mean()),
         bleu=scores[0]["bleu"],
         exported_bleu=scores[1]["bleu"],
-        beam_size=search.beam_size if search else BEAM_SIZE,
-        length_penalty=search.length_penalty if search else 0.0,
+        beam_size=decoding.beam_size,
+        length_penalty=decoding.length_penalty,
         beam_equal=_equal(*beams),
         beam_bleu=scores[2]["bleu"],
         exported_beam_bleu=scores[3]["bleu"],

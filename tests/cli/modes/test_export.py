@@ -17,6 +17,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
 from t2t_jax.inference.model_dir import check_new_dir
+from t2t_jax.run.dev_outputs import DevOutputs
 from t2t_jax.run.workdir import Workdir
 from tests.exchange.exporting.test_model_card import CONFIG, ORIGIN, card
 
@@ -123,6 +124,27 @@ def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
 def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kind):
     with pytest.raises(kind, match="other files with --source and --reference"):
         run(tmp_path, "--format=model_dir", f"--to={tmp_path / 'x'}", dev=dev)
+
+
+def test_the_development_text_of_the_run_stands_in_for_one_that_is_not_found(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "run").mkdir()
+    outputs = DevOutputs(tmp_path / "run")
+    outputs.write(1, ["x"], sources=["A dog."], references=["Ein Hund."])
+    options = "--mode=export", "--format=model_dir", f"--to={tmp_path / 'x'}"
+    monkeypatch.setattr(export, "run", lambda options: export._pairs(options))
+    spec, pairs = run(tmp_path, *options[1:], dev="text:a.en,a.de")
+    assert pairs == [("A dog.", "Ein Hund.")]
+    assert str(tmp_path / "run" / "dev_outputs") in spec
+
+
+def test_a_format_that_cannot_hold_the_model_is_said_before_its_text_is_missed(
+    tmp_path,
+):
+    flags = ("--format=marian", f"--to={tmp_path / 'x'}")
+    with pytest.raises(UserError, match="architecture"):
+        run(tmp_path, *flags, dev="text:/nowhere/a,/nowhere/b", architecture="rnn")
 
 
 def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():

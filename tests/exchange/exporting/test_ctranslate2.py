@@ -143,7 +143,7 @@ def test_every_token_is_as_probable_as_in_the_model(tmp_path, changed):
 def test_greedy_search_finds_the_most_probable_tokens(tmp_path, changed):
     model = dataclasses.replace(TINY, **changed)
     lines = [" ".join(map(str, source)) for source, _ in pairs()]
-    found = exported(tmp_path, model).search(lines, beam_size=1)
+    found = exported(tmp_path, model).search(lines, greedy=True)
     inputs = np.zeros(TARGET.shape, int)  # no output has more than 6 tokens
     for row, output in zip(inputs, found, strict=True):
         row[: len(output.subwords) + 1] = [1, *output.subwords]
@@ -153,6 +153,21 @@ def test_greedy_search_finds_the_most_probable_tokens(tmp_path, changed):
         assert len(output.tokens) >= 1
         best = logits_TxV.argmax(-1)[: len(output.tokens)]
         assert best.tolist() == list(output.tokens)
+
+
+def test_the_beam_is_that_of_the_configuration(tmp_path):
+    backend, asked = exported(tmp_path), []
+    translator = backend._translator
+
+    class Recorder:
+        def translate_batch(self, *args, **options):
+            asked.append((options["beam_size"], options["length_penalty"]))
+            return translator.translate_batch(*args, **options)
+
+    backend._translator = Recorder()
+    backend.search(["4 5"], greedy=False)
+    backend.search(["4 5"], greedy=True)
+    assert asked == [(4, 0.6), (1, 0)]
 
 
 def test_one_matrix_is_written_once(tmp_path):

@@ -98,7 +98,7 @@ def test_the_program_of_the_card_runs(
     program = program_of(form.usage(original, name="mine"))
     monkeypatch.chdir(tmp_path)
     exec(program, {})
-    (wanted,) = form.load(tmp_path / "mine", original).search([line], beam_size=1)
+    (wanted,) = form.load(tmp_path / "mine", original).search([line], greedy=True)
     assert capsys.readouterr().out == f"{wanted.text}\n"
     assert wanted.text
     assert len(wanted.tokens) >= least

@@ -5,6 +5,7 @@ comparison of the arrays.
 """
 
 import dataclasses
+import json
 
 import jax
 import numpy as np
@@ -19,6 +20,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.exporting import exporter, model_dir
+from t2t_jax.exchange.exporting.backends import JaxBackend, search_config
 from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
 from t2t_jax.exchange.exporting.huggingface import format as hf_marian
@@ -103,6 +105,33 @@ def test_an_epsilon_of_another_model_is_caught(model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(ctranslate2, "write_ctranslate2", write_other)
     refused(model, "ctranslate2", tmp_path, r"log-probability differs by")
+
+
+@pytest.mark.parametrize("form", ["ctranslate2", "model_dir"])
+def test_the_beam_of_the_comparison_is_that_of_the_model(
+    model, tmp_path, capsys, monkeypatch, form
+):
+    pytest.importorskip("ctranslate2")
+    own = {"beam_size": 3, "length_penalty": 1.5, "min_tokens": 2}
+    asked = []
+
+    def search(self, lines, *, greedy):
+        asked.append((greedy, search_config(self._config, greedy=greedy)))
+        return searched(self, lines, greedy=greedy)
+
+    searched = JaxBackend.search
+    monkeypatch.setattr(JaxBackend, "search", search)
+    flags = [f"--format={form}", f"--to={tmp_path / 'x'}", "--check_lines=3"]
+    flags += [f"--config.decoding.{key}={value}" for key, value in own.items()]
+    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+    beams = [config for greedy, config in asked if not greedy]
+    assert beams
+    for config in beams:
+        assert {key: getattr(config, key) for key in own} == own
+    result = json.loads(capsys.readouterr().out)
+    assert (result["beam_size"], result["length_penalty"]) == (3, 1.5)
+    card = (tmp_path / "x" / "README.md").read_text()
+    assert "a beam of 3 at alpha 1.5, the exponent of (5 + n) / 6" in card
 
 
 def test_a_model_of_hugging_face_is_verified(model, tmp_path):

@@ -209,7 +209,7 @@ def test_the_least_tokens_of_an_output_come_back(tmp_path):
 
 def test_a_comparison_keeps_the_least_tokens():
     config = DecodingConfig(min_tokens=3)
-    assert search_config(config, beam_size=1).min_tokens == 3
+    assert search_config(config, greedy=True).min_tokens == 3
 
 
 def test_tables_of_pieces_are_written_as_they_came(tmp_path):

@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pytest
 
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.exporting.backends import Output
 from t2t_jax.exchange.exporting.verification import (
@@ -40,7 +41,7 @@ class Fake:
     def __init__(self, outputs, logs=lambda token: -1.0):
         self.outputs, self.logs = outputs, logs
 
-    def search(self, lines, *, beam_size):
+    def search(self, lines, *, greedy):
         assert tuple(lines) == SOURCES
         return [Output(text, tokens) for text, tokens in self.outputs]
 
@@ -60,7 +61,7 @@ SAID = [
 
 
 def compared(own, exported):
-    return compare(own, exported, TEXT, vocabulary=Words())
+    return compare(own, exported, TEXT, vocabulary=Words(), decoding=DecodingConfig())
 
 
 def test_one_model_is_itself_exactly():

@@ -81,10 +81,10 @@ class CTranslate2Backend:
         self._positions = positions
         self._suppressed = suppressed_pieces(config, self._target)
 
-    def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
+    def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates with CTranslate2 within the length limits of this package.
 
-        A call has one limit, so lines of equal length are translated in one.
+        Its alpha is the exponent of n, whatever the configuration divides by. A call has one limit, so lines of equal length are translated in one.
         """
         subwords = self._vocabularies.source.encode(lines)
         found: list[tuple[int, ...]] = [()] * len(lines)
@@ -98,8 +98,8 @@ class CTranslate2Backend:
             )
             results = self._translator.translate_batch(
                 [self._pieces(self._source, subwords[number]) for number in numbers],
-                beam_size=beam_size,
-                length_penalty=0,
+                beam_size=1 if greedy else self._config.beam_size,
+                length_penalty=0 if greedy else self._config.length_penalty,
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=self._config.min_tokens,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jax import export
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.exchange.exporting.backends import AS_CONFIGURED, Logs, Output, Pair
+from t2t_jax.exchange.exporting.backends import Logs, Output, Pair
 from t2t_jax.types import EOS, PAD
 
 MODEL, GREEDY, SCORE = "model.stablehlo", "greedy.stablehlo", "score.stablehlo"
@@ -30,9 +30,9 @@ class StableHLOBackend:
         with np.load(directory / PARAMETERS) as parameters:
             self._parameters = jax.device_put(dict(parameters), jax.local_devices()[0])
 
-    def search(self, lines: Sequence[str], *, beam_size: int) -> list[Output]:
+    def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates with the search of the configuration, or greedily."""
-        program = self._program(MODEL if beam_size == AS_CONFIGURED else GREEDY)
+        program = self._program(GREEDY if greedy else MODEL)
         sources = self._vocabularies.source.encode(lines)
         found: list[tuple[int, ...]] = []
         for source_BxS in _batches(sources):

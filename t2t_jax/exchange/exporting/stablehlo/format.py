@@ -92,7 +92,7 @@ class StableHLOFormat:
         np.savez(to / PARAMETERS, **parameters)
         programs: dict[str, Callable[..., Any]] = {
             MODEL: _search(model, decoding),
-            GREEDY: _search(model, search_config(decoding, beam_size=1)),
+            GREEDY: _search(model, search_config(decoding, greedy=True)),
             SCORE: _score(model),
         }
         for name, program in programs.items():
