@@ -84,7 +84,8 @@ class CTranslate2Backend:
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates with CTranslate2 within the length limits of this package.
 
-        Its alpha is the exponent of n, whatever the configuration divides by. A call has one limit, so lines of equal length are translated in one.
+        Its alpha is the exponent of n, whatever the configuration divides by. A call
+        has one limit, so lines of equal length are translated in one.
         """
         subwords = self._vocabularies.source.encode(lines)
         found: list[tuple[int, ...]] = [()] * len(lines)
