@@ -112,7 +112,7 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
         if isinstance(error, InputMissingError) and all(map(Path.is_file, own)):
             log(f"{error.problems[0]}\nVerifying on {own[0]} instead.")
             spec = f"text:{own[0]},{own[1]}"
-            return spec, list(TextCorpus(spec, *own))
+            return spec, list(TextCorpus(spec, own[0], own[1]))
         hint = (
             "An export is verified on text. If the development set of the model is "
             "not available, pass other files with --source and --reference."
