@@ -11,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
@@ -90,7 +91,17 @@ def make_app(
     routes = api.routes()
     # Without Starlette's own application, whose errors are not JSON.
     router = Router(routes, lifespan=lifespan, redirect_slashes=False)
-    return Guard(router, config, counted, paths={route.path for route in routes})
+    paths = {route.path for route in routes}
+    app: App = Guard(router, config, counted, paths=paths)
+    if config.cors_origins:  # also on the errors of the guard
+        app = CORSMiddleware(
+            app,
+            allow_origins=sorted(config.cors_origins),
+            allow_methods=("GET", "POST"),
+            allow_headers=("Authorization", "Content-Type"),
+            max_age=3_600,
+        )
+    return app
 
 
 class _Api:
@@ -119,8 +130,8 @@ class _Api:
             Route("/frontend/settings", self.settings),
             Route("/health", self.health),
             Route("/metrics", self.metrics),
-            Route("/translate_file", self.translate_file, methods=["POST"]),
-            Route("/suggest", self.suggest, methods=["POST"]),
+            Route("/translate_file", self.refuse, methods=["POST"]),
+            Route("/suggest", self.refuse, methods=["POST"]),
         ]
 
     async def translate(self, request: Request) -> Response:
@@ -201,13 +212,9 @@ class _Api:
             self._metrics.text(), headers={"content-type": metrics.CONTENT_TYPE}
         )
 
-    async def translate_file(self, request: Request) -> Response:
-        """Refuses files, as LibreTranslate does where they are disabled."""
-        raise RequestError(403, "Files translation are disabled on this server.")
-
-    async def suggest(self, request: Request) -> Response:
-        """Refuses suggestions, as LibreTranslate does where they are disabled."""
-        raise RequestError(403, "Suggestions are disabled on this server.")
+    async def refuse(self, request: Request) -> Response:
+        """Refuses files and suggestions, as LibreTranslate does without them."""
+        raise RequestError(403, "This is disabled on this server.")
 
     async def _fields(self, request: Request) -> dict[str, Any]:
         headers = headers_of(request.scope)

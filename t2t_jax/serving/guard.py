@@ -98,9 +98,8 @@ class Guard:
         try:
             # With an application in the scope the router raises HTTPException.
             scope.setdefault("app", self)
-            found = self._check(scope)
-            if found is None:
-                await self._app(scope, receive, response.send)
+            self._check(scope)
+            await self._app(scope, receive, response.send)
         except RequestError as error:
             found = error
         except HTTPException as error:
@@ -114,15 +113,8 @@ class Guard:
         if found is not None:
             await response.send_error(found, receive)
 
-    def _check(self, scope: Scope) -> RequestError | None:
-        """Checks host, origin and framing.
-
-        Returns:
-          The response to a preflight request of another origin.
-
-        Raises:
-          RequestError: the request is refused.
-        """
+    def _check(self, scope: Scope) -> None:
+        """Refuses requests of foreign hosts and origins, and of two framings."""
         names = [name for name, _ in scope["headers"]]
         headers = headers_of(scope)
         framings = {b"content-length", b"transfer-encoding"}
@@ -134,18 +126,13 @@ class Guard:
         if allowed and _name_of(host) not in allowed:
             raise RequestError(421, "This server does not serve this host name")
         origin = headers.get("origin", "")
-        is_allowed = not origin or self._is_allowed(origin, host)
-        if scope["method"] == "OPTIONS" and origin and is_allowed:
-            return RequestError(204, "")
-        if scope["method"] not in ("GET", "HEAD") and not is_allowed:
+        if (
+            origin
+            and scope["method"] not in ("GET", "HEAD")
+            and not self._config.cors_origins & {origin, "*"}
+            and origin.lower().partition("://")[2] != (host.lower() or None)
+        ):
             raise RequestError(403, "This server does not serve pages of other origins")
-        return None
-
-    def _is_allowed(self, origin: str, host: str) -> bool:
-        cors = self._config.cors_origins
-        return bool(cors & {origin, "*"}) or (
-            bool(host) and origin.partition("://")[2].lower() == host.lower()
-        )
 
 
 class _GuardedResponse:
@@ -180,9 +167,8 @@ class _GuardedResponse:
         if self.status:
             self.abort()
             return
-        body = b"" if error.status == 204 else to_json(error_body(error.message))
         headers = {"content-type": "application/json", **error.headers}
-        response = Response(body, error.status, headers)
+        response = Response(to_json(error_body(error.message)), error.status, headers)
         with suppress(ClientGoneError):
             await response(self._scope, receive, self.send)
 
@@ -195,17 +181,7 @@ class _GuardedResponse:
     def _headers(self, given: Any) -> list[tuple[bytes, bytes]]:
         found = {bytes(name).lower(): bytes(value) for name, value in given}
         added = {"cache-control": "no-store", **_HEADERS}
-        origin = headers_of(self._scope).get("origin", "")
-        if cors := self._config.cors_origins:
-            added["vary"] = "Origin"
-            if cors & {origin, "*"}:
-                added |= {
-                    "access-control-allow-origin": "*" if "*" in cors else origin,
-                    "access-control-allow-methods": "GET, POST",
-                    "access-control-allow-headers": "Authorization, Content-Type",
-                    "access-control-max-age": "3600",
-                }
-        else:
+        if not self._config.cors_origins:
             added["cross-origin-resource-policy"] = "same-origin"
         for name, value in added.items():
             found.setdefault(name.encode(), value.encode())

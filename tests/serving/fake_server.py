@@ -1,33 +1,49 @@
-"""Serves the fake model on a free port: `python -m tests.serving.fake_server SECONDS`.
-
-Serves both directions. Environment: LIMITS, the limits of `ServingConfig` as JSON.
-"""
+"""Serves the fake model, both directions, in a process of its own."""
 
 import json
-import os
+import subprocess
 import sys
+from contextlib import contextmanager
 
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.server import open_socket, serve
+from tests.integration.tiny import ROOT
 from tests.serving.fakes import FakeModel, fake_app
 
 
-def main():
-    limits = json.loads(os.environ.get("LIMITS", "{}"))
+@contextmanager
+def fake_server(seconds, limits):
+    """Yields the process and its port.
+
+    Args:
+      seconds: that a group of sentences takes, as text.
+      limits: of `ServingConfig`.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, seconds, json.dumps(limits)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    try:
+        yield process, int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def main(seconds, limits):
+    """Prints the port when requests are accepted."""
+    limits = json.loads(limits)
     limits["allowed_hosts"] = frozenset({"127.0.0.1", "localhost"})
     limits["api_keys"] = frozenset(limits.get("api_keys", ()))
-    model = FakeModel(seconds=float(sys.argv[1]))
-    models = {("en", "de"): model, ("de", "en"): model}
-    app, _ = fake_app(models, **limits)
+    model = FakeModel(seconds=float(seconds))
+    app, _ = fake_app({("en", "de"): model, ("de", "en"): model}, **limits)
     with open_socket("127.0.0.1", 0) as opened:
         port = opened.getsockname()[1]
-        serve(
-            app,
-            opened,
-            ServingConfig(**limits),
-            on_ready=lambda: print(port, flush=True),
-        )
+        config = ServingConfig(**limits)
+        serve(app, opened, config, on_ready=lambda: print(port, flush=True))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,7 +1,7 @@
 """Sends mutated requests to a server with a key: `python -m tests.serving.fuzz 10000`.
 
 None has the key, so that all of it is read from strangers. Prints the statuses, the
-longest times of `/health` meanwhile, and the memory after a fifth and at the end.
+longest times of `/health` meanwhile, and the memory after each fifth.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
-from tests.serving.running_fake import fake_server
+from tests.serving.fake_server import fake_server
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 MULTIPART, JSON = "multipart/form-data; boundary=x", "application/json"
@@ -137,7 +137,7 @@ def measure(process, port, count):
     times, memory, done = [], {}, threading.Event()
 
     def observe(number):
-        if number in (count // 5, count):
+        if number % max(1, count // 5) == 0:
             pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
             memory[number] = int(pages) * 4096 // 10**6
 

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_jax.serving.requests import RequestError, parse_body
 from tests.serving import fuzz
-from tests.serving.running_fake import fake_server
+from tests.serving.fake_server import fake_server
 
 REFUSED = {0, 400, 401, 403, 404, 405, 408, 413, 415, 421}
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import pytest
 
+from tests.serving.fake_server import fake_server
 from tests.serving.fakes import asked, fake_app
-from tests.serving.running_fake import fake_server
 from tests.serving.wrong_requests import (
     FORM,
     JSON,

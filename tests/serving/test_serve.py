@@ -74,41 +74,6 @@ def test_the_commands_of_the_page(server, command):
     assert not any("error" in line for line in lines)
 
 
-def test_what_gnome_dialect_asks(server):
-    """The requests of its provider for LibreTranslate, in their order."""
-
-    def get(path):
-        request = urllib.request.Request(
-            server.url + path, headers={"User-Agent": "Dialect App"}
-        )
-        with urllib.request.urlopen(request, timeout=240) as response:
-            return json.load(response)
-
-    assert get("/spec")["info"]["title"] == "LibreTranslate"
-    languages = {one["code"]: one["name"] for one in get("/languages")}
-    assert languages == {"en": "English", "de": "German"}
-    settings = get("/frontend/settings")
-    assert not settings["suggestions"]
-    assert not settings["apiKeys"]
-    assert int(settings["charLimit"]) > 0
-    form = urllib.request.Request(server.url + "/detect", b"q=hello&api_key=none")
-    with urllib.request.urlopen(form, timeout=240) as response:
-        assert "confidence" in json.load(response)[0]
-    for source in ("en", "auto"):
-        fields = {"q": LINES[1], "source": source, "target": "de"}
-        status, answer = server.post("/translate", fields)
-        assert status == 200
-        assert isinstance(answer["translatedText"], str)
-        if source == "auto":
-            assert answer["detectedLanguage"]["language"] == "en"
-    status, answer = server.post(
-        "/translate", {"q": "a", "source": "xx", "target": "de"}
-    )
-    assert (status, "is not supported" in answer["error"]) == (400, True)
-    status, answer = server.post("/suggest", {"q": "a", "s": "b"})
-    assert (status, set(answer)) == (403, {"error"})
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_answers_what_is_under_way_and_ends_with_0(tiny_run, number):
     with serving(f"--workdir={tiny_run}") as server:
