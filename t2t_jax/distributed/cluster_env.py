@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from t2t_jax.distributed import jax_internals
 from t2t_jax.errors import UserError
 
 _REQUIRED_FLAGS = ("coordinator_address", "num_processes", "process_id")
@@ -188,20 +189,12 @@ def _from_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:
     platforms = environ.get("JAX_PLATFORMS", "tpu")
     if "tpu" not in platforms or find_spec("libtpu") is None:
         return None
-    # JAX's own detection, which is not public. Importing JAX counts the TPU chips;
-    # without chips the metadata server is not queried.
-    import jax  # noqa: F401
-    from jax._src import clusters
-
-    for kind in (clusters.GkeTpuCluster, clusters.GceTpuCluster):
-        if kind.is_env_present():
-            count = kind.get_process_count()
-            if count < 2:
-                return None
-            return ProcessInfo(
-                index=kind.get_process_id(),
-                count=count,
-                source=f"this TPU pod of {count} hosts",
-                detected_by=kind.name,
-            )
-    return None
+    pod = jax_internals.detect_tpu_pod()
+    if pod is None or pod.hosts < 2:
+        return None
+    return ProcessInfo(
+        index=pod.rank,
+        count=pod.hosts,
+        source=f"this TPU pod of {pod.hosts} hosts",
+        detected_by=pod.kind,
+    )

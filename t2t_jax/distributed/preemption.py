@@ -16,6 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from t2t_jax.distributed.jax_internals import (
+    start_preemption_service,
+    stop_preemption_service,
+)
+
 # More than the size of `struct sigaction` on any system.
 _SIGACTION_BYTES = 512
 
@@ -39,15 +44,11 @@ def preemption_sync() -> Iterator[PreemptionSync]:
     Collective: enter it on every process, in the main thread.
     """
     import jax
-    from jax._src import distributed
     from jax.experimental import multihost_utils
 
     jax.config.update("jax_enable_preemption_service", True)
-    # `jax.distributed.initialize` would start the service too, but SIGTERM would then
-    # have no effect while text is prepared and the step is compiled.
-    state = distributed.global_state
     python_handler = signal.getsignal(signal.SIGTERM)
-    state.initialize_preemption_sync_manager()
+    start_preemption_service()
     jax_action = SignalAction.of(signal.SIGTERM)
     signal.signal(signal.SIGTERM, python_handler)
     try:
@@ -55,9 +56,7 @@ def preemption_sync() -> Iterator[PreemptionSync]:
             multihost_utils.reached_preemption_sync_point, jax_action.deliver
         )
     finally:
-        if state.preemption_sync_manager is not None:
-            state.preemption_sync_manager.shutdown()
-            state.preemption_sync_manager = None
+        stop_preemption_service()
         signal.signal(signal.SIGTERM, python_handler)
 
 

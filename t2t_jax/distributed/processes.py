@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from t2t_jax.distributed import key_value_store
+from t2t_jax.distributed import jax_internals
 from t2t_jax.distributed.cluster_env import detect_cluster
 from t2t_jax.distributed.failure_notices import FailureMonitor
 from t2t_jax.distributed.rendezvous import hard_exit, initialize_jax_distributed
@@ -55,11 +55,11 @@ class Processes:
     def publish(self, name: str, text: str) -> None:
         """Publishes a text under a name for `receive`; does nothing if single."""
         if self.count > 1:
-            key_value_store.publish(name, text)
+            jax_internals.publish(name, text)
 
     def receive(self, name: str) -> str:
         """Waits until some process has published a text, and returns it."""
-        return key_value_store.receive(name)
+        return jax_internals.receive(name)
 
     def abort_all(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
         """Ends this process now, and all others with the same exit code.
@@ -163,7 +163,7 @@ def initialize(
     import jax
 
     _monitor = FailureMonitor(
-        key_value_store.client(),
+        jax_internals.client(),
         rank=info.index,
         count=info.count,
         before_exit=before_exit,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
+from t2t_jax.distributed import jax_internals
 from t2t_jax.distributed.cluster_env import ProcessInfo, split_address
 from t2t_jax.distributed.signal_watcher import watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
@@ -62,7 +63,14 @@ def initialize_jax_distributed(info: ProcessInfo, *, environ: Mapping[str, str])
     # Until `preemption.preemption_sync` a signal ends this process.
     jax.config.update("jax_enable_preemption_service", False)
     try:
-        address = info.address or _detected_address(info, seconds, environ)
+        address = info.address or jax_internals.detect_coordinator(
+            environ.get("JAX_COORDINATOR_ADDRESS"),
+            count=info.count,
+            index=info.index,
+            devices=info.devices or (),
+            kind=info.detected_by,
+            seconds=seconds,
+        )
         require_free_port(info, address, environ=environ)
         with initialization_deadline(info, address, seconds=seconds):
             jax.distributed.initialize(
@@ -185,23 +193,6 @@ def _probe(address: str) -> str:
         "process 0 or another program listens there, so another process is missing. "
         "Check the output of the others."
     )
-
-
-def _detected_address(
-    info: ProcessInfo, seconds: int, environ: Mapping[str, str]
-) -> str:
-    """Detects the coordinator of a cluster with JAX's private detection."""
-    from jax._src import clusters
-
-    params = clusters.ClusterEnv.auto_detect_unset_distributed_params(
-        environ.get("JAX_COORDINATOR_ADDRESS"),
-        info.count,
-        info.index,
-        info.devices or (),
-        info.detected_by,
-        seconds,
-    )
-    return str(params[0])
 
 
 def _initialization_seconds(environ: Mapping[str, str]) -> int:

@@ -22,10 +22,9 @@ import re
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from t2t_jax.data.files.cache_paths import cache_home
 from t2t_jax.errors import ConfigError, UserError
@@ -99,7 +98,8 @@ def enable_compilation_cache(
         environ.setdefault(name, value)
     # Every one, even if its text repeats: each names an entry to remove.
     warnings.filterwarnings("always", message=_CACHE_WARNING.pattern)
-    warnings.showwarning = _CorruptEntryRemover(folder, warnings.showwarning)
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").addFilter(_CorruptEntryRemover(folder))
     return folder
 
 
@@ -241,23 +241,23 @@ def _make_private(folder: Path) -> None:
         )
 
 
-class _CorruptEntryRemover:
-    """Replaces `warnings.showwarning`; removes the entries that JAX only warns of.
+class _CorruptEntryRemover(logging.Filter):
+    """Removes the entries that JAX only warns of, and logs one line for all.
 
     JAX never overwrites an entry, so one truncated by a kill or a full disk would fail
     in every run.
     """
 
-    def __init__(self, folder: Path, show: Callable[..., None]):
+    def __init__(self, folder: Path):
+        super().__init__()
         self._folder = folder
-        self._show = show
         self._logged: set[str] = set()
 
-    def __call__(self, message: Warning | str, *rest: Any, **more: Any) -> None:
-        found = _CACHE_WARNING.match(str(message))
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Returns whether a warning is another one, and is to be shown."""
+        found = _CACHE_WARNING.search(record.getMessage())
         if not found:
-            self._show(message, *rest, **more)
-            return
+            return True
         act, program, reason = found.groups()
         for entry in self._folder.glob(f"{glob.escape(program)}-{_ENTRIES}"):
             with contextlib.suppress(OSError):
@@ -271,3 +271,4 @@ class _CorruptEntryRemover:
                 self._folder,
                 reason,
             )
+        return False

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from t2t_jax.distributed import key_value_store
+from t2t_jax.distributed import jax_internals
 from t2t_jax.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
@@ -18,8 +18,8 @@ from tests.distributed.coordinator import Coordinator
 @pytest.fixture(autouse=True)
 def coordinator(monkeypatch):
     coordinator = Coordinator()
-    monkeypatch.setattr(key_value_store, "client", lambda: coordinator)
-    monkeypatch.setattr(key_value_store, "_SLICE_MILLISECONDS", 20)
+    monkeypatch.setattr(jax_internals, "client", lambda: coordinator)
+    monkeypatch.setattr(jax_internals, "_SLICE_MILLISECONDS", 20)
     return coordinator
 
 
@@ -50,7 +50,7 @@ def test_other_failures_of_the_coordinator_are_not_hidden(monkeypatch):
         def blocking_key_value_get(self, key, milliseconds):
             raise RuntimeError("UNAVAILABLE: the coordinator is gone")
 
-    monkeypatch.setattr(key_value_store, "client", Gone)
+    monkeypatch.setattr(jax_internals, "client", Gone)
     with pytest.raises(RuntimeError, match="UNAVAILABLE"):
         process(1).receive("news")
 

@@ -2,7 +2,7 @@ import pytest
 
 from t2t_jax.cli.processes.handshake import RunHandshake
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.distributed import key_value_store
+from t2t_jax.distributed import jax_internals
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.run.workdir import Workdir
@@ -15,7 +15,7 @@ TEXT = {"train": "ab", "dev": "cd"}
 @pytest.fixture(autouse=True)
 def _coordinator(monkeypatch):
     coordinator = Coordinator()
-    monkeypatch.setattr(key_value_store, "client", lambda: coordinator)
+    monkeypatch.setattr(jax_internals, "client", lambda: coordinator)
 
 
 @pytest.fixture
