@@ -7,7 +7,6 @@ import difflib
 import re
 import sys
 import traceback
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from ml_collections import config_dict, config_flags
 
 from t2t_jax.config import KINDS, default, defaults, keys, sections
 from t2t_jax.config_keys import unknown_key
-from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, InputMissingError, UserError, error_chain
 
 # ml_collections loads every file as this module, into the namespace of the previous.
 _MODULE = "config_config"
@@ -195,7 +194,7 @@ def explain_load_failure(path: str, error: BaseException) -> UserError:
         return InputMissingError(f"--config={name} is a directory. Pass a Python file.")
     if not name or not is_file(name):
         return _missing(path)
-    causes = list(_causes(error))
+    causes = list(error_chain(error))
     raised = [cause for cause in causes if isinstance(cause, ConfigError)]
     if raised:  # The innermost: ml_collections wraps exceptions of the file.
         return raised[-1]
@@ -297,10 +296,3 @@ def _frame_in(name: str, causes: list[BaseException]) -> traceback.FrameSummary 
             if Path(frame.filename).name == Path(name).name:
                 return frame
     return None
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, then its chain of causes."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

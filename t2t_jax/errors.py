@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,13 @@ class ConfigError(UserError):
     """A configuration value is not valid."""
 
     exit_code = 78
+
+
+def error_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, then its chain of causes."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 class ErrorCollector:

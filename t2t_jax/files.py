@@ -8,7 +8,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +23,9 @@ MAX_JSON_BYTES = 64 << 20
 
 MAX_VOCABULARY_BYTES = 256 << 20
 """Size limit of a SentencePiece model; 37,000 subwords take 0.9 MB."""
+
+_POLL_SECONDS = 0.2
+"""Seconds between two looks at a shared file system."""
 
 _LOCK_PAUSE = 0.05
 """Seconds between two attempts to lock a file."""
@@ -130,6 +133,22 @@ def _fsync_directory(path: Path) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+def wait_until_visible(
+    is_visible: Callable[[], bool], *, seconds: float = SHARED_FS_TIMEOUT
+) -> bool:
+    """Waits until this process sees what another has written; returns whether it does.
+
+    Args:
+      seconds: timeout.
+    """
+    deadline = time.monotonic() + seconds
+    while not is_visible():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from t2t_jax.errors import (
     StorageError,
     UnavailableError,
     UserError,
+    error_chain,
 )
 
 # Raised for files that are missing, truncated or of another kind than those saved.
@@ -81,7 +82,7 @@ def as_io_error(error: BaseException, path: Path) -> Exception | None:
       >>> as_io_error(FileNotFoundError(2, "No such file"), Path("7")) is None
       True
     """
-    for cause in _chain(error):
+    for cause in error_chain(error):
         number = _errno_of(cause)
         is_system = number is not None and number not in _CORRUPTION_ERRNOS
         if (
@@ -105,7 +106,7 @@ def short_reason(error: BaseException) -> str:
       >>> short_reason(ValueError("Failed to write [os_error_code='28']"))
       'No space left on device'
     """
-    for cause in _chain(error):
+    for cause in error_chain(error):
         number = _errno_of(cause)
         if number is not None:
             name = getattr(cause, "filename", None)
@@ -168,9 +169,3 @@ def _errno_of(error: BaseException) -> int | None:
         return error.errno
     match = _ERRNO_IN_TEXT.search(str(error))
     return int(match[1]) if match else None
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.distributed.consensus import all_reduce_min, broadcast_from_first
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.files import SHARED_FS_TIMEOUT
+from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.types import PyTree
 
 
@@ -159,16 +158,15 @@ def agreed_latest_step(
     """
     latest = max(checkpoints.steps(), default=0)
     agreed = int(broadcast_from_first(processes, f"newest step, {when}", str(latest)))
-    deadline = time.monotonic() + SHARED_FS_TIMEOUT
-    while latest != agreed:
-        if time.monotonic() > deadline:
-            raise InputMissingError(
-                f"Process {processes.index} sees step {latest} as the latest in "
-                f"{checkpoints.directory}, and process 0 sees {agreed}. All "
-                "processes must see the same workdir."
-            )
-        time.sleep(1)
-        latest = max(checkpoints.steps(), default=0)
+    if not wait_until_visible(
+        lambda: max(checkpoints.steps(), default=0) == agreed,
+        seconds=SHARED_FS_TIMEOUT,
+    ):
+        raise InputMissingError(
+            f"Process {processes.index} sees step {latest} as the latest in "
+            f"{checkpoints.directory}, and process 0 sees {agreed}. All processes must "
+            "see the same workdir."
+        )
     return agreed
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_jax import files
 from t2t_jax.checkpointing import newest_valid
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.newest_valid import (
@@ -193,9 +194,9 @@ class Second:
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(newest_valid.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(files.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(
-        newest_valid.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
+        files.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
     )
 
 

@@ -6,7 +6,6 @@ The other processes check by it that they use the same workdir, text and configu
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -14,7 +13,7 @@ from typing import Any, Self
 from t2t_jax.config import Config, parse
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
-from t2t_jax.files import SHARED_FS_TIMEOUT
+from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
 
@@ -73,15 +72,14 @@ class RunHandshake:
         Raises:
           InputMissingError: the lock of process 0 does not appear.
         """
-        deadline = time.monotonic() + seconds
-        while workdir.owner() != self.owner:
-            if time.monotonic() >= deadline:
-                raise InputMissingError(
-                    f"--workdir={workdir.path} must be on a file system that all "
-                    f"processes share: process {index} does not see the files of "
-                    "process 0. Choose another --workdir."
-                )
-            time.sleep(0.2)
+        if not wait_until_visible(
+            lambda: workdir.owner() == self.owner, seconds=seconds
+        ):
+            raise InputMissingError(
+                f"--workdir={workdir.path} must be on a file system that all processes "
+                f"share: process {index} does not see the files of process 0. Choose "
+                "another --workdir."
+            )
 
     def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
         """Checks that process `index` has opened the same text.

@@ -7,7 +7,6 @@ checkpoints. Process 0 resolves the steps and broadcasts them.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from t2t_jax.cli.flags.translation import EvaluateOptions, SearchOptions
 from t2t_jax.distributed.consensus import broadcast_from_first
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import InputMissingError, UserError
-from t2t_jax.files import SHARED_FS_TIMEOUT
+from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -126,16 +125,19 @@ def shared_steps(
         broadcast_from_first(processes, f"steps of {name}", json.dumps(steps))
         return steps
     steps = tuple(json.loads(broadcast_from_first(processes, f"steps of {name}", "")))
-    deadline = time.monotonic() + seconds
-    # Checkpoints are renamed into place: an existing directory is complete.
-    while missing := [s for s in steps if not (workdir.checkpoints / str(s)).is_dir()]:
-        if is_safetensors_dir(workdir.path):
-            break
-        if time.monotonic() >= deadline:
-            raise InputMissingError(
-                f"Process 0 uses step {missing[0]}, but process {processes.index} does "
-                f"not see {workdir.checkpoints / str(missing[0])}. --workdir must be "
-                "on a file system that all processes share. Choose another."
-            )
-        time.sleep(0.2)
+
+    def missing() -> list[Path]:
+        # Checkpoints are renamed into place: an existing directory is complete.
+        paths = [workdir.checkpoints / str(step) for step in steps]
+        return [path for path in paths if not path.is_dir()]
+
+    if not wait_until_visible(
+        lambda: is_safetensors_dir(workdir.path) or not missing(), seconds=seconds
+    ):
+        path = missing()[0]
+        raise InputMissingError(
+            f"Process 0 uses step {path.name}, but process {processes.index} does not "
+            f"see {path}. --workdir must be on a file system that all processes share. "
+            "Choose another."
+        )
     return steps

@@ -26,7 +26,7 @@ from t2t_jax.data.files.line_counts import Count
 from t2t_jax.distributed.consensus import barrier
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
-from t2t_jax.files import SHARED_FS_TIMEOUT
+from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 
 _POLL_SECONDS = 0.5
 _CONTENT = tuple(f"the content of --{name}" for name in ("input", *BESIDE))
@@ -161,15 +161,15 @@ def _model_facts(job: TranslationJob) -> dict[str, Any]:
 
 def _wait_until_visible(shards: OutputShards, made_of: Mapping[str, Any]) -> None:
     """Waits until this process sees the directory that process 0 has created."""
-    deadline = time.monotonic() + SHARED_FS_TIMEOUT
     # Another job may have merged the shards meanwhile.
-    while not (shards.directory.exists() or shards.is_merged(made_of)):
-        if time.monotonic() > deadline:
-            raise OutputError(
-                f"{shards.directory} must be on a file system that all processes "
-                "share: this process does not see it. Choose another --output."
-            )
-        time.sleep(_POLL_SECONDS)
+    if not wait_until_visible(
+        lambda: shards.directory.exists() or shards.is_merged(made_of),
+        seconds=SHARED_FS_TIMEOUT,
+    ):
+        raise OutputError(
+            f"{shards.directory} must be on a file system that all processes share: "
+            "this process does not see it. Choose another --output."
+        )
     shards.check_resumable(made_of, resume=True)
 
 
