@@ -7,7 +7,7 @@ into a frozen `Config`. This module does not import JAX, so errors are reported 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, get_type_hints
 
@@ -21,6 +21,7 @@ from t2t_jax.decoding.config import (
     COMPUTE_DTYPES,
     CONSTRAINTS,
     LENGTH_NORMALIZATIONS,
+    SEGMENTS,
     DecodingConfig,
 )
 from t2t_jax.errors import ConfigError, ErrorCollector
@@ -284,6 +285,32 @@ def parse(values: Mapping[str, Any]) -> Config:
     return built
 
 
+def parse_saved(
+    values: Mapping[str, Any], *, overrides: Callable[[], Mapping[str, Any]] = dict
+) -> Config:
+    """Parses a configuration that a run has saved, with this version or an older one.
+
+    Before there was `decoding.segment`, the default of `decoding.min_tokens` was 0: a
+    stored 0 is then the default of today, unless a command line set it.
+
+    Args:
+      overrides: reads the keys that command lines have set.
+
+    Raises:
+      ConfigError: as `parse` does.
+    """
+    decoding = values.get("decoding")
+    if (
+        isinstance(decoding, Mapping)
+        and "segment" not in decoding
+        and decoding.get("min_tokens") == 0
+        and "decoding.min_tokens" not in overrides()
+    ):
+        kept = {k: value for k, value in decoding.items() if k != "min_tokens"}
+        values = {**values, "decoding": kept}
+    return parse(values)
+
+
 def _parse_section(
     name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
 ) -> None:
@@ -337,6 +364,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "decoding.beam_rule": BEAM_RULES,
         "decoding.compute_dtype": COMPUTE_DTYPES,
         "decoding.constraint": CONSTRAINTS,
+        "decoding.segment": SEGMENTS,
     }
     for key, default in defaults().items():
         section, _, name = key.rpartition(".")

@@ -20,6 +20,10 @@ COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 """Values of `decoding.compute_dtype`."""
 
 
+SEGMENTS = ("auto", "sentences", "lines")
+"""Values of `decoding.segment`."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DecodingConfig:
     """How a trained model translates.
@@ -49,8 +53,12 @@ class DecodingConfig:
       max_source_length (tokens): Longest source, end of sentence included. A longer
         line is split at the ends of sentences or clauses, and its parts are translated
         separately.
+      segment: Which lines are translated sentence by sentence: "auto", those with more
+        sentences or subwords than 999 of 1,000 lines of the training text, but for
+        lines with a forced prefix or terms, and for trees; "sentences", all; or
+        "lines", none.
       min_tokens (tokens): A translation has at least this many tokens before its end
-        of sentence, unless its maximum is lower.
+        of sentence, unless its maximum is lower. 0, as in the paper, allows empty ones.
       allow_unk: Whether the unknown token may be generated; a forced prefix may hold it
         anyway.
       constraint: What outputs must be: "none", anything; or "tree", one balanced tree
@@ -90,7 +98,8 @@ class DecodingConfig:
     max_length_ratio: float = 0.0
     tokens_per_batch: int = 4096
     max_source_length: int = 1024
-    min_tokens: int = 0
+    segment: str = "auto"
+    min_tokens: int = 1
     allow_unk: bool = True
     constraint: str = "none"
     compute_dtype: str = "auto"
@@ -133,6 +142,7 @@ class DecodingConfig:
             "beam_rule": BEAM_RULES,
             "constraint": CONSTRAINTS,
             "compute_dtype": COMPUTE_DTYPES,
+            "segment": SEGMENTS,
         }
         for name, known in words.items():
             problems.check(
@@ -209,12 +219,12 @@ class DecodingConfig:
         if self.constraint == "tree":
             problems.check(
                 self.max_extra_tokens >= 3
-                and not (self.max_length_ratio or self.min_tokens),
+                and not (self.max_length_ratio or self.min_tokens > 1),
                 "decoding.constraint=tree needs room for two brackets and the end, and "
                 "no other limits: decoding.max_extra_tokens="
                 f"{self.max_extra_tokens} of at least 3, decoding.max_length_ratio="
                 f"{self.max_length_ratio:g} of 0 and decoding.min_tokens="
-                f"{self.min_tokens} of 0. Change these keys.",
+                f"{self.min_tokens} of 0 or 1. Change these keys.",
             )
 
     def longest_output(self, source_tokens: int | None = None) -> int:

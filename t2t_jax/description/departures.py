@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.config import DataConfig
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.description.paper_defaults import paper_defaults
 from t2t_jax.description.parsing import SETTINGS, is_parser
 from t2t_jax.model.config import TransformerConfig, decoder_layers
@@ -95,11 +96,8 @@ _MATCHES = (
         "Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)",
         (
             *("optimizer.name", "optimizer.beta1", "optimizer.beta2"),
-            *(
-                "optimizer.epsilon",
-                "training.gradient_dtype",
-                "training.skip_gradient_norm",
-            ),
+            *("optimizer.epsilon", "training.gradient_dtype"),
+            "training.skip_gradient_norm",
         ),
     ),
     Match(
@@ -117,8 +115,7 @@ _MATCHES = (
             *("decoding.beam_size", "decoding.length_penalty", "decoding.sample"),
             *("decoding.max_extra_tokens", "decoding.min_tokens"),
             *("decoding.length_normalization", "decoding.beam_rule"),
-            *("decoding.max_length_ratio", "decoding.allow_unk"),
-            "decoding.constraint",
+            *("decoding.max_length_ratio", "decoding.allow_unk", "decoding.constraint"),
         ),
     ),
     Match(
@@ -246,11 +243,17 @@ def departures(config: Config) -> list[Departure]:
 
     Example:
       >>> [departure.name for departure in departures(Config())]
-      ['packed rows', 'dropout masks', 'vocabulary', ..., 'longest sentence']
+      ['packed rows', 'dropout masks', 'vocabulary', ..., 'shortest output']
     """
     always = _ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS
     fixed = [_PACKED, *always] if config.data.layout == "packed" else [*always]
-    return [*fixed, _lengths(config), *_from_defaults(config), *_derived(config)]
+    fixed.append(_lengths(config))
+    if least := config.decoding.min_tokens:
+        # Only another than the default is a choice.
+        key = "" if least == DecodingConfig.min_tokens else "decoding.min_tokens"
+        here = f"at least {least} before the end; none by the protocol vaswani2017"
+        fixed.append(Departure("shortest output", "no bound (§6.1)", here, key))
+    return [*fixed, *_from_defaults(config), *_derived(config)]
 
 
 def _lengths(config: Config) -> Departure:

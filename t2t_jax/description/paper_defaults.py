@@ -95,7 +95,6 @@ _TRANSLATION = {
     "decoding.max_extra_tokens": "longest output | source + 50 (§6.1) | source + {0}",
     "decoding.max_length_ratio": "longest output by ratio | source + 50 (§6.1) | also "
     "at most {0:g} times the source",
-    "decoding.min_tokens": "shortest output | no bound (§6.1) | {0}",
     "decoding.allow_unk": "unk | not mentioned (§6.1) | never generated",
     "decoding.constraint": "constraint on outputs | none (§6.1, §6.3) | each is one "
     "{0} over the words of the source",
@@ -145,7 +144,7 @@ def _defaults(
     }
 
 
-_OF_TRANSLATION = _defaults(_TRANSLATION, {"decoding.min_tokens": 0})
+_OF_TRANSLATION = _defaults(_TRANSLATION, {})
 _OF_PARSING = _OF_TRANSLATION | _defaults(_PARSING, PRINTED)
 
 

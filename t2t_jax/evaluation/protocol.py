@@ -31,6 +31,7 @@ _PAPER: dict[str, Any] = {
     "beam_rule": "fixed",
     "max_extra_tokens": 50,
     "max_length_ratio": 0.0,
+    "segment": "lines",
     "min_tokens": 0,
     "allow_unk": True,
     "constraint": "none",
@@ -60,17 +61,18 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
 
 
 def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
-    """Lists the search settings that the protocol overrides, by name.
+    """Lists the chosen search settings that the protocol overrides, by name.
 
     Example:
       >>> asked = DecodingConfig(beam_size=8)
       >>> overridden(asked, protocol_decoding(asked))
       {'beam_size': {'asked': 8, 'used': 4}}
     """
+    default = DecodingConfig()
     return {
         name: {"asked": value, "used": getattr(used, name)}
         for name, value in dataclasses.asdict(asked).items()
-        if value != getattr(used, name)
+        if value not in (getattr(used, name), getattr(default, name))
     }
 
 

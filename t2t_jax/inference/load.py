@@ -16,7 +16,7 @@ from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
-from t2t_jax.data.source_lines import SourceLines
+from t2t_jax.data.source_lines import SourceLines, Spread
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.gather import replicate
@@ -96,7 +96,7 @@ def load(
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
         known_words=KnownWords.load(workdir.path),
-        source_lines=SourceLines.load(workdir.path),
+        source_lines=_source_lines(workdir, config.data.max_length),
         is_parser=reads_trees(config.data.train),
     )
 
@@ -113,6 +113,12 @@ def _check_types(decoding: object, devices: Sequence[jax.Device] | None) -> None
             f"load takes a sequence of devices, not {devices!r}. Pass some of "
             "jax.devices(), or leave devices out to use all."
         )
+
+
+def _source_lines(workdir: Workdir, max_length: int) -> SourceLines:
+    """Returns how long source lines are; a guess where they were not measured."""
+    usual = SourceLines(Spread(max_length, max_length), sentences=Spread(2, 2))
+    return SourceLines.load(workdir.path) or usual
 
 
 def _load_ensemble(

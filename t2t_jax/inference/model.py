@@ -283,6 +283,7 @@ class TranslationModel:
             config,
             rescorer=rescorer,
             known_words=self.known_words,
+            source_lines=self.source_lines,
             is_parser=self.is_parser,
         )
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.checkpointing.step_dirs import require_array_path
-from t2t_jax.config import Config, keys, parse, to_dict
+from t2t_jax.config import Config, keys, parse_saved, to_dict
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import (
@@ -340,7 +340,10 @@ class Workdir:
         if (self.path / "model.bin").is_file():
             advice = "This is a CTranslate2 model. Pass the run that it was made from."
         try:
-            return parse(self._read("config.json", advice=advice) or {})
+            return parse_saved(
+                self._read("config.json", advice=advice) or {},
+                overrides=self.read_overrides,
+            )
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
             raise DataError(f"{path} is damaged: {problem}\n{advice}") from error

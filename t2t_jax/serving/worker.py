@@ -181,6 +181,7 @@ class TranslationWorker:
             model = self._languages.models[kind.pair]
             self._translators[kind] = model.translator(
                 sample=False,
+                segment="lines",  # requests say how their text is split
                 n_best=model.decoding.beam_size if kind.several else 1,
                 token_scores=kind.details,
                 attention=kind.details,

@@ -15,16 +15,16 @@ from tests.integration.tiny import ROOT
 
 ALWAYS = [
     *("packed rows", "dropout masks", "vocabulary", "scores", "pad and bos"),
-    "longest sentence",
+    *("longest sentence", "shortest output"),
 ]
 
 
 def chosen(**sections):
     """Lists what a configuration departs in, beside what it always does."""
     found = departures(dataclasses.replace(Config(), **sections))
-    assert [departure.name for departure in found[:6]] == ALWAYS
-    assert {departure.key for departure in found[:6]} == {""}
-    return found[6:]
+    assert [departure.name for departure in found[:7]] == ALWAYS
+    assert {departure.key for departure in found[:7]} == {""}
+    return found[7:]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,21 @@ def test_a_damaged_configuration_is_named_as_such(workdir, text):
     assert info.value.exit_code == 65
 
 
+@pytest.mark.parametrize(
+    ("saved", "overrides", "least"),
+    [
+        ({"min_tokens": 0}, {}, 1),  # the default of runs without decoding.segment
+        ({"min_tokens": 0}, {"decoding.min_tokens": 0}, 0),
+        ({"min_tokens": 2}, {}, 2),
+        ({"min_tokens": 0, "segment": "auto"}, {}, 0),
+    ],
+)
+def test_an_old_default_is_that_of_today(workdir, saved, overrides, least):
+    (workdir.path / "config.json").write_text(json.dumps({"decoding": saved}))
+    (workdir.path / "overrides.json").write_text(json.dumps(overrides))
+    assert workdir.read_config().decoding.min_tokens == least
+
+
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):

@@ -65,6 +65,12 @@ class SearchOptions(ModelOptions, DistributedOptions):
         metavar="N",
         key="decoding.n_best",
     )
+    segment: str = flag(
+        "Which lines are translated sentence by sentence: auto, those that are longer "
+        "than the lines of the training text; sentences, all; lines, none.",
+        metavar="NAME",
+        key="decoding.segment",
+    )
     min_tokens: int = flag(
         "Minimum number of tokens of a translation.",
         metavar="N",

@@ -351,11 +351,16 @@ def _averages(options: EvaluateOptions) -> bool:
 
 
 def _decoding(options: EvaluateOptions) -> DecodingConfig:
-    """Returns the search settings: the paper's with its protocol, or the run's."""
+    """Returns the search settings: the paper's with its protocol, or the run's.
+
+    All protocols compare lines as they are.
+    """
     from t2t_jax.evaluation.protocol import protocol_decoding
 
     own = options.config.decoding
-    return protocol_decoding(own) if options.protocol == VASWANI else own
+    if options.protocol == VASWANI:
+        return protocol_decoding(own)
+    return dataclasses.replace(own, segment="lines") if options.protocol else own
 
 
 def _load(options: EvaluateOptions) -> TranslationJob:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.options import RecoverOptions
-from t2t_jax.config import Config, parse
+from t2t_jax.config import Config, parse_saved
 from t2t_jax.data.vocabulary.pair import FILES, joint_fingerprint
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import (
@@ -109,7 +109,7 @@ def _read(options: RecoverOptions) -> _CheckpointMeta:
 def _config_of(options: RecoverOptions, path: Path, meta: Mapping[str, Any]) -> Config:
     """Reads the configuration saved in the checkpoint in `path`."""
     try:
-        config = parse(meta["config"])
+        config = parse_saved(meta["config"])
     except (ConfigError, KeyError) as error:
         reason = error.problems[0] if isinstance(error, ConfigError) else "it has none."
         raise DataError(

@@ -24,9 +24,11 @@ STATUS_WORDS = {
     "unmet_terms": "without a term",
     "invalid_utf8": "not UTF-8",
     "empty": "empty",
+    "no_output": "without output",
     "no_eos": "without an end",
     "repaired": "repaired",
     "truncated": "cut",
+    "short": "short",
     "unfamiliar": "unfamiliar",
     "chunked": "split",
 }

@@ -26,7 +26,8 @@ WARNINGS = {
 }
 """Warnings about lines, by status; other statuses are only in the summary."""
 
-_NOTABLE = {*WARNINGS, "repaired"}  # for which a stream has a summary
+# For which a stream has a summary.
+_NOTABLE = {*WARNINGS, "no_output", "repaired", "short"}
 
 TRANSLATING = ProgressLabels("translated", "lines")
 """Labels of a translation."""

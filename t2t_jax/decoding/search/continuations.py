@@ -78,9 +78,9 @@ def _best_tokens(
     bias_BxWxV = constraint.bias(held, given, position=state.position)
     if bias_BxWxV is not None:
         logits_BxWxV += bias_BxWxV
-    # Pad, bos, an early eos and unk may be among the best: take as many more.
-    may_forbid_eos = constraint.may_end(held, given) is not None
-    unwanted = 2 + (bool(search_params.min_tokens) or may_forbid_eos)
+    # Pad, bos, an eos that a constraint forbids and unk may be among the best: take as
+    # many more. Where `min_tokens` forbids eos, no hypothesis ends and W are enough.
+    unwanted = 2 + (constraint.may_end(held, given) is not None)
     unwanted += not search_params.allow_unk
     _, beams, vocabulary = logits_BxWxV.shape
     best_BxWxC, tokens_BxWxC = top_k(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
 
+_SHORTEST = 10  # subwords; the lengths of shorter sources and outputs differ more
+
+
 def to_translations(
     result: BeamResult,
     source_BxS: npt.NDArray[np.int32],
@@ -49,10 +52,16 @@ def to_translations(
                 hypotheses=hypotheses,
                 source_tokens=tuple(tokens),
                 source_cut=segment.cut,
+                short=_is_short(hypotheses[0], len(segment.subwords)),
             ),
         )
         for segment, tokens, hypotheses in zip(segments, pieces, outputs, strict=True)
     ]
+
+
+def _is_short(best: Hypothesis, subwords: int) -> bool:
+    """Returns whether an output is much shorter than its source, of some length."""
+    return subwords >= _SHORTEST and 3 * (best.num_tokens - best.ended) < subwords
 
 
 def _hypotheses(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -68,6 +69,9 @@ def make_translate(
 ) -> Translate:
     """Returns a function that translates with sharded parameters on all processes.
 
+    Lines are translated as they are, whatever `config.segment` is: the scores of their
+    translations are compared with those of other checkpoints.
+
     Args:
       make_model: binds parameters to their model.
       processes: all that hold the parameters. Each translates a share of the lines on
@@ -78,6 +82,7 @@ def make_translate(
       A function that returns all translations on every process, or raises `Cancelled`
       on all.
     """
+    config = dataclasses.replace(config, segment="lines")
 
     def translate(
         params: Params,

@@ -15,11 +15,13 @@ from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.sampling import row_keys
+from t2t_jax.decoding.text.sentences import Sentence, lay_out
 from t2t_jax.decoding.text.split_long_lines import split_line
 from t2t_jax.decoding.text.terms import Term, terms_within_limit
 from t2t_jax.errors import DataError, UserError
 
 if TYPE_CHECKING:
+    from t2t_jax.data.source_lines import SourceLines
     from t2t_jax.data.vocabulary.pair import VocabularyPair
     from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
@@ -69,17 +71,20 @@ class Segment(NamedTuple):
 def make_segments(
     lines: Sequence[str],
     vocabularies: VocabularyPair,
+    config: DecodingConfig,
     *,
-    longest: int,
+    source_lines: SourceLines | None = None,
     prefixes: Sequence[str] | None = None,
+    terms: Sequence[Sequence[str]] | None = None,
     first: int = 0,
 ) -> list[Segment]:
-    """Encodes lines and prefixes, and splits the lines that are too long.
+    """Encodes lines and prefixes, and splits lines by `config.segment`, and long ones.
 
     Args:
-      longest: maximum subwords of a segment, without eos.
+      source_lines: the lengths of lines beyond which `auto` splits; None for none.
       prefixes: one for each line, "" for none, forced upon its first part; None for no
         prefixes.
+      terms: of each line, which `auto` does not split; None for no terms.
       first: the number of line 0 in the complete text.
 
     Raises:
@@ -91,7 +96,8 @@ def make_segments(
       ...     def encode(self, lines):
       ...         return [[ord(letter) for letter in line] for line in lines]
       >>> pair = SimpleNamespace(source=Letters(), target=Letters())
-      >>> found = make_segments(["", "a b. c d"], pair, longest=4)
+      >>> config = DecodingConfig(max_source_length=5)
+      >>> found = make_segments(["", "a b. c d"], pair, config)
       >>> [(segment.line, len(segment.subwords), segment.before) for segment in found]
       [(1, 4, ''), (1, 3, ' ')]
     """
@@ -99,10 +105,17 @@ def make_segments(
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     texts = [replace_lone_surrogates(lines[number]) for number in numbers]
     encoded = vocabularies.source.encode(texts)
+    longest = config.max_source_length - 1
     found: list[Segment] = []
     for number, text, ids in zip(numbers, texts, encoded, strict=True):
-        if len(ids) > longest:
-            parts = _split(first + number, text, vocabularies.source, longest=longest)
+        sentences: Sequence[Sentence] = (Sentence("", text),)
+        is_bound = forced[number] or (terms and terms[number])
+        if config.segment == "sentences" or (config.segment == "auto" and not is_bound):
+            sentences = _sentences(text, len(ids), config, source_lines)
+        if len(sentences) > 1 or len(ids) > longest:
+            parts = _split(
+                first + number, sentences, vocabularies.source, longest=longest
+            )
         else:
             words = len(text.split())
             segment = Segment(first + number, 0, list(ids), num_words=words)
@@ -112,13 +125,34 @@ def make_segments(
     return found
 
 
+def _sentences(
+    text: str, subwords: int, config: DecodingConfig, most: SourceLines | None
+) -> tuple[Sentence, ...]:
+    """Divides a line into its sentences, or leaves it whole."""
+    whole = (Sentence("", text),)
+    if config.segment == "auto" and most is None:
+        return whole
+    sentences = lay_out(text, split="sentences").sentences
+    if config.segment == "sentences" or most is None:
+        return sentences or whole
+    is_usual = subwords <= most.subwords.most and (
+        len(sentences) <= max(1, most.sentences.most)
+    )
+    return whole if is_usual else sentences
+
+
 def _split(
-    line: int, text: str, vocabulary: Vocabulary, *, longest: int
+    line: int, sentences: Sequence[Sentence], vocabulary: Vocabulary, *, longest: int
 ) -> list[Segment]:
+    """Encodes sentences; those that are too long in parts."""
+
     def count(texts: Sequence[str]) -> list[int]:
         return [len(ids) for ids in vocabulary.encode(texts)]
 
-    parts = split_line(text, longest=longest, count=count)
+    parts = []
+    for sentence in sentences:
+        begin, *rest = split_line(sentence.text, longest=longest, count=count)
+        parts += [begin._replace(before=" " if sentence.gap else ""), *rest]
     encoded = vocabulary.encode([part.text for part in parts])
     # A single character may exceed the limit, encoded as bytes.
     return [
@@ -128,6 +162,7 @@ def _split(
             list(ids[:longest]),
             part.before if number else "",
             len(ids) > longest,
+            num_words=len(part.text.split()),
         )
         for number, (part, ids) in enumerate(
             (part, ids) for part, ids in zip(parts, encoded, strict=True) if ids

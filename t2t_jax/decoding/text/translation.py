@@ -18,9 +18,11 @@ Status: TypeAlias = Literal[
     "unmet_terms",
     "invalid_utf8",
     "empty",
+    "no_output",
     "no_eos",
     "repaired",
     "truncated",
+    "short",
     "unfamiliar",
     "chunked",
     "ok",
@@ -103,8 +105,10 @@ class Translation:
     Attributes:
       hypotheses: at least one, the best first; samples in the order they were drawn.
       source_tokens: the source pieces, `</s>` last; () for an empty line.
-      num_parts: 0 for a blank line; more than 1 for a line that was too long, split,
-        and translated in parts.
+      num_parts: 0 for a blank line; more than 1 for a line that was translated in
+        parts: sentence by sentence, or because it was too long.
+      short: whether the best output of a part with 10 subwords or more has less than a
+        third as many tokens.
       source_cut: whether a part was still longer than `decoding.max_source_length` and
         was truncated.
       invalid_utf8: whether the line, or its prefix, held bytes that are not UTF-8
@@ -120,6 +124,7 @@ class Translation:
     hypotheses: tuple[Hypothesis, ...]
     source_tokens: tuple[str, ...] = ()
     num_parts: int = 1
+    short: bool = False
     source_cut: bool = False
     invalid_utf8: bool = False
     unseen_words: float | None = None
@@ -166,9 +171,11 @@ class Translation:
             "unmet_terms": bool(self.unmet_terms),
             "invalid_utf8": self.invalid_utf8,
             "empty": not self.num_parts,
+            "no_output": bool(self.num_parts) and not self.text.strip(),
             "no_eos": self.truncated,
             "repaired": self.parse is not None and self.parse.repaired,
             "truncated": self.source_cut,
+            "short": self.short,
             "unfamiliar": (self.unseen_words or 0) > UNFAMILIAR,
             "chunked": self.num_parts > 1,
         }
@@ -224,6 +231,7 @@ def merge_parts(
         hypotheses=tuple(joined),
         source_tokens=(*before, *last),
         num_parts=len(parts),
+        short=any(part.short for part in parts),
         source_cut=any(part.source_cut for part in parts),
     )
 

@@ -57,6 +57,7 @@ from t2t_jax.decoding.text.translation import (
 from t2t_jax.types import StepModel
 
 if TYPE_CHECKING:
+    from t2t_jax.data.source_lines import SourceLines
     from t2t_jax.data.token_cache.known_words import KnownWords
     from t2t_jax.data.vocabulary.pair import VocabularyPair
 
@@ -71,8 +72,9 @@ class Translator:
     line's translation does not depend on those around it, except for the last bits of
     its score.
 
-    A line that is longer than `config.max_source_length` is split at the end of a
-    sentence or a clause, and its parts are translated and joined.
+    Lines are translated sentence by sentence where `config.segment` says so. What is
+    longer than `config.max_source_length` is split at the end of a sentence or a
+    clause. The translations of the parts are joined.
 
     Paper: section 6.1.
 
@@ -80,6 +82,8 @@ class Translator:
       model: a `StepModel` that is a pytree, replicated over its devices.
       row_growth: with fewer lines than a batch has rows, it takes the next power of
         this; see `source_batches`.
+      source_lines: how long the source lines of the training text are, beyond which
+        `config.segment=auto` splits; None for no splitting.
       max_concurrent: batches in flight on a single device; with 1 everything runs in
         the caller's thread, under its JAX context managers.
       is_parser: whether outputs are read as trees, for `Translation.parse`.
@@ -91,6 +95,7 @@ class Translator:
     row_growth: int = 2
     rescorer: Rescorer | None = None
     known_words: KnownWords | None = None
+    source_lines: SourceLines | None = None
     max_concurrent: int = MAX_CONCURRENT
     is_parser: bool = False
 
@@ -188,6 +193,10 @@ class Translator:
     def _terms(self) -> TermEncoder:
         return TermEncoder(self.vocabularies.target)
 
+    @property
+    def _makes_trees(self) -> bool:
+        return self.is_parser or self.config.constraint == "tree"
+
     @functools.cached_property
     def _tree(self) -> LineConstraint:
         return tree_of(self.vocabularies.target)
@@ -248,8 +257,10 @@ class Translator:
         segments = make_segments(
             lines,
             self.vocabularies,
-            longest=self.config.max_source_length - 1,
+            self.config,
+            source_lines=None if self._makes_trees else self.source_lines,
             prefixes=prefixes,
+            terms=terms,
             first=first,
         )
         check_prefix_lengths(segments, self.config)

@@ -103,7 +103,9 @@ class JaxBackend:
 
 def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
     """Returns the search of a comparison: that of a configuration, or a greedy one."""
-    own = dataclasses.replace(config, n_best=1, sample=False, compute_dtype="auto")
+    own = dataclasses.replace(
+        config, n_best=1, sample=False, compute_dtype="auto", segment="lines"
+    )
     if not greedy:
         return own
     return dataclasses.replace(own, beam_size=1, length_penalty=0.0, beam_rule="fixed")

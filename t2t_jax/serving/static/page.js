@@ -169,6 +169,8 @@ function say(text, isError = false) {
 function noteOf(sentences) {
   const notes = {
     unfamiliar: "Some words are not in the training text.",
+    no_output: "A sentence has no translation.",
+    short: "A translation is much shorter than its sentence.",
     no_eos: "A sentence had not ended at its limit.",
     truncated: "A sentence was cut.",
   };

@@ -70,7 +70,7 @@ def test_a_vocabulary_of_words_is_none_of_trees():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"sample": True}, {"max_extra_tokens": 2}, {"min_tokens": 1}],
+    [{"sample": True}, {"max_extra_tokens": 2}, {"min_tokens": 2}],
 )
 def test_settings_that_leave_no_room_for_a_tree_are_refused(changes):
     with pytest.raises(ConfigError):

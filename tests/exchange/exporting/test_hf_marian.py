@@ -193,7 +193,7 @@ def test_the_tokenizer_has_the_ids_of_the_vocabulary(tmp_path):
     assert generation["num_beams"] == 3
     assert generation["bad_words_ids"] == [[PAD], [BOS]]
     assert generation["forced_eos_token_id"] is None
-    assert "min_new_tokens" not in generation
+    assert generation["min_new_tokens"] == 1
 
 
 def test_the_least_tokens_of_an_output_come_back(tmp_path):

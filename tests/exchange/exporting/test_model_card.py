@@ -191,7 +191,7 @@ def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
     for words in (
         "max_input_length=0,",
         "max_decoding_length=min(len(pieces) + 50, 2048),",
-        "min_decoding_length=0,",
+        "min_decoding_length=1,",
         'suppress_sequences=[["<pad>"], ["<ß>"]],',
     ):
         assert f"\n    {words}\n" in text
