@@ -127,20 +127,6 @@ def test_an_epoch_holds_every_pair_once_and_its_end_begins_the_next(cache, confi
 
 
 @CONFIGS
-def test_a_weight_of_2_shows_every_pair_twice_an_epoch(cache, config):
-    twice = dataclasses.replace(cache, weights=(2.0,))
-    found = []
-    with train_stream(twice, config, seed=5) as batches:
-        for position, batch in batches:
-            found += sentences_of(batch)
-            if position.epoch:
-                break
-    assert sorted((source, outputs) for source, _, outputs in found) == sorted(
-        [*pairs_of(cache), *pairs_of(cache)]
-    )
-
-
-@CONFIGS
 def test_a_resumed_stream_goes_on_with_the_same_batches(cache, config):
     number = _batches_of_an_epoch(cache, config)
     with train_stream(cache, config, seed=5) as batches:
@@ -160,26 +146,6 @@ def test_the_end_of_an_epoch_may_be_written_as_its_last_batch(cache):
         assert next(batches)[0] == DataPosition(1, 1)
 
 
-def test_epochs_and_seeds_differ(cache):
-    def first(seed, epoch):
-        start = DataPosition(epoch, 0)
-        with train_stream(cache, CONFIG, seed=seed, start=start) as batches:
-            return next(batches)[1]
-
-    assert equal(first(5, 0), first(5, 0))
-    assert not equal(first(5, 0), first(5, 1))
-    assert not equal(first(5, 0), first(6, 0))
-
-
-def test_a_plan_that_fails_is_reported_to_the_consumer(cache):
-    narrow = DataConfig(tokens_per_batch=11, row_length=11, max_length=11)
-    longest = max(cache.source_lengths.max(), cache.target_lengths.max())
-    with train_stream(cache, narrow, seed=5) as batches:
-        with pytest.raises(ValueError, match=f"A pair of {longest} tokens must fit"):
-            next(batches)
-        assert list(batches) == []
-
-
 def test_a_position_past_the_epoch_is_reported_to_the_consumer(cache):
     start = DataPosition(0, 99)
     with train_stream(cache, CONFIG, seed=5, start=start) as batches:
@@ -195,13 +161,6 @@ def test_no_batch_shares_memory_with_another(cache):
         arrays = [array for _, batch in islice(batches, 3) for array in batch]
     for number, array in enumerate(arrays):
         assert not any(np.shares_memory(array, other) for other in arrays[:number])
-
-
-def test_a_stream_leaves_no_thread_behind(cache):
-    before = threading.active_count()
-    with train_stream(cache, CONFIG, seed=5) as batches:
-        next(batches)
-    assert threading.active_count() == before
 
 
 def test_data_need_no_jax():
@@ -231,11 +190,6 @@ def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
             assert found == expected
             assert sorted(pairs[pair][0] for pair in planned.pairs) == sources
     assert places[-1][0].epoch == 1
-
-
-def test_items_come_in_order_and_end():
-    with Prefetcher(iter(range(13)), depth=2) as items:
-        assert list(items) == list(range(13))
 
 
 def test_work_goes_ahead_but_not_far():

@@ -7,8 +7,6 @@ with shapes of the sampled lengths, with the next epoch taken for this one.
 import dataclasses
 import hashlib
 import re
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -117,38 +115,6 @@ def test_threads_sample_what_one_does(make):
     assert all(same(found[n], make().sample(n)) for n in range(3))
 
 
-PROGRAM = """
-import hashlib, sys
-import numpy as np
-from pathlib import Path
-from t2t_jax.data.vocabulary.bpe_dropout import random_keys, sample_segmentations
-from t2t_jax.data.vocabulary.merge_table import load_merges
-table = load_merges(Path(sys.argv[1]).read_bytes(), key="data.source_bpe_dropout")
-tokens, lengths = np.load(sys.argv[2]), np.load(sys.argv[3])
-state = np.random.SeedSequence([5, 3, 0]).generate_state(1, np.uint64)
-sampled, _ = sample_segmentations(
-    tokens, lengths, table=table, dropout=0.3, max_length=61,
-    keys=random_keys(state, np.arange(len(lengths))),
-)
-print(hashlib.sha256(sampled.astype("<u2").tobytes()).hexdigest())
-"""
-
-
-def test_another_process_samples_the_same(make, cache, vocabulary, tmp_path):
-    (tmp_path / "model").write_bytes(vocabulary.model)
-    np.save(tmp_path / "tokens.npy", cache.source.tokens)
-    np.save(tmp_path / "lengths.npy", cache.source_lengths)
-    files = [str(tmp_path / name) for name in ("model", "tokens.npy", "lengths.npy")]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *files],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    mine = make().sample(3).source.tokens
-    assert done.stdout.strip() == hashlib.sha256(mine.tobytes()).hexdigest()
-
-
 @CONFIGS
 def test_an_epoch_has_every_pair_once_in_shapes_that_stay(make, cache, config):
     shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
@@ -194,17 +160,6 @@ def test_shards_of_other_numbers_of_processes_make_up_the_batch(make, cache):
         for (_, whole), *shares in zip(wholes, *parts, strict=True):
             columns = zip(*(batch for _, batch in shares), strict=True)
             assert equal(whole, [np.concatenate(column) for column in columns])
-
-
-def test_weights_repeat_a_pair_with_its_segmentation(make, cache):
-    twice = dataclasses.replace(cache, weights=(2.0,))
-    epoch, seen = make().sample(0), []
-    with train_stream(twice, CONFIG, seed=5, tokens=make()) as batches:
-        for after, batch in batches:
-            seen += [(source, target) for source, _, target in sentences_of(batch)]
-            if after.epoch == 1:
-                break
-    assert sorted(seen) == sorted(2 * [*pairs_of(epoch)])
 
 
 def test_a_batch_is_found_with_its_tokens(make, cache):

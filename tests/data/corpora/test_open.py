@@ -111,28 +111,9 @@ def test_a_weight_of_one_is_no_weight():
     assert parts_of(corpus) == ((corpus, 1.0),)
 
 
-@pytest.mark.parametrize("weight", ["0.001", "0.5", "7", "1000"])
-def test_a_weight_may_be_from_a_thousandth_to_a_thousand(weight):
-    corpus = open_corpus(f"{weight}*phrasebook:dev:3")
-    assert [part.weight for part in parts_of(corpus)] == [float(weight)]
-
-
 @pytest.mark.parametrize(
     "weight",
-    [
-        "0",
-        "0.0009",
-        "1000.5",
-        "9" * 400,
-        "-1",
-        "-2",
-        ".5",
-        "+2",
-        "1e+3",
-        "x",
-        "",
-        "2*3",
-    ],
+    ["0", "0.0009", "1000.5", "9" * 400, "-1", ".5", "+2", "1e+3", "x", "", "2*3"],
 )
 def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
     name = f"{weight}*phrasebook:train:5"
@@ -204,18 +185,18 @@ def corpus(tmp_path):
     return write
 
 
-def test_lines_are_counted_plain_and_packed(corpus):
-    spec = corpus(b"one\ntwo\n\n", b"eins\nzwei\n\n")
-    assert count_pairs(spec, key="data.train") == (spec, 3, "")
-
-
-def test_a_last_line_without_an_end_counts(corpus):
-    assert count_pairs(corpus(b"a\nb", b"c\nd\n"), key="data.dev").pairs == 2
-
-
-def test_a_line_ends_nowhere_but_at_lf(corpus):
-    spec = corpus("a\u2028b\x0bc\rd\n".encode(), b"e\n")
-    assert count_pairs(spec, key="data.dev").pairs == 1
+@pytest.mark.parametrize(
+    ("source", "target", "pairs"),
+    [
+        (b"one\ntwo\n\n", b"eins\nzwei\n\n", 3),
+        (b"a\nb", b"c\nd\n", 2),
+        ("a\u2028b\x0bc\rd\n".encode(), b"e\n", 1),
+    ],
+    ids=["plain and packed", "without a last end", "a line ends at LF"],
+)
+def test_lines_are_counted(corpus, source, target, pairs):
+    spec = corpus(source, target)
+    assert count_pairs(spec, key="data.train") == (spec, pairs, "")
 
 
 @pytest.mark.parametrize(
@@ -224,10 +205,6 @@ def test_a_line_ends_nowhere_but_at_lf(corpus):
 def test_of_a_slice_its_own_pairs_are_counted(corpus, part, pairs):
     spec = corpus(b"a\n" * 5, b"b\n" * 5) + part
     assert count_pairs(spec, key="data.train").pairs == pairs
-
-
-def test_the_embedded_corpus_is_as_large_as_configured():
-    assert count_pairs("phrasebook:dev:17", key="data.dev").pairs == 17
 
 
 def test_sides_that_differ_are_reported(corpus):

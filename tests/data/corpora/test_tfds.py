@@ -106,31 +106,24 @@ def test_the_newest_version_is_read_unless_one_is_named(copied):
 
 
 @pytest.mark.parametrize(
-    "rest",
-    ["", "wmt14_translate/de-en", "wmt14_translate/de-en:", "A/b:train", "a:t[:1%"],
+    ("spec", "message"),
+    [
+        ("tfds:", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
+        (NAME, "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
+        (f"{NAME}:", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
+        ("tfds:A/b:train", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
+        ("tfds:a:t[:1%", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
+        (f"{NAME}:train:en-de[:7]", "a slice belongs to the split"),
+        (f"{NAME}:test", r"train \(101 examples\), validation \(3 examples\)"),
+        (f"{NAME}:train[:1%]+test", r"the set has train \(101 examples\), valid"),
+        (f"{NAME}:train[1:x]", r"the set has train \(101 examples\), valid"),
+        (f"{NAME}:train[101:]", r"the set has train \(101 examples\), valid"),
+        (f"{NAME}:train:en-fr", "must end in one of :de-en, :en-de"),
+    ],
 )
-def test_set_and_split_must_be_named(rest):
-    with pytest.raises(ConfigError, match="must be tfds:NAME/CONFIG:SPLIT:SOURCE"):
-        open_corpus(f"tfds:{rest}")
-
-
-def test_a_slice_belongs_to_the_split():
-    with pytest.raises(ConfigError, match="a slice belongs to the split"):
-        open_corpus(f"{NAME}:train:en-de[:7]")
-
-
-@pytest.mark.parametrize(
-    "split", ["test", "train[:1%]+test", "train[1:x]", "train[101:]"]
-)
-def test_a_split_that_is_not_there_lists_those_that_are(split):
-    message = r"the set has train \(101 examples\), validation \(3 examples\)"
+def test_a_wrong_spec_is_told_what_there_is(spec, message):
     with pytest.raises(ConfigError, match=message):
-        open_corpus(f"{NAME}:{split}")
-
-
-def test_a_direction_that_is_not_there_lists_those_that_are():
-    with pytest.raises(ConfigError, match="must end in one of :de-en, :en-de"):
-        open_corpus(f"{NAME}:train:en-fr")
+        open_corpus(spec)
 
 
 def test_a_set_of_other_features_lists_them(copied):
