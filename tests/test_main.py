@@ -46,7 +46,7 @@ def raising(error):
     return run
 
 
-@pytest.mark.parametrize("argument", ["--help", "-h", "-help", "--helpfull"])
+@pytest.mark.parametrize("argument", ["--help", "-h", "-help"])
 def test_help_goes_to_stdout_and_is_no_error(capsys, argument):
     assert main(["--workdri=x", argument]) == 0
     out, err = capsys.readouterr()

@@ -35,8 +35,6 @@ def _notes(name: str, flag: Flag) -> list[str]:
         notes.append(f"requires --{flag.requires}")
     if flag.excludes:
         notes.append(f"not with --{flag.excludes}")
-    if flag.unless:
-        notes.append(f"not required with --{flag.unless}")
     return notes
 
 

@@ -56,15 +56,13 @@ def test_short_flags_change_a_run_that_is_there(tmp_path):
 
 @pytest.mark.parametrize("name", [*SHORT, "sample", "sampling_seed"])
 def test_short_flags_belong_to_modes_that_search(name):
-    with pytest.raises(UserError, match=f"--{name} is only valid with --mode=tr"):
+    with pytest.raises(UserError, match=f"--{name}, .*--mode=tr"):
         parse_argv([f"--{name}=1"])
 
 
 def test_n_best_means_nothing_to_a_score():
     argv = ["--mode=evaluate", "--source=a", "--reference=b", "--n_best=2"]
-    with pytest.raises(
-        UserError, match=r"--n_best is only valid with .*=translate \(mode"
-    ):
+    with pytest.raises(UserError, match=r"--n_best.*=translate has"):
         parse_argv(argv)
 
 

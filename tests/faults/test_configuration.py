@@ -36,7 +36,7 @@ from tests.integration import tiny
         (["--wrokdir=x"], 64, "Did you mean --workdir?"),
         (["--mode=trian"], 64, "Did you mean train?"),
         (["stray"], 64, "'stray'"),
-        (["--source=x"], 64, "only valid with --mode=evaluate"),
+        (["--source=x"], 64, "--mode=evaluate"),
         (["translate", "in.txt"], 64, "Pass --input=in.txt."),
         (["--translate"], 64, "Did you mean t2t-jax translate"),
         (["--workdir", "--mode=describe"], 64, "--workdir needs a value."),

@@ -52,11 +52,8 @@ def unused_flags(given: Collection[str], config: Config) -> list[str]:
     names = [f"--{name}" for name in SAMPLING_FLAGS if name in given]
     if config.decoding.sample or not names:
         return []
-    verb = "requires" if len(names) == 1 else "require"
-    return [
-        f"{alternatives(names, word='and')} {verb} --sample. Pass --sample too, or "
-        f"leave {'it' if len(names) == 1 else 'them'} out."
-    ]
+    named = alternatives(names, word="and")
+    return [f"Without --sample no mode uses {named}. Pass --sample, or leave them out."]
 
 
 def unused_config(mode: str, keys: Sequence[Argument], config: str) -> list[str]:
@@ -69,11 +66,8 @@ def unused_config(mode: str, keys: Sequence[Argument], config: str) -> list[str]
     if mode not in MODES or OPTIONS[mode].uses_jax or not (keys or config):
         return []
     names = [f"--{key.name}" for key in keys] + ["--config"] * bool(config)
-    it = "it" if len(names) == 1 else "them"
-    return [
-        f"{alternatives(names, word='and')} {'has' if it == 'it' else 'have'} no "
-        f"effect with --mode={mode}. Leave {it} out."
-    ]
+    named = alternatives(names, word="and")
+    return [f"--mode={mode} takes no configuration. Leave {named} out."]
 
 
 def _missing(
@@ -128,9 +122,7 @@ def _of_other_modes(mode: str, given: Mapping[str, str]) -> list[str]:
         if name in given and mode not in modes:
             wrong.setdefault(modes, []).append(f"--{name}")
     return [
-        f"{alternatives(names, word='and')} {'is' if len(names) == 1 else 'are'} only "
-        f"valid with --mode={alternatives(modes)} (mode is {mode}). Choose "
-        "another mode, or leave "
-        f"{'it' if len(names) == 1 else 'them'} out."
+        f"--mode={mode} does not take {alternatives(names)}, which only "
+        f"--mode={alternatives(modes)} has. Choose another mode, or remove the flag."
         for modes, names in wrong.items()
     ]

@@ -155,7 +155,7 @@ class AverageOptions(RunOptions):
     )
     reference: str = flag("With --sliding: their reference translations.", FILE)
     to: str = flag(
-        "Directory to create for the averaged model; optional with --sliding.",
+        "Directory to create for the averaged model.",
         DIRECTORY,
         required=True,
         unless="sliding",

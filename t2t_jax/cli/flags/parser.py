@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,18 @@ from t2t_jax.cli.flags import conflicts, diagnostics
 from t2t_jax.cli.flags.arguments import Argument, CommandLine
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, parse, to_dict
+from t2t_jax.config_keys import alternatives
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.run.initial_model import adopt_model
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.workdir import Workdir
+
+_PARSERS: dict[type, Callable[[str], Any]] = {
+    int: int,
+    float: float,
+    bool: flags.BooleanParser().parse,
+}
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
@@ -92,24 +99,22 @@ def _read_command(line: CommandLine) -> _Command:
     kind: type[UserError] = ConfigError
     if problems or not all(fault.is_config for fault in faults):
         kind = UserError
-    problems += diagnostics.messages(faults)
+    problems += dict.fromkeys(fault.message for fault in faults)
     given = {flag.name: flag.value or "" for flag in good if flag.name in FLAGS}
     keys = [flag for flag in good if flag.name.startswith("config.")]
     config = line.last("config")
+    short, contradictions = _short_forms(given, keys)
+    problems += contradictions
     try:
         path = config_files.resolve(config) if config else str(default_config())
-        values, overrides = _load(path, keys)
+        values, overrides = _load(path, [*keys, *short])
     except UserError as error:
         raise (kind if problems else type(error))(
             [*problems, *error.problems]
         ) from error
-    if long_forms := _long_forms(given):
-        # Loaded again, so that values of a key and its short flag can be compared.
-        typed, (values, overrides) = overrides, _load(path, [*keys, *long_forms])
-        problems += _contradictions(typed, overrides)
     mode = mode or FLAGS["mode"].default
     others = conflicts.flag_errors(mode, given, has_config=bool(config))
-    others += conflicts.unused_config(mode, [*keys, *long_forms], config or "")
+    others += conflicts.unused_config(mode, [*keys, *short], config or "")
     if problems or others:
         raise (UserError if others else kind)([*problems, *others])
     if config and (row := config_files.default_row(path)):
@@ -136,23 +141,23 @@ def _load(
     return values.config.to_dict(), config_flags.get_override_values(values["config"])
 
 
-def _long_forms(given: Mapping[str, str]) -> list[Argument]:
-    """Returns the keys that the given short flags set."""
-    return [
-        Argument(f"config.{FLAGS[name].key}", text, f"--{name}")
-        for name, text in given.items()
-        if FLAGS[name].key
-    ]
-
-
-def _contradictions(typed: dict[str, Any], meant: dict[str, Any]) -> list[str]:
-    """Lists keys that were set to another value by their short flag."""
-    return [
-        f"--{name} is short for --config.{flag.key}, and the two have different "
-        "values. Pass one of them."
-        for name, flag in FLAGS.items()
-        if flag.key in typed and typed[flag.key] != meant.get(flag.key)
-    ]
+def _short_forms(
+    given: Mapping[str, str], keys: Sequence[Argument]
+) -> tuple[list[Argument], list[str]]:
+    """Returns the keys that the short flags set, and errors where a key has another."""
+    explicit = {key.name: key.value or "" for key in keys}
+    found, problems = [], []
+    for name, text in given.items():
+        if not (key := FLAGS[name].key):
+            continue
+        found.append(Argument(f"config.{key}", text, f"--{name}"))
+        parse = _PARSERS.get(type(defaults()[key]), str)
+        if parse(explicit.get(f"config.{key}", text)) != parse(text):
+            problems.append(
+                f"--{name} is short for --config.{key}, and the two have different "
+                "values. Pass one of them."
+            )
+    return found, problems
 
 
 def _default_workdir(config: str) -> str:
@@ -227,9 +232,8 @@ def _check_overrides_used(config: Config, overrides: dict[str, Any]) -> None:
     others = set(ARCHITECTURES.values()) - {used}
     unused = [key for key in overrides if key.partition(".")[0] in others]
     if unused:
-        named = diagnostics.join_names([f"config.{key}" for key in unused])
+        named = alternatives([f"config.{key}" for key in unused], word="and")
         raise ConfigError(
-            f"{named} {'has' if len(unused) == 1 else 'have'} no effect with "
-            f"architecture={config.architecture!r}. Remove the flag, or set "
-            "config.architecture."
+            f"architecture={config.architecture!r} does not use {named}. Remove the "
+            "flags, or set config.architecture."
         )

@@ -8,7 +8,6 @@ import shutil
 import textwrap
 from collections.abc import Iterable
 
-from t2t_jax.cli.flags.aliases import suggest_flag
 from t2t_jax.cli.flags.arguments import CommandLine
 from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
@@ -16,11 +15,10 @@ from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.values import SWITCH, Flag
 from t2t_jax.config import defaults, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
-from t2t_jax.config_keys import alternatives
+from t2t_jax.config_keys import alternatives, key_suggestions
 from t2t_jax.errors import UserError
 
-_HELP = ("help", "h", "helpfull", "helpshort", "?")
-_TOPICS = ("flags", "config", "all")
+_HELP = ("help", "h")
 _NARROWEST, _WIDEST, _USUAL = 60, 100, 88
 _COMMON = {
     "--config=NAME": "Configuration: a shipped one (wmt_en_de, table3:C_N2), or "
@@ -36,7 +34,6 @@ _MORE = {
     "--help=SECTION": "Keys of one section of the configuration:",
     "--help=KEY": "One key or flag: --help=optimizer.warmup_steps, --help=beam_size.",
     "--help=NAME": "A shipped configuration: --help=own_text.",
-    "--help=flags": "All flags.",
     "--help=all": "All modes, flags and keys.",
 }
 CONFIG_HELP = (
@@ -58,8 +55,6 @@ def requested_help(line: CommandLine) -> str | None:
     topic = asked[-1].value if asked else None
     if not topic and line.leading == "help" and line.stray:
         topic = line.stray[0].text
-    if not topic and asked and asked[-1].name == "helpfull":
-        topic = "all"
     if not topic:
         topic = line.leading if line.leading in MODES else line.last("mode")
         topic = topic if topic in MODES else ""
@@ -76,23 +71,18 @@ def help_page(topic: str) -> str:
       UserError: the topic does not exist.
     """
     name = topic.strip().lstrip("-").removeprefix("mode=").removeprefix("config.")
-    if not name:
-        return _overview()
+    if name in ("", "all"):
+        return _everything() if name else _overview()
     if name in MODES:
         return _about_mode(name)
-    if name in _TOPICS:
-        return {"flags": _all_flags, "config": _top_level, "all": _everything}[name]()
-    parts = []
-    if name in FLAGS:
-        parts.append(_about_flag(name))
+    parts = [_about_flag(name)] if name in FLAGS else []
     if name in sections():
         parts.append(_about_section(name))
     docs = key_docs()
-    tails = [key for key in docs if key.rpartition(".")[2] == name]
-    if name in docs and ("." in name or topic.startswith("config.")):
-        tails = [name]
-    found = tails if not parts or tails == [name] else []
-    parts += [_about_key(docs[key]) for key in found]
+    found = [name] if name in docs and not parts else []
+    if not parts and "." not in name:
+        found = [key for key in docs if key.rpartition(".")[2] == name]
+    parts += [_page(_key_entry(docs[key])) for key in found]
     if not parts and name.partition(":")[0] in shipped_names():
         parts.append(_about_config(name))
     if not parts:
@@ -118,18 +108,14 @@ def _about_config(name: str) -> str:
 
 
 def _unknown(topic: str, name: str) -> str:
-    known = [*MODES, *sections(), *FLAGS, *key_docs(), *_TOPICS]
-    tails = {key.rpartition(".")[2]: key for key in key_docs()}
     near = difflib.get_close_matches(name, [*MODES, *sections()], n=1)
-    near = near or difflib.get_close_matches(name, [*known, *tails], n=1)
-    meant = suggest_flag(name, mode="")[0].lstrip("-").removeprefix("config.")
-    full = {**tails, **{name: name for name in known}}
-    nearest = meant or (full[near[0]] if near else "")
-    hint = f" Did you mean --help={nearest}?" if nearest else ""
+    near = near or difflib.get_close_matches(name, FLAGS, n=1)
+    near = near or key_suggestions(name, [*key_docs()])
+    hint = f" Did you mean --help={near[0]}?" if near else ""
     return (
         f"--help={topic}: there is no such topic.{hint} Pass a mode "
-        f"({', '.join(MODES)}), a section ({', '.join(sections())}), a flag, a key, "
-        f"or one of {', '.join(_TOPICS)}."
+        f"({', '.join(MODES)}), a section ({', '.join(sections())}), a flag, a key, a "
+        "shipped configuration, or all."
     )
 
 
@@ -208,7 +194,8 @@ def flag_notes(name: str, flag: Flag) -> list[str]:
       >>> flag_notes("beam_size", FLAGS["beam_size"])
       ['default 4', 'short for config.decoding.beam_size']
     """
-    notes = ["required"] if flag.required else []
+    without = f" without --{flag.unless}" if flag.unless else ""
+    notes = [f"required{without}"] if flag.required else []
     if flag.choices:
         notes.append(f"one of {', '.join(flag.choices)}")
     default = flag.default
@@ -231,33 +218,18 @@ def _flag_entry(name: str, flag: Flag) -> str:
 
 
 def _about_flag(name: str) -> str:
-    """Formats a flag; what only some modes have is listed below it."""
-    declared = modes_of(name)
-    flags = list(declared.values())
-    texts = [flag.help for flag in flags]
-    usual = max(texts, key=texts.count)
-    if texts.count(usual) == 1 < len(texts):
-        usual = ""
-    choices = flags[0].choices if len({flag.choices for flag in flags}) == 1 else ()
-    required = len(flags) == 1 and flags[0].required
-    shown = flags[0]._replace(help=usual, choices=choices, required=required)
-    text = [_flag_entry(name, shown)]
-    for mode, flag in declared.items():
-        if flag.choices != choices:
-            words = f"{mode}: {', '.join(flag.choices)}"
-            text.append(_paragraph(words, indent=" " * 6, first=" " * 6))
-    for mode, flag in declared.items():
-        if flag.help != usual:
-            words = f"{mode}: {flag.help}"
-            text.append(_paragraph(words, indent=" " * 8, first=" " * 6))
-    modes = "all modes" if set(declared) == set(MODES) else alternatives(list(declared))
-    return _page("\n".join([*text, f"      Modes: {modes}."]))
-
-
-def _all_flags() -> str:
-    config = _entry("--config=NAME", ["default phrasebook"], CONFIG_HELP)
-    flags = [_about_flag(name).rstrip("\n") for name in FLAGS]
-    return _page("\n".join(["Flags:", config, *flags]))
+    """Formats a flag, once for all modes that declare it alike."""
+    groups: dict[Flag, list[str]] = {}
+    for mode, flag in modes_of(name).items():
+        groups.setdefault(flag, []).append(mode)
+    indent = " " * 6
+    return _page(
+        *(
+            f"{_flag_entry(name, flag)}\n"
+            + _paragraph(f"Modes: {alternatives(modes)}.", indent=indent, first=indent)
+            for flag, modes in groups.items()
+        )
+    )
 
 
 def _about_section(section: str) -> str:
@@ -275,20 +247,11 @@ def _top_level() -> str:
     )
 
 
-def _about_key(doc: KeyDoc) -> str:
-    text = [_key_entry(doc)]
-    text += [
-        f"      Short form in some modes: --{name}."
-        for name, flag in FLAGS.items()
-        if flag.key == doc.key
-    ]
-    return _page("\n".join(text))
-
-
 def _key_entry(doc: KeyDoc) -> str:
     default = str(doc.default).lower() if isinstance(doc.default, bool) else doc.default
     shown = f"--config.{doc.key}={'' if default == '' else default}"
-    return _entry(shown, [doc.values], doc.meaning)
+    short = [f"short form --{n}" for n, flag in FLAGS.items() if flag.key == doc.key]
+    return _entry(shown, [doc.values, *short], doc.meaning)
 
 
 def _everything() -> str:

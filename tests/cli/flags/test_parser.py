@@ -221,9 +221,9 @@ def test_a_flag_that_would_be_ignored_is_refused(argv, said):
 
 
 def test_keys_of_the_model_that_is_not_built_are_refused():
-    with pytest.raises(UserError, match=r"config\.rnn\.d_hidden .*'transformer'"):
+    with pytest.raises(UserError, match=r"'transformer'.* config\.rnn\.d_hidden"):
         parse_argv(["--config.rnn.d_hidden=8"])
-    with pytest.raises(UserError, match=r"config\.model\.d_ff .*'rnn'"):
+    with pytest.raises(UserError, match=r"'rnn'.* config\.model\.d_ff"):
         parse_argv(["--config.architecture=rnn", "--config.model.d_ff=8"])
 
 
@@ -244,11 +244,8 @@ def test_average_steps_are_whole_numbers():
     ("argv", "said"),
     [
         (["--mode=trian"], r"--mode=trian must be one of .* Did you mean train\?"),
-        (
-            ["--source=x"],
-            r"--source .*evaluate, score, average or export \(mode is train\)",
-        ),
-        (["--mode=translate", "--to=x"], r"--to is only valid with --mode=average"),
+        (["--source=x"], r"=train .*--source.*=evaluate, score, average or export"),
+        (["--mode=translate", "--to=x"], r"=translate .*--to.*--mode=average"),
         (["--mode=evaluate", "--source=x"], r"--mode=evaluate requires --reference"),
         (["--mode=average"], r"--mode=average requires --to"),
         (["--mode=attention", "--to=x"], r"--mode=attention requires --text"),
@@ -330,7 +327,7 @@ def test_the_value_of_a_flag_has_a_rule(argument, rule):
 @pytest.mark.parametrize("mode", ["describe", "prepare", "score"])
 def test_processes_mean_nothing_to_other_modes(mode):
     pair = ["--source=a", "--reference=b"] if mode == "score" else []
-    with pytest.raises(UserError, match="--process_id is only valid with --mode=tr"):
+    with pytest.raises(UserError, match=r"--process_id.*--mode=tr"):
         parse_argv([f"--mode={mode}", *pair, "--process_id=0"])
 
 
