@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from t2t_jax.environment import devices
-from t2t_jax.environment.devices import DeviceProbe, device_checks
+from t2t_jax.environment.devices import check_devices
 
 FOUND = {
     "jax": "0.10.2",
@@ -19,15 +19,18 @@ FOUND = {
 
 def probe(program, *, timeout=60.0, environ=None):
     command = [sys.executable, "-c", program]
-    with DeviceProbe(command=command, timeout=timeout, environ=environ or {}) as one:
-        return list(one.checks())
+    return [*check_devices(command=command, timeout=timeout, environ=environ or {})]
 
 
 @pytest.mark.parametrize(
     ("program", "words", "advice"),
     [
-        ("raise ImportError('libx.so: missing')", "libx.so: missing", "Reinstall"),
-        ("import os; os.kill(os.getpid(), 4)", "this processor does not have", "AVX"),
+        ("raise ImportError('libx.so: missing')", "libx.so: missing", "reinstall"),
+        (
+            "import os; os.kill(os.getpid(), 4)",
+            "this processor does not have",
+            "driver",
+        ),
         ("import os; os.kill(os.getpid(), 11)", "ended by SIGSEGV", "driver"),
         ("raise SystemExit(3)", "it ended with code 3", "driver"),
         ("print('not JSON')", "it ended with code 0", "driver"),
@@ -44,7 +47,7 @@ def test_a_broken_jax_is_one_line(program, words, advice):
 
 def test_a_platform_that_is_forced_is_named():
     (check,) = probe("raise AssertionError", environ={"JAX_PLATFORMS": "cuda"})
-    assert "JAX_PLATFORMS=cuda is set. Unset it" in check.advice
+    assert "JAX_PLATFORMS=cuda" in check.advice
 
 
 def test_a_driver_that_hangs_is_an_error_after_the_timeout():
@@ -56,18 +59,15 @@ def test_a_driver_that_hangs_is_an_error_after_the_timeout():
 def test_devices_have_their_memory_and_their_precision():
     printed = f"import warnings\nprint('noise')\nprint('''{json.dumps(FOUND)}''')"
     found = {check.name: check for check in probe(printed)}
-    assert found["jax"].message == "JAX 0.10.2 computes on gpu, ready after 3.0 s"
+    for words in ("JAX 0.10.2", "on gpu", "bfloat16", "plain", "3.0 s"):
+        assert words in found["jax"].message
     assert found["device 0"].message == "H100, 64.0 GB of memory for JAX"
-    assert "computes in bfloat16" in found["precision"].message
-    assert "auto may be faster" in found["attention"].advice
     assert all(check.status == "ok" for check in found.values())
 
 
-def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path):
-    (tmp_path / "nvidia0").touch()
-    monkeypatch.setattr(devices, "_GPU_FILES", (str(tmp_path / "nvidia0"),))
-    monkeypatch.setattr(devices, "_TPU_FILES", ())
-    on_cpu = {c.name: c for c in device_checks({**FOUND, "platform": "cpu"})}
-    assert on_cpu["unused cuda"].status == "warning"
-    assert "[cuda]" in on_cpu["unused cuda"].advice
-    assert "unused cuda" not in {c.name for c in device_checks(FOUND)}
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_a_gpu_that_is_not_used_is_a_warning(monkeypatch, tmp_path, platform):
+    monkeypatch.setattr(devices, "_ACCELERATORS", {str(tmp_path): "cuda"})
+    printed = json.dumps({**FOUND, "platform": platform})
+    found = {check.name: check for check in probe(f"print({printed!r})")}
+    assert ("unused cuda" in found) == (platform == "cpu")

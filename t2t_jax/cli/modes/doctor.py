@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from t2t_jax.cli.flags.checks import DoctorOptions
-from t2t_jax.environment.report import GROUPS, check_environment
+from t2t_jax.environment.report import check_environment
 from t2t_jax.errors import UnavailableError
 
 _TITLES = {"variables": "environment variables"}
@@ -26,10 +28,7 @@ def run(options: DoctorOptions) -> int:
 
 def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """Formats the result of `check_environment`, grouped, and a summary."""
-    for group in GROUPS:
-        checks = [check for check in report["checks"] if check["group"] == group]
-        if not checks:
-            continue
+    for group, checks in groupby(report["checks"], key=itemgetter("group")):
         yield _TITLES.get(group, group)
         for check in checks:
             prefix = "" if group in _UNNAMED else f"{check['name']}: "
