@@ -69,6 +69,7 @@ def main() -> int:
     )
     try:
         port = port_of(server)
+        asyncio.run(until_ready(port))
         pairs = list(zip(texts, wanted, strict=True))
         asyncio.run(run_clients(port, pairs, options, seconds=options.warm_up))
         load = asyncio.run(run_clients(port, pairs, options, seconds=options.seconds))
@@ -115,6 +116,16 @@ def port_of(server: subprocess.Popen[str]) -> int:
         if match := re.search(r"Serving on http://\S+:(\d+)", line):
             return int(match[1])
     raise SystemExit("The server did not start.")
+
+
+async def until_ready(port: int) -> None:
+    """Waits until the first programs are compiled."""
+    status = 0
+    while status != 200:
+        await asyncio.sleep(0.1)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        status, _ = await ask(reader, writer, "GET /health")
+        writer.close()
 
 
 async def run_clients(
