@@ -13,6 +13,9 @@ from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.responses import error_body, to_json
 
 _PROBE_SECONDS = 0.5
+_READ_BYTES = 1 << 14  # at a time, so that parts of other requests come in between
+# Bytes of a body that are not its own: of chunks, which cost more than what they hold.
+_MAX_OVERHEAD = 1 << 16
 
 
 class GuardedProtocol(H11Protocol):
@@ -25,10 +28,12 @@ class GuardedProtocol(H11Protocol):
     limits = ServingConfig()
     _timer: asyncio.TimerHandle | None = None
     _has_ended = False
+    _overhead = 0
 
     def connection_made(self, transport: Any) -> None:
         """Accepts a connection, or refuses it where there are too many."""
         super().connection_made(transport)
+        transport.max_size = _READ_BYTES
         # For the application, which finds out that nobody reads its response.
         self.app_state = {**self.app_state, "abort": transport.abort}
         if len(self.connections) > self.limits.max_connections:
@@ -38,7 +43,14 @@ class GuardedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Receives a part of a request."""
+        cycle, before = self.cycle, len(self.cycle.body) if self.cycle else 0
         super().data_received(data)
+        if self.cycle is not cycle or cycle is None:
+            self._overhead = 0
+        elif cycle.more_body and not cycle.response_complete:
+            self._overhead += len(data) + before - len(cycle.body)
+            if self._overhead > _MAX_OVERHEAD:
+                self._refuse(400, "Invalid HTTP request")
         self._watch_header()
 
     def eof_received(self) -> bool:  # type: ignore[override]

@@ -192,6 +192,15 @@ def test_pipelined_requests_are_answered_in_order(port):
     assert places == sorted(places)
 
 
+def test_chunks_that_cost_more_than_they_hold_are_refused(port):
+    # A million chunks of a byte kept the event loop busy for seconds.
+    for size, wanted in ((18_000, b" 400 "), (1_000, b" 200 ")):
+        body = b"q=" + b"a" * size + b"&source=en&target=de"
+        chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+        answer = exchange(port, post_bytes(CHUNKED, body=chunks))
+        assert wanted in answer[:20] or (wanted == b" 400 " and b"Reset" in answer)
+
+
 def test_a_client_that_has_sent_its_last_is_answered(port):
     """Its connection is half closed before it is answered, or while."""
     for version, interim in ((b"1.1", b"100"), (b"1.0", b"200")):
