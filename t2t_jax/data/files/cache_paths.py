@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import time
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.errors import ConfigError, write_error
+from t2t_jax.files import locked
 
 _BUILDING = ".building"
 _ABANDONED_SECONDS = 14 * 24 * 3600
@@ -93,8 +93,7 @@ def publish(finished: Path, path: Path) -> None:
 def remove_stale_build(building: Path) -> None:
     """Removes an unfinished build, unless a process holds its lock."""
     with contextlib.suppress(OSError):  # the lock holder removes it itself
-        with (building / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with locked(building / "lock"):
             shutil.rmtree(building, ignore_errors=True)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
-import os
+import math
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+import numpy as np
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.base import Corpus
@@ -26,7 +26,7 @@ from t2t_jax.data.token_cache.filters import (
     pair_hashes,
 )
 from t2t_jax.data.token_cache.shards import EncodedChunk, Shard
-from t2t_jax.data.token_cache.statistics import SIDES, CorpusStats, short_name
+from t2t_jax.data.token_cache.statistics import SIDES, examples_of, short_name
 from t2t_jax.data.token_cache.worker_pool import (
     CHUNK_PAIRS,
     Chunk,
@@ -36,6 +36,7 @@ from t2t_jax.data.token_cache.worker_pool import (
 )
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.files import locked
 
 META_FILE = "meta.json"
 
@@ -50,31 +51,20 @@ def exclusive_lock(building: Path, progress: ProgressBar) -> Iterator[None]:
     Args:
       building: created if missing. The holder may remove it.
     """
-    while True:
-        building.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # removed since the line before
-            with (building / "lock").open("a") as lock:
-                _wait_for(lock, building, progress)
-                if _is_same_file(building / "lock", lock):
-                    yield
-                    return
-
-
-def _wait_for(lock: IO[str], building: Path, progress: ProgressBar) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        progress.log(
-            f"Another process is preparing {building.with_suffix('')}: waiting for it …"
-        )
-        fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-def _is_same_file(path: Path, lock: IO[str]) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(lock.fileno()))
-    except FileNotFoundError:
-        return False
+    wait = 0.0
+    with contextlib.ExitStack() as held:
+        while True:
+            building.mkdir(parents=True, exist_ok=True)
+            try:
+                held.enter_context(locked(building / "lock", wait=wait))
+                break
+            except BlockingIOError:
+                final = building.with_suffix("")
+                progress.log(f"Another process is preparing {final}: waiting for it …")
+                wait = math.inf
+            except FileNotFoundError:
+                pass  # The holder has removed the directory.
+        yield
 
 
 def build_cache(
@@ -108,7 +98,9 @@ def build_cache(
     try:
         shards = _build_shards(building, corpus, encoder, config, progress)
         parts = [
-            CorpusStats.total(shard.stats for shard in shards if shard.part == number)
+            token_shards.statistics_of(
+                [shard for shard in shards if shard.part == number], dtype
+            )
             for number in range(len(parts_of(corpus)))
         ]
         _check_not_empty(corpus, parts, config)
@@ -120,21 +112,19 @@ def build_cache(
     shutil.rmtree(joined, ignore_errors=True)
     joined.mkdir()
     files = token_shards.join_shards(shards, joined)
-    record = {**meta, "dtype": dtype, **CorpusStats.total(parts).to_dict()}
-    record["parts"] = [part.to_dict() for part in parts]
-    record["files"] = files
-    text = json.dumps(record)  # ASCII: file names need not be UTF-8
-    (joined / META_FILE).write_text(text + "\n", encoding="utf-8")
+    every = token_shards.statistics_of(shards, dtype) if parts[1:] else parts[0]
+    facts = {"dtype": dtype, **every, "parts": parts, "files": files}
+    token_shards.write_record(joined / META_FILE, {**meta, **facts})
     token_shards.fsync_dir(joined)
     return joined
 
 
 def _check_not_empty(
-    corpus: Corpus, stats: list[CorpusStats], config: DataConfig
+    corpus: Corpus, stats: list[dict[str, Any]], config: DataConfig
 ) -> None:
     problems = []
     for part, one in zip(parts_of(corpus), stats, strict=True):
-        counts = one.counts
+        counts = one["counts"]
         # Duplicates of another part's pairs do not make a part empty.
         if not counts["kept"] + counts["duplicates"]:
             problems.append(
@@ -161,7 +151,7 @@ def _build_shards(
     shards = token_shards.find_shards(building)
     done = [0] * len(parts)
     for shard in shards:
-        done[shard.part] += shard.stats.counts["read"]
+        done[shard.part] += sum(shard.reasons)
     workers = num_workers(config.workers)
     progress.log(f"Preparing {short_name(corpus.spec)} …")
     if shards:
@@ -217,8 +207,8 @@ def _encoded_chunks(
             reasons = mark_duplicates(encoded.reasons, hashes, seen)
             encoded = encoded.with_reasons(reasons)
         progress.advance(len(chunk.sources))
-        stats = CorpusStats.of_chunk(chunk, encoded)
-        yield EncodedChunk(chunk.part, chunk.first, encoded, stats)
+        examples = examples_of(chunk, encoded)
+        yield EncodedChunk(chunk.part, chunk.first, encoded, examples)
 
 
 def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
@@ -228,5 +218,6 @@ def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
 def _seen_pairs(shards: Sequence[Shard]) -> DuplicateFilter:
     seen = DuplicateFilter()
     for shard in shards:
-        seen.is_new(pair_hashes(*(shard.hashes(side) for side in SIDES)))
+        hashes = (shard.array(f"{side}.hashes", np.uint64) for side in SIDES)
+        seen.is_new(pair_hashes(*hashes))
     return seen

@@ -7,6 +7,7 @@ place, so after a kill all finished shards are valid and need not be encoded aga
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -20,44 +21,75 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.arrays import Hashes
 from t2t_jax.data.token_cache.encoder import Encoded
-from t2t_jax.data.token_cache.filters import KEPT
+from t2t_jax.data.token_cache.filters import KEPT, REASONS
 from t2t_jax.data.token_cache.known_words import merge_hashes
-from t2t_jax.data.token_cache.statistics import SIDES, CorpusStats
+from t2t_jax.data.token_cache.statistics import SIDES, Examples, first_examples
+from t2t_jax.errors import DataError
 from t2t_jax.files import read_json_object, safe_child_path
+from t2t_jax.types import UNK
 
 SHARD_PAIRS = 250_000
 """Pairs read for each shard: some seconds of work on two cores, and 40 MB."""
 
 _THREADS = 8
-_COUNTS = "shard.json"
+_RECORD = "shard.json"
 _LINES = "line_numbers"
+_CHECKSUM = "sha256"
 
 WORDS = "source.words"
 """The file of hashes of the source words, sorted and unique."""
 
 
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Writes a JSON object with a checksum of itself."""
+    checksum = _checksum_of(record)
+    content = json.dumps({**record, _CHECKSUM: checksum})  # ASCII, as names may need
+    path.write_text(f"{content}\n", encoding="utf-8")
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Reads what `write_record` has written.
+
+    Raises:
+      DataError: the file is damaged.
+      OSError: it cannot be read.
+    """
+    record = read_json_object(path, advice="Remove it.")
+    if record.pop(_CHECKSUM, "") != _checksum_of(record):
+        raise DataError(f"{path} is damaged: it has another checksum. Remove it.")
+    return record
+
+
+def _checksum_of(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record).encode()).hexdigest()
+
+
 class EncodedChunk(NamedTuple):
-    """An encoded chunk without its text; fields as of `Chunk`."""
+    """An encoded chunk without its text; `part` and `first` as of `Chunk`."""
 
     part: int
     first: int
     encoded: Encoded
-    stats: CorpusStats
+    examples: Examples
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A complete shard."""
+    """A complete shard.
+
+    Attributes:
+      reasons: of its pairs, how many were dropped by each of `REASONS`, and kept.
+    """
 
     path: Path
     part: int
-    stats: CorpusStats
+    reasons: list[int]
+    examples: Examples
 
-    def hashes(self, side: str) -> Hashes:
-        """Reads the hashes of one side's sentences."""
-        return np.fromfile(self.path / f"{side}.hashes", np.uint64)
+    def array(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Reads a file of the shard, such as `source.hashes`."""
+        return np.fromfile(self.path / name, dtype)
 
 
 def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
@@ -79,12 +111,44 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
     files[_LINES] = _write(partial / _LINES, lines)
     words = merge_hashes(chunk.encoded.source_words for chunk in chunks)
     files[WORDS] = _write(partial / WORDS, [words])
-    stats = CorpusStats.total(chunk.stats for chunk in chunks)
-    part = chunks[0].part
-    record = {"part": part, "tally": stats.to_dict(), "files": files}
-    (partial / _COUNTS).write_text(json.dumps(record), encoding="utf-8")
+    reasons = np.concatenate([chunk.encoded.reasons for chunk in chunks])
+    shard = Shard(
+        path,
+        chunks[0].part,
+        np.bincount(reasons, minlength=KEPT + 1).tolist(),
+        first_examples(chunk.examples for chunk in chunks),
+    )
+    facts = {name: getattr(shard, name) for name in ("part", "reasons", "examples")}
+    write_record(partial / _RECORD, {**facts, "files": files})
     os.rename(partial, path)
-    return Shard(path, part, stats)
+    return shard
+
+
+def statistics_of(shards: Sequence[Shard], dtype: str) -> dict[str, Any]:
+    """Computes the statistics of the pairs of some shards, as JSON values.
+
+    Args:
+      dtype: of the tokens.
+
+    Returns:
+      `counts` of pairs read, kept, and dropped by reason; for each side the `unknown`
+      tokens, and `lengths`: how many sentences have 0, 1, 2 … tokens, eos included;
+      and `examples`.
+    """
+    reasons = np.sum([shard.reasons for shard in shards] or [[0] * (KEPT + 1)], axis=0)
+    unknown, lengths = {}, {}
+    for side in SIDES:
+        tokens = (shard.array(f"{side}.tokens", dtype) for shard in shards)
+        unknown[side] = sum(int(np.count_nonzero(some == UNK)) for some in tokens)
+        every = [shard.array(f"{side}.lengths", np.int32) for shard in shards]
+        lengths[side] = np.bincount(np.concatenate([*every, []]).astype(int)).tolist()
+    counts = {"read": int(reasons.sum()), "kept": int(reasons[KEPT])}
+    return {
+        "counts": {**counts, **dict(zip(REASONS, reasons.tolist(), strict=False))},
+        "unknown": unknown,
+        "lengths": lengths,
+        "examples": first_examples(shard.examples for shard in shards),
+    }
 
 
 def _write(path: Path, arrays: Iterable[npt.NDArray[Any]]) -> list[int]:
@@ -113,11 +177,11 @@ def find_shards(building: Path) -> list[Shard]:
 
 def _read(path: Path) -> Shard | None:
     try:
-        record = read_json_object(path / _COUNTS, advice="Remove it.")
-        if not is_valid(path, record["files"]):
+        record = read_record(path / _RECORD)
+        if not is_valid(path, record.pop("files")):
             return None
-        return Shard(path, record["part"], CorpusStats(**record["tally"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Shard(path, **record)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
@@ -157,28 +221,22 @@ def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
         offsets = _offsets(shards, f"{side}.lengths")
         files[f"{side}.offsets"] = _write(into / f"{side}.offsets", offsets)
     files[_LINES] = _write(into / _LINES, _contents(shards, _LINES))
-    parts = (np.fromfile(shard.path / WORDS, np.uint64) for shard in shards)
+    parts = (shard.array(WORDS, np.uint64) for shard in shards)
     files[WORDS] = _write(into / WORDS, [merge_hashes(parts)])
     return files
 
 
-def _contents(
-    shards: Sequence[Shard], name: str
-) -> Iterator[npt.NDArray[np.unsignedinteger]]:
-    for shard in shards:
-        yield np.fromfile(shard.path / name, np.uint8)
+def _contents(shards: Sequence[Shard], name: str) -> Iterator[npt.NDArray[Any]]:
+    return (shard.array(name, np.uint8) for shard in shards)
 
 
-def _offsets(
-    shards: Sequence[Shard], name: str
-) -> Iterator[npt.NDArray[np.signedinteger]]:
-    end = 0
-    yield np.zeros(1, np.int64)
+def _offsets(shards: Sequence[Shard], name: str) -> Iterator[npt.NDArray[Any]]:
+    end = np.zeros(1, np.int64)
+    yield end
     for shard in shards:
-        lengths = np.fromfile(shard.path / name, np.int32)
-        offsets = end + np.cumsum(lengths, dtype=np.int64)
+        offsets = end + np.cumsum(shard.array(name, np.int32), dtype=np.int64)
         yield offsets
-        end = int(offsets[-1]) if len(offsets) else end
+        end = np.concatenate([end, offsets])[-1:]
 
 
 def fsync_dir(directory: Path) -> None:

@@ -39,11 +39,10 @@ from t2t_jax.data.token_cache.builder import (
     build_cache,
     exclusive_lock,
 )
-from t2t_jax.data.token_cache.shards import WORDS, is_valid
-from t2t_jax.data.token_cache.statistics import short_name
+from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
+from t2t_jax.data.token_cache.statistics import SIDES, short_name
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError, write_error
-from t2t_jax.files import read_json_object
 
 
 class TokenSide(NamedTuple):
@@ -221,7 +220,7 @@ def _inputs_of(
 def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
     """Maps a cache; None if it is missing or damaged."""
     try:
-        meta = read_json_object(path / META_FILE, advice="Remove it.")
+        meta = read_record(path / META_FILE)
         # Verify every byte, one second for 3 GB: training would not notice corruption.
         if meta["fingerprint"] != fingerprint or not is_valid(path, meta["files"]):
             return None
@@ -235,22 +234,32 @@ def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
                 memory_map(path / f"{side}.tokens", dtype),
                 memory_map(path / f"{side}.offsets", np.int64),
             )
-            for side in ("source", "target")
+            for side in SIDES
         )
         cache = TokenCache(
             source,
             target,
             memory_map(path / "line_numbers", np.int64),
             meta,
-            tuple(
-                memory_map(path / f"{side}.hashes", np.uint64)
-                for side in ("source", "target")
-            ),
+            tuple(memory_map(path / f"{side}.hashes", np.uint64) for side in SIDES),
             source_words=np.fromfile(path / WORDS, np.uint64),
         )
-        return _with_specs(cache, corpus)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _with_specs(cache, corpus) if _is_consistent(cache) else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+
+
+def _is_consistent(cache: TokenCache) -> bool:
+    """Returns whether counts and arrays are of as many pairs and tokens."""
+    pairs = cache.num_pairs
+    return (
+        sum(cache.part_pairs) == pairs
+        and all(len(hashes) == pairs for hashes in cache.hashes)
+        and all(
+            len(side.offsets) == pairs + 1 and side.offsets[-1] == len(side.tokens)
+            for side in (cache.source, cache.target)
+        )
+    )
 
 
 def _with_specs(cache: TokenCache, corpus: Corpus) -> TokenCache:

@@ -11,9 +11,10 @@ from t2t_jax.data.token_cache.shards import (
     is_valid,
     join_shards,
     shard_path,
+    statistics_of,
     write_shard,
 )
-from t2t_jax.data.token_cache.statistics import CorpusStats
+from t2t_jax.data.token_cache.statistics import examples_of
 from t2t_jax.data.token_cache.worker_pool import Chunk
 
 
@@ -28,7 +29,7 @@ def piece(first, *lengths):
     reasons = np.array([5, 0] * len(lengths), np.int8)
     encoded = Encoded(reasons, side(100), side(200))
     chunk = Chunk(0, first, ["a"] * len(reasons), ["b"] * len(reasons))
-    return EncodedChunk(0, first, encoded, CorpusStats.of_chunk(chunk, encoded))
+    return EncodedChunk(0, first, encoded, examples_of(chunk, encoded))
 
 
 @pytest.fixture
@@ -42,8 +43,26 @@ def shards(tmp_path):
 
 def test_shards_are_found_as_they_were_written(shards, tmp_path):
     assert find_shards(tmp_path) == shards
-    assert [shard.stats.counts["kept"] for shard in shards] == [3, 0, 2]
-    assert shards[0].hashes("target").tolist() == [1, 2, 5]
+    assert [shard.reasons for shard in shards] == [
+        [3, 0, 0, 0, 0, 3],
+        [0] * 6,
+        [2, 0, 0, 0, 0, 2],
+    ]
+    assert shards[0].array("target.hashes", np.uint64).tolist() == [1, 2, 5]
+
+
+def test_statistics_are_of_all_pairs_of_the_shards(shards):
+    found = statistics_of(shards, "<u2")
+    dropped = {"empty": 5, "too_long": 0, "ratio": 0, "copies": 0, "duplicates": 0}
+    assert found["counts"] == {"read": 10, "kept": 5, **dropped}
+    assert found["lengths"]["source"] == [0, 0, 2, 1, 0, 1, 0, 1]
+    assert found["unknown"] == {"source": 0, "target": 0}
+    assert [pair["line"] for pair in found["examples"]["empty"]] == [2, 4, 6]
+    unknown = shards[0].array("source.tokens", "<u2")
+    unknown[1:3] = 3
+    unknown.tofile(shards[0].path / "source.tokens")
+    assert statistics_of(shards, "<u2")["unknown"] == {"source": 2, "target": 0}
+    assert statistics_of([], "<u2")["lengths"] == {"source": [], "target": []}
 
 
 def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):
@@ -65,7 +84,9 @@ def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):
     assert read("line_numbers", np.int64) == [1, 3, 5, 7, 9]
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "remove", "garble", "list", "gone"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flip", "remove", "garble", "list", "gone", "count"]
+)
 def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
     place = shard_path(tmp_path, 2)
     tokens = place / "source.tokens"
@@ -77,6 +98,11 @@ def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
         )
     elif damage == "remove":
         (place / "line_numbers").unlink()
+    elif damage == "count":
+        record = (place / "shard.json").read_text()
+        damaged = record.replace('"reasons": [2,', '"reasons": [3,')
+        assert damaged != record
+        (place / "shard.json").write_text(damaged)
     elif damage == "gone":
         shutil.rmtree(place)
     else:
