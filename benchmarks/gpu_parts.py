@@ -62,7 +62,6 @@ def make_parts(settings: Settings) -> list[Part]:
         *_steps(settings),
         _decoding(settings),
         *(_recipe(settings, row, seconds=limit) for row, limit in rows.items()),
-        _memory(settings),
         _time_to_score(settings),
     ]
 
@@ -192,20 +191,6 @@ def _decoding(settings: Settings) -> Part:
     peers = f"--peer={_peers(settings, _DECODE_PEERS)}"
     argv = _script("decode.py", _device(settings), *flags, peers, "--json")
     return Part("decode", 180, argv)
-
-
-def _memory(settings: Settings) -> Part:
-    variants = [
-        "model.remat=True",
-        "training.micro_batches=4",
-        "training.loss_chunks=8",
-    ]
-    flags = ["--size=base,big", *(f"--variant={one}" for one in variants)]
-    if settings.rehearse:
-        flags = ["--size=tiny", "--tokens=512"]
-    platform = "cpu" if settings.rehearse else "cuda"
-    argv = _script("step_memory.py", *flags, "--json")
-    return Part("memory", 180, argv, environment={"JAX_PLATFORMS": platform})
 
 
 def _recipe(settings: Settings, row: str, *, seconds: int) -> Part:

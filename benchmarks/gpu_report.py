@@ -49,7 +49,6 @@ def _tables(done: dict[str, Any]) -> Iterator[tuple[str, Rows]]:
     yield "Training step", list(_steps(done))
     yield "Parts of the step", list(_components(done))
     yield "Decoding", list(_decoding(done))
-    yield "Memory of a step", list(_memory(done))
     yield "Multi30k's recipe", list(_recipes(done))
     yield "Time to a score", list(_scores(done))
 
@@ -131,14 +130,6 @@ def _decoding_rates(
         for rows, one in figures["batches"].items():
             rate = one["sentences_per_second"]
             yield rows, name, rate, ours[rows]["sentences_per_second"]
-
-
-def _memory(done: dict[str, Any]) -> Iterator[Sequence[str]]:
-    yield ("size", "variant", "arguments MB", "temporaries MB", "at once MB")
-    for run in done.get("memory", {}).get("runs", []):
-        sizes = (run["arguments"], run["temporaries"], run["total"])
-        numbers = (f"{size / 1e6:,.0f}" for size in sizes)
-        yield (run["size"], run["variant"] or "as it is", *numbers)
 
 
 def _recipes(done: dict[str, Any]) -> Iterator[Sequence[str]]:

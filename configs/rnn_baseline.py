@@ -2,8 +2,8 @@
 
 The paper's Table 1, row "Recurrent": a bidirectional LSTM encoder-decoder with additive
 attention. All settings but the model's are those of phrasebook.py; it has as many
-parameters: 1.17 million, the Transformer 1.18. benchmarks/rnn_baseline.py compares the
-two in tokens per second and in BLEU after equal time.
+parameters: 1.17 million, the Transformer 1.18. benchmarks/README.md has the speed of
+both, and their BLEU after equal time.
 
     python -m t2t_jax.main --config=rnn_baseline
 

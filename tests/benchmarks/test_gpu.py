@@ -122,7 +122,7 @@ def test_every_part_for_a_gpu_has_flags_that_its_program_knows(parts):
         assert os.path.isfile(part.argv[1])
         if script in parse:
             options[part.name] = parse[script](part.argv[2:])
-    assert set(names) >= {*parse, "gpu_checks.py", "gpu_recipe.py", "step_memory.py"}
+    assert set(names) >= {*parse, "gpu_checks.py", "gpu_recipe.py"}
     assert options["step_base"].peer == ("hf_marian", "torch")
     assert options["step_base"].compile_peer
     assert options["decode"].batches == (1, 32, 512, 4096)
@@ -178,7 +178,7 @@ def test_a_rehearsal_goes_through_all_parts(tmp_path):
     assert found.returncode == 0, found.stderr
     content = json.loads((out / "results.json").read_text())
     names = "loss_float32 attention_kernels step_variants step_on_text decode"
-    names += " recipe_tokenized_simcut memory time_to_score"
+    names += " recipe_tokenized_simcut time_to_score"
     assert list(content["parts"]) == names.split()
     reports = {name: one["report"] for name, one in content["parts"].items()}
     assert len(reports["loss_float32"]["losses"]["cpu"]) == 3
@@ -187,7 +187,7 @@ def test_a_rehearsal_goes_through_all_parts(tmp_path):
     assert 0 <= reports["step_on_text"]["ours"]["share_waiting_for_input"] <= 1
     assert reports["recipe_tokenized_simcut"]["steps"] == 2
     rows = (out / "rows.md").read_text()
-    for title in ("Correctness", "Training step", "Decoding", "Memory", "recipe"):
+    for title in ("Correctness", "Training step", "Decoding", "recipe"):
         assert f"## {title}" in rows or title == "recipe"
     assert "| tokenized_simcut | 2 |" in rows
     assert (out / "plots.png").stat().st_size > 1_000
