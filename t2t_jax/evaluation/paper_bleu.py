@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from t2t_jax.evaluation.bleu import BleuSettings, check_aligned, corpus_scores
+from t2t_jax.evaluation.tokenized_bleu import moses_signature
 
 LABEL = "paper-style, not comparable with sacreBLEU"
 """Label to be shown with every such score."""
@@ -36,11 +37,13 @@ def paper_bleu(
     references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
+    language: str = "",
 ) -> dict[str, Any]:
     """Computes tokenised, compound-split BLEU as in the paper.
 
     Args:
       tokenize: from a raw line to tokens separated by spaces, for both sides.
+      language: of Moses's rules, for the signature; "" for text that is tokenised.
 
     Returns:
       `score` in percent, its sacreBLEU `signature`, and the `label` that sets it apart.
@@ -64,6 +67,6 @@ def paper_bleu(
     )
     return {
         "score": found["bleu"],
-        "signature": found["bleu_signature"],
+        "signature": moses_signature(found["bleu_signature"], language),
         "label": LABEL,
     }

@@ -81,13 +81,15 @@ def protocol_scores(
     references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
+    language: str = "",
     baseline: Iterable[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Computes all scores of the paper's protocol.
 
     Args:
-      tokenize: Moses tokenizer, for paper-style BLEU.
+      tokenize, language: Moses's tokenizer and the language of its rules, for
+        paper-style BLEU.
       bleu: of sacreBLEU's own BLEU.
 
     Returns:
@@ -106,7 +108,9 @@ def protocol_scores(
         **scores_and_tests(
             hypotheses, references, metrics=METRICS, bleu=bleu, baseline=baseline
         ),
-        "paper_bleu": paper_bleu(hypotheses, references, tokenize=tokenize),
+        "paper_bleu": paper_bleu(
+            hypotheses, references, tokenize=tokenize, language=language
+        ),
     }
 
 
@@ -115,6 +119,7 @@ def tokenized_scores(
     references: Iterable[str],
     *,
     tokenize: Callable[[str], str],
+    language: str = "",
     lowercase: bool = False,
     baseline: Iterable[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
@@ -122,7 +127,7 @@ def tokenized_scores(
     """Computes all scores of the protocol `tokenized`.
 
     Args:
-      tokenize, lowercase: of `tokenized_bleu`, and of no other score.
+      tokenize, language, lowercase: of `tokenized_bleu`, and of no other score.
       bleu: of sacreBLEU's own BLEU.
 
     Returns:
@@ -144,6 +149,7 @@ def tokenized_scores(
             hypotheses,
             references,
             tokenize=tokenize,
+            language=language,
             lowercase=lowercase,
             baseline=baseline,
         ),

@@ -60,6 +60,7 @@ def tokenized_bleu(
     references: Iterable[str],
     *,
     tokenize: Tokenize,
+    language: str = "",
     lowercase: bool = False,
     baseline: Iterable[str] | None = None,
 ) -> dict[str, Any]:
@@ -67,6 +68,7 @@ def tokenized_bleu(
 
     Args:
       tokenize: of both sides; `str` for text that is tokenised already.
+      language: of Moses's rules, for the signature; "" for text that is tokenised.
       lowercase: whether lines are lower-cased, before they are tokenised: with German
         rules this turns the raw references of Multi30k's test of 2016 into the
         tokenised ones that are distributed with it.
@@ -109,11 +111,23 @@ def tokenized_bleu(
     )
     return {
         "score": found["bleu"],
-        "signature": found["bleu_signature"],
+        "signature": moses_signature(found["bleu_signature"], language),
         "label": LABEL,
         "interval": found["intervals"]["bleu"],
         **tests,
     }
+
+
+def moses_signature(signature: str, language: str) -> str:
+    """Names Moses's tokenizer in the sacreBLEU signature of tokenised text.
+
+    Example:
+      >>> moses_signature("nrefs:1|tok:none", "fr"), moses_signature("tok:none", "")
+      ('nrefs:1|tok:moses-fr', 'tok:none')
+    """
+    return signature.replace(
+        "tok:none", f"tok:moses-{language}" if language else "tok:none"
+    )
 
 
 def share_of_tokenized(lines: Sequence[str]) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import re
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ _META_KEYS = (
 )
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
-_LANGUAGE = re.compile(r"\.([a-z]{2,3}(?:[_-][A-Za-z]+)?)(?:\.gz)?$")
 
 
 def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
@@ -76,31 +74,6 @@ def versions() -> dict[str, str]:
     """Returns the versions of t2t_jax, Python and the installed packages it uses."""
     own = {"t2t_jax": t2t_jax.__version__, "python": platform.python_version()}
     return own | installed_versions(_PACKAGES)
-
-
-def languages_of(spec: str) -> tuple[str, str] | None:
-    """Infers the language pair from a corpus's spec, of several the first.
-
-    Example:
-      >>> languages_of("text:data/train.en.gz,data/train.de.gz")
-      ('en', 'de')
-      >>> languages_of("2*tfds:wmt14_translate/de-en:train[:1%]:en-de++tsv:more.tsv")
-      ('en', 'de')
-      >>> languages_of("tsv:pairs.tsv")
-    """
-    first = re.sub(r"^[\d.]+\*", "", spec.split("++")[0])
-    kind, _, rest = re.sub(r"\[[^\]]*\]", "", first).partition(":")
-    if kind == "phrasebook":
-        return "en", "de"
-    if kind == "tfds":
-        source, dash, target = rest.rpartition(":")[2].partition("-")
-        return (source, target) if dash and ":" in rest else None
-    sides = [_LANGUAGE.search(files.split("+")[0]) for files in rest.split(",")]
-    if kind != "text" or len(sides) != 2:
-        return None
-    found = [side[1] for side in sides if side]
-    # The same extension for both files is not a language.
-    return (found[0], found[1]) if len(set(found)) == 2 else None
 
 
 def write_sha256sums(directory: Path) -> None:

@@ -7,27 +7,6 @@ from t2t_jax.inference import provenance
 from t2t_jax.run.workdir import Workdir
 
 
-@pytest.mark.parametrize(
-    ("spec", "languages"),
-    [
-        ("text:a.en,a.de", ("en", "de")),
-        ("text:x/a.en.gz+b.txt,x/a.pt_BR.gz+b.txt", ("en", "pt_BR")),
-        ("text:a.en,a.de[1000:]", ("en", "de")),
-        ("text:source.txt,target.txt", None),
-        ("text:source,target", None),
-        ("text:one.en", None),
-        ("tsv:pairs.tsv#3,1", None),
-        ("tfds:wmt14_translate/de-en:train:en-de", ("en", "de")),
-        ("tfds:wmt14_translate/fr-en:train[:1%]:fr-en", ("fr", "en")),
-        ("tfds:flores", None),
-        ("phrasebook:train:300", ("en", "de")),
-        ("0.5*text:a.fr,a.en++phrasebook:train:9", ("fr", "en")),
-    ],
-)
-def test_languages_are_read_off_the_first_corpus(spec, languages):
-    assert provenance.languages_of(spec) == languages
-
-
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """A run whose checkpoint says `meta`."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from itertools import product
@@ -161,7 +162,9 @@ def test_the_table_for_people_goes_to_stderr(evaluated):
     result, table = evaluated
     lines = table.splitlines()
     # A busy machine prints progress before the table.
-    first = next(line.split() for line in lines if not line.startswith("translated"))
+    first = next(
+        line.split() for line in lines if not line.lower().startswith("translated")
+    )
     assert first[:2] == ["BLEU", f"{result['bleu']:.2f}"]
     assert "not comparable with sacreBLEU" in table
     bleu, chrf = lines[-2:]
@@ -203,7 +206,7 @@ def test_baseline_and_hypotheses_need_no_protocol(workdir, texts, tmp_path):
     assert "averaged_steps" not in result
     assert set(result["paired_test"]) == {"test", "resamples", "seed", "bleu", "chrf"}
     assert (tmp_path / "hypotheses").read_bytes().count(b"\n") == NUM_PAIRS
-    baseline, _, bleu, chrf = errors.splitlines()
+    _, baseline, _, bleu, chrf = errors.splitlines()
     assert baseline.startswith("baseline's BLEU  ")
     assert "better: this model, p = 0.00" in baseline
     assert [bleu[:7], chrf[:7]] == ["BLEU = ", "chrF = "]
@@ -230,7 +233,10 @@ def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
     argv = ("de", "-i", "hypotheses", "-tok", "none", "-lc", "--force", "-m", "bleu")
     theirs = _sacrebleu(*argv, folder=tmp_path)
     assert tokens["score"] == theirs["score"] > 0
-    assert tokens["signature"] == theirs["signature"]
+    named = theirs["signature"].replace("tok:none", "tok:moses-de")
+    assert tokens["signature"] == named
+    assert result["target_language"] == "de"
+    assert re.search("^target language +de ", errors, re.MULTILINE)
     assert tokens["paired_test"]["better"] == "system"
     last = errors.splitlines()[-1]
     assert last.startswith(f"BLEU of tokens = {tokens['score']:.2f} (nrefs:1|case:lc")
@@ -243,6 +249,22 @@ def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
     assert again["bleu"] == again["tokenized_bleu"]["score"]
     assert again["bleu_signature"] == again["tokenized_bleu"]["signature"]
     assert f"warning: --reference={texts / 'de'} looks raw." in errors
+
+
+def test_exchanged_files_are_warned_of_and_their_statuses_counted(
+    workdir, texts, tmp_path
+):
+    for name, other in (("en", "de"), ("de", "en")):
+        (tmp_path / name).write_bytes((texts / other).read_bytes())
+    result, errors = _evaluate(workdir, tmp_path)
+    assert result["statuses"]["unfamiliar"] == NUM_PAIRS
+    assert f"{NUM_PAIRS} unfamiliar" in errors
+    assert "--source and --reference look exchanged" in errors
+    scored = tiny.run(*_arguments(workdir, tmp_path, "--mode=score"))
+    assert b"--source and --reference look exchanged" in scored.stderr
+    right, errors = _evaluate(workdir, texts)
+    assert "unfamiliar" not in right["statuses"]
+    assert "exchanged" not in errors
 
 
 def test_joins_are_undone_in_files_that_are_compared_or_translated(

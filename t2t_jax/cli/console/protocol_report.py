@@ -51,6 +51,8 @@ def protocol_rows(result: Mapping[str, Any]) -> list[Row]:
 
 
 def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
+    if language := result.get("target_language"):
+        yield ("target language", language, "of Moses's tokenizer")
     yield from (*_model(result), *_search(result), *_files(result))
 
 

@@ -236,8 +236,8 @@ class EvaluateOptions(SearchOptions, PairOptions):
         "Compare lower-cased tokens.", SWITCH, requires="protocol=tokenized"
     )
     target_language: str = flag(
-        "Language code of the target, for Moses's tokenization.",
-        default="de",
+        "Language of the target, for Moses's tokenization; if not given, that of the "
+        "training text, or the ending of --reference.",
         metavar="CODE",
         requires="protocol",
     )

@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
+from t2t_jax.cli.evaluation.corpus import read_aligned, warn_of_exchange
 from t2t_jax.cli.flags.translation import ScoreOptions
-from t2t_jax.cli.modes.evaluate import warn_of_copies
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
-from t2t_jax.data.corpora.text_files import undo_joins
-from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.files.progress_bar import ProgressLabels
-from t2t_jax.errors import DataError, ErrorCollector
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.scoring.scorer import PairScore
@@ -41,7 +38,9 @@ def run(options: ScoreOptions) -> int:
     """
     options.workdir.require()
     to_lines = _FORMATS[options.format or "tsv"]
-    pairs = _pairs(options)
+    names = {"source": options.source, "reference": options.reference}
+    texts = read_aligned(names, joiner=options.config.data.subword_joiner)
+    pairs = texts["source"], texts["reference"]
     inputs = (options.source, options.reference)
     with open_output(options.output, inputs=inputs) as out:
         from t2t_jax.inference.load import load
@@ -51,6 +50,7 @@ def run(options: ScoreOptions) -> int:
             checkpoint=options.checkpoint,
             decoding=options.config.decoding,
         )
+        warn_of_exchange(model, pairs)
         found: dict[int, PairScore] = {}
         with start_progress(
             ProgressLabels("scored", "pairs"), len(pairs[0])
@@ -62,29 +62,6 @@ def run(options: ScoreOptions) -> int:
         write_lines(out, to_lines(scores))
     print(_summary(scores), file=sys.stderr)
     return 0
-
-
-def _pairs(options: ScoreOptions) -> tuple[list[str], list[str]]:
-    """Reads both files, which must have the same number of lines."""
-    errors = ErrorCollector()
-    joiner = options.config.data.subword_joiner
-    sources = errors.try_call(_lines, options.source, joiner=joiner)
-    targets = errors.try_call(_lines, options.reference, joiner=joiner)
-    errors.raise_if_any()
-    if len(sources) != len(targets):
-        raise DataError(
-            f"Source and reference must have the same number of lines: "
-            f"{options.source} has {len(sources):,}, {options.reference} has "
-            f"{len(targets):,}."
-        )
-    names = {"source": options.source, "reference": options.reference}
-    lines = {"source": sources, "reference": targets}
-    warn_of_copies(names, lines, "source")
-    return sources, targets
-
-
-def _lines(path: str, *, joiner: str) -> list[str]:
-    return [undo_joins(line, joiner) for line in read_lines(path)]
 
 
 def _tsv(scores: Sequence[PairScore]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.serving import ServeOptions
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
+from t2t_jax.run.languages import only_pair
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.serving.config import ServingConfig
 
@@ -196,20 +197,13 @@ def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
 
 def _pair_of(workdir: Workdir) -> tuple[str, str]:
     """Returns the languages of a model from the names of its training files."""
-    from t2t_jax.checkpointing.parameters import open_parameters
-    from t2t_jax.exchange.exporting.exporter import languages_of
-    from t2t_jax.inference.provenance import provenance_of
-
-    config = workdir.read_config()
-    pair = open_parameters(workdir.path).read_chosen(
-        "best", lambda step: languages_of(provenance_of(workdir, step), config)
-    )
+    pair = only_pair(workdir, workdir.read_config())
     if pair is None:
         raise UserError(
-            f"The languages of --workdir={workdir.path} are not known. Pass them: "
+            f"--workdir={workdir.path} must have one known pair of languages. Pass it: "
             f"--workdir=SOURCE-TARGET={workdir.path}, such as en-de={workdir.path}"
         )
-    return pair[0], pair[1]
+    return pair
 
 
 def _load(

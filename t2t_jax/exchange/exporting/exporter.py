@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -38,6 +37,7 @@ from t2t_jax.exchange.exporting.verification import (
 from t2t_jax.inference import provenance
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory
+from t2t_jax.run.languages import only_pair
 from t2t_jax.run.workdir import Workdir
 
 FORMATS: Mapping[str, ExportFormat] = {
@@ -96,7 +96,7 @@ def export(
     form.check_supported(config)
     origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))
-    languages = spec.languages or languages_of(origin, config)
+    languages = spec.languages or only_pair(workdir, config)
     original = Original(model, config, origin, languages, spec.license)
     written = original
     if spec.format in FORBIDDING_FORMATS:
@@ -139,13 +139,6 @@ def _card(
         versions=provenance.versions(),
     )
     return model_card(facts).encode(errors="backslashreplace")
-
-
-def languages_of(origin: Mapping[str, Any], config: Config) -> tuple[str, str] | None:
-    """Returns the languages of a model: as imported, or else of its training text."""
-    if known := origin.get("imported", {}).get("languages"):
-        return known[0], known[1]
-    return provenance.languages_of(config.data.train)
 
 
 def _advice(spec: ExportSpec) -> str:

@@ -66,7 +66,7 @@ def test_the_defaults_of_the_other_flags():
     options = parse_argv(["average", "--workdir=w", "--to=x"])
     assert (options.last, options.average_steps, options.force) == (0, (), False)
     options = parse_argv(["evaluate", "--workdir=w", "--source=a", "--reference=b"])
-    assert (options.target_language, options.protocol) == ("de", "")
+    assert (options.target_language, options.protocol) == ("", "")
 
 
 def test_options_of_a_short_flag_have_the_value_of_its_key(run):

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from t2t_jax.cli.modes import evaluate, score
-from t2t_jax.cli.modes.evaluate import Corpus
+from t2t_jax.cli.evaluation import translated
+from t2t_jax.cli.evaluation.corpus import Corpus
+from t2t_jax.cli.modes import score
 from t2t_jax.cli.translation.job import TranslationJob
-from t2t_jax.config import Config
+from t2t_jax.config import Config, parse
 from t2t_jax.distributed.processes import SINGLE_PROCESS
 from t2t_jax.inference import load as loading
 from t2t_jax.main import main
@@ -108,12 +109,26 @@ def test_a_missing_sacremoses_is_said_at_once(workdir, texts):
     assert "pip install 't2t-jax[paper]'" in errors
 
 
-def test_an_unknown_language_is_said_at_once(workdir, texts):
+@pytest.mark.parametrize(
+    ("given", "train", "reference"),
+    [
+        ("german", "phrasebook:train:300", "de"),
+        ("", "text:a.en,a.de", "test.fr"),
+        ("", "text:a.src,a.tgt", "reference.txt"),
+    ],
+)
+def test_a_language_that_is_not_known_is_asked_for_at_once(
+    workdir, texts, given, train, reference
+):
     pytest.importorskip("sacremoses", reason="the extra `paper` is not installed")
-    argv = ("--protocol=vaswani2017", "--target_language=german")
+    Workdir(workdir).write_config(parse({"data": {"train": train}}))
+    _write(texts / reference, ["a"] * NUM_PAIRS)
+    argv = [f"--target_language={given}"] if given else []
+    argv += ["--protocol=tokenized", f"--reference={texts / reference}"]
     code, errors = _refused(*_arguments(workdir, texts, *argv))
     assert code == 64
-    assert "--target_language=german must be" in errors
+    assert "--target_language=" in errors
+    assert errors.count("error:") == 1
 
 
 @pytest.mark.parametrize(
@@ -131,6 +146,8 @@ def test_a_file_that_cannot_be_written_is_said_before_the_work(
 class _Slow:
     """A model and its translator and scorer, on a clock that goes on at each line."""
 
+    known_words = None
+
     def __init__(self, clock):
         self._clock = clock
 
@@ -147,7 +164,11 @@ class _Slow:
             self._clock[0] += 6.0
             yield (
                 number,
-                SimpleNamespace(text=line.upper(), statuses=("ok",), source_cut=False),
+                SimpleNamespace(
+                    text=line.upper(),
+                    statuses=("unfamiliar",) if line == "b" else ("ok",),
+                    source_cut=False,
+                ),
             )
 
 
@@ -162,12 +183,16 @@ def test_a_long_evaluation_shows_how_far_it_is(slow, capsys, monkeypatch):
     corpus = Corpus(["a", "b", "c"], ["A", "B", "C"], None)
     options = SimpleNamespace(processes=SINGLE_PROCESS, hypotheses="")
     job = TranslationJob(slow, slow, lambda number, line, translation: translation.text)
-    monkeypatch.setattr(evaluate, "_load", lambda options: job)
-    found = evaluate._translate(options, corpus)
+    monkeypatch.setattr(translated, "load_job", lambda options: job)
+    found = translated.translate_corpus(options, corpus)
     assert found.hypotheses == ["A", "B", "C"]
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "translated 2/3 lines (67 %)  0.2 lines/s  ETA 0:00:06\n"
+    progress, warning, summary = said.err.splitlines()
+    assert "line 2 is unfamiliar" in warning
+    assert progress == "translated 2/3 lines (67 %)  0.2 lines/s  ETA 0:00:06"
+    assert summary == "Translated 3 lines in 18.0 s, 0.2 lines/s: 1 unfamiliar."
+    assert found.statuses == {"unfamiliar": 1}
 
 
 def test_long_scoring_shows_how_far_it_is(slow, capsys, monkeypatch, workdir, texts):

@@ -7,7 +7,6 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting import exporter
 from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.exporter import FORMATS
 from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS
@@ -232,12 +231,6 @@ def test_a_run_names_the_model_that_it_began_with(tmp_path):
     row = f"| began with | `{tmp_path}`, imported as fairseq |"
     assert row in card(config=config)
     assert "began with" not in card()
-
-
-def test_languages_of_an_import_are_known():
-    origin = {"imported": {"languages": ["fi", "de"]}}
-    assert exporter.languages_of(origin, CONFIG) == ("fi", "de")
-    assert exporter.languages_of({}, CONFIG) == ("en", "fr")
 
 
 def test_the_recurrent_baseline_has_its_own_figures():

@@ -1,12 +1,13 @@
 """The files of an evaluation that are not a text and its translation."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
+from t2t_jax.cli.evaluation.corpus import read_aligned, read_corpus, warn_of_exchange
 from t2t_jax.cli.flags.parser import parse_argv
-from t2t_jax.cli.modes import score
-from t2t_jax.cli.modes.evaluate import read_corpus
+from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.errors import DataError
 
 LINES = [f"line {number}" for number in range(10)]
@@ -27,7 +28,11 @@ def read(place):
         options = parse_argv([f"--mode={mode}", "--workdir=run", *flags])
         if processes:
             options = dataclasses.replace(options, processes=processes)
-        (read_corpus if mode == "evaluate" else score._pairs)(options)
+        if mode == "evaluate":
+            read_corpus(options)
+        else:
+            names = {"source": options.source, "reference": options.reference}
+            read_aligned(names, joiner="")
 
     return read
 
@@ -64,3 +69,24 @@ def test_utf_16_and_equal_faults_are_named(read, mode):
         "reference:2: invalid UTF-8 (byte 0xff in column 1); the same fault in 1"
         in (second)
     )
+
+
+ENGLISH, GERMAN = ["The dog barks."], ["Der Hund bellt."]
+OTHERS = ["A 27-inch monitor flickers."]
+
+
+@pytest.mark.parametrize(
+    ("pair", "warned"),
+    [
+        ((ENGLISH, GERMAN), False),
+        ((GERMAN, ENGLISH), True),
+        ((OTHERS, GERMAN), False),  # of another domain
+        ((["The dog sleeps."], ENGLISH), False),  # a third of the words
+    ],
+)
+def test_exchanged_files_are_warned_of(capsys, pair, warned):
+    model = SimpleNamespace(known_words=KnownWords(distinct_hashes(ENGLISH)))
+    warn_of_exchange(model, pair)
+    assert ("look exchanged" in capsys.readouterr().err) == warned
+    warn_of_exchange(SimpleNamespace(known_words=None), pair)
+    assert not capsys.readouterr().err
