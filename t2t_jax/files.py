@@ -30,6 +30,8 @@ _POLL_SECONDS = 0.2
 _LOCK_PAUSE = 0.05
 """Seconds between two attempts to lock a file."""
 
+_KINDS = {stat.S_IFDIR: "directory", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
+
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -249,7 +251,7 @@ def require_file(path: Path, *, advice: str) -> int:
             f"{path} must be a file, and is a loop of links. {advice}"
         ) from error
     if not stat.S_ISREG(status.st_mode):
-        kind = "directory" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "device")
         raise DataError(f"{path} must be a file, and is a {kind}. {advice}")
     return status.st_size
 

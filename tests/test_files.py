@@ -105,7 +105,7 @@ def test_pipes_and_devices_are_not_read(tmp_path, kind):
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(DataError, match=r"must be a file, and is a pipe or a device"):
+    with pytest.raises(DataError, match=f"must be a file, and is a {kind}"):
         read_limited(path, max_bytes=7, advice="Remove it.")
 
 

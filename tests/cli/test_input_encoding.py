@@ -162,3 +162,16 @@ def test_unfamiliar_lines_are_named_and_counted(job, place, capsys, way):
     assert "warning: line 2 is unfamiliar: the training text had less than two " in said
     assert said.count("warning") == 3
     assert ": 1 empty, 7 unfamiliar." in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_line_that_is_too_long_is_an_error_of_that_line(job, way):
+    # Seen to fail: with the lines of the file itself, in each of the ways.
+    output = ("--output=-",) if "--stream" in way else ()
+    with pytest.raises(DataError, match=r"--input=in, line 2: has over 1,048,576"):
+        job(b"das Haus\n" + b"x" * 2_000_000 + b"\nrot\n", *way, *output)
+
+
+def test_an_endless_line_is_an_error(job, place):
+    with pytest.raises(DataError, match=r"--input=/dev/zero, line 1: has over"):
+        job(b"", "--input=/dev/zero")

@@ -243,4 +243,4 @@ def test_a_pipe_in_a_model_is_not_waited_for(copy):
     (copy / "config.json").unlink()
     os.mkfifo(copy / "config.json")
     done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=LINE, timeout=240)
-    _refused(done, "config.json must be a file, and is a pipe or a device")
+    _refused(done, "config.json must be a file, and is a pipe")

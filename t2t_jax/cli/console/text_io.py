@@ -18,6 +18,8 @@ from t2t_jax.cli.console.stderr import BYTES, is_utf8, log
 from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
     GZIP_ERRORS,
+    LineTooLongError,
+    bounded_lines,
     conversion_advice,
     foreign_format,
     format_by_magic_number,
@@ -211,13 +213,15 @@ def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
 
     Raises:
       InputMissingError: the file does not exist or cannot be read.
-      DataError: it ends in .gz and is not gzip.
+      DataError: it ends in .gz and is not gzip, or a line is too long.
     """
     try:
         yield
     except GZIP_ERRORS as error:
         fault = gzip_fault(error)
         raise DataError(f"--{flag}={name} is broken gzip: {fault}.") from error
+    except LineTooLongError as error:
+        raise DataError(f"--{flag}={name}, line {error.number:,}: {error}") from error
     except OSError as error:
         raise InputMissingError(
             f"--{flag}={name} must be a file that can be read: "
@@ -243,7 +247,7 @@ def _iter_lines(
     file: IO[bytes], name: str, flag: str, *, strict: bool
 ) -> Iterator[str]:
     with io_errors_as_user_errors(name, flag), file:
-        yield from decode_lines(file, name, flag, strict=strict)
+        yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
 
 
 def decode_lines(

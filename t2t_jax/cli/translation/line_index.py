@@ -14,7 +14,7 @@ from t2t_jax.cli.console.text_io import (
     io_errors_as_user_errors,
     require_utf8,
 )
-from t2t_jax.data.files.lines import BYTE_ORDER_MARK, open_bytes
+from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.errors import DataError
 
 _STRIDE = 1_000
@@ -48,7 +48,7 @@ class LineIndex:
         digest = hashlib.sha256()
         with io_errors_as_user_errors(name, flag), open_bytes(name) as file:
             self._stat = _size_and_mtime(file)
-            for self.count, line in enumerate(file, start=1):
+            for self.count, line in enumerate(bounded_lines(file), start=1):
                 if self.count % _STRIDE == 1:
                     self._offsets.append(offset)
                 offset += len(line)
@@ -85,7 +85,8 @@ class LineIndex:
             self._require_unchanged(file)
             file.seek(self._offsets[first // _STRIDE])
             skipped, left = first % _STRIDE, end - first
-            for number, line in enumerate(islice(file, skipped, skipped + left), first):
+            lines = islice(bounded_lines(file), skipped, skipped + left)
+            for number, line in enumerate(lines, first):
                 prefix = b"" if number else BYTE_ORDER_MARK
                 yield decode_line(line.removeprefix(prefix))
                 left -= 1

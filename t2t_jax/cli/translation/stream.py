@@ -12,6 +12,7 @@ from t2t_jax.cli.console.text_io import (
     io_errors_as_user_errors,
     open_input,
 )
+from t2t_jax.data.files.lines import bounded_lines
 
 _Waiting: TypeAlias = Queue[str | Exception | None]
 """Lines, then either the exception that ended reading, or None at the end of file."""
@@ -54,7 +55,7 @@ def _read_into(waiting: _Waiting, file: IO[bytes], name: str, strict: bool) -> N
     end: Exception | None = None
     try:
         with io_errors_as_user_errors(name), file:
-            for line in decode_lines(file, name, strict=strict):
+            for line in decode_lines(bounded_lines(file), name, strict=strict):
                 waiting.put(line)
     except Exception as error:  # Any: the consumer would wait forever.
         end = error

@@ -12,14 +12,19 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
 from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.files import require_file
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+
+MAX_LINE_BYTES = 1 << 20
+"""Bytes of a line, with its end; memory is bounded while a line is read."""
 
 _MAX_LISTED = 20
 _MAX_NUMBERS = 5
@@ -32,6 +37,17 @@ _MAGIC_NUMBERS = {
     b"\xfe\xff": "UTF-16",
     b"\x1f\x8b\x08": "gzip",
 }
+
+
+class LineTooLongError(ValueError):
+    """A line is longer than `MAX_LINE_BYTES`; has its number, from 1."""
+
+    def __init__(self, number: int):
+        super().__init__(
+            f"has over {MAX_LINE_BYTES:,} bytes, more than a line may have. Split it "
+            "into lines, or remove it."
+        )
+        self.number = number
 
 
 @dataclass
@@ -174,12 +190,12 @@ def require_files(*paths: str | Path, change: str = "the path") -> None:
     problems = LineProblems()
     for path in map(Path, paths):
         try:
-            if not path.exists():
-                problems.add(f"{path}: no such file. Change {change}.")
-            elif not path.is_file():
-                problems.add(f"{path}: not a regular file. Change {change}.")
-            else:
-                path.open("rb").close()
+            require_file(path, advice=f"Change {change}.")
+            path.open("rb").close()
+        except (FileNotFoundError, NotADirectoryError):
+            problems.add(f"{path}: no such file. Change {change}.")
+        except DataError as error:
+            problems.add(str(error))
         except OSError as error:
             problems.add(f"{path}: cannot be read ({error.strerror}).")
     problems.raise_if_any(InputMissingError)
@@ -196,7 +212,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
       searched for further faults.
 
     Raises:
-      DataError: invalid UTF-8, NUL bytes or broken gzip, with file and line.
+      DataError: invalid UTF-8, NUL bytes, a line that is too long, or broken gzip, with
+        file and line.
       InputMissingError: the file does not exist or cannot be read.
     """
     interactive = str(path) == "-"
@@ -228,7 +245,7 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
     number = 0
     try:
         with open_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(bounded_lines(file), start=1):
                 if number == 1:
                     line = line.removeprefix(BYTE_ORDER_MARK)
                     if encoding := foreign_format(line):
@@ -240,10 +257,26 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
     except GZIP_ERRORS as error:
         problems.add(f"{name}:{number + 1}: broken gzip: {gzip_fault(error)}.")
         problems.cut_short = True
+    except LineTooLongError as error:
+        problems.add(f"{name}:{error.number}: {error}")
+        problems.cut_short = True
     except OSError as error:
         raise InputMissingError(
             f"{name}:{number + 1}: cannot be read ({error.strerror})."
         ) from error
+
+
+def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yields the lines of a file with their ends, from the present position.
+
+    Raises:
+      LineTooLongError: a line is longer than `MAX_LINE_BYTES`.
+    """
+    read = partial(file.readline, MAX_LINE_BYTES + 1)
+    for number, line in enumerate(iter(read, b""), start=1):
+        if len(line) > MAX_LINE_BYTES:
+            raise LineTooLongError(number)
+        yield line
 
 
 def gzip_fault(error: Exception) -> str:

@@ -36,6 +36,10 @@ _MAX_LINE_LENGTH = 4096
 
 _ADVICE = "Change config.vocabulary.file."
 _OTHER = "Pass another workdir."
+_NO_TEXT = (
+    "Cannot train the vocabulary: every line of the text is blank or too long. Change "
+    "config.data.train."
+)
 
 
 class Vocabulary:
@@ -105,10 +109,7 @@ class Vocabulary:
         require_lines(lines, caller="train")
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:
-            raise DataError(
-                "Cannot train the vocabulary: every line of the text is blank or too "
-                "long. Change config.data.train."
-            )
+            raise DataError(_NO_TEXT)
         if config.unit == "words":
             listed = learn_words(
                 sample, config.size - len(SPECIAL_PIECES), classes=classes
@@ -236,4 +237,6 @@ def _training_error(reason: str, config: VocabularyConfig, *, key: str) -> str:
             f"text, to cover its characters. Change config.{key}, or lower "
             "config.vocabulary.character_coverage."
         )
+    if "all_chars_count" in reason:  # Invisible characters, which are normalised away.
+        return _NO_TEXT
     return f"Cannot train a vocabulary on this text: {reason}"

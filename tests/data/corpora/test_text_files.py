@@ -101,7 +101,7 @@ def test_all_missing_files_are_reported_on_opening(tmp_path):
         open_corpus(f"text:{tmp_path}/absent,{tmp_path}/folder")
     first, second = caught.value.problems
     assert "absent: no such file" in first
-    assert "folder: not a regular file" in second
+    assert "folder must be a file, and is a directory" in second
 
 
 def test_home_and_variables_are_expanded(write, tmp_path, monkeypatch):

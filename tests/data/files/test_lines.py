@@ -1,10 +1,12 @@
 import gzip
+import os
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
-from t2t_jax.data.files.lines import LineProblems, read_lines
+from t2t_jax.data.files.lines import MAX_LINE_BYTES, LineProblems, read_lines
 from t2t_jax.errors import DataError, InputMissingError
 
 
@@ -116,11 +118,47 @@ def test_broken_gzip_is_reported(tmp_path, damage, fault):
         list(read_lines(tmp_path / "news.gz"))
 
 
-def test_a_missing_or_irregular_file_is_reported(tmp_path):
-    with pytest.raises(InputMissingError, match="absent: no such file"):
-        list(read_lines(tmp_path / "absent"))
-    with pytest.raises(InputMissingError, match="not a regular file"):
-        list(read_lines(tmp_path))
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.mkdir(), "is a directory"),
+        (os.mkfifo, "is a pipe"),
+        (lambda path: path.symlink_to(path), "is a loop of links"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (lambda path: path.symlink_to("/dev/zero/x"), "no such file"),
+    ],
+)
+def test_a_path_that_is_not_a_file_is_reported_as_what_it_is(tmp_path, make, what):
+    make(tmp_path / "news")
+    with pytest.raises(InputMissingError, match=rf"news.* {what}"):
+        list(read_lines(tmp_path / "news"))
+
+
+def test_memory_is_bounded_while_a_line_is_read(tmp_path):
+    # Seen to fail: with `for line in file` in `bounded_lines`, 100 MB.
+    zeros = gzip.compress(b"a" * 10_000_000)
+    (tmp_path / "news.gz").write_bytes(gzip.compress(b"fine\n") + 10 * zeros)
+    read = read_lines(tmp_path / "news.gz")
+    assert next(read) == "fine"
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"news\.gz:2: has over 1,048,576 bytes"):
+            next(read)
+        assert tracemalloc.get_traced_memory()[1] < 5 * MAX_LINE_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_of_exactly_the_limit_is_read(tmp_path, end):
+    line = b"a" * (MAX_LINE_BYTES - len(end)) + end
+    (tmp_path / "news").write_bytes(line + b"b" * (not end))
+    if end:
+        assert list(map(len, read_lines(tmp_path / "news"))) == [MAX_LINE_BYTES - 1]
+    else:
+        with pytest.raises(DataError, match="news:1: has over"):
+            list(read_lines(tmp_path / "news"))
 
 
 def test_a_file_that_fails_while_it_is_read_is_reported(tmp_path, monkeypatch):

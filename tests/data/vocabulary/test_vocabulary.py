@@ -201,3 +201,9 @@ def test_sentencepiece_is_silent():
         [sys.executable, "-c", program], capture_output=True, check=True
     )
     assert told.stdout + told.stderr == b""
+
+
+@pytest.mark.parametrize("line", ["\u200b", "\u00a0", "\ufeff\u200b"])
+def test_text_of_invisible_characters_is_no_text(line):
+    with pytest.raises(DataError, match="every line of the text is blank"):
+        Vocabulary.train([line] * 9, config=VocabularyConfig(size=29), seed=0)
