@@ -46,7 +46,6 @@ class Work:
       network: which peer it is, for a process that can be several.
       compiled: whether the peer's network goes through `torch.compile`.
       training: of our own step: label smoothing, and how a batch is taken apart.
-      folder: of a peer that is read from its source.
       environment: variables that our own process begins with besides its parent's.
       text: what is read instead of made-up tokens; a `real_text.RealText`.
     """
@@ -60,7 +59,6 @@ class Work:
     network: str = ""
     compiled: bool = False
     training: TrainingConfig = field(default_factory=TrainingConfig)
-    folder: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     text: Any = field(default=None, repr=False)
 
@@ -189,24 +187,19 @@ def take_turns(
     return answers
 
 
-def environment_of(
-    work: Work, *, ours: bool = True, uses_jax: bool = False
-) -> dict[str, str]:
+def environment_of(work: Work, *, ours: bool = True) -> dict[str, str]:
     """Returns the variables that a contestant's process begins with.
 
     Args:
       work: says where it computes.
       ours: whether it is this package, or a peer.
-      uses_jax: whether a peer computes with JAX, or has it only to read our data.
     """
     environment = {**os.environ, **work.environment} if ours else {}
     if ours:  # As the command line does; the programs of peers do not.
         request_huge_pages(environment)
     return {
         **environment,
-        "JAX_PLATFORMS": "cuda"
-        if work.device == "gpu" and (ours or uses_jax)
-        else "cpu",
+        "JAX_PLATFORMS": "cuda" if work.device == "gpu" and ours else "cpu",
         # JAX would keep three quarters of a GPU for itself, and peers are on it too.
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }

@@ -129,10 +129,6 @@ def _steps(settings: Settings) -> list[Part]:
         )
         for size, seconds in limits.items()
     ]
-    if not settings.rehearse:
-        flags = ("--size=base", "--peer=none", "--components")
-        argv = _script("train_step.py", *flags, *common)
-        found.append(Part("step_components", 160, argv))
     size = "tiny" if settings.rehearse else "base"
     packed = ["--pairs=8", "--pairs_per_row=2"] if settings.rehearse else []
     packed = packed or ["--pairs=768", "--length=32", "--pairs_per_row=8"]

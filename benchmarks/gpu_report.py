@@ -47,7 +47,6 @@ def _tables(done: dict[str, Any]) -> Iterator[tuple[str, Rows]]:
     yield "Correctness", list(_checks(done))
     yield "Attention alone, forwards and backwards", list(_kernels(done))
     yield "Training step", list(_steps(done))
-    yield "Parts of the step", list(_components(done))
     yield "Decoding", list(_decoding(done))
     yield "Multi30k's recipe", list(_recipes(done))
     yield "Time to a score", list(_scores(done))
@@ -104,14 +103,6 @@ def _steps(done: dict[str, Any]) -> Iterator[Sequence[str]]:
                 f"{report['ours'][_RATE] / figures[_RATE]:.2f}",
                 "-" if idle is None else f"{idle:.1%}",
             )
-
-
-def _components(done: dict[str, Any]) -> Iterator[Sequence[str]]:
-    yield ("part", "times", "ms in a step", "ratio to its floor")
-    found = done.get("step_components", {}).get("components", {})
-    for part in found.get("parts", []):
-        ms = part["times"] * part["ms"]
-        yield (part["name"], str(part["times"]), f"{ms:.2f}", f"{part['ratio']:.2f}")
 
 
 def _decoding(done: dict[str, Any]) -> Iterator[Sequence[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 from variants import add_variant_flag
 
@@ -34,7 +33,6 @@ PEERS = {
     "hf_marian": ("torch", "transformers"),
     "torch": ("torch",),
     "marian": ("pymarian",),
-    "flax_wmt": (),
 }
 """What has to be installed for each peer."""
 
@@ -59,7 +57,6 @@ def parse_arguments(
         help=f"none, or {','.join(PEERS)}",
     )
     add("--compile_peer", action="store_true", help="peers through torch.compile")
-    add("--flax_wmt", default="", help="folder with the models.py of that peer")
     add_variant_flag(parser)
     add("--pairs", type=positive, help="of a batch")
     add("--length", type=positive, help="tokens of each side of a pair")
@@ -70,7 +67,6 @@ def parse_arguments(
     add("--seconds", type=float, default=5.0, help="of each contestant in a round")
     add("--steps", type=int, default=0, help="of a round, instead of --seconds")
     add("--peak_tflops", type=float, default=0.0, help="of the device")
-    add("--components", action="store_true", help="parts of our step and their floors")
     add("--real", default="", help="train on a corpus, such as text:a.en,a.de")
     add("--tokens", type=positive, default=2048, help="slots of --real's batches")
     add("--layout", choices=LAYOUTS, default="packed", help="of our --real batches")
@@ -88,24 +84,7 @@ def parse_arguments(
         )
     require_installed(parser, options.peer, PEERS)
     require_cpu_for_marian(parser, options)
-    _require_flax_wmt(parser, options)
     return options
-
-
-def _require_flax_wmt(
-    parser: argparse.ArgumentParser, options: argparse.Namespace
-) -> None:
-    """Ends the program where that peer's source is not at hand, or not to be used."""
-    if "flax_wmt" not in options.peer:
-        return
-    if options.real:
-        parser.error("--peer=flax_wmt has no batches of its own: leave --real out.")
-    if not Path(options.flax_wmt, "models.py").is_file():
-        parser.error(
-            "--peer=flax_wmt needs the source of that example, and there is no "
-            f"models.py in --flax_wmt={options.flax_wmt!r}. Clone "
-            "https://github.com/google/flax and name its examples/wmt."
-        )
 
 
 def peers_among(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:

@@ -35,8 +35,6 @@ def show(report: dict[str, Any]) -> None:
     for name, figures in variants.items():
         ratio = figures[_RATE] / ours[_RATE]
         print(f"with {name}: {ratio:.3f} times ours as it is")
-    if "components" in report:
-        _show_components(report["components"])
 
 
 def _show_steps(contestants: dict[str, dict[str, Any]]) -> None:
@@ -70,22 +68,3 @@ def _show_text(text: dict[str, Any], contestants: dict[str, dict[str, Any]]) -> 
             f"{figures['overall_target_tokens_per_second']:10,.0f}"
             f"{figures['steps']:8,}{figures['peak_memory_mb']:9,.0f}"
         )
-
-
-def _show_components(found: dict[str, Any]) -> None:
-    print(
-        f"parts of our step, forwards and backwards, {found['dtype']}; this machine: "
-        f"{found['tflops']:.3g} TFLOP/s, {found['gigabytes_per_second']:.3g} GB/s"
-    )
-    print(
-        f"{'':30}{'ms':>9}{'floor ms':>10}{'ratio':>7}{'times':>7}{'in a step, ms':>15}"
-    )
-    for part in found["parts"]:
-        print(
-            f"{part['name']:30}{part['ms']:9.3f}{part['floor_ms']:10.3f}"
-            f"{part['ratio']:7.2f}{part['times']:7}{part['times'] * part['ms']:15.1f}"
-        )
-    of_all, floor = found["sum_ms"], found["sum_floor_ms"]
-    print(
-        f"{'all, none twice':30}{'':9}{floor:10.1f}{of_all / floor:7.2f}{of_all:22.1f}"
-    )

@@ -3,16 +3,14 @@
     python benchmarks/train_step.py --size=small
     python benchmarks/train_step.py --size=base --peer=hf_marian,torch --json
     python benchmarks/train_step.py --device=gpu --size=big --compile_peer
-    python benchmarks/train_step.py --peer=none --components
     python benchmarks/train_step.py --real=text:train.en,train.de --tokens=2048
     python benchmarks/train_step.py --peer=none --variant=training.loss_chunks=4
 
 The step is the program's own: dropout, label smoothing, Adam, the guard against what is
-not finite. Peers do the same work: two in PyTorch and Marian (of the extra `bench`),
-and one in Flax (from its source). What they would drop out beyond the paper is off,
-where it can be. Made-up tokens fill every slot, so all are real. Each contestant has a
-process of its own, is warmed up, and computes alone: the rounds go in turns, every
-other one in the opposite order.
+not finite. Peers do the same work: two in PyTorch, and Marian (of the extra `bench`).
+What they would drop out beyond the paper is off, where it can be. Made-up tokens fill
+every slot, so all are real. Each contestant has a process of its own, is warmed up, and
+computes alone: the rounds go in turns, every other one in the opposite order.
 
 With `--real` both train on text, input and batching included: ours with the program's
 batches, a peer with batches of like length that hold as many slots. What is counted
@@ -51,7 +49,6 @@ MODULES = {
     "hf_marian": "peers_torch",
     "torch": "peers_torch",
     "marian": "peer_marian",
-    "flax_wmt": "peer_flax",
 }
 """Where the contestants of each peer are."""
 
@@ -83,10 +80,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             pairs_per_row=options.pairs_per_row,
             threads=options.threads,
             compiled=options.compile_peer,
-            folder=options.flax_wmt,
         )
-        if options.components:
-            report["components"] = _components(work)
         if options.real:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             work = dataclasses.replace(work, text=_text(options, folder))
@@ -124,23 +118,10 @@ def _start(work: Work, options: argparse.Namespace, stack: ExitStack) -> _Contes
             name,
             made_by=module + kind,
             work=its_work,
-            environment=environment_of(
-                its_work, ours=ours, uses_jax=name == "flax_wmt"
-            ),
+            environment=environment_of(its_work, ours=ours),
         )
         started[name] = stack.enter_context(contestant)
     return started
-
-
-def _components(work: Work) -> dict[str, Any]:
-    with Contestant(
-        "components",
-        made_by="components:Components",
-        work=work,
-        environment=environment_of(work),
-    ) as contestant:
-        found: dict[str, Any] = contestant.ask("measure")
-    return found
 
 
 def _race(
