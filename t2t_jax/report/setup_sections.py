@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from t2t_jax.config import Config
+from t2t_jax.data.files.quantities import format_bytes
 from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.page import DROP_REASONS
 from t2t_jax.data.token_cache.statistics import SIDES, short_name
@@ -194,24 +194,10 @@ def files(workdir: Workdir) -> Iterator[Part]:
         "Files of the run",
         ("file", "size", "SHA-256 now"),
         [
-            (one.name, size_text(one.size), one.sha256 or "")
+            (one.name, format_bytes(one.size), one.sha256 or "")
             for one in files_of(workdir)
         ],
         numbers=(1,),
         text=(0,),
         code=(2,),
     )
-
-
-def size_text(size: float) -> str:
-    """Formats a number of bytes.
-
-    Example:
-      >>> size_text(730), size_text(270_343), size_text(4.2e9)
-      ('730 B', '270 kB', '4.2 GB')
-    """
-    if size < 1000:
-        return f"{size:.0f} B"
-    power = min(int(math.log10(size)) // 3, 4)
-    value = size / 1000**power
-    return f"{value:.{0 if value >= 10 else 1}f} {'kMGT'[power - 1]}B"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.arrays import Flags, Hashes, Integers
+from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
 
 REASONS = ("empty", "too_long", "ratio", "copies", "duplicates")
@@ -78,7 +78,7 @@ def text_hashes(lines: Iterable[str]) -> Hashes:
 def pair_hashes(source_hashes: Hashes, target_hashes: Hashes) -> Hashes:
     """Combines the hashes of both sides; not symmetric."""
     # An odd factor (golden ratio) is a bijection modulo 2^64.
-    return source_hashes * np.uint64(0x9E3779B97F4A7C15) + target_hashes
+    return source_hashes * GOLDEN + target_hashes
 
 
 class DuplicateFilter:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.arrays import Flags, Hashes, Integers
+from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Integers
 from t2t_jax.data.vocabulary.merge_table import NO_RANK, MergeTable
 
 SAMPLING_VERSION = "1"
@@ -28,7 +28,6 @@ SAMPLING_VERSION = "1"
 
 _JOINED = -1
 _RANDOM_BITS = 53
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Words are segmented together with those of at most a third more characters.
 _WIDTHS = np.array([2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 40, 64, 128])
 _FEW = 0.7  # of the words of a grid: then it is made smaller
@@ -40,7 +39,7 @@ def random_keys(base: Hashes, numbers: Integers) -> Hashes:
 
 
 def _multiples(numbers: Integers) -> Hashes:
-    return numbers.astype(np.uint64) * _GOLDEN
+    return numbers.astype(np.uint64) * GOLDEN
 
 
 def _mix(values: Hashes) -> Hashes:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.arrays import Flags, Integers
+from t2t_jax.data.arrays import GOLDEN, Flags, Integers
 from t2t_jax.data.vocabulary.byte_pairs import piece_of, split_characters, symbol_of
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES
@@ -96,7 +96,7 @@ class _PairIndex:
             left, places = left[others], (places[others] + 1) & self._mask
 
     def _hash(self, keys: Integers) -> Integers:
-        product = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        product = keys.astype(np.uint64) * GOLDEN
         return (product >> self._shift).astype(np.int64)
 
     def find(self, keys: Integers) -> Integers:
