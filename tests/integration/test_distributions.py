@@ -146,7 +146,8 @@ def test_the_sdist_is_the_whole_project(distributions):
     sdist = distributions / "sdist"
     found = {str(p.relative_to(sdist)) for p in sdist.rglob("*") if p.is_file()}
     top = {".ci/run", "ruff.toml", "setup.cfg", "pyproject.toml", "CITATION.cff"}
-    folders = ("t2t_jax", "configs", "docs", "launch", "tests", "benchmarks", ".github")
+    folders = ("t2t_jax", "configs", "docs", "launch", "tests", "tools", "benchmarks")
+    folders += (".github",)
     assert (_files_of(*folders) | top) - found == set()
 
 
