@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
@@ -14,6 +15,9 @@ _MAX_SUBWORDS = 1_000_000
 UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
+
+_BLANK = re.compile("[ \u2581]")
+_SPECIAL = re.compile("<pad>|</?s>|<unk>|<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +219,9 @@ class VocabularyConfig:
       character_coverage (fraction): Fraction of the characters of the text that get a
         subword, above 0 and at most 1.
       byte_fallback: Whether other characters are encoded as bytes instead of unk.
+      symbols: Pieces that each vocabulary has and never splits, such as tags, with
+        commas between them: `>>de<<,>>fr<<`. In a vocabulary of words they stand
+        between spaces. A `file` must have them too.
       sample_sentences (sentences): The vocabulary is trained on at most this many
         sentences, a seeded random sample of a larger corpus.
     """
@@ -228,6 +235,7 @@ class VocabularyConfig:
     file: str = ""
     character_coverage: float = 1.0
     byte_fallback: bool = False
+    symbols: str = ""
     # The sample is held in memory: 600,000 lines of 25 words peaked at 1,155 MB and 1.3
     # million at 2,054 MB. Each line is freed once the trainer has its copy, which took
     # synthetic lines from 827 MB to 541 MB (851 MB for a million).
@@ -235,17 +243,19 @@ class VocabularyConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        smallest = 261 if self.byte_fallback else 5
+        symbols = self.symbol_list
+        smallest = (261 if self.byte_fallback else 5) + len(symbols)
+        more = ", 256 bytes" * self.byte_fallback + ", the symbols" * bool(symbols)
         for name in ("size", "source_size"):
             size = getattr(self, name)
             problems.check(
                 size >= smallest or (name == "source_size" and size == 0),
                 f"vocabulary.{name}={size} must be at least {smallest}: four special "
-                f"ids{', 256 bytes' if self.byte_fallback else ''} and a piece. "
-                f"Change config.vocabulary.{name}.",
+                f"ids{more} and a piece. Change config.vocabulary.{name}.",
             )
             problems.limit(f"vocabulary.{name}", size, _MAX_SUBWORDS)
         self._check_units(problems)
+        self._check_symbols(problems)
         problems.check(
             not self.source_file or self.source_size > 0,
             f"vocabulary.source_file={self.source_file!r} requires a separate "
@@ -283,6 +293,33 @@ class VocabularyConfig:
             "vocabulary, but vocabulary.source_size=0. "
             "Change config.vocabulary.source_size.",
         )
+
+    def _check_symbols(self, problems: ErrorCollector) -> None:
+        symbols = self.symbol_list
+        for symbol in dict.fromkeys(symbols):
+            broken = {
+                "is empty": not symbol,
+                "has a blank in it": not symbol.isprintable() or _BLANK.search(symbol),
+                "is a special piece": _SPECIAL.fullmatch(symbol),
+                "is there twice": symbols.count(symbol) > 1,
+            }
+            reason = next((reason for reason in broken if broken[reason]), "")
+            problems.check(
+                not reason,
+                f"vocabulary.symbols={self.symbols!r} must be different pieces without "
+                f"blanks, with commas between them, and {symbol!r} {reason}. "
+                "Change config.vocabulary.symbols.",
+            )
+
+    @property
+    def symbol_list(self) -> tuple[str, ...]:
+        """The symbols, in order.
+
+        Example:
+          >>> VocabularyConfig(symbols=">>de<<,>>fr<<").symbol_list
+          ('>>de<<', '>>fr<<')
+        """
+        return tuple(self.symbols.split(",")) if self.symbols else ()
 
     @property
     def own_source_size(self) -> int:

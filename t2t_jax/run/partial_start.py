@@ -35,7 +35,8 @@ def require_same_start(config: Config, path: Path) -> None:
     """
     if not _vocabulary_files(path):
         return
-    inputs = _read_inputs(path)
+    # Keys that a version before this has not recorded had their defaults.
+    inputs = {**vocabulary_settings(Config()), **_read_inputs(path)}
     for name, value in vocabulary_settings(config).items():
         if inputs.get(name) != value:
             key = name if name == "seed" else f"vocabulary.{name}"

@@ -50,6 +50,20 @@ def test_each_rule_of_the_data_is_reported(keys, message):
         ({"size": 260, "byte_fallback": True}, "at least 261: four special ids, 256"),
         ({"character_coverage": 0.0}, r"Change config\.vocabulary\.character_coverage"),
         ({"character_coverage": 1.5}, r"character_coverage=1\.5 must be above 0"),
+        (
+            {"symbols": "a,b", "size": 6},
+            "at least 7: four special ids, the symb",
+        ),
+        (
+            {"symbols": "<de>,x y"},
+            r"'x y' has a blank in it\. Change config",
+        ),
+        ({"symbols": "a\u2581"}, "has a blank in it"),
+        ({"symbols": "a\n"}, "has a blank in it"),
+        ({"symbols": "a,"}, "'' is empty"),
+        ({"symbols": "<de>,<fr>,<de>"}, "'<de>' is there twice"),
+        ({"symbols": "</s>"}, "is a special piece"),
+        ({"symbols": "<0x0A>"}, "is a special piece"),
         ({"sample_sentences": 0}, r"Change config\.vocabulary\.sample_sentences"),
     ],
 )

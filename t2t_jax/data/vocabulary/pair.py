@@ -144,10 +144,19 @@ class VocabularyPair(NamedTuple):
         keys = ("source_size" if config.source_size else "size", "size")
         for vocabulary, size, key in zip(self, wanted, keys, strict=True):
             if vocabulary.size != size:
+                change = f"Set config.vocabulary.{key}={vocabulary.size}."
                 raise DataError(
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
-                    f"{size}. {advice or f'Change config.vocabulary.{key}.'}"
+                    f"{size}. {advice or change}"
                 )
+            for symbol in config.symbol_list:
+                (found,) = vocabulary.encode([symbol])
+                if symbol not in vocabulary.pieces(found):
+                    raise DataError(
+                        f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
+                        f"that is not split, and has not. "
+                        f"{advice or 'Change config.vocabulary.symbols.'}"
+                    )
         ids = range(config.size)
         if config.shared_ids and self.source.pieces(ids) != self.target.pieces(ids):
             raise DataError(

@@ -313,7 +313,10 @@ def _processor(model: bytes, *, name: str, advice: str) -> Any:
     if ids != [PAD, BOS, EOS, UNK]:
         raise DataError(
             f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
-            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {advice}"
+            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {advice}\nspm_train "
+            "--input=TEXT --model_prefix=NAME --model_type=bpe "
+            f"--vocab_size={processor.get_piece_size()} --pad_id={PAD} "
+            f"--bos_id={BOS} --eos_id={EOS} --unk_id={UNK} trains one that fits."
         )
     return processor
 

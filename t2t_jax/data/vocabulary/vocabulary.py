@@ -111,8 +111,12 @@ class Vocabulary:
         if not sample:
             raise DataError(_NO_TEXT)
         if config.unit == "words":
+            symbols = config.symbol_list
             listed = learn_words(
-                sample, config.size - len(SPECIAL_PIECES), classes=classes
+                sample,
+                config.size - len(SPECIAL_PIECES),
+                classes=classes,
+                symbols=symbols,
             )
             return cls(word_table(listed, config.size))
         return cls(_train_subwords(sample, config, key=key))
@@ -193,6 +197,7 @@ def _train_subwords(sample: list[str], config: VocabularyConfig, *, key: str) ->
             vocab_size=config.size,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
+            user_defined_symbols=list(config.symbol_list),
             pad_id=PAD,
             bos_id=BOS,
             eos_id=EOS,

@@ -9,7 +9,7 @@ unknown word with a capital that ends in "ing". Parsers have long done so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _CLASS_SHARE = 8  # at most one piece in 8 is a class
@@ -56,13 +56,16 @@ class WordList(NamedTuple):
     classes: list[str]
 
 
-def learn_words(lines: Iterable[str], most: int, *, classes: bool) -> WordList:
+def learn_words(
+    lines: Iterable[str], most: int, *, classes: bool, symbols: Sequence[str] = ()
+) -> WordList:
     """Lists the most frequent words of a text; the text alone decides ties.
 
     Args:
       most: words and classes together.
       classes: whether unknown words have classes. Then words that occur once are
         unknown too, since the tokens of classes are trained on unknown words.
+      symbols: words that come first, whether the text has them or not.
 
     Example:
       >>> lines = ["(S (NP XX )NP XX )S", "(NP XX )NP"]
@@ -72,9 +75,12 @@ def learn_words(lines: Iterable[str], most: int, *, classes: bool) -> WordList:
       WordList(words=['a'], classes=['<a-d>'])
     """
     counts = Counter(word for line in lines for word in line.split())
+    for symbol in symbols:
+        del counts[symbol]
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    most -= len(symbols)
     if not classes:
-        return WordList(ranked[:most], [])
+        return WordList([*symbols, *ranked[:most]], [])
     room = most // _CLASS_SHARE
     words = [word for word in ranked[: most - room] if counts[word] > 1]
     found: Counter[str] = Counter()
@@ -82,4 +88,4 @@ def learn_words(lines: Iterable[str], most: int, *, classes: bool) -> WordList:
         for name in word_classes(word):
             found[name] += counts[word]
     best = sorted(found, key=lambda name: (-found[name], name))
-    return WordList(words, best[:room])
+    return WordList([*symbols, *words], best[:room])

@@ -1,3 +1,4 @@
+import dataclasses
 import re
 import time
 
@@ -107,7 +108,7 @@ def test_a_run_is_not_advised_to_change_the_size_that_it_was_begun_with(tmp_path
 def test_a_size_that_is_not_the_configured_one_names_its_key():
     found = find(size=71, source_size=53)
     found.check(VocabularyConfig(size=71, source_size=53), name="w")
-    with pytest.raises(DataError, match=r"w has 53 .*vocabulary\.source_size=54"):
+    with pytest.raises(DataError, match=r"w has 53 .*Set config.*\.source_size=53"):
         found.check(VocabularyConfig(size=71, source_size=54), name="w")
     with pytest.raises(DataError, match=r"w has 71 .*vocabulary\.size=72"):
         found.check(VocabularyConfig(size=72, source_size=53), name="w")
@@ -169,3 +170,34 @@ def test_while_a_vocabulary_is_learnt_it_is_logged(monkeypatch):
     assert started == ["Training the vocabulary"]
     assert said[1:-1]
     assert set(said[1:-1]) == {"Training the vocabulary: 0:00:00 so far …"}
+
+
+@pytest.mark.parametrize("unit", ["subwords", "words"])
+def test_symbols_are_pieces_that_are_not_split(unit, tmp_path):
+    config = VocabularyConfig(
+        size=71, source_size=61, unit=unit, source_unit=unit, symbols=">>de<<,<x>"
+    )
+    pairs = [("<x> the " + a, b) for a, b in PAIRS]
+    both = VocabularyPair.load_or_train(pairs, config=config, seed=0, log=print)
+    both.check(config, name="w")
+    for one in both:
+        assert one.pieces([4, 5]) == [">>de<<", "<x>"]
+        (ids,) = one.encode([">>de<< a <x> b"])
+        assert (ids.count(4), ids.count(5)) == (1, 1)
+        assert one.decode([[4, 5]])[0].replace(" ", "") == ">>de<<<x>"
+    more = dataclasses.replace(config, symbols=">>de<<,>>fr<<")
+    with pytest.raises(DataError, match="w must have '>>fr<<' of vocabulary"):
+        both.check(more, name="w")
+    if unit == "subwords":
+        stuck, _ = both.target.encode(["a>>de<<b", ">>de<<>>de<<"])
+        assert stuck.count(4) == 1
+
+
+def test_a_file_without_the_symbols_is_refused(tmp_path):
+    config = VocabularyConfig(size=71)
+    trained = VocabularyPair.load_or_train(PAIRS, config=config, seed=0, log=print)
+    trained.save(tmp_path)
+    file = str(tmp_path / "vocab.model")
+    with_symbols = VocabularyConfig(size=71, file=file, symbols=">>de<<")
+    with pytest.raises(DataError, match=r"Change config\.vocabulary\.symbols\."):
+        trained.check(with_symbols, name=file)
