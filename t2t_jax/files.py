@@ -154,7 +154,13 @@ def wait_until_visible(
 
 
 @contextmanager
-def locked(path: Path, *, wait: float = 0.0, is_shared: bool = False) -> Iterator[int]:
+def locked(
+    path: Path,
+    *,
+    wait: float = 0.0,
+    is_shared: bool = False,
+    is_directory: bool = False,
+) -> Iterator[int]:
     """Locks a file or directory; the system releases the lock when the process ends.
 
     An exclusive lock creates a missing file, which its owner may remove again. A link
@@ -164,6 +170,7 @@ def locked(path: Path, *, wait: float = 0.0, is_shared: bool = False) -> Iterato
       wait: seconds for which other processes are waited for.
       is_shared: whether others may hold a shared lock at the same time; the file must
         exist.
+      is_directory: whether to lock a directory, which must exist, and not a file.
 
     Yields:
       The descriptor; of a file that is locked exclusively, opened for appending.
@@ -172,8 +179,8 @@ def locked(path: Path, *, wait: float = 0.0, is_shared: bool = False) -> Iterato
       BlockingIOError: another process holds the lock.
       OSError: the file cannot be opened, or its file system has no locks.
     """
-    flags = os.O_RDONLY
-    if not (is_shared or path.is_dir()):
+    flags = os.O_RDONLY | (os.O_DIRECTORY if is_directory else 0)
+    if not (is_shared or is_directory):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     end = time.monotonic() + wait
     while (file := _try_lock(path, flags, is_shared=is_shared)) is None:

@@ -194,9 +194,12 @@ def test_a_lock_file_that_its_owner_has_removed_locks_nothing(tmp_path):
 
 def test_only_files_are_locked(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
-    for name in ("link", "absent/lock"):
+    (tmp_path / "folder").mkdir()
+    for name in ("link", "absent/lock", "folder"):
         with pytest.raises(OSError, match=name), locked(tmp_path / name):
             pass
     with pytest.raises(FileNotFoundError), locked(tmp_path / "a", is_shared=True):
         pass
-    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+    with locked(tmp_path / "folder", is_directory=True):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"folder", "link"}

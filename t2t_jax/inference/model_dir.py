@@ -92,7 +92,7 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
         temporary.mkdir()
     held = ExitStack()
     with suppress(OSError):  # Locks are not supported: nobody removes it then.
-        held.enter_context(locked(temporary, is_shared=True))
+        held.enter_context(locked(temporary, is_shared=True, is_directory=True))
     try:
         yield temporary
         with _as_output_error(to):
@@ -118,7 +118,7 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
             continue
         with suppress(OSError):  # It is locked, or removed by another process.
             if not _is_running(int(number)):
-                with locked(path):
+                with locked(path, is_directory=True):
                     shutil.rmtree(path, ignore_errors=True)
 
 
