@@ -55,22 +55,6 @@ def test_what_is_saved_is_what_it_was_though_the_buffers_are_donated(checkpoints
     jax.tree.map(np.testing.assert_array_equal, restored, params_of(0))
 
 
-def test_a_checkpoint_may_hold_parameters_only(checkpoints, one):
-    save(checkpoints, 5, "average")
-    restored = checkpoints.params(5, like=like(params_of(5), one))
-    jax.tree.map(np.testing.assert_array_equal, restored, params_of(5))
-    names = {path.name for path in (checkpoints.directory / "5").iterdir()}
-    assert "optimizer" not in names
-    assert {"params", "meta"} <= names
-
-
-def test_meta_comes_back_as_it_was(checkpoints):
-    meta = {"kinds": ["best"], "bleu": 31.5, "progress": {"position": [1, 2], "é": "ß"}}
-    checkpoints.save(2, params=params_of(2), optimizer=None, meta=meta)
-    checkpoints.wait()
-    assert checkpoints.meta(2) == meta
-
-
 def test_the_newest_periodic_ones_the_best_and_the_newest_survive(checkpoints):
     # keep=2. Each row: what is saved, and the steps that are left then.
     timeline = [

@@ -72,24 +72,6 @@ def wait_until(holds):
         time.sleep(0.01)
 
 
-def test_all_end_with_the_code_of_the_one_that_failed(processes, ended, capfd):
-    _, (_, second, _) = processes(3)
-    failing = threading.Thread(
-        target=second.abort_all, args=(65, "A rule.\nMore of it.")
-    )
-    failing.start()
-    wait_until(lambda: len(ended) == 3)
-    failing.join()
-    assert ended == [65, 65, 65]
-    stderr = capfd.readouterr().err
-    for rank in (0, 2):
-        assert f"[rank {rank}] error: process 1 has failed (exit code 65)" in stderr
-    assert stderr.count("A rule.") == 2
-    assert "[rank 1]" not in stderr
-    assert "Stack" not in stderr
-    assert "More of it" not in stderr
-
-
 def test_what_is_to_be_done_before_the_exit_is_done_by_those_that_did_not_fail(ended):
     client, done = Coordinator(), []
     processes = [
@@ -139,18 +121,6 @@ def test_only_the_first_failure_is_published(processes, ended, capfd):
     assert "Of process 2." not in stderr
 
 
-def test_where_one_is_stuck_all_show_their_stacks(processes, ended, capfd):
-    _, (first, _) = processes(2)
-    failing = threading.Thread(
-        target=first.abort_all, args=(70, "no step"), kwargs={"stuck": 1}
-    )
-    failing.start()
-    wait_until(lambda: len(ended) == 2)
-    failing.join()
-    stderr = capfd.readouterr().err
-    assert "test_where_one_is_stuck_all_show_their_stacks" in stderr
-
-
 def test_a_rank_without_heartbeat_is_unresponsive(processes):
     _, (first, second, third) = processes(3)
     wait_until(lambda: len(first._client.values) == 3)
@@ -171,13 +141,6 @@ def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
     assert stderr == "[rank 1] error: process 0 cannot be reached.\n"
 
 
-def test_a_stop_request_reaches_all_processes(processes):
-    _, (first, second) = processes(2)
-    assert not first.stop_was_broadcast
-    second.broadcast_stop()
-    wait_until(lambda: first.stop_was_broadcast)
-
-
 def test_after_closing_nothing_ends_a_process(processes, ended):
     client, (first, second) = processes(2)
     first.close()
@@ -186,8 +149,3 @@ def test_after_closing_nothing_ends_a_process(processes, ended):
     client.key_value_set("t2t_jax/notices/failed", failure_notices.json.dumps(failure))
     time.sleep(0.2)
     assert ended == []
-
-
-def test_the_more_processes_the_less_often_they_ask():
-    periods = [FailureMonitor(None, rank=0, count=count)._period for count in (2, 256)]
-    assert periods[0] < periods[1] < 10

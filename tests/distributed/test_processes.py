@@ -27,13 +27,6 @@ def process(index, count=2):
     return Processes(index=index, count=count)
 
 
-def test_a_single_process_is_the_first_and_has_no_prefix():
-    assert SINGLE_PROCESS.is_first
-    assert SINGLE_PROCESS.log_prefix == ""
-    assert [process(k).is_first for k in (0, 1)] == [True, False]
-    assert process(1).log_prefix == "[rank 1] "
-
-
 def test_a_published_text_is_received():
     process(0).publish("news", "zwei\nZeilen")
     assert process(1).receive("news") == "zwei\nZeilen"
@@ -55,11 +48,6 @@ def test_other_failures_of_the_coordinator_are_not_hidden(monkeypatch):
         process(1).receive("news")
 
 
-def test_a_single_process_publishes_nothing(coordinator):
-    SINGLE_PROCESS.publish("news", "x")
-    assert coordinator.texts == {}
-
-
 def test_without_settings_initialize_returns_a_single_process():
     assert initialize(environ={"JAX_PLATFORMS": "cpu"}) is SINGLE_PROCESS
     assert current_processes() is SINGLE_PROCESS
@@ -79,7 +67,3 @@ def test_a_single_process_does_not_import_jax():
         "sys.exit('jax' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_shutdown_of_a_single_process_does_nothing():
-    SINGLE_PROCESS.shutdown(0)

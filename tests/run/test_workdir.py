@@ -19,11 +19,6 @@ def workdir(tmp_path):
     return made
 
 
-def test_a_directory_is_made_with_its_parents_and_may_be_there(workdir):
-    assert workdir.path.is_dir()
-    workdir.create()
-
-
 def test_a_new_directory_holds_no_run(workdir):
     assert not workdir.has_config
     with pytest.raises(InputMissingError, match=r"config\.json is missing\. Train"):
@@ -65,36 +60,6 @@ def test_json_is_readable_utf8_and_leaves_no_other_file(workdir):
     assert text.endswith("\n")
 
 
-def test_a_failed_write_leaves_the_old_file(workdir):
-    workdir.write_json("data.json", {"a": 1})
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        workdir.write_json("data.json", {"a": object()})
-    assert json.loads((workdir.path / "data.json").read_text()) == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        '{"steps": 7',
-        "[]",
-        "3",
-        '{"steps": "seven"}',
-        '{"model": 3}',
-        '{"model": "abc"}',
-        '{"vocabulary": [1]}',
-        '{"stepz": 7}',
-        "\udcff",
-    ],
-)
-def test_a_damaged_configuration_is_named_as_such(workdir, text):
-    path = workdir.path / "config.json"
-    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
-    with pytest.raises(DataError, match=r"config\.json is damaged") as info:
-        workdir.read_config()
-    assert info.value.exit_code == 65
-
-
 @pytest.mark.parametrize(
     ("saved", "overrides", "least"),
     [
@@ -108,16 +73,6 @@ def test_an_old_default_is_that_of_today(workdir, saved, overrides, least):
     (workdir.path / "config.json").write_text(json.dumps({"decoding": saved}))
     (workdir.path / "overrides.json").write_text(json.dumps(overrides))
     assert workdir.read_config().decoding.min_tokens == least
-
-
-def test_a_file_in_the_way_is_named(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        message = rf"^Cannot create {path}: {tmp_path / 'file'} is a file\."
-        with pytest.raises(OutputError, match=message):
-            Workdir(path).create()
-    with pytest.raises(InputMissingError, match="it is a file and not a directory"):
-        Workdir(tmp_path / "file").require()
 
 
 def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
@@ -162,23 +117,6 @@ def test_the_lock_file_names_its_owner(workdir):
         assert workdir.owner() == first
     with workdir.locked() as second:
         assert workdir.owner() == second != first
-
-
-def test_each_process_has_a_log_of_its_own(workdir):
-    assert workdir.log_path(3) == workdir.path / "logs" / "rank-3.log"
-    assert workdir.log_path(0).parent.is_dir()
-
-
-def test_samples_are_kept_by_step(workdir):
-    workdir.write_samples(5, "ä\n")
-    workdir.write_samples(7, "b\n")
-    folder = workdir.path / "samples"
-    assert sorted(path.name for path in folder.iterdir()) == ["5.txt", "7.txt"]
-    assert (folder / "5.txt").read_text(encoding="utf-8") == "ä\n"
-
-
-def test_the_layout_is_the_documented_one(workdir):
-    assert workdir.checkpoints == workdir.path / "checkpoints"
 
 
 def test_a_directory_whose_name_is_not_utf_8_is_refused_before_the_work(tmp_path):

@@ -45,31 +45,18 @@ def test_it_is_asked_for_once(system):
     assert environ == {"GLIBC_TUNABLES": WISH}
 
 
-def test_who_does_not_want_them_is_heard(system):
-    environ = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}
-    assert not request_huge_pages(environ)
-    assert environ == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}
-
-
-@pytest.mark.parametrize("modes", ["[always] madvise never", "always madvise [never]"])
-def test_nothing_is_asked_of_a_system_that_does_not_listen(system, modes):
-    system(modes)
-    assert not request_huge_pages({})
-
-
-def test_another_c_library_is_told_nothing(system):
-    system("[madvise]", library="")
-    assert not request_huge_pages({})
-
-
-@pytest.mark.parametrize("version", ["2.31", "2.9", ""])
-def test_an_older_one_would_not_understand(system, version):
-    system("[madvise]", version=version)
-    assert not request_huge_pages({})
-
-
-def test_a_system_without_large_pages_is_none(monkeypatch, tmp_path):
-    monkeypatch.setattr(huge_pages, "_MODES", tmp_path / "none")
+@pytest.mark.parametrize(
+    ("modes", "library", "version"),
+    [
+        ("[always] madvise never", "glibc", "2.36"),
+        ("always madvise [never]", "glibc", "2.36"),
+        ("[madvise]", "", "2.36"),
+        ("[madvise]", "glibc", "2.9"),
+        ("[madvise]", "glibc", ""),
+    ],
+)
+def test_nothing_is_asked_of_a_system_that_cannot(system, modes, library, version):
+    system(modes, library=library, version=version)
     assert not request_huge_pages({})
 
 
@@ -98,21 +85,6 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
     assert first == second == "begun"
     assert json.loads(last) == [process.pid, [str(program), *argv], WISH]
     assert process.returncode == 7
-
-
-def test_it_begins_anew_once_even_where_the_wish_is_taken_away(monkeypatch, system):
-    begun = []
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    monkeypatch.setattr(
-        huge_pages.os, "execve", lambda path, argv, environ: begun.append(environ)
-    )
-    huge_pages.reexec_with_huge_pages()
-    assert len(begun) == 1
-    environ = dict(begun[0])
-    del environ["GLIBC_TUNABLES"]
-    monkeypatch.setattr(huge_pages.os, "environ", environ)
-    huge_pages.reexec_with_huge_pages()
-    assert len(begun) == 1
 
 
 def test_a_program_that_cannot_begin_anew_goes_on(monkeypatch, system):
