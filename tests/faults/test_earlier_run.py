@@ -45,7 +45,7 @@ def test_a_run_is_resumed_as_if_it_had_never_stopped(written):
     assert b"from step 8" in done.stderr
     expected = json.loads((written / "final_meta.json").read_text())
     resumed = Checkpoints(written / "run" / "checkpoints").read_verified_meta(12)
-    names = ("step", "kinds", "fingerprints", "files")
+    names = ("step", "fingerprints", "files")
     assert [resumed[n] for n in names] == [expected[n] for n in names]
     assert resumed["checksums"].keys() == expected["checksums"].keys()
     assert losses(written / "run" / "metrics.jsonl") == pytest.approx(
