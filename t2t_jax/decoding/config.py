@@ -49,7 +49,8 @@ class DecodingConfig:
       tokens_per_batch (tokens): Batch size of decoding for each device: rows times the
         longest output they may reach (source length + `max_extra_tokens`), or the
         source, if that is longer. It bounds the decoder's cache, which holds each slot
-        once per hypothesis. A single device has two such batches in flight.
+        once per hypothesis. A single device has two such batches in flight. Batches
+        whose search could hold more than a quarter of the device's memory are cut.
       max_source_length (tokens): Longest source, end of sentence included. A longer
         line is split at the ends of sentences or clauses, and its parts are translated
         separately.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +77,7 @@ def source_batches(
     eos: int,
     devices: int = 1,
     row_growth: int = 2,
+    fit: Callable[[int, int], int] = lambda rows, length: rows,
 ) -> Iterator[SourceBatch]:
     """Batches sentences of similar length, the longest first.
 
@@ -91,6 +92,7 @@ def source_batches(
         `config.max_source_length - 1`.
       row_growth: 2 adds the fewest empty rows; more gives fewer shapes over calls of
         few sentences each.
+      fit: cuts the rows of each device, given them and the length of the sources.
 
     Example:
       >>> config = DecodingConfig(max_source_length=16)
@@ -107,7 +109,7 @@ def source_batches(
     start = 0
     while start < len(sources):
         length = next(s for s in lengths if s >= needed[longest_first[start]])
-        rows = devices * min(_rows_in_memory(config, length), max_rows)
+        rows = devices * fit(min(_rows_in_memory(config, length), max_rows), length)
         indices = tuple(int(index) for index in longest_first[start : start + rows])
         source_BxS = np.full((rows, length), pad, np.int32)
         for row, index in enumerate(indices):

@@ -21,6 +21,7 @@ from t2t_jax.decoding.engine.batching import (
 )
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.device_rows import abstract_key, devices_of
+from t2t_jax.decoding.engine.memory import rows_that_fit
 from t2t_jax.decoding.engine.run_batches import (
     MAX_CONCURRENT,
     OOM_ERRORS,
@@ -302,8 +303,15 @@ class Translator:
         ):
             if is_enough():
                 return
+            self._rows_that_fit(1, shape[1])
             with suppress(*OOM_ERRORS):  # raised again where the shape is needed
                 self._compile(shape)
+
+    def _rows_that_fit(self, rows: int, length: int) -> int:
+        mesh = devices_of(self.model)
+        return rows_that_fit(
+            self.model, self.config, rows=rows, length=length, mesh=mesh
+        )
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
@@ -346,6 +354,7 @@ class Translator:
             eos=DEFAULT_IDS.eos,
             devices=devices,
             row_growth=self.row_growth,
+            fit=self._rows_that_fit,
         )
         for translations in run_batches(
             translate_batch,
