@@ -126,47 +126,37 @@ def test_the_stream_is_in_order_and_says_when_it_is_done(app):
     assert response.headers["content-type"] == "application/x-ndjson"
 
 
-def test_one_sentence_that_fails_fails_alone():
+def asked_at_once(words):
+    """Asks for each word while the first is translated; returns answers and groups."""
     model = FakeModel()
     app, worker = fake_app({("en", "de"): model})
     model.gate.clear()
 
-    async def all_at_once():
-        tasks = [
-            asyncio.create_task(asked(app, "POST", PATH + q))
-            for q in ("first", "good", "poison", "fine")
-        ]
-        while worker.queue.waiting < 3:
+    async def ask_all():
+        asking = [asyncio.create_task(asked(app, "POST", PATH + q)) for q in words]
+        while worker.queue.waiting < len(words) - 1:
             await asyncio.sleep(0.01)
         model.gate.set()
-        return await asyncio.gather(*tasks)
+        return await asyncio.gather(*asking)
 
-    first, good, poison, fine = asyncio.run(all_at_once())
-    assert [one.status for one in (first, good, poison, fine)] == [200, 200, 500, 200]
-    assert poison.json["error"].startswith("Cannot translate text: The score")
-    assert ["good", "poison", "fine"] in model.groups
-    worker.close()
+    answers = asyncio.run(ask_all())
+    assert worker.close()
+    return answers, model.groups
+
+
+def test_one_sentence_that_fails_fails_alone():
+    answers, groups = asked_at_once(("first", "good", "poison", "fine"))
+    assert [one.status for one in answers] == [200, 200, 500, 200]
+    assert answers[2].json["error"].startswith("Cannot translate text: The score")
+    assert ["good", "poison", "fine"] in groups
 
 
 def test_requests_of_several_clients_are_translated_together():
-    model = FakeModel()
-    app, worker = fake_app({("en", "de"): model})
-    model.gate.clear()
-
-    async def all_at_once():
-        paths = [f"/translate?q=word{n}&source=en&target=de" for n in range(30)]
-        tasks = [asyncio.create_task(asked(app, "POST", path)) for path in paths]
-        while worker.queue.waiting < 29:
-            await asyncio.sleep(0.01)
-        model.gate.set()
-        return await asyncio.gather(*tasks)
-
-    found = asyncio.run(all_at_once())
-    assert [one.json["translatedText"] for one in found] == [
-        f"WORD{n}" for n in range(30)
-    ]
-    assert len(model.groups) == 2
-    worker.close()
+    words = [f"word{number}" for number in range(30)]
+    answers, groups = asked_at_once(words)
+    found = [one.json["translatedText"] for one in answers]
+    assert found == [word.upper() for word in words]
+    assert len(groups) == 2
 
 
 def test_a_full_queue_is_429_and_a_late_answer_504():

@@ -13,13 +13,14 @@ import pytest
 
 from tests.serving.fake_server import fake_server
 from tests.serving.fakes import asked, fake_app
+from tests.serving.fuzz import mutated
 from tests.serving.wrong_requests import (
     FORM,
     JSON,
     LIMITS,
     ODD_BODIES,
     WRONG_BODIES,
-    scrambled,
+    with_fields,
 )
 
 
@@ -42,7 +43,8 @@ async def _ask_all(app):
     options = {"headers": [("content-type", JSON)]}
     for body in ODD_BODIES:
         await ask_one("POST", "/translate", 200, chunks=(body,), **options)
-    for body in scrambled(200):
+    rng, good = random.Random(7), with_fields(q="The cat \u00e4\u00f6 \u732b sleeps.")
+    for body in (mutated(rng, good) for _ in range(200)):
         await ask_one("POST", "/translate", None, chunks=(body,), **options)
     for method in ("GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "FOO"):
         for path in ("/translate", "/detect"):

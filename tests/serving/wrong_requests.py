@@ -1,7 +1,6 @@
 """Bodies of requests that are wrong, and of some that are only odd."""
 
 import json
-import random
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -79,17 +78,3 @@ ODD_BODIES = [
     b'{"q": "a", "q": "b", "source": "en", "target": "de"}',
 ]
 """Bodies that are answered."""
-
-
-def scrambled(count):
-    """Yields good bodies with some bytes changed, dropped or repeated."""
-    rng = random.Random(7)
-    for _ in range(count):
-        body = bytearray(with_fields(q="The cat \u00e4\u00f6 \u732b sleeps."))
-        for _ in range(rng.randint(1, 5)):
-            place, size = rng.randrange(len(body)), rng.randint(0, 3)
-            if rng.random() < 0.5:
-                body[place] = rng.randrange(256)
-            else:
-                body[place : place + rng.randint(0, 3)] = body[place : place + size]
-        yield bytes(body)
