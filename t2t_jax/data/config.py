@@ -89,25 +89,19 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        problems.check(
-            self.max_length >= 2,
-            f"data.max_length={self.max_length} must be at least 2: a subword and eos. "
-            "Change config.data.max_length.",
-        )
-        problems.check(
-            self.max_length <= self.row_length,
-            f"data.max_length={self.max_length} must be at most data.row_length="
-            f"{self.row_length}: a pair never spans two rows. "
-            "Change config.data.max_length.",
-        )
+        length = self.max_length
+        rule = "be at least 2: a subword and eos"
+        problems.require("data.max_length", length, length >= 2, rule)
+        rule = f"be at most data.row_length={self.row_length}: a pair never spans rows"
+        problems.require("data.max_length", length, length <= self.row_length, rule)
         self._check_rows(problems)
         self._check_numbers(problems)
         self._check_joiner(problems)
-        problems.check(
+        problems.require(
+            "data.tokens_per_batch",
+            self.tokens_per_batch,
             self.tokens_per_batch >= self.row_length,
-            f"data.tokens_per_batch={self.tokens_per_batch} must be at least "
-            f"data.row_length={self.row_length}: a batch has one row or more. "
-            "Change config.data.tokens_per_batch.",
+            f"be at least data.row_length={self.row_length}: a batch has a row or more",
         )
         problems.check(
             self.layout in LAYOUTS,
@@ -115,11 +109,9 @@ class DataConfig:
             f"{', '.join(map(repr, LAYOUTS))}. Change config.data.layout.",
         )
         ratio = self.max_length_ratio
-        problems.check(
-            ratio == 0 or 1 <= ratio < math.inf,
-            f"data.max_length_ratio={ratio} must be at least 1, or 0 to keep every "
-            "pair. Change config.data.max_length_ratio.",
-        )
+        holds = ratio == 0 or 1 <= ratio < math.inf
+        rule = "be at least 1, or 0 to keep every pair"
+        problems.require("data.max_length_ratio", ratio, holds, rule)
         problems.raise_if_any()
 
     def _check_joiner(self, problems: ErrorCollector) -> None:
@@ -132,33 +124,20 @@ class DataConfig:
         )
 
     def _check_numbers(self, problems: ErrorCollector) -> None:
-        problems.check(
-            self.dev_pairs >= 0,
-            f"data.dev_pairs={self.dev_pairs} must be at least 1, or 0 for no "
-            "held-out pairs. Change config.data.dev_pairs.",
-        )
-        problems.check(
-            self.workers >= 0,
-            f"data.workers={self.workers} must be at least 1, or 0 for one per core. "
-            "Change config.data.workers.",
-        )
-        for name in ("source_bpe_dropout", "target_bpe_dropout"):
-            problems.check(
-                0 <= getattr(self, name) <= 1,
-                f"data.{name}={getattr(self, name)} must be a probability from 0 to 1. "
-                f"Change config.data.{name}.",
-            )
+        rule = "be at least 1, or 0 for no held-out pairs"
+        problems.require("data.dev_pairs", self.dev_pairs, self.dev_pairs >= 0, rule)
+        rule = "be at least 1, or 0 for one per core"
+        problems.require("data.workers", self.workers, self.workers >= 0, rule)
+        for side, rate in zip(("source", "target"), self.bpe_dropout, strict=True):
+            key, rule = f"data.{side}_bpe_dropout", "be a probability from 0 to 1"
+            problems.require(key, rate, 0 <= rate <= 1, rule)
         problems.limit("data.workers", self.workers, 1_024)
         problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MAX_TOKENS)
         problems.limit("data.row_length", self.row_length, _MAX_ROW_LENGTH)
 
     def _check_rows(self, problems: ErrorCollector) -> None:
         length, count = self.row_length, self.packed_row_lengths
-        problems.check(
-            length >= 2,
-            f"data.row_length={length} must be at least 2. "
-            "Change config.data.row_length.",
-        )
+        problems.require("data.row_length", length, length >= 2, "be at least 2")
         problems.check(
             count == 1 or self.layout == "packed",
             f"data.packed_row_lengths={count} requires data.layout='packed', not "
@@ -166,12 +145,12 @@ class DataConfig:
         )
         twos = (length & -length).bit_length() - 1
         most = 1 + max(0, twos - (length >> twos < 2)) if length > 0 else 1
-        problems.check(
+        problems.require(
+            "data.packed_row_lengths",
+            count,
             1 <= count <= most,
-            f"data.packed_row_lengths={count} must be at least 1 and, for "
-            f"data.row_length={length}, at most {most}: each length is half of the one "
-            "before, an integer of at least 2 slots. Change "
-            "config.data.packed_row_lengths.",
+            f"be at least 1 and, for data.row_length={length}, at most {most}: each "
+            "length is half of the one before, an integer of at least 2 slots",
         )
 
     @property
@@ -267,16 +246,10 @@ class VocabularyConfig:
             f"vocabulary.shared_ids requires vocabulary.source_size={self.source_size} "
             f"to be vocabulary.size={self.size}. Change config.vocabulary.source_size.",
         )
-        problems.check(
-            0 < self.character_coverage <= 1,
-            f"vocabulary.character_coverage={self.character_coverage} must be above 0 "
-            "and at most 1. Change config.vocabulary.character_coverage.",
-        )
-        problems.check(
-            self.sample_sentences >= 1,
-            f"vocabulary.sample_sentences={self.sample_sentences} must be at least 1. "
-            "Change config.vocabulary.sample_sentences.",
-        )
+        share, rule = self.character_coverage, "be above 0 and at most 1"
+        problems.require("vocabulary.character_coverage", share, 0 < share <= 1, rule)
+        sample, rule = self.sample_sentences, "be at least 1"
+        problems.require("vocabulary.sample_sentences", sample, sample >= 1, rule)
         problems.raise_if_any()
 
     def _check_units(self, problems: ErrorCollector) -> None:
