@@ -106,7 +106,7 @@ def train(
     loop = _Loop(meter, step, intervals, callbacks, stop, watchdog)
     is_over = progress.completes(intervals.steps, patience=intervals.patience)
     if progress.pending:
-        progress, is_over = loop.evaluate_and_save(state, progress, progress)
+        progress, is_over = loop.finish_pending(state, progress)
     for position, batch in () if is_over else batches:
         before, number = progress, progress.step + 1
         state = loop.run_step(state, batch, number=number, position=before.position)
@@ -116,7 +116,7 @@ def train(
         maybe_inject_fault(number)
         loop.log(number)
         loop.end_profile(number)
-        progress, is_over = loop.evaluate_and_save(state, before, progress)
+        progress, is_over = loop.finish_step(state, before, progress)
         if is_over:
             break
     return state, progress
@@ -180,10 +180,10 @@ class _Loop:
             with self._not_training("writing a profile"):
                 self.callbacks.profile.stop()
 
-    def evaluate_and_save(
+    def finish_step(
         self, state: TrainState, before: RunProgress, now: RunProgress
     ) -> tuple[RunProgress, bool]:
-        """Evaluates and saves, if due, or if an evaluation was cancelled before.
+        """Evaluates and saves after a step, if due.
 
         Args:
           before: the progress before the step.
@@ -191,33 +191,43 @@ class _Loop:
         Returns:
           The progress, as saved if there is a checkpoint; and whether training ends.
         """
-        pending, now = now.pending, now._replace(pending=())
-        score = self._evaluate(state, now.step, force=bool(pending))
-        cancelled = score is None
-        kinds = self._kinds_due(before, now, score)
-        if score is not None:
-            now = now.after_evaluation(score)
-        every = self.intervals
-        is_last = now.completes(every.steps, patience=every.patience)
-        if is_last and not cancelled:
-            kinds += ("final",)
-        # Read once: a signal between here and the end would leave without saving.
-        stopping = cancelled or not (
-            is_last or pending or not self.stop.should_stop(now.step)
-        )
-        if stopping:
+        score = self._evaluate(state, now.step)
+        kinds = ("periodic",) * self._is_periodic(before, now)
+        if score is None:  # Cancelled: `finish_pending` of the resumed run repeats it.
             kinds += ("stopped",)
-        if cancelled:
-            now = now._replace(pending=kinds)
-        if pending and not cancelled:
-            # The repeated evaluation completes the kinds of that checkpoint.
-            earlier = tuple(kind for kind in pending if kind != "stopped")
-            kinds = tuple(dict.fromkeys((*earlier, *kinds))) or pending
-        if kinds and not (pending and cancelled):
-            now = self._save(state, now, kinds)
-        return now, is_last or stopping
+            return self._save(state, now._replace(pending=kinds), kinds), True
+        now, more, is_last = self._after_evaluation(now, score)
+        # Read once: a signal between here and the end would leave without saving.
+        stops = not is_last and self.stop.should_stop(now.step)
+        kinds += (*more, *["stopped"] * stops)
+        return self._save(state, now, kinds) if kinds else now, is_last or stops
 
-    def _evaluate(self, state: TrainState, step: int, *, force: bool) -> Score | None:
+    def finish_pending(
+        self, state: TrainState, now: RunProgress
+    ) -> tuple[RunProgress, bool]:
+        """Repeats the cancelled evaluation of a checkpoint, and saves it again.
+
+        Cancelled once more, it leaves the checkpoint as it is.
+        """
+        score = self._evaluate(state, now.step, force=True)
+        if score is None:
+            return now, True
+        earlier = [kind for kind in now.pending if kind != "stopped"]
+        done, more, is_last = self._after_evaluation(now._replace(pending=()), score)
+        kinds = (*dict.fromkeys((*earlier, *more)),) or now.pending
+        return self._save(state, done, kinds), is_last
+
+    def _after_evaluation(
+        self, now: RunProgress, score: Score
+    ) -> tuple[RunProgress, tuple[str, ...], bool]:
+        """Returns the progress, the kinds of its checkpoint, and whether it is last."""
+        is_best, now = score > now.best, now.after_evaluation(score)
+        is_last = now.completes(self.intervals.steps, patience=self.intervals.patience)
+        return now, ("best",) * is_best + ("final",) * is_last, is_last
+
+    def _evaluate(
+        self, state: TrainState, step: int, *, force: bool = False
+    ) -> Score | None:
         """Evaluates if due; returns an empty score if not, None if cancelled."""
         every = self.intervals.evaluate
         is_due = every and (step >= self.intervals.steps or step % every == 0)
@@ -227,13 +237,12 @@ class _Loop:
             record = self.callbacks.evaluate(state, step)
         return None if record is None else best_by(record)
 
-    def _kinds_due(
-        self, before: RunProgress, now: RunProgress, score: Score | None
-    ) -> tuple[str, ...]:
+    def _is_periodic(self, before: RunProgress, now: RunProgress) -> bool:
+        """Returns whether a periodic checkpoint is due."""
         every = self.intervals
         epochs, minutes = every.save_epochs, every.save_minutes
         is_late = now.minutes - now.saved_minutes >= minutes
-        periodic = (
+        return bool(
             (every.save_steps and now.step % every.save_steps == 0)
             or (minutes and self.callbacks.is_time(now.step, is_late))
             or (
@@ -241,11 +250,6 @@ class _Loop:
                 and now.position.epoch // epochs > before.position.epoch // epochs
             )
         )
-        due = {
-            "periodic": bool(periodic),
-            "best": score is not None and score > now.best,
-        }
-        return tuple(kind for kind, is_due in due.items() if is_due)
 
     def _save(
         self, state: TrainState, now: RunProgress, kinds: tuple[str, ...]

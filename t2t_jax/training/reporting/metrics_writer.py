@@ -108,7 +108,6 @@ class EventFile:
         with _unimportable("torch", "boto3", "google.cloud"):
             from tensorboardX.proto.event_pb2 import Event, SessionLog
 
-        self._described: set[str] = set()
         suffix = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
         self._file = RetryingAppendFile(directory / f"events.out.tfevents.{suffix}")
         self._append(Event(file_version="brain.Event:2"))
@@ -123,20 +122,13 @@ class EventFile:
           OSError: the write failed; it is retried before the next one.
         """
         from tensorboardX.proto.event_pb2 import Event
-        from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
+        from tensorboardX.summary import scalar
 
-        values = []
+        event = Event(step=step)
         for tag, value in metrics.items():
-            values.append(Summary.Value(tag=tag, simple_value=value))
-            if tag not in self._described:  # once per tag
-                self._described.add(tag)
-                plugin = SummaryMetadata.PluginData(plugin_name="scalars")
-                metadata = SummaryMetadata(
-                    plugin_data=plugin,
-                    summary_description=DESCRIPTIONS.get(tag.partition("/")[2], ""),
-                )
-                values[-1].metadata.CopyFrom(metadata)
-        self._append(Event(step=step, summary=Summary(value=values)))
+            about = DESCRIPTIONS.get(tag.partition("/")[2], "")
+            event.summary.MergeFrom(scalar(tag, value, summary_description=about))
+        self._append(event)
 
     def append_text(self, step: int, tag: str, text: str) -> None:
         """Writes a text, shown verbatim."""
