@@ -5,11 +5,10 @@ import pytest
 
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config, parse
-from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.data.config import DataConfig
 from t2t_jax.description.departures import _MATCHES, departures, matches
 from t2t_jax.model.config import RNNConfig, TransformerConfig
-from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from t2t_jax.training.config import OptimizerConfig
 from tests.configs.test_configs import _config
 from tests.integration.tiny import ROOT
 
@@ -34,144 +33,67 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
     assert [departure.name for departure in departures(_config(name))] == ALWAYS
 
 
-@pytest.mark.parametrize(
-    ("sections", "name", "key"),
-    [
-        ({"model": {"norm_position": "pre"}}, "pre-norm", "model.norm_position"),
-        (
-            {"model": {"attention_dropout": 0.1}},
-            "attention dropout",
-            "model.attention_dropout",
-        ),
-        ({"model": {"relu_dropout": 0.1}}, "ReLU dropout", "model.relu_dropout"),
-        ({"model": {"tying": "decoder"}}, "tying", "model.tying"),
-        ({"model": {"activation": "swish"}}, "activation", "model.activation"),
-        (
-            {"model": {"attention_biases": True}},
-            "biases of attention",
-            "model.attention_biases",
-        ),
-        (
-            {"model": {"output_bias": True}},
-            "bias of the logits",
-            "model.output_bias",
-        ),
-        (
-            {"model": {"scale_embeddings": False}},
-            "scale of embeddings",
-            "model.scale_embeddings",
-        ),
-        (
-            {"model": {"position_rates": "tensor2tensor"}},
-            "rates of the sinusoids",
-            "model.position_rates",
-        ),
-        ({"model": {"first_position": 2}}, "first position", "model.first_position"),
-        (
-            {"model": {"start": "zero"}},
-            "first input of the decoder",
-            "model.start",
-        ),
-        (
-            {"model": {"num_decoder_layers": 2}},
-            "depth of the decoder",
-            "model.num_decoder_layers",
-        ),
-        (
-            {"model": {"positions": "learned", "max_positions": 1100}},
-            "scale of learned positions",
-            "model.positions",
-        ),
-        (
-            {"model": {"layer_norm_epsilon": 1e-5}},
-            "epsilon of the norms",
-            "model.layer_norm_epsilon",
-        ),
-        (
-            {"model": {"compute_dtype": "bfloat16"}},
-            "precision",
-            "model.compute_dtype",
-        ),
-        (
-            {"vocabulary": {"source_size": 31_000}},
-            "separate vocabularies",
-            "vocabulary.source_size",
-        ),
-        (
-            {"vocabulary": {"byte_fallback": True}},
-            "byte fallback",
-            "vocabulary.byte_fallback",
-        ),
-        (
-            {"data": {"max_length_ratio": 3.0}},
-            "pairs of unlike length",
-            "data.max_length_ratio",
-        ),
-        ({"data": {"drop_copies": True}}, "copies", "data.drop_copies"),
-        ({"data": {"drop_duplicates": True}}, "duplicates", "data.drop_duplicates"),
-        ({"data": {"tokens_per_batch": 4096}}, "batch size", "data.tokens_per_batch"),
-        ({"optimizer": {"warmup_steps": 8000}}, "warm-up", "optimizer.warmup_steps"),
-        (
-            {"optimizer": {"peak_learning_rate": 1e-3}},
-            "peak learning rate",
-            "optimizer.peak_learning_rate",
-        ),
-        ({"optimizer": {"beta1": 0.8}}, "Adam's beta1", "optimizer.beta1"),
-        ({"optimizer": {"beta2": 0.997}}, "Adam's beta2", "optimizer.beta2"),
-        ({"optimizer": {"epsilon": 1e-8}}, "Adam's epsilon", "optimizer.epsilon"),
-        ({"optimizer": {"name": "muon"}}, "another optimizer", "optimizer.name"),
-        ({"training": {"ema_decay": 0.5}}, "moving average", "training.ema_decay"),
-        ({"decoding": {"beam_size": 5}}, "beam", "decoding.beam_size"),
-        ({"decoding": {"length_penalty": 1.0}}, "alpha", "decoding.length_penalty"),
-        (
-            {"decoding": {"max_extra_tokens": 100}},
-            "longest output",
-            "decoding.max_extra_tokens",
-        ),
-        (
-            {"decoding": {"length_normalization": "power"}},
-            "length penalty",
-            "decoding.length_normalization",
-        ),
-        (
-            {"decoding": {"beam_rule": "shrinking"}},
-            "width of the beam",
-            "decoding.beam_rule",
-        ),
-        (
-            {"decoding": {"max_length_ratio": 3.0}},
-            "longest output by ratio",
-            "decoding.max_length_ratio",
-        ),
-        ({"decoding": {"allow_unk": False}}, "unk", "decoding.allow_unk"),
-        (
-            {"checkpoint": {"every_minutes": 7.0}},
-            "spacing of checkpoints",
-            "checkpoint.every_minutes",
-        ),
-        ({"training": {"simcut": 3.0}}, "SimCut", "training.simcut"),
-        ({"training": {"r_drop": 5.0}}, "R-Drop", "training.r_drop"),
-        (
-            {"training": {"skip_gradient_norm": 5.0}},
-            "large gradients",
-            "training.skip_gradient_norm",
-        ),
-        ({"checkpoint": {"keep": 7}}, "checkpoints averaged", "checkpoint.keep"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_each_choice_that_departs_is_named(sections, name, key):
-    classes = {
-        "model": TransformerConfig,
-        "vocabulary": VocabularyConfig,
-        "data": DataConfig,
-        "optimizer": OptimizerConfig,
-        "decoding": DecodingConfig,
-        "checkpoint": CheckpointConfig,
-        "training": TrainingConfig,
-    }
-    ((section, values),) = sections.items()
-    (found,) = chosen(**{section: classes[section](**values)})
+CHOICES = {
+    "model.norm_position": ("pre", "pre-norm"),
+    "model.attention_dropout": (0.1, "attention dropout"),
+    "model.relu_dropout": (0.1, "ReLU dropout"),
+    "model.positions": ("learned", "scale of learned positions"),
+    "model.tying": ("decoder", "tying"),
+    "model.activation": ("swish", "activation"),
+    "model.attention_biases": (True, "biases of attention"),
+    "model.output_bias": (True, "bias of the logits"),
+    "model.scale_embeddings": (False, "scale of embeddings"),
+    "model.position_rates": ("tensor2tensor", "rates of the sinusoids"),
+    "model.first_position": (2, "first position"),
+    "model.start": ("zero", "first input of the decoder"),
+    "model.num_decoder_layers": (2, "depth of the decoder"),
+    "model.layer_norm_epsilon": (1e-5, "epsilon of the norms"),
+    "model.compute_dtype": ("bfloat16", "precision"),
+    "vocabulary.byte_fallback": (True, "byte fallback"),
+    "data.max_length_ratio": (3.0, "pairs of unlike length"),
+    "data.drop_copies": (True, "copies"),
+    "data.drop_duplicates": (True, "duplicates"),
+    "data.tokens_per_batch": (4096, "batch size"),
+    "optimizer.warmup_steps": (8000, "warm-up"),
+    "optimizer.peak_learning_rate": (1e-3, "peak learning rate"),
+    "optimizer.beta1": (0.8, "Adam's beta1"),
+    "optimizer.beta2": (0.997, "Adam's beta2"),
+    "optimizer.epsilon": (1e-8, "Adam's epsilon"),
+    "optimizer.name": ("muon", "another optimizer"),
+    "training.ema_decay": (0.5, "moving average"),
+    "training.simcut": (3.0, "SimCut"),
+    "training.r_drop": (5.0, "R-Drop"),
+    "training.gradient_dtype": ("bfloat16", "gradients between devices"),
+    "training.skip_gradient_norm": (5.0, "large gradients"),
+    "decoding.beam_size": (5, "beam"),
+    "decoding.length_penalty": (1.0, "alpha"),
+    "decoding.max_extra_tokens": (100, "longest output"),
+    "decoding.min_tokens": (3, "shortest output"),
+    "decoding.sample": (True, "search"),
+    "decoding.constraint": ("tree", "constraint on outputs"),
+    "decoding.length_normalization": ("power", "length penalty"),
+    "decoding.beam_rule": ("shrinking", "width of the beam"),
+    "decoding.max_length_ratio": (3.0, "longest output by ratio"),
+    "decoding.allow_unk": (False, "unk"),
+    "checkpoint.every_minutes": (7.0, "spacing of checkpoints"),
+    "checkpoint.keep": (7, "checkpoints averaged"),
+}
+
+
+def config_of(key, value):
+    section, _, name = key.rpartition(".")
+    values = {section: {name: value}} if section else {name: value}
+    if key == "vocabulary.source_size":
+        values["model"] = {"tying": "decoder"}
+    if value == "learned":
+        values["decoding"] = {"max_source_length": 400}
+    return parse(values)
+
+
+@pytest.mark.parametrize("key", CHOICES)
+def test_each_choice_that_departs_is_named(key):
+    value, name = CHOICES[key]
+    (found,) = (d for d in departures(config_of(key, value)) if d.key)
     assert (found.name, found.key) == (name, key)
     assert found.paper != found.here
 
@@ -273,43 +195,16 @@ def test_the_paper_s_own_configs_match_it_in_everything_listed(name):
 
 @pytest.mark.parametrize("key", sorted({k for m in _MATCHES for k in m.keys}))
 def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
-    values = {
+    here = key.replace("network", "model")
+    others = {
         "architecture": "rnn",
-        "network.norm_position": "pre",
-        "network.positions": "learned",
-        "network.tying": "decoder",
-        "network.activation": "gelu",
-        "network.attention_biases": True,
-        "network.output_bias": True,
-        "network.scale_embeddings": False,
-        "network.position_rates": "tensor2tensor",
-        "network.num_decoder_layers": 2,
-        "optimizer.name": "adamw",
-        "training.gradient_dtype": "bfloat16",
-        "decoding.sample": True,
-        "decoding.min_tokens": 3,
-        "decoding.length_normalization": "power",
-        "decoding.beam_rule": "shrinking",
-        "decoding.constraint": "tree",
-        "decoding.allow_unk": False,
         "vocabulary.source_size": 500,
-        "data.tokens_per_batch": 1_000,
+        "checkpoint.every_epochs": 7,
+        "checkpoint.every_steps": 1_000,
     }
-    value = values.get(key, 0.25)
-    if key in ("optimizer.warmup_steps", "checkpoint.every_epochs", "checkpoint.keep"):
-        value = 7
-    if key in ("decoding.beam_size", "decoding.max_extra_tokens"):
-        value = 7
-    if key == "checkpoint.every_steps":
-        value = 1_000
-    section, _, name = key.replace("network", "model").rpartition(".")
-    given = {section: {name: value}} if section else {name: value}
-    if key == "vocabulary.source_size":
-        given["model"] = {"tying": "decoder"}
-    if value == "learned":
-        given["decoding"] = {"max_source_length": 400}
-    config = parse(given)
-    assert key.replace("network", "model") in {d.key for d in departures(config)}
+    value = others[key] if key in others else CHOICES[here][0]
+    config = config_of(here, value)
+    assert here in {d.key for d in departures(config)}
     left = {match.name for match in matches(config)}
     assert left == set(EXACT) - {
         match.name
@@ -319,24 +214,11 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "match"),
-    [
-        ("activation", "swish", "feed-forward networks"),
-        ("attention_biases", True, "attention"),
-        ("output_bias", True, "embeddings"),
-        ("scale_embeddings", False, "embeddings"),
-        ("position_rates", "tensor2tensor", "positions"),
-        ("num_decoder_layers", 2, "layers"),
-        # What the paper does not specify takes nothing away.
-        ("first_position", 2, ""),
-        ("start", "zero", ""),
-        ("layer_norm_epsilon", 1e-5, ""),
-    ],
+    "key", ["model.first_position", "model.start", "model.layer_norm_epsilon"]
 )
-def test_keys_of_other_toolkits_take_away_what_they_replace(key, value, match):
-    config = parse({"model": {key: value}})
-    left = [found.name for found in matches(config)]
-    assert left == [name for name in EXACT if name != match]
+def test_what_the_paper_does_not_specify_takes_nothing_away(key):
+    config = config_of(key, CHOICES[key][0])
+    assert [found.name for found in matches(config)] == EXACT
 
 
 def test_workspace_quotes_the_same_words():

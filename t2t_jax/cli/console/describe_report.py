@@ -76,7 +76,12 @@ def _differences(info: _Info) -> Iterator[Section]:
     row, varied = info["row"], info["variations"]
     base = "§6.3" if info["parsers"] else "base"
     if info["parsers"]:
-        yield _parsers(info)
+        parsers = [
+            (one["name"], f"{one['tokens']:,} tokens", f"F1 {one['f1']:.1f}")
+            for one in info["parsers"]
+        ]
+        notes = ["F1 on section 23 of the Wall Street Journal, gold trees."]
+        yield Section("The paper's parsers (§6.3, Table 4)", parsers, notes=notes)
     elif row and not varied:
         yield Section(
             "The paper's base model", notes=["It has every number of Table 3's base."]
@@ -84,30 +89,15 @@ def _differences(info: _Info) -> Iterator[Section]:
     elif varied:
         table = 2 if row.startswith("En-Fr") else 3
         title = f"Row {row} of Table {table}" if row else "Varied in the paper"
-        rows = [
-            (*_changes(entry), entry["row"] or "not in the paper") for entry in varied
-        ]
-        yield Section(title, rows, ("key", "base", "here", "row"))
+        cells = [(*_changes(e), e["row"] or "not in the paper") for e in varied]
+        yield Section(title, cells, ("key", "base", "here", "row"))
     shown = {entry["key"] for entry in varied}
     others = [entry for entry in info["differences"] if entry["key"] not in shown]
-    title = f"{'Changes' if info['parsers'] else 'Other changes'} from {base}"
-    groups = {
-        title: [e for e in others if not _is_neutral(e["key"])],
-        "Paths and reporting": [e for e in others if _is_neutral(e["key"])],
-    }
-    for title, entries in groups.items():
-        if entries:
-            yield Section(title, list(map(_changes, entries)), ("key", base, "here"))
-
-
-def _parsers(info: _Info) -> Section:
-    """Formats the paper's parsers, with which this configuration is compared."""
-    rows = [
-        (one["name"], f"{one['tokens']:,} tokens", f"F1 {one['f1']:.1f}")
-        for one in info["parsers"]
-    ]
-    notes = ["F1 on section 23 of the Wall Street Journal, gold trees."]
-    return Section("The paper's parsers (§6.3, Table 4)", rows, notes=notes)
+    changes = f"{'Changes' if info['parsers'] else 'Other changes'} from {base}"
+    for title, neutral in ((changes, False), ("Paths and reporting", True)):
+        rows = [_changes(e) for e in others if _is_neutral(e["key"]) == neutral]
+        if rows:
+            yield Section(title, rows, ("key", base, "here"))
 
 
 def _changes(entry: _Info) -> tuple[str, str, str]:
@@ -122,16 +112,14 @@ def _exactness(info: _Info) -> Iterator[Section]:
     """Yields what matches the paper exactly, and two groups of departures."""
     exact = [(entry["name"], entry["paper"]) for entry in info["exact"]]
     yield Section("Exactly the paper's", exact)
-    groups: dict[str, list[tuple[str, str, str]]] = {
-        "Not the paper's by default": [],
-        "Not the paper's by choice of this configuration": [],
-    }
-    for entry in info["departures"]:
-        rows = list(groups.values())[bool(entry["key"])]
-        rows.append((entry["name"], "paper", entry["paper"]))
-        rows.append((f"  {entry['key']}".rstrip(), "here", entry["here"]))
-    for title, rows in groups.items():
-        yield Section(title, rows, notes=[] if rows else ["Nothing."])
+    for by_choice, why in ((False, "default"), (True, "choice of this configuration")):
+        rows = []
+        for entry in info["departures"]:
+            if bool(entry["key"]) == by_choice:
+                rows.append((entry["name"], "paper", entry["paper"]))
+                rows.append((f"  {entry['key']}".rstrip(), "here", entry["here"]))
+        notes = [] if rows else ["Nothing."]
+        yield Section(f"Not the paper's by {why}", rows, notes=notes)
 
 
 def _parameters(info: _Info) -> Section:
@@ -206,31 +194,25 @@ def _batch(info: _Info) -> Section:
         shape += f", {batch['empty_rows']:,} of them empty to shard them evenly"
     for more, shorter in batch["shorter_rows"]:
         shape += f", or {more:,} of {shorter:,}"
+    devices, number = f"{batch['devices']:,}", batch["micro_batches"]
+    if batch["mesh"]["data"] != batch["devices"]:
+        sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
+        devices += f" ({sizes})"
+    micro_batches = f"{number}" + ": all rows of a device at once" * (number == 1)
+    if not number:
+        micro_batches = "auto: as few as fit the devices; the numbers below are for 1"
+    twice = ", computed twice (model.remat)" * batch["remat"]
+    if info["memory"]["platform"] == "cpu" and twice:
+        twice += ", which saves no memory on a CPU"
     rows = [
         ("token slots", f"{batch['slots_per_side']:,} on each side"),
         ("shape", shape),
-        ("devices", f"{_mesh(batch)}, rows of each: {batch['rows_per_device']:,}"),
-        ("micro-batches", _micro_batches(batch)),
-        (
-            "activations",
-            batch["compute_dtype"] + ", computed twice (model.remat)" * batch["remat"],
-        ),
+        ("devices", f"{devices}, rows of each: {batch['rows_per_device']:,}"),
+        ("micro-batches", micro_batches),
+        ("activations", batch["compute_dtype"] + twice),
         ("peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"),
     ]
     return Section("Batch and learning rate", rows)
-
-
-def _mesh(batch: _Info) -> str:
-    sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
-    plain = batch["mesh"]["data"] == batch["devices"]
-    return f"{batch['devices']:,}{'' if plain else f' ({sizes})'}"
-
-
-def _micro_batches(batch: _Info) -> str:
-    number = batch["micro_batches"]
-    if not number:
-        return "auto: as few as fit the devices; the numbers below are for 1"
-    return f"{number}{': all rows of a device at once' if number == 1 else ''}"
 
 
 def _memory(info: _Info) -> Section:
