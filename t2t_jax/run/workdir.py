@@ -381,8 +381,8 @@ class Workdir:
         if was != vocabularies.fingerprint:
             raise DataError(
                 f"{self.path} has another vocabulary than its model was trained with: "
-                f"its SHA-256 begins with {vocabularies.fingerprint[:12]}, and that of "
-                f"the model's with {was[:12]}. Restore the run's own vocab.model."
+                f"its SHA-256 begins with {vocabularies.fingerprint[:12]}, and must "
+                f"begin with {was[:12]}. Restore the run's own vocab.model."
             )
 
     def _read(self, name: str, *, advice: str) -> dict[str, Any] | None:
