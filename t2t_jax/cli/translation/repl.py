@@ -159,7 +159,6 @@ class _Repl:
     def __init__(self, model: TranslationModel):
         self._model, self._lines, self._was_interrupted = model, 0, False
         self._translator = model.translator()
-        self._compiled = _CompilationCount()
         self.background = InterruptibleWorker()
 
     def warm_up(self) -> None:
@@ -231,25 +230,9 @@ class _Repl:
         )
 
     def _translate_timed(self, line: str, number: int) -> tuple[Translation, float]:
-        """Translates a line; again if it was compiled for, to exclude that time."""
-        while True:
-            before, began = self._compiled.count, time.perf_counter()
-            (translation,) = self._translator.translations([line], first=number)
-            if self._compiled.count == before:
-                return translation, time.perf_counter() - began
-
-
-class _CompilationCount:
-    """Counts the programs that JAX has compiled, or loaded from its cache."""
-
-    def __init__(self) -> None:
-        from jax import monitoring
-
-        self.count = 0
-        monitoring.register_event_duration_secs_listener(self._on_event)
-
-    def _on_event(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
-        self.count += "backend_compile" in event
+        began = time.perf_counter()
+        (translation,) = self._translator.translations([line], first=number)
+        return translation, time.perf_counter() - began
 
 
 def _warm_up(translator: Translator) -> None:

@@ -40,7 +40,8 @@ class LineConstraint(NamedTuple):
     def rows(self, segments: Sequence[Segment], *, rows: int) -> PyTree:
         """Makes the constraint's arrays of a batch of so many rows; None for none."""
         if self.terms is not None:
-            return make_term_rows(segments, rows=rows, shape=self.terms)
+            terms = [segment.terms for segment in segments]
+            return make_term_rows(terms, rows=rows, shape=self.terms)
         if isinstance(self.constraint, TreeConstraint):
             words_B = np.zeros(rows, np.int32)
             words_B[: len(segments)] = [segment.num_words for segment in segments]
@@ -59,7 +60,7 @@ def tree_of(vocabulary: Vocabulary) -> LineConstraint:
 
 def terms_of(segments: Sequence[Segment], encoder: TermEncoder) -> LineConstraint:
     """Returns the constraint of the terms of lines; none if no line has any."""
-    shape = term_shape(segments)
+    shape = term_shape([segment.terms for segment in segments])
     if shape is None:
         return LineConstraint()
     return LineConstraint(encoder.constraint, shape)

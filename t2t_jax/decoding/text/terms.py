@@ -17,7 +17,6 @@ from t2t_jax.errors import DataError, UserError
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-    from t2t_jax.decoding.text.segments import Segment
 
 _SPACE = "\u2581"
 _JOINT = "@@"
@@ -226,16 +225,13 @@ class TermShape(NamedTuple):
     tokens: int
 
 
-def term_shape(segments: Iterable[Segment]) -> TermShape | None:
+def term_shape(terms: Sequence[Sequence[Term]]) -> TermShape | None:
     """Chooses powers of 2 that hold the terms of all segments; None without terms.
 
     Example:
-      >>> from types import SimpleNamespace
-      >>> line = SimpleNamespace(terms=[Term("a", (5, 6, 7), True)] * 3)
-      >>> term_shape([line])
+      >>> term_shape([[Term("a", (5, 6, 7), True)] * 3])
       TermShape(terms=4, tokens=4)
     """
-    terms = [segment.terms for segment in segments]
     count = max(map(len, terms), default=0)
     if not count:
         return None
@@ -248,11 +244,10 @@ def _power_of_2(number: int) -> int:
 
 
 def make_term_rows(
-    segments: Sequence[Segment], *, rows: int, shape: TermShape
+    terms: Sequence[Sequence[Term]], *, rows: int, shape: TermShape
 ) -> TermRows:
     """Makes the arrays of a batch; rows beyond the segments have no terms."""
-    terms = [segment.terms for segment in segments]
-    terms += [()] * (rows - len(terms))
+    terms = [*terms, *[()] * (rows - len(terms))]
     return term_rows(
         [[term.tokens for term in line] for line in terms],
         ends_word=[[term.ends_word for term in line] for line in terms],

@@ -13,9 +13,7 @@ import io
 import signal
 import sys
 import threading
-from types import SimpleNamespace
 
-import jax
 import pytest
 
 from t2t_jax.cli.translation import repl
@@ -300,31 +298,3 @@ def test_sentences_to_try_are_shown(converse, capsys, monkeypatch):
     monkeypatch.setattr(repl, "example_sentences", lambda workdir: examples)
     converse(":quit")
     assert "Examples: The cat sleeps.  Who is it?\n" in capsys.readouterr().err
-
-
-def test_whatever_jax_compiles_is_counted():
-    compiled = repl._CompilationCount()
-    three = jax.jit(lambda x: x + 3)
-    counts = []
-    for value in (1, 1, 1.0):
-        three(value)
-        counts.append(compiled.count)
-    assert counts == [1, 1, 2]
-
-
-def test_what_is_compiled_for_a_line_does_not_count(monkeypatch):
-    made = SimpleNamespace(count=0)
-    monkeypatch.setattr(repl, "_CompilationCount", lambda: made)
-    model = Model()
-    talk = repl._Repl(model)
-    inner = model.translations
-
-    def compiling(lines, *, first=0):
-        made.count += len(model.calls) < 1
-        return inner(lines, first=first)
-
-    model.translations = compiling
-    found, seconds = talk._translate_timed("a", 3)
-    assert (found.text, len(model.calls)) == ("3:A", 2)
-    assert seconds > 0
-    assert talk.background.close(seconds=20)
