@@ -14,12 +14,13 @@ from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.huggingface.settings import Settings
 from t2t_jax.exchange.importing.huggingface.vocabulary import Ids
 from t2t_jax.exchange.importing.layout import (
-    Affine,
     Array,
     ParameterTree,
     interleaved_from_halves,
+    read_stacks,
 )
 from t2t_jax.exchange.importing.source import Source
+from t2t_jax.exchange.importing.torch_layers import ATTENTIONS, TorchLayers
 from t2t_jax.exchange.readers.torch_file import read_torch_file
 from t2t_jax.types import BOS, EOS, PAD, Params
 
@@ -27,8 +28,6 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 _SHARED, _HEAD, _BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
 _STACKS = ("encoder", "decoder")
-_ATTENTIONS = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
-_PROJECTIONS = {"q": "query", "k": "key", "v": "value", "out": "output"}
 
 
 def find_weights(directory: Path) -> Path:
@@ -138,12 +137,10 @@ def build_params(
     """
     order = interleaved_from_halves(settings.d_model)
     tree = ParameterTree(num_heads=settings.num_heads, order=order)
-    builder = _Builder(source, tree, settings, biased=model["attention_biases"])
-    for stack, count in zip(
-        _STACKS, (settings.encoder_layers, settings.decoder_layers), strict=True
-    ):
-        for number in range(count):
-            builder.add_layer(stack, number)
+    layers = TorchLayers(source, tree, model, prefix="model.")
+    # Ours are 0 where the decoder has as many layers as the encoder.
+    counts = {"num_decoder_layers": settings.decoder_layers, "norm_position": "post"}
+    read_stacks(layers, {**model, **counts}, attentions=ATTENTIONS, final_norm="")
     if settings.shared:
         tree.add_table("embedding", matrices.target, ids=ids[1])
     else:
@@ -160,48 +157,3 @@ def build_params(
             own[BOS] = None
         tree.add_output_bias(output, matrices.bias, ids=own)
     return tree.params
-
-
-class _Builder:
-    """Takes HF's tensors, by their names, into a tree."""
-
-    def __init__(
-        self, source: Source, tree: ParameterTree, settings: Settings, *, biased: bool
-    ):
-        self._source, self._tree, self._settings = source, tree, settings
-        self._biased = biased
-
-    def add_layer(self, stack: str, number: int) -> None:
-        """Adds a layer of the encoder or the decoder."""
-        theirs, ours = f"model.{stack}.layers.{number}", f"{stack}/layer_{number}"
-        for short, name in _ATTENTIONS.items():
-            if stack == "decoder" or name == "self_attention":
-                self._add_attention(f"{theirs}.{short}", f"{ours}/{name}")
-        d_model, d_ff = self._settings.d_model, self._settings.d_ff
-        w1, b1 = self._affine(f"{theirs}.fc1", d_model, d_ff)
-        w2, b2 = self._affine(f"{theirs}.fc2", d_ff, d_model)
-        self._tree.add_feed_forward(f"{ours}/feed_forward", w1=w1, b1=b1, w2=w2, b2=b2)
-        self._add_norm(f"{theirs}.final_layer_norm", f"{ours}/feed_forward_norm")
-
-    def _add_attention(self, theirs: str, ours: str) -> None:
-        d_model = self._settings.d_model
-        projections = {}
-        for letter, name in _PROJECTIONS.items():
-            kernel, bias = self._affine(f"{theirs}.{letter}_proj", d_model, d_model)
-            projections[name] = Affine(kernel, bias if self._biased else None)
-        self._tree.add_attention(ours, **projections)
-        self._add_norm(f"{theirs}_layer_norm", f"{ours}_norm")
-
-    def _add_norm(self, theirs: str, ours: str) -> None:
-        scale, bias = (
-            self._source.take(f"{theirs}.{name}", self._settings.d_model)
-            for name in ("weight", "bias")
-        )
-        self._tree.add_norm(ours, scale=scale, bias=bias)
-
-    def _affine(self, name: str, inputs: int, outputs: int) -> tuple[Array, Array]:
-        """Takes a linear layer, whose weights torch stores as [outputs, inputs]."""
-        return (
-            self._source.take(f"{name}.weight", outputs, inputs).T,
-            self._source.take(f"{name}.bias", outputs),
-        )
