@@ -223,6 +223,20 @@ def read_limited(path: Path, *, max_bytes: int, advice: str) -> bytes:
         return file.read(max_bytes)
 
 
+def read_text(path: Path, *, advice: str) -> str:
+    """Reads a file of text in UTF-8, of at most `MAX_VOCABULARY_BYTES` bytes.
+
+    Raises:
+      DataError: it is not UTF-8, or as for `check_size`.
+      OSError: the file does not exist or cannot be read.
+    """
+    content = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=advice)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not text in UTF-8. {advice}") from error
+
+
 def check_size(path: Path, *, max_bytes: int, advice: str) -> int:
     """Checks the size of a file before it is read, and returns it.
 

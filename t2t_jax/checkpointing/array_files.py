@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import tensorstore
 
-from t2t_jax.checkpointing.checksums import describe_differences
+from t2t_jax.checkpointing.checksums import describe_differences, dtype_shape
 
 _MAX_CHUNKS = 1 << 16
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -52,7 +53,10 @@ def read_arrays(directory: Path, expected: Mapping[str, str]) -> dict[str, np.nd
         for path, spec in specs.items()
     }
     opened = {path: array.result() for path, array in opening.items()}
-    found = {path: _dtype_shape(array) for path, array in opened.items()}
+    found = {
+        path: dtype_shape(jax.ShapeDtypeStruct(array.shape, array.dtype.numpy_dtype))
+        for path, array in opened.items()
+    }
     if reason := describe_differences(expected, found):
         raise ValueError(reason)
     for path, array in opened.items():
@@ -130,7 +134,3 @@ def _zstd_bound(content: bytes) -> int:
                 raise ValueError("a chunk is truncated")
         position += 4 * (flags >> 2 & 1)  # checksum
     return total
-
-
-def _dtype_shape(array: tensorstore.TensorStore) -> str:
-    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"

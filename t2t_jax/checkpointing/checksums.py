@@ -22,7 +22,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from t2t_jax.runtime.async_fetch import fetch_pipelined
-from t2t_jax.sharding.rules import path_of
+from t2t_jax.sharding.rules import leaves_by_path
 from t2t_jax.types import PyTree
 
 FORMAT = 1
@@ -63,29 +63,28 @@ def checksums(tree: PyTree) -> dict[str, str]:
       >>> checksums({"bias": np.zeros(3, np.float32)})
       {'bias': 'float32[3] 0f10a12406fa112e'}
     """
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    for path, leaf in leaves:
+    leaves = leaves_by_path(tree)
+    for path, leaf in leaves.items():
         if np.dtype(leaf.dtype).itemsize not in _WORDS:
             raise ValueError(
-                f"{path_of(path)} must have elements of 1, 2 or 4 bytes to be saved, "
+                f"{path} must have elements of 1, 2 or 4 bytes to be saved, "
                 f"and has {leaf.dtype}. Use another dtype."
             )
     sums = fetch_pipelined(
         _compiled_checksum(_replicated(leaf))(leaf)
         if isinstance(leaf, jax.Array) and not _is_small_on_cpu(leaf)
         else checksum_numpy(np.asarray(leaf))
-        for _, leaf in leaves
+        for leaf in leaves.values()
     )
     return {
-        path_of(path): f"{dtype_shape(leaf)} {first:08x}{second:08x}"
-        for (path, leaf), (first, second) in zip(leaves, sums, strict=True)
+        path: f"{dtype_shape(leaf)} {first:08x}{second:08x}"
+        for (path, leaf), (first, second) in zip(leaves.items(), sums, strict=True)
     }
 
 
 def dtype_shapes(tree: PyTree) -> dict[str, str]:
     """Returns dtype and shape of each array of a tree, by path."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {path_of(path): dtype_shape(leaf) for path, leaf in leaves}
+    return {path: dtype_shape(leaf) for path, leaf in leaves_by_path(tree).items()}
 
 
 def dtype_shape(leaf: Any) -> str:

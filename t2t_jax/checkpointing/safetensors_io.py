@@ -28,7 +28,7 @@ from t2t_jax.checkpointing.diagnosis import as_io_error
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta
 from t2t_jax.errors import DataError, InputMissingError, UserError, short_repr
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object, require_file
-from t2t_jax.sharding.rules import path_of
+from t2t_jax.sharding.rules import leaves_by_path, path_of
 from t2t_jax.types import Params, PyTree
 
 T = TypeVar("T")
@@ -70,7 +70,8 @@ def write_safetensors(path: Path, params: Params) -> None:
     from safetensors.numpy import save_file
 
     arrays = {
-        name: np.ascontiguousarray(leaf) for name, leaf in _by_name(params).items()
+        name: np.ascontiguousarray(leaf)
+        for name, leaf in leaves_by_path(params).items()
     }
     path.touch()
     mode = path.stat().st_mode  # That of the umask; the package sets 0600.
@@ -192,7 +193,7 @@ class SafetensorsFile:
           DataError: they differ from what was written, or are of another model.
         """
         self.meta(step)
-        shapes = _by_name(like).values()
+        shapes = leaves_by_path(like).values()
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
         try:
             arrays = self._read(dtype_shapes(like), size + MAX_JSON_BYTES)
@@ -249,8 +250,3 @@ class SafetensorsFile:
 
     def _damaged(self, reason: str) -> DataError:
         return DataError(f"{self._path} is damaged: {reason}. {_ADVICE}")
-
-
-def _by_name(tree: PyTree) -> dict[str, Any]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {path_of(path): leaf for path, leaf in leaves}

@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jax.tree_util import keystr, tree_map_with_path
+from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
 
 from t2t_jax.errors import ConfigError
 from t2t_jax.sharding.mesh import ROW_AXES
@@ -100,6 +100,12 @@ REPLICATED: Rules = ((r".*", ()),)
 def path_of(keys: tuple[object, ...]) -> str:
     """Formats a pytree path as in checkpoints and rules: `encoder/layer_0/…`."""
     return keystr(keys, simple=True, separator="/")
+
+
+def leaves_by_path(tree: PyTree) -> dict[str, Any]:
+    """Returns the leaves of a tree by `path_of`."""
+    leaves, _ = tree_flatten_with_path(tree)
+    return {path_of(path): leaf for path, leaf in leaves}
 
 
 def shardings_for(

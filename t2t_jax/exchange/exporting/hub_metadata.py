@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.exchange.exporting.base import ExportFormat, Original
@@ -48,7 +47,8 @@ def hub_metadata(
     }
     if result := _result(original, comparison, exact=exact):
         metadata["model-index"] = [{"name": name, "results": [result]}]
-    return "\n".join(_yaml(metadata))
+    # A JSON value is one of YAML.
+    return "\n".join(f"{key}: {json.dumps(metadata[key])}" for key in metadata)
 
 
 def _result(
@@ -83,18 +83,3 @@ def _result(
         "dataset": {"type": text.partition(":")[0], "name": text},
         "metrics": metrics,
     }
-
-
-def _yaml(value: object, indent: str = "") -> Iterator[str]:
-    """Yields the lines of a block; a JSON scalar is one of YAML."""
-    items: list[tuple[str, object]] = []
-    if isinstance(value, Mapping):
-        items = [(f"{key}:", inner) for key, inner in value.items()]
-    elif isinstance(value, Sequence):
-        items = [("-", inner) for inner in value]
-    for head, inner in items:
-        if isinstance(inner, Mapping | list):
-            yield f"{indent}{head}"
-            yield from _yaml(inner, f"{indent}  ")
-        else:
-            yield f"{indent}{head} {json.dumps(inner)}"

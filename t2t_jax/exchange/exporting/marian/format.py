@@ -32,6 +32,7 @@ from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.marian.model import read_marian
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
+from t2t_jax.sharding.rules import leaves_by_path
 from t2t_jax.types import Params
 
 _EPSILON = 1e-6
@@ -211,11 +212,7 @@ def _with_ids(model: bytes, ids: list[int]) -> bytes:
 def _check_params(params: Params, imported: Params) -> None:
     """Checks that all parameters came back, and with them zero biases only."""
     ours, theirs = (
-        {
-            jax.tree_util.keystr(path): np.asarray(leaf)
-            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-        }
-        for tree in (params, imported)
+        leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, imported)
     )
     differing = [
         name

@@ -50,7 +50,7 @@ from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
 from t2t_jax.inference.model import TranslationModel, learned_positions
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.sharding.rules import path_of
+from t2t_jax.sharding.rules import leaves_by_path, path_of
 from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params, StepModel
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -88,7 +88,7 @@ class StableHLOFormat:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the programs, the parameters, vocabularies and `config.json`."""
         model, decoding = original.model, original.config.decoding
-        parameters = _named(jax.tree.map(np.asarray, model.params))
+        parameters = leaves_by_path(jax.tree.map(np.asarray, model.params))
         np.savez(to / PARAMETERS, **parameters)
         programs: dict[str, Callable[..., Any]] = {
             MODEL: _search(model, decoding),
@@ -107,7 +107,7 @@ class StableHLOFormat:
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads them with JAX alone, and compares the parameters bit by bit."""
         with np.load(directory / PARAMETERS) as written:
-            check_equal(_named(original.model.params), dict(written))
+            check_equal(leaves_by_path(original.model.params), dict(written))
         return StableHLOBackend(
             directory,
             vocabularies=original.model.vocabularies.load(
@@ -227,11 +227,6 @@ def _score(model: TranslationModel) -> Callable[[_Flat, Array, Array], jax.Array
     return score
 
 
-def _named(params: Params) -> dict[str, Any]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(params)
-    return {path_of(path): leaf for path, leaf in leaves}
-
-
 def _nested(parameters: _Flat, like: Params) -> Params:
     return jax.tree_util.tree_map_with_path(
         lambda path, _: parameters[path_of(path)], like
@@ -259,7 +254,7 @@ def _lower(
         for shape in axes
     ]
     parameters = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), _named(model.params)
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), leaves_by_path(model.params)
     )
     return export.export(jax.jit(program), platforms=PLATFORMS)(parameters, *tokens)
 

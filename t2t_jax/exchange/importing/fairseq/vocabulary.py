@@ -12,7 +12,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited
+from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited, read_text
 
 _CODES = ("bpecodes", "code", "codes")
 _SENTENCEPIECE = ("sentencepiece.bpe.model", "spm.model")
@@ -63,7 +63,7 @@ def find_vocabularies(
       InputMissingError: a dictionary is missing.
     """
     dictionaries = _dictionaries(directory, languages=languages, given=given)
-    texts = [_read_text(path) for path in dictionaries]
+    texts = [_read_lines(path) for path in dictionaries]
     source, target = (
         read_dictionary(text, name=str(path))
         for path, text in zip(dictionaries, texts, strict=True)
@@ -79,7 +79,7 @@ def find_vocabularies(
     if splitter is None:
         note, table = _NOTE_PIECES, partial(table_file, "byte_pairs", merges=None)
     elif splitter.name in _CODES:
-        merges = read_merges(_read_text(splitter), name=str(splitter))
+        merges = read_merges(_read_lines(splitter), name=str(splitter))
         note, table = _NOTE_TOKENS, partial(table_file, "byte_pairs", merges=merges)
     else:
         note = f"Lines are split into pieces by {splitter.name}."
@@ -151,9 +151,5 @@ def _dictionaries(
     )
 
 
-def _read_text(path: Path) -> str:
-    content = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
-    try:
-        return content.decode().replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not text in UTF-8. {_ADVICE}") from error
+def _read_lines(path: Path) -> str:
+    return read_text(path, advice=_ADVICE).replace("\r\n", "\n")

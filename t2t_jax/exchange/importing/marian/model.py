@@ -26,7 +26,7 @@ from t2t_jax.exchange.importing.layout import our_ids
 from t2t_jax.exchange.importing.marian.weights import MarianWeights
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_ids, parse_yaml
-from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited
+from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited, read_text
 
 _LISTS = (".yml", ".yaml", ".json", ".txt")
 _SIDES = ("source", "target")
@@ -247,10 +247,8 @@ def _pieces_of(path: Path, content: bytes) -> dict[int, str]:
     if path.suffix != ".txt":
         # JSON is YAML.
         return parse_ids(content, name=str(path))
-    try:
-        return dict(enumerate(content.decode().removesuffix("\n").split("\n")))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8. {_ADVICE}") from error
+    text = read_text(path, advice=_ADVICE)
+    return dict(enumerate(text.removesuffix("\n").split("\n")))
 
 
 def _source_keys(pair: VocabularyPair, *, shared_ids: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.layout import our_ids
-from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited
+from t2t_jax.files import read_text
 
 _RESERVED = ("<pad>", "<EOS>")
 _UNKNOWN = "UNK"
@@ -128,11 +128,7 @@ def _search(
 
 
 def _read(path: Path, *, divisor: int) -> _Side:
-    content = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not text in UTF-8. {_ADVICE}") from error
+    text = read_text(path, advice=_ADVICE)
     is_tokens = text.startswith(_RESERVED[0])  # subwords are in quotes
     if is_tokens:
         subwords = [line.strip() for line in text.removesuffix("\n").split("\n")]
