@@ -111,10 +111,11 @@ def test_that_it_was_tried_leaves_nothing_behind(tmp_path, place):
     assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
 
 
-def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path):
-    flags = ("--format=ctranslate2", f"--to={tmp_path / 'x'}")
-    with pytest.raises(UserError, match=r"architecture='rnn', which CTranslate2"):
-        run(tmp_path, *flags, architecture="rnn")
+@pytest.mark.parametrize("form", ["ctranslate2", "argos", "hf_marian", "marian"])
+def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path, form):
+    flags = (f"--format={form}", f"--to={tmp_path / 'x'}")
+    with pytest.raises(UserError, match="architecture='rnn'"):
+        run(tmp_path, *flags, dev="text:/nowhere/a,/nowhere/b", architecture="rnn")
 
 
 @pytest.mark.parametrize(
@@ -137,14 +138,6 @@ def test_the_development_text_of_the_run_stands_in_for_one_that_is_not_found(
     spec, pairs = run(tmp_path, *options[1:], dev="text:a.en,a.de")
     assert pairs == [("A dog.", "Ein Hund.")]
     assert str(tmp_path / "run" / "dev_outputs") in spec
-
-
-def test_a_format_that_cannot_hold_the_model_is_said_before_its_text_is_missed(
-    tmp_path,
-):
-    flags = ("--format=marian", f"--to={tmp_path / 'x'}")
-    with pytest.raises(UserError, match="architecture"):
-        run(tmp_path, *flags, dev="text:/nowhere/a,/nowhere/b", architecture="rnn")
 
 
 def test_a_card_asks_for_outputs_as_long_as_the_run_was_configured_with():

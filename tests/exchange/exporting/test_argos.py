@@ -113,12 +113,6 @@ def test_languages_that_are_not_known_are_asked_for(tmp_path):
         write(tmp_path / "to", languages=None)
 
 
-def test_a_language_without_a_name_is_its_code(tmp_path):
-    with zipfile.ZipFile(write(tmp_path / "to", languages=("xx", "de"))) as file:
-        metadata = json.loads(file.read("t2t_jax-xx_de/metadata.json"))
-    assert metadata["from_name"] == "xx"
-
-
 def test_two_vocabularies_are_refused():
     config = Config(
         vocabulary=VocabularyConfig(size=SIZE, source_size=SIZE),

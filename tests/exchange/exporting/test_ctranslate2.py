@@ -21,7 +21,6 @@ from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
 from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
 from t2t_jax.exchange.exporting.ctranslate2.format import (
     exported_positions,
-    require_transformer,
     write_ctranslate2,
 )
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
@@ -192,13 +191,6 @@ def test_positions_are_as_many_as_an_output_may_need():
     plain = Config(decoding=DecodingConfig(max_source_length=2100))
     larger = dataclasses.replace(plain.decoding, tokens_per_batch=9000)
     assert exported_positions(dataclasses.replace(plain, decoding=larger)) == 2150
-
-
-def test_the_recurrent_baseline_is_refused():
-    with pytest.raises(UserError, match=r"architecture='rnn'.*--format=model_dir"):
-        require_transformer(Config(architecture="rnn"))
-    with pytest.raises(UserError, match=r"^--format=argos requires a Transformer"):
-        require_transformer(Config(architecture="rnn"), "argos")
 
 
 def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):

@@ -25,7 +25,7 @@ from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import BOS, PAD
 from tests.exchange.hf_directory import WORDS, spm
 from tests.model.tiny import tiny_apply, tiny_params
@@ -247,8 +247,3 @@ def test_a_key_that_hf_does_not_have_is_named(changes):
     network = dataclasses.replace(TINY, **changes)
     with pytest.raises(UserError, match=rf"does not support model\.{key}=.*, only"):
         HFMarianFormat().check_supported(Config(model=network))
-
-
-def test_the_recurrent_baseline_is_refused():
-    with pytest.raises(UserError, match=r"architecture='rnn'"):
-        HFMarianFormat().check_supported(Config(architecture="rnn", rnn=RNNConfig()))

@@ -251,11 +251,6 @@ def test_a_key_that_marian_does_not_have_is_named(changed, message):
     assert len(raised.value.problems) == 1
 
 
-def test_the_recurrent_baseline_is_refused():
-    with pytest.raises(UserError, match="architecture='rnn'"):
-        require_marian_model(Config(architecture="rnn"))
-
-
 def test_a_table_of_pieces_is_refused(tmp_path):
     pieces = ["<pad>", "<s>", "</s>", "<unk>", *map(str, range(SIZE - 4))]
     table = Vocabulary(table_file("byte_pairs", pieces, merges=None))

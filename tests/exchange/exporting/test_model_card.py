@@ -12,7 +12,7 @@ from t2t_jax.exchange.exporting.exporter import FORMATS
 from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS
 from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
 from t2t_jax.exchange.exporting.verification import Comparison
-from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.config import TransformerConfig
 
 COMPARISON = Comparison(
     text="test",
@@ -89,15 +89,6 @@ def card(
     return model_card(facts)
 
 
-def test_every_name_of_a_format_has_one():
-    assert tuple(FORMATS) == EXPORT_FORMATS
-
-
-def test_the_accepted_loss_of_bleu_is_recorded():
-    accepted = "| accepted loss of BLEU | 2.5 |"
-    assert accepted in card(max_bleu_loss=2.5)
-
-
 @pytest.mark.parametrize("form", EXPORT_FORMATS)
 def test_the_example_is_of_the_models_own_text(form):
     text = card(form)
@@ -163,28 +154,6 @@ def test_scores_of_a_quantized_export_are_said_to_be_the_models():
     assert "in float32, not of" not in card("ctranslate2", origin=origin)
 
 
-def test_a_mean_names_its_steps_and_text_its_pairs():
-    corpus = {"spec": "text:a.en,a.fr", "fingerprint": "f", "pairs": 29000}
-    origin = {**ORIGIN, "averaged_steps": [1000, 3000], "data": {"train": corpus}}
-    text = card(origin=origin)
-    assert "| mean of the steps | 1,000, 3,000 |" in text
-    assert "| train text | `text:a.en,a.fr`, 29,000 pairs |" in text
-
-
-@pytest.mark.parametrize(
-    ("form", "words"),
-    [
-        ("model_dir", "With t2t_jax, installed from its sources:"),
-        ("safetensors", "With t2t_jax, installed from its sources:"),
-        ("ctranslate2", "pip install ctranslate2 sentencepiece"),
-    ],
-)
-def test_each_form_reports_how_it_is_used(form, words):
-    text = card(form)
-    assert words in text
-    assert ("has 2,048 positions" in text) == (form == "ctranslate2")
-
-
 def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
     text = card("ctranslate2")
     for words in (
@@ -194,15 +163,6 @@ def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
         'suppress_sequences=[["<pad>"], ["<ß>"]],',
     ):
         assert f"\n    {words}\n" in text
-
-
-def test_a_source_with_its_own_subwords_names_their_file():
-    vocabulary = VocabularyConfig(size=8000, source_size=500)
-    model = TransformerConfig(vocab_size=8000, source_vocab_size=500, tying="decoder")
-    config = dataclasses.replace(CONFIG, vocabulary=vocabulary, model=model)
-    text = card("ctranslate2", config=config)
-    assert 'SentencePieceProcessor("mine/vocab_source.model")' in text
-    assert "8,000 (source: 500)" in text
 
 
 def test_an_imported_model_is_not_called_trained_here():
@@ -216,14 +176,6 @@ def test_an_imported_model_is_not_called_trained_here():
     assert "were not evaluated" not in text
 
 
-def test_an_import_that_was_changed_is_not_called_the_import():
-    imported = {"format": "marian", "files": {}}
-    origin = {**ORIGIN, "kinds": ["changed"], "imported": imported}
-    words = "a Transformer, imported into t2t_jax as marian, then changed in JAX."
-    assert words in card(origin=origin)
-    assert "changed in JAX" not in card()
-
-
 def test_a_run_names_the_model_that_it_began_with(tmp_path):
     config = dataclasses.replace(CONFIG, init_from=str(tmp_path))
     assert f"| began with | `{tmp_path}` |" in card(config=config)
@@ -231,16 +183,6 @@ def test_a_run_names_the_model_that_it_began_with(tmp_path):
     row = f"| began with | `{tmp_path}`, imported as fairseq |"
     assert row in card(config=config)
     assert "began with" not in card()
-
-
-def test_the_recurrent_baseline_has_its_own_figures():
-    config = dataclasses.replace(
-        CONFIG, architecture="rnn", rnn=RNNConfig(vocab_size=8000)
-    )
-    text = card(config=config)
-    assert "a LSTM" not in text
-    assert "an LSTM" in text
-    assert "num_heads" not in text
 
 
 def test_the_search_for_ctranslate2_is_that_of_the_model():

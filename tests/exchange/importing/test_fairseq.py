@@ -408,27 +408,6 @@ def test_a_checkpoint_is_found_in_its_directory(tmp_path):
     assert read_fairseq(tmp_path, ImportOptions()).files[0].name == "checkpoint_best.pt"
 
 
-class Call:
-    """Pickled as a call of a function."""
-
-    def __init__(self, function, *arguments):
-        self._call = function, arguments
-
-    def __reduce__(self):
-        return self._call
-
-
-@pytest.mark.parametrize("save", [save_zip, save_legacy])
-@pytest.mark.parametrize("where", ["args", "model", "extra_state"])
-def test_nothing_of_a_hostile_checkpoint_runs(tmp_path, monkeypatch, save, where):
-    monkeypatch.chdir(tmp_path)
-    state = {"args": {"encoder_layers": 1}, "model": {}, "extra_state": {}}
-    save(tmp_path / "model.pt", state | {where: Call(os.mkdir, "ran")})
-    with pytest.raises(DataError, match=r"it refers to .*mkdir, which is not data"):
-        read_fairseq(tmp_path / "model.pt", ImportOptions())
-    assert os.listdir(tmp_path) == ["model.pt"]
-
-
 @pytest.mark.parametrize("name", ["layernorm_embedding", "dropout", "activation_fn"])
 def test_arguments_that_refer_to_themselves_many_times_are_one_error(tmp_path, name):
     bomb = ["x"]

@@ -15,7 +15,6 @@ import pytest
 import t2t_jax
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.exchange.importing import importer
-from t2t_jax.exchange.importing.formats import IMPORT_FORMATS
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.importer import find_format, write_imported
 from tests.exchange import marian_save
@@ -72,18 +71,6 @@ def test_the_readme_says_where_the_model_is_from(imported, marian):
     assert origin["files"]["model.npz"] == digest
 
 
-def test_every_file_is_hashed_once(marian, tmp_path, monkeypatch):
-    hashed, sha256 = [], importer._sha256
-
-    def record(path):
-        hashed.append(path.name)
-        return sha256(path)
-
-    monkeypatch.setattr(importer, "_sha256", record)
-    import_to(tmp_path / "to", marian)
-    assert sorted(hashed) == ["model.npz", "vocab.spm"]
-
-
 def test_the_sums_are_those_of_the_files(imported):
     for line in (imported / "SHA256SUMS").read_text().splitlines():
         digest, _, name = line.partition("  ")
@@ -98,10 +85,6 @@ def test_the_format_is_found_from_the_files(marian, tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     assert find_format(tmp_path / "other.npz") is None
     assert find_format(tmp_path / "missing.npz") is None
-
-
-def test_every_format_can_be_named():
-    assert tuple(importer.FORMATS) == IMPORT_FORMATS
 
 
 @pytest.mark.parametrize("rows", [50, 5_000])

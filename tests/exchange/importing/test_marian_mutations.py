@@ -99,30 +99,6 @@ def test_options_of_any_type_are_read_or_are_one_error(folder, value):
             assert len(str(error)) < 1_000  # noqa: PT017 (it may also be read)
 
 
-def test_an_option_that_refers_to_itself_many_times_is_one_error(folder):
-    bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
-    for first, second in zip("abcdefghijk", "bcdefghijkl", strict=True):
-        bomb += f"{second}: &{second} [{', '.join([f'*{first}'] * 9)}]\n"
-    for option in ("type", "transformer-preprocess", "dim-emb", "enc-depth"):
-        content = options_of(folder).decode() if option != "type" else ""
-        kept = [one for one in content.splitlines() if not one.startswith(option)]
-        text = "\n".join([*kept, bomb, f"{option}: *l"])
-        write_options(folder, text.encode())
-        with pytest.raises(DataError) as caught:
-            read(folder)
-        assert len(str(caught.value)) < 1_000
-
-
-@pytest.mark.parametrize("code", ["os.mkdir", "subprocess.check_output", "eval"])
-def test_options_run_nothing(folder, monkeypatch, code):
-    monkeypatch.chdir(folder)
-    before = sorted(os.listdir(folder))
-    write_options(folder, f"type: !!python/object/apply:{code} ['ran']\n".encode())
-    with pytest.raises(DataError, match=r"special:model\.yml is not YAML"):
-        read(folder)
-    assert sorted(os.listdir(folder)) == before
-
-
 @pytest.mark.parametrize("name", ["Wpos", "Wemb", "decoder_ff_logit_out_b"])
 def test_arrays_of_other_ranks_are_one_error(folder, name):
     with np.load(folder / "model.npz") as archive:
