@@ -163,6 +163,8 @@ def _forge(copy, name, change):
         ({"chunks": [1 << 33, 16]}, "chunks of"),
         ({"compressor": {"id": "zlib", "level": 1}}, "compressed by zlib"),
         ({"dtype": "<f8"}, "float64"),
+        ({"dtype": [["a", "<f4", [1 << 30]]]}, "embedding/table"),
+        ({"dtype": "|V2000000000"}, "embedding/table"),
     ],
 )
 def test_an_array_is_not_read_in_chunks_that_it_does_not_need(copy, changed, reason):
