@@ -103,44 +103,16 @@ def test_whatever_is_damaged_is_made_again(build, builds, caches, monkeypatch):
     assert len(builds) > 290
 
 
-@pytest.mark.parametrize("damage", ["truncate", "remove", "garble", "other", "list"])
-def test_a_damaged_cache_is_made_again(build, builds, caches, damage):
+@pytest.mark.parametrize("content", [None, "{}", "[]"])
+def test_a_cache_without_a_record_is_made_again(build, builds, caches, content):
     first = build()
-    tokens, offsets = first.source.tokens.copy(), first.target.offsets.copy()
     (place,) = caches.iterdir()
-    meta = (place / "meta.json").read_text()
-    if damage == "truncate":
-        os.truncate(place / "target.tokens", 2 * len(first.target.tokens) - 2)
-    elif damage == "remove":
-        (place / "source.offsets").unlink()
-    else:
-        content = {"garble": meta[:50], "other": "{}", "list": "[]"}[damage]
+    (place / "meta.json").unlink()
+    if content:
         (place / "meta.json").write_text(content)
-    second = build()
+    assert same(build(), first)
     assert len(builds) == 2
-    assert second.source.tokens.tolist() == tokens.tolist()
-    assert second.target.offsets.tolist() == offsets.tolist()
     assert list(caches.iterdir()) == [place]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(f"{s}.{k}" for s in ("source", "target") for k in ("tokens", "offsets")),
-        "source.hashes",
-        "line_numbers",
-    ],
-)
-def test_a_cache_with_a_changed_byte_is_made_again(build, builds, caches, name):
-    build()
-    (place,) = caches.iterdir()
-    whole = {path.name: path.read_bytes() for path in place.iterdir()}
-    changed = bytearray(whole[name])
-    changed[len(changed) // 2] ^= 1
-    (place / name).write_bytes(changed)
-    build()
-    assert len(builds) == 2
-    assert {path.name: path.read_bytes() for path in place.iterdir()} == whole
 
 
 # The first: as "O" NumPy would take eight bytes of the file for an address.
