@@ -74,7 +74,7 @@ def test_a_vocabulary_of_another_size_is_told_with_both_numbers_and_the_key(
     run, tmp_path
 ):
     done = _given(tmp_path / "new", run / "vocab.model", vocabulary__size=160)
-    said = "has 150 subwords and vocabulary.size=160. Change config.vocabulary.size."
+    said = "has 150 subwords and vocabulary.size=160. Set config.vocabulary.size=150."
     _refused(done, said)
 
 
