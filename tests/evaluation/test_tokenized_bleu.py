@@ -44,6 +44,14 @@ def test_a_missing_sacremoses_reports_how_to_install_it(monkeypatch):
         moses_tokenizer("de")
 
 
+def test_what_sacremoses_needs_is_named_where_it_is_missing(tmp_path, monkeypatch):
+    (tmp_path / "sacremoses.py").write_text("import joblib_of_sacremoses")
+    monkeypatch.delitem(sys.modules, "sacremoses", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match="No module named 'joblib_of_sacremoses'"):
+        moses_tokenizer("de")
+
+
 def test_lower_case_comes_before_tokens_and_on_both_sides():
     seen = []
     ours, theirs = ["Ein B c d ."], ["ein b C d ."]

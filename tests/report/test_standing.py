@@ -73,6 +73,13 @@ def test_the_first_of_equally_good_evaluations_is_the_best(workdir):
     assert stand(workdir, same).best["step"] == 10
 
 
+def test_of_equally_good_evaluations_the_lowest_loss_is_the_best(workdir):
+    kind = {"kind": "eval", "bleu": 0.0}
+    losses = [(10, 6.5), (20, 6.0), (30, 6.25)]
+    records = [{**kind, "step": step, "loss": loss} for step, loss in losses]
+    assert stand(workdir, records).best["step"] == 20
+
+
 def test_a_run_without_a_step_has_not_started(workdir):
     found = stand(workdir, [])
     assert (found.state, found.best, found.last) == ("not started", None, None)

@@ -191,6 +191,16 @@ def test_work_without_a_known_end_is_logged_at_intervals():
     assert len(said) == before
 
 
+def test_an_interval_of_0_seconds_is_for_no_lines():
+    said = []
+    progress = ProgressBar(said.append, every_seconds=0).start(total=9)
+    with progress.heartbeat("Checking"):
+        for _ in range(9):
+            progress.advance(1)
+            time.sleep(0.01)
+    assert said == []
+
+
 def test_short_work_is_not_logged(clock):
     said = []
     with ProgressBar(said.append, every_seconds=10).heartbeat("Learning"):
