@@ -6,9 +6,9 @@ or several jobs lock pending shards; the lock of a killed process is released.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import socket
@@ -19,7 +19,7 @@ from typing import Any
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.errors import ConfigError, DataError, OutputError
-from t2t_jax.files import atomic_write, read_json_object
+from t2t_jax.files import atomic_write, locked, read_json_object
 
 _MAX_LISTED = 5
 _MANIFEST = "manifest.json"
@@ -268,14 +268,13 @@ def _this_process() -> str:
 @contextmanager
 def _lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Yields whether this process has the lock, which the system frees on exit."""
-    with ExitStack() as opened:
+    is_mine = True
+    with ExitStack() as held:
         try:
-            lock = opened.enter_context(path.open("a"))
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            is_mine = True
+            held.enter_context(locked(path, wait=math.inf if wait else 0.0))
         except (BlockingIOError, FileNotFoundError):  # locked, or merged
             is_mine = False
         except OSError:
             # Without file locks two processes may write the same content twice.
-            is_mine = True
+            pass
         yield is_mine

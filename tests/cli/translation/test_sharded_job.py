@@ -15,7 +15,7 @@ import pytest
 
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.processes import start
-from t2t_jax.cli.translation import sharded_job, shards
+from t2t_jax.cli.translation import sharded_job
 from t2t_jax.errors import (
     ConfigError,
     DataError,
@@ -250,7 +250,7 @@ def test_a_file_system_without_locks_does(place, speak, monkeypatch):
     def refuse(file, how):
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(shards.fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     speak("--output=out", "--shards=3")
     assert lines_of("out") == SPOKEN
 
