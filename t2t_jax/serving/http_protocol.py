@@ -13,7 +13,7 @@ from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.responses import error_body, to_json
 
 _PROBE_SECONDS = 0.5
-_READ_BYTES = 1 << 14  # at a time, so that parts of other requests come in between
+_READ_BYTES = 1 << 16  # at a time, so that parts of other requests come in between
 # Bytes of a body that are not its own: of chunks, which cost more than what they hold.
 _MAX_OVERHEAD = 1 << 16
 

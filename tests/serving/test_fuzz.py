@@ -20,7 +20,8 @@ def test_mutated_requests_are_refused():
         assert process.poll() is None
         assert asyncio.run(fuzz.answer(port, fuzz.HEALTH)) == 200
     assert set(statuses) <= REFUSED
-    assert statuses[0] < 40  # connections that end within a request
+    # Connections that end within a request, or are closed before all of it was sent.
+    assert statuses[0] < 200
 
 
 def parsed(number, size):
