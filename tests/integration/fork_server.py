@@ -11,6 +11,7 @@ import atexit
 import importlib
 import io
 import json
+import logging
 import os
 import pkgutil
 import signal
@@ -181,6 +182,8 @@ if __name__ == "__main__":
     for module in pkgutil.walk_packages(t2t_jax.__path__, "t2t_jax."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    # Importing Orbax adds one, which a start of the program finds only after its own.
+    logging.getLogger().handlers.clear()
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _end(main.cli_entry_point)

@@ -138,6 +138,7 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
         "chrf",
         "chrf_signature",
         "sentences",
+        "statuses",
         "seconds",
         "checkpoint_step",
     }

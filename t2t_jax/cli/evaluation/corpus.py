@@ -49,12 +49,15 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
     return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
 
 
-def read_aligned(names: Mapping[str, str], *, joiner: str) -> dict[str, list[str]]:
+def read_aligned(
+    names: Mapping[str, str], *, joiner: str, may_be_empty: bool = False
+) -> dict[str, list[str]]:
     """Reads files that have as many lines as the reference; warns of copies of it.
 
     Args:
       names: paths by flag, one of them `reference`.
       joiner: `data.subword_joiner`; joins of subwords are undone.
+      may_be_empty: whether files without lines are read.
 
     Raises:
       UserError: a file cannot be read, is empty, or has another number of lines.
@@ -70,7 +73,7 @@ def read_aligned(names: Mapping[str, str], *, joiner: str) -> dict[str, list[str
     problems = [
         f"--{name}={names[name]} must have lines, and is empty."
         for name, found in lines.items()
-        if not found
+        if not (found or may_be_empty)
     ] + [
         f"{name.capitalize()} and reference must have the same number of lines: "
         f"{names[name]} has {len(found):,}, {names['reference']} has {count:,}."
@@ -117,7 +120,7 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
     """
     from t2t_jax.decoding.text.translation import UNFAMILIAR
 
-    if model.known_words is None:
+    if model.known_words is None or not pair[0]:
         return
     source, reference = (
         fmean(model.known_words.unseen_shares(lines)) for lines in pair

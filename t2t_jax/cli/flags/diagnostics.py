@@ -164,6 +164,8 @@ def _flag_hint(name: str, *, mode: str) -> str:
     plain = name.replace("-", "_").lower()
     if plain in MODES:
         return f" Did you mean {PROGRAM} {plain} (--mode={plain})?"
+    if mode in MODES and plain in flags_of(mode):
+        return f" Did you mean --{plain}?"
     if name in keys():
         return f" Keys need the prefix config. Pass --config.{name}."
     if any(key.rpartition(".")[2] == plain for key in keys()):

@@ -39,7 +39,9 @@ def run(options: ScoreOptions) -> int:
     options.workdir.require()
     to_lines = _FORMATS[options.format or "tsv"]
     names = {"source": options.source, "reference": options.reference}
-    texts = read_aligned(names, joiner=options.config.data.subword_joiner)
+    texts = read_aligned(
+        names, joiner=options.config.data.subword_joiner, may_be_empty=True
+    )
     pairs = texts["source"], texts["reference"]
     inputs = (options.source, options.reference)
     with open_output(options.output, inputs=inputs) as out:
