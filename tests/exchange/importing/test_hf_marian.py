@@ -163,7 +163,7 @@ def test_settings_of_search_and_languages_are_read(tmp_path):
         "max_extra_tokens": 200,
         "max_length_ratio": 3.0,
         "max_source_length": 40,
-        "min_tokens": 0,
+        "min_tokens": 1,
         "allow_unk": False,
     }
     (directory / "generation_config.json").write_text(

@@ -211,7 +211,7 @@ def read_generation(directory: Path, *, settings: Settings) -> Generation:
         num_beams=values.size("num_beams", default=1, most=1_000),
         length_penalty=values.number("length_penalty", default=1.0),
         max_length=max_length,
-        min_tokens=max(least, 0),
+        min_tokens=max(least, 1),  # no empty output, as in the other searches here
         never=frozenset(one[0] for one in never),
         early_stopping=early_stopping,
         renormalized=bool(values.get("renormalize_logits")),
