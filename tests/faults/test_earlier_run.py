@@ -2,8 +2,6 @@
 
 The archive has a run of 8 steps with a moving average and its averaged model, what the
 model translated, and the end of the same run in 12 uninterrupted steps.
-
-Seen to fail: with another format of the checksums, and of `RunProgress`.
 """
 
 import json
