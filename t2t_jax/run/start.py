@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.errors import UserError
 from t2t_jax.run.prepared_data import PreparedData, prepare_data
 from t2t_jax.run.resume_rules import require_own_checkpoint, require_resumable
@@ -93,7 +94,8 @@ def open_run(
         _check_frozen(config)
     with workdir.create_locked() as owner:
         require_unchanged(workdir, config)
-        complete = _complete_text(workdir, config)
+        # Other text is compared with that of the run, also after its end.
+        complete = _names_own_text(workdir, config) and _complete_text(workdir, config)
         text = None
         if complete:
             workdir.read_vocabularies(config.vocabulary)  # Checks them.
@@ -148,6 +150,14 @@ def _check_frozen(config: Config) -> None:
     )
     init = partial(init_state, make_module(config.network), optimizer)
     jax.eval_shape(init, jax.random.key(config.seed))
+
+
+def _names_own_text(workdir: Workdir, config: Config) -> bool:
+    """Returns whether a configuration names the corpora that a run began with."""
+    if not workdir.has_config:
+        return False
+    before, now = map(with_absolute_text, (workdir.read_config(), config))
+    return train_and_dev(before.data) == train_and_dev(now.data)
 
 
 def _complete_text(workdir: Workdir, config: Config) -> str:

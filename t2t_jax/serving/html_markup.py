@@ -34,7 +34,7 @@ _MARKUP = re.compile(
     r"""<!(?=--)(?:.*?-->|.*+)
     |(?:<[!?]|</(?=[^a-zA-Z]))[^>]*+>?+
     |<(?P<end>/?+)(?P<name>[a-zA-Z][^\s/>]*+)
-    (?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+)|[^>=])*+>?+""",
+    (?:=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+)|[^>=]++)*+>?+""",
     re.VERBOSE | re.DOTALL,
 )
 _NOT_TRANSLATED = re.compile(
@@ -42,6 +42,8 @@ _NOT_TRANSLATED = re.compile(
     |\sclass\s*+=\s*+(?:"[^"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate[\s/>])""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Python refuses to read thousands of digits (`sys.set_int_max_str_digits`).
+_LONG_NUMBER = re.compile(r"(?<=&#)[0-9]{9,}+")
 _WHITE_SPACE = str.maketrans("\t\n\r\f", "    ")
 
 
@@ -153,8 +155,15 @@ def _segment(run: list[Piece], *, is_pre: bool) -> Iterator[str | Segment]:
     original, marks = "", []
     for piece in run:
         if piece.kind == "text":
-            original += html.unescape(piece.raw)
+            original += _unescaped(piece.raw)
         else:
             marks.append((len(original), piece))
     shown = original if is_pre else original.translate(_WHITE_SPACE)
     yield Segment(shown, original, marks)
+
+
+def _unescaped(text: str) -> str:
+    """Replaces entities; numbers of nine digits and more are no character anyway."""
+    return html.unescape(
+        _LONG_NUMBER.sub(lambda found: found[0].lstrip("0")[:8] or "0", text)
+    )

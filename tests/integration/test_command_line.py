@@ -152,6 +152,14 @@ def test_a_smaller_number_of_steps_leaves_a_complete_run_as_it_is(workdir):
     assert (workdir / "config.json").read_bytes() == before
 
 
+def test_other_text_is_refused_after_the_end_too(workdir):
+    before = (workdir / "config.json").read_bytes()
+    done = tiny.run(f"--workdir={workdir}", "--config.data.train=phrasebook:train:99")
+    assert done.returncode == 65, done.stderr.decode()
+    assert b"data.train" in done.stderr
+    assert (workdir / "config.json").read_bytes() == before
+
+
 def test_both_wrong_files_of_an_evaluation_are_named(workdir, tmp_path):
     done = tiny.run(
         "--mode=evaluate",

@@ -149,7 +149,9 @@ def test_hostile_markup_is_kept_and_nothing_becomes_markup(document):
     [
         *("<", "<a ", "</a", "<!--", '<a b="', "<b>x ", "<p>x.", "<title>", "&"),
         *('<a class="', " class='notranslate", "<b><i>", "</b>x "),
+        "<a b='" + " " * 98_000,
     ],
+    ids=lambda part: part[:12],
 )
 def test_long_hostile_markup_is_read_in_one_pass(part):
     # Seen to fail: Python's parser takes minutes for a part of this.
@@ -157,6 +159,16 @@ def test_long_hostile_markup_is_read_in_one_pass(part):
     layout = HtmlLayout(document, split="sentences")
     found = layout.fill([translation_of(one.text) for one in layout.sentences])
     assert len(found) >= len(document) - len(part)
+
+
+@pytest.mark.parametrize(
+    ("number", "wanted"),
+    [("9" * 5_000, "\ufffd"), ("0" * 5_000 + "65", "A"), ("0" * 5_000, "\ufffd")],
+    ids=["nines", "zeros before", "zeros"],
+)
+def test_entities_of_thousands_of_digits_are_read(number, wanted):
+    layout = HtmlLayout(f"x&#{number};", split="sentences")
+    assert [one.text for one in layout.sentences] == ["x" + wanted]
 
 
 def test_the_api_translates_html():

@@ -49,7 +49,8 @@ _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
 # A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
 # weights match too, so that _open_part can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
-_SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
+# Behind a prefix, so that it is not of a weight such as 1e+3.
+_SINGLE_PLUS = re.compile(rf"(:[^+]*)\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
@@ -73,6 +74,7 @@ def open_corpus(
       ConfigError: the spec is invalid.
       InputMissingError: a file does not exist or cannot be read.
     """
+    _require_joined(spec, key=key)
     errors = ErrorCollector()
     names = split_spec(spec) or [spec]
     parts: list[Part] = [
@@ -177,9 +179,11 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     pairs = config.dev_pairs
     if config.dev or not pairs:
         return config.train, config.dev
+    # As the user wrote it, without slices.
+    _require_joined(config.train, key="data.train")
     first, *others = split_spec(config.train) or [""]
     name = _without_weight(first)
-    _require_kind(name, key="data.train")  # As the user wrote it, without a slice.
+    _require_kind(name, key="data.train")
     if _SLICE.fullmatch(name) or name.startswith("tfds:"):
         raise ConfigError(
             f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
@@ -230,7 +234,7 @@ def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
 
 
 def _require_kind(spec: str, *, key: str) -> None:
-    """Checks that a part begins with a prefix, and has no other after a single +."""
+    """Checks that a part begins with a prefix."""
     prefix, colon, _ = spec.partition(":")
     if not colon or prefix not in _KINDS:
         known = ", ".join(f"{kind}:" for kind in _KINDS)
@@ -240,8 +244,12 @@ def _require_kind(spec: str, *, key: str) -> None:
             f"{key}={spec!r} must begin with one of {known}.{meant} Change "
             f"config.{key}."
         )
+
+
+def _require_joined(spec: str, *, key: str) -> None:
+    """Checks that no prefix, which begins another corpus, follows a single +."""
     if _SINGLE_PLUS.search(spec):
-        meant = _SINGLE_PLUS.sub("++", spec)
+        meant = _SINGLE_PLUS.sub(r"\1++", spec)
         raise ConfigError(
             f"{key}={spec!r} must join corpora by ++; a single + joins files of one. "
             f"Set config.{key}={meant}."
