@@ -94,8 +94,9 @@ def open_run(
         _check_frozen(config)
     with workdir.create_locked() as owner:
         require_unchanged(workdir, config)
-        # Other text is compared with that of the run, also after its end.
-        complete = _names_own_text(workdir, config) and _complete_text(workdir, config)
+        complete = _complete_text(workdir, config)
+        if not _names_own_text(workdir, config):
+            complete = ""  # Other text is compared with that of the run.
         text = None
         if complete:
             workdir.read_vocabularies(config.vocabulary)  # Checks them.

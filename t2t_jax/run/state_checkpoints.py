@@ -81,7 +81,10 @@ class RunCheckpointer:
         step, params = stored.read_chosen(
             "best", lambda step: (step, stored.params(step, like=like))
         )
-        self._log(f"Beginning with the parameters of step {step:,} in {directory}.")
+        shown = Path(directory)
+        if shown.is_relative_to(Path.cwd()):
+            shown = shown.relative_to(Path.cwd())
+        self._log(f"Beginning with the parameters of step {step:,} in {shown}.")
         return new_state(params=params), RunProgress()
 
     def _with_shardings(self) -> TrainState:

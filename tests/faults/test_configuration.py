@@ -37,7 +37,7 @@ from tests.integration import tiny
         (["--mode=trian"], 64, "Did you mean train?"),
         (["stray"], 64, "'stray'"),
         (["--source=x"], 64, "--mode=evaluate"),
-        (["translate", "in.txt"], 64, "Pass --input=in.txt."),
+        (["translate", "in.txt"], 64, "in.txt"),
         (["--translate"], 64, "Did you mean t2t-jax translate"),
         (["--workdir", "--mode=describe"], 64, "--workdir needs a value."),
         (["--config.steps=1000000000000"], 78, "must be at most 1,000,000,000"),

@@ -166,7 +166,9 @@ def test_the_lines_above_have_translations_of_their_own(translator):
 @settings(max_examples=10, deadline=None)
 @given(LINES)
 def test_a_model_that_ends_at_once_says_nothing(translator, lines):
-    found = biased(translator, 1e6).translations(lines)
+    empty = dataclasses.replace(translator.config, min_tokens=0)
+    ends = dataclasses.replace(biased(translator, 1e6), config=empty)
+    found = ends.translations(lines)
     assert [translation.text for translation in found] == [""] * len(lines)
     for translation in found:  # One eos for each part.
         assert translation.num_tokens == translation.num_parts

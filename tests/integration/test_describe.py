@@ -13,8 +13,9 @@ def unrun(workdir, **changed):
     return tiny.arguments(workdir, **changed)[1:]
 
 
-def described(*argv, **kwargs):
-    done = tiny.run("--mode=describe", *argv, **kwargs)
+def described(*argv, cwd, **kwargs):
+    """Describes in a directory that has no runs."""
+    done = tiny.run("--mode=describe", *argv, cwd=cwd, **kwargs)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 
@@ -25,6 +26,7 @@ def test_one_json_object_for_devices_that_are_not_there(tmp_path):
             *unrun(tmp_path / "none"),
             *("--format=json", "--devices=3", "--peak_tflops=0.001", "--mfu=0.5"),
             fresh=True,
+            cwd=tmp_path,
         )
     )
     assert told["batch"]["devices"] == 3
@@ -35,7 +37,7 @@ def test_one_json_object_for_devices_that_are_not_there(tmp_path):
 
 
 def test_a_table_for_people_on_this_machine_s_devices(tmp_path):
-    text = described(*unrun(tmp_path / "none"), devices=2)
+    text = described(*unrun(tmp_path / "none"), devices=2, cwd=tmp_path)
     assert "devices              2, rows of each: 2" in text
     assert "Exactly the paper's\n─────────" in text
     assert "Not the paper's by default\n─────────" in text
@@ -54,7 +56,9 @@ def test_a_mesh_for_other_devices_is_described_all_the_same(
 ):
     mesh = {f"mesh__{axis}": size for axis, size in sizes.items()}
     argv = unrun(tmp_path / "none", **mesh)
-    done = tiny.run("--mode=describe", *argv, "--format=json", devices=here)
+    done = tiny.run(
+        "--mode=describe", *argv, "--format=json", devices=here, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr.decode()
     batch = json.loads(done.stdout)["batch"]
     assert batch["devices"] == described_for
@@ -66,7 +70,7 @@ def test_a_mesh_for_other_devices_is_described_all_the_same(
 
 def test_devices_that_contradict_the_mesh_are_refused_before_anything_is_said(tmp_path):
     argv = unrun(tmp_path / "none", mesh__data=2)
-    done = tiny.run("--mode=describe", *argv, "--devices=3")
+    done = tiny.run("--mode=describe", *argv, "--devices=3", cwd=tmp_path)
     assert done.returncode == 78
     assert done.stderr.startswith(b"error: --devices=3 does not fit mesh data=2 x")
     assert done.stderr.count(b"\n") == 1
@@ -81,7 +85,7 @@ def test_another_format_is_refused_before_anything_is_done(tmp_path):
 
 def test_a_corpus_that_cannot_be_understood_is_a_mistake(tmp_path):
     argv = unrun(tmp_path / "none", data__train="txt:a,b")
-    done = tiny.run("--mode=describe", *argv)
+    done = tiny.run("--mode=describe", *argv, cwd=tmp_path)
     assert done.returncode == 78
     assert b"config.data.train" in done.stderr
     assert b"Traceback" not in done.stderr
@@ -94,6 +98,7 @@ def test_base_is_described_for_eight_devices_without_its_text(tmp_path, monkeypa
         described(
             *("--config=configs/wmt_en_de.py", f"--workdir={tmp_path / 'none'}"),
             *("--format=json", "--devices=8"),
+            cwd=tiny.ROOT,
         )
     )
     # A bound against computing with arrays: 8 s where nothing else runs.

@@ -184,7 +184,10 @@ def test_what_is_no_model_is_named(tmp_path):
         ("", r"config.json is missing\. Runs near it: .*/run\b.*\. Train"),
     ],
 )
-def test_a_misspelt_run_is_answered_with_the_runs_near_it(workdir, name, message):
+def test_a_misspelt_run_is_answered_with_the_runs_near_it(
+    workdir, tmp_path, monkeypatch, name, message
+):
+    monkeypatch.chdir(tmp_path)  # which has no runs
     with pytest.raises(InputMissingError, match=message):
         t2t_jax.load(workdir.parent / name)
 

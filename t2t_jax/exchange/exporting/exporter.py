@@ -16,7 +16,12 @@ from t2t_jax.errors import UserError
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting import verification
 from t2t_jax.exchange.exporting.backends import JaxBackend
-from t2t_jax.exchange.exporting.base import ExportFormat, ExportSpec, Original
+from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
+    ExportSpec,
+    Original,
+    divisor,
+)
 from t2t_jax.exchange.exporting.ctranslate2.argos import ArgosFormat
 from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
 from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
@@ -115,6 +120,9 @@ def export(
             text,
             vocabulary=model.vocabularies.source,
             decoding=config.decoding,
+            same_penalty=not config.decoding.length_penalty
+            or divisor(config.decoding) == "n"
+            or "CTranslate2" not in form.verified_with,
         )
         found.require(tolerance_of(spec), advice=_advice(spec))
         card = _card(to.resolve().name, original, spec=spec, comparison=found)

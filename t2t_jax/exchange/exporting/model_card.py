@@ -91,7 +91,7 @@ def _penalty(facts: ModelCardFacts) -> str:
     if not facts.comparison.length_penalty:
         return ""
     own = divisor(facts.original.config.decoding)
-    differs = own != "n" and facts.format.verified_with.startswith("CTranslate2")
+    differs = not facts.comparison.same_penalty
     return f", the exponent of {own}" + ", in CTranslate2 of n" * differs
 
 

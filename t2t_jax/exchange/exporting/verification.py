@@ -109,6 +109,8 @@ class Comparison:
         log-probability under the model, within `TIE`.
       largest_gap: largest difference between such tokens.
       length_penalty: alpha of the beam; greedy search has none.
+      same_penalty: whether alpha is the exponent of the same divisor in both beam
+        searches; if not, there is no bound on the BLEU of their outputs.
       largest_difference: of a token's log-probability, over the model's outputs.
     """
 
@@ -128,6 +130,7 @@ class Comparison:
     beam_bleu: float
     exported_beam_bleu: float
     bleu_signature: str
+    same_penalty: bool = True
 
     def problems(self, tolerance: Tolerance) -> list[str]:
         """Lists what exceeds a tolerance, one clause each."""
@@ -139,9 +142,9 @@ class Comparison:
         )
         unequal_beams = self.lines - self.beam_equal
         must_tie = tolerance.unequal < 1
-        lower = max(
-            self.bleu - self.exported_bleu, self.beam_bleu - self.exported_beam_bleu
-        )
+        lower = self.bleu - self.exported_bleu
+        if self.same_penalty:
+            lower = max(lower, self.beam_bleu - self.exported_beam_bleu)
         checks = {
             f"{unequal} of {self.lines} greedy outputs differ, and {most:g} may": (
                 unequal <= most
@@ -183,11 +186,13 @@ def compare(
     *,
     vocabulary: Vocabulary,
     decoding: DecodingConfig,
+    same_penalty: bool = True,
 ) -> Comparison:
     """Translates and scores the lines with both models.
 
     Args:
       decoding: the search of the model, beside the greedy one.
+      same_penalty: see `Comparison`.
     """
     greedy = [side.search(text.sources, greedy=True) for side in (own, exported)]
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
@@ -221,6 +226,7 @@ def compare(
         beam_bleu=scores[2]["bleu"],
         exported_beam_bleu=scores[3]["bleu"],
         bleu_signature=scores[0]["bleu_signature"],
+        same_penalty=same_penalty,
     )
 
 

@@ -219,3 +219,6 @@ def test_what_is_raised_to_alpha_is_named():
     compared = dataclasses.replace(COMPARISON, length_penalty=0.6)
     text = model_card(dataclasses.replace(FACTS, comparison=compared))
     assert "at alpha 0.6, the exponent of (5 + n) / 6:" in text
+    compared = dataclasses.replace(compared, same_penalty=False)
+    text = model_card(dataclasses.replace(FACTS, comparison=compared))
+    assert "the exponent of (5 + n) / 6, in CTranslate2 of n:" in text

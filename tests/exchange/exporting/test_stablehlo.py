@@ -30,6 +30,7 @@ from t2t_jax.inference.load import load
 from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.sharding.rules import leaves_by_path
 from tests.exchange.exporting.counting import write_text
 from tests.integration import tiny
 from tests.model.tiny import SOURCE, TARGET, tiny_params
@@ -119,7 +120,7 @@ def test_the_example_of_its_card_translates_without_the_package(model, exported)
     (wanted,) = load(model).translate([json.loads(sentence)])
     assert run_alone(script, exported.parent) == wanted
     assert "beam 3, alpha 0.9, the exponent of" in card
-    assert "at most 40 tokens more than the source, at least 0" in card
+    assert "at most 40 tokens more than the source, at least 1" in card
     assert "int32 rows of at most 27 tokens" in card
 
 
@@ -223,9 +224,9 @@ def test_a_recurrent_model_is_searched_as_it_is_here():
     module = make_module(config)
     params = module.init(jax.random.key(0), SOURCE, TARGET)["params"]
     model = SimpleNamespace(module=module, params=params)
-    search = stablehlo._search(model, DecodingConfig())
+    search = stablehlo._search(model, DecodingConfig(min_tokens=0))
     program = stablehlo._lower(search, ("b, s",), model=model, extra=50)
-    found = jax.jit(program.call)(stablehlo._named(params), SOURCE)
+    found = jax.jit(program.call)(leaves_by_path(params), SOURCE)
     wanted = jax.jit(beam_search)(make_step_model(module, params), SOURCE)
     tokens, scores, lengths = map(np.asarray, found)
     assert (tokens == wanted.tokens_BxWxT[:, 0]).all()
