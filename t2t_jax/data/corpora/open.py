@@ -49,8 +49,7 @@ _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
 # A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
 # weights match too, so that _open_part can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
-# Behind a prefix, so that it is not of a weight such as 1e+3.
-_SINGLE_PLUS = re.compile(rf"(:[^+]*)\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
+_SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
@@ -248,12 +247,17 @@ def _require_kind(spec: str, *, key: str) -> None:
 
 def _require_joined(spec: str, *, key: str) -> None:
     """Checks that no prefix, which begins another corpus, follows a single +."""
-    if _SINGLE_PLUS.search(spec):
-        meant = _SINGLE_PLUS.sub(r"\1++", spec)
+    meant = "++".join(_joined(part) for part in split_spec(spec))
+    if meant != spec:
         raise ConfigError(
             f"{key}={spec!r} must join corpora by ++; a single + joins files of one. "
             f"Set config.{key}={meant}."
         )
+
+
+def _joined(part: str) -> str:
+    name = _without_weight(part)  # A weight may be written with a +, wrongly.
+    return part.removesuffix(name) + _SINGLE_PLUS.sub("++", name)
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:

@@ -277,6 +277,7 @@ def test_files_without_a_prefix_are_quoted_as_they_were_written(dev_pairs):
         ("text:a,b+tsv:c", "text:a,b++tsv:c"),
         ("phrasebook:dev:3+2*tsv:c", "phrasebook:dev:3++2*tsv:c"),
         ("3*text:a,b+2*tsv:c", "3*text:a,b++2*tsv:c"),
+        ("text:a+b,c+d+tsv:e", "text:a+b,c+d++tsv:e"),
         ("2*tsv:d++text:a,b+tsv:c", "2*tsv:d++text:a,b++tsv:c"),
         ("tsv:a[:3]+text:b,c+trees:d", "tsv:a[:3]++text:b,c++trees:d"),
     ],
