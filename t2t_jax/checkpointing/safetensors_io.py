@@ -26,7 +26,13 @@ from t2t_jax.checkpointing.checksums import (
 )
 from t2t_jax.checkpointing.diagnosis import as_io_error
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta
-from t2t_jax.errors import DataError, InputMissingError, UserError, short_repr
+from t2t_jax.errors import (
+    DataError,
+    InputMissingError,
+    UnavailableError,
+    UserError,
+    short_repr,
+)
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object, require_file
 from t2t_jax.sharding.rules import leaves_by_path, path_of
 from t2t_jax.types import Params, PyTree
@@ -90,27 +96,44 @@ def read_safetensors(
     Raises:
       DataError: the file is larger than `max_bytes`, truncated or malformed, or has
         other types than numbers of 16 to 64 bits.
+      UnavailableError: it does not fit into the address space.
       OSError: it cannot be read.
     """
     size = check_size(path, max_bytes=max_bytes, advice=_ADVICE)
     try:
-        return _map_arrays(path, size)
+        places, begin, metadata = _read_header(path, size)
     except _BAD_HEADER as error:
         raise DataError(f"{path} is damaged: {error}. {_ADVICE}") from error
+    try:
+        content = np.memmap(path, np.uint8, mode="r", shape=(size,))[begin:]
+    except OSError as error:
+        raise UnavailableError(
+            f"{path} cannot be mapped into memory, {size:,} bytes: {error.strerror}. "
+            "Free memory, or raise the limit of this process (ulimit -v)."
+        ) from error
+    arrays = {
+        name: content[first:end].view(dtype).reshape(shape)
+        for name, (first, end, dtype, shape) in places.items()
+    }
+    return arrays, metadata
 
 
-def _map_arrays(
+def _read_header(
     path: Path, size: int
-) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+) -> tuple[dict[str, tuple[int, int, Any, list[int]]], int, dict[str, Any]]:
+    """Checks that the arrays of the header take the whole file.
+
+    Returns:
+      First byte, end, dtype and shape of each array, the position of the arrays in the
+      file, and the metadata.
+    """
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 1 < length <= min(size - 8, _MAX_HEADER_BYTES):
             raise ValueError(f"its header has {length:,} bytes")
         header = json.loads(file.read(length), object_pairs_hook=_without_duplicates)
     metadata = header.pop("__metadata__", {})
-    begin, arrays = 8 + length, {}
-    content = np.memmap(path, np.uint8, mode="r", shape=(size,))[begin:]
-    position = 0
+    places, position = {}, 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         shape, (first, end) = entry["shape"], entry["data_offsets"]
         if entry["dtype"] not in _DTYPES:
@@ -123,11 +146,11 @@ def _map_arrays(
             [first, end] != [position, position + math.prod(shape) * dtype.itemsize]
         ):
             raise ValueError(f"{name} has another size than its shape")
-        arrays[name] = content[first:end].view(dtype).reshape(shape)
+        places[name] = (first, end, dtype, shape)
         position = end
-    if position != len(content):
+    if position != size - 8 - length:
         raise ValueError("its arrays do not take the whole file")
-    return arrays, metadata
+    return places, 8 + length, metadata
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
