@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.search.beam_search import beam_search as beam_search
     from t2t_jax.decoding.search.constraint import Constraint as Constraint
     from t2t_jax.decoding.search.sampling import sample as sample
+    from t2t_jax.decoding.search.static_params import BeamParams as BeamParams
     from t2t_jax.decoding.search.static_params import SamplingParams as SamplingParams
     from t2t_jax.decoding.text.translation import Hypothesis as Hypothesis
     from t2t_jax.decoding.text.translation import Translation as Translation
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from t2t_jax.types import StepModel as StepModel
 
 LAZY_EXPORTS = {
+    "BeamParams": "t2t_jax.decoding.search.static_params",
     "BeamResult": "t2t_jax.decoding.search.beam_search",
     "Config": "t2t_jax.config",
     "Constraint": "t2t_jax.decoding.search.constraint",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ConfigError
 
 LENGTH_NORMALIZATIONS = ("paper", "power")
 """Values of `decoding.length_normalization`."""
@@ -18,7 +22,6 @@ CONSTRAINTS = ("none", "tree")
 
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 """Values of `decoding.compute_dtype`."""
-
 
 SEGMENTS = ("auto", "sentences", "lines")
 """Values of `decoding.segment`."""
@@ -113,120 +116,36 @@ class DecodingConfig:
     attention_layer: int = -1
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        for name, least in _MIN_VALUES.items():
-            value = getattr(self, name)
-            problems.check(
-                isinstance(value, int)
-                and not isinstance(value, bool)
-                # written so that NaN, which compares as false, is refused as well
-                and value >= least,
-                f"decoding.{name}={value!r} must be a whole number of at least "
-                f"{least}. Change config.decoding.{name}.",
-            )
-            if name in _MAX_VALUES and isinstance(value, int):
-                problems.limit(f"decoding.{name}", value, _MAX_VALUES[name])
-        problems.check(
-            _is_number(self.length_penalty) and 0 <= self.length_penalty < _INFINITY,
-            f"decoding.length_penalty={self.length_penalty!r} must be a finite number "
-            "of at least 0 (0.6 in the paper). Change config.decoding.length_penalty.",
-        )
-        self._check_rules(problems)
-        self._check_sampling(problems)
-        if not problems.messages:
-            self._check_combinations(problems)
-        problems.raise_if_any()
+        problems = broken_rules(vars(self), section="decoding.")
+        if problems := problems or self._broken_combinations():
+            raise ConfigError(problems)
 
-    def _check_rules(self, problems: ErrorCollector) -> None:
-        words = {
-            "length_normalization": LENGTH_NORMALIZATIONS,
-            "beam_rule": BEAM_RULES,
-            "constraint": CONSTRAINTS,
-            "compute_dtype": COMPUTE_DTYPES,
-            "segment": SEGMENTS,
-        }
-        for name, known in words.items():
-            problems.check(
-                getattr(self, name) in known,
-                f"decoding.{name}={getattr(self, name)!r} is not known; known are "
-                f"{', '.join(map(repr, known))}. Change config.decoding.{name}.",
-            )
-        problems.check(
-            _is_number(self.max_length_ratio)
-            and 0 <= self.max_length_ratio < _INFINITY,
-            f"decoding.max_length_ratio={self.max_length_ratio!r} must be a finite "
-            "number of at least 0 (0 for no limit). Change "
-            "config.decoding.max_length_ratio.",
-        )
-        problems.check(
-            isinstance(self.allow_unk, bool),
-            f"decoding.allow_unk={self.allow_unk!r} must be true or false. Change "
-            "config.decoding.allow_unk.",
-        )
-
-    def _check_sampling(self, problems: ErrorCollector) -> None:
-        problems.check(
-            isinstance(self.sample, bool),
-            f"decoding.sample={self.sample!r} must be true or false. Change "
-            "config.decoding.sample.",
-        )
-        problems.check(
-            _is_number(self.temperature) and 0 < self.temperature < _INFINITY,
-            f"decoding.temperature={self.temperature!r} must be a finite number above "
-            "0. For the most probable token each time, leave decoding.sample off and "
-            "set decoding.beam_size=1.",
-        )
-        problems.check(
-            _is_number(self.top_p) and 0 < self.top_p <= 1,
-            f"decoding.top_p={self.top_p!r} must be above 0 and at most 1. Change "
-            "config.decoding.top_p.",
-        )
-        problems.check(
-            not isinstance(self.seed, int) or self.seed < 2**32,
-            f"decoding.seed={self.seed!r} must be below 2^32. Change "
-            "config.decoding.seed.",
-        )
-        layer = self.attention_layer
-        problems.check(
-            isinstance(layer, int) and not isinstance(layer, bool),
-            f"decoding.attention_layer={layer!r} must be a whole number. Change "
-            "config.decoding.attention_layer.",
-        )
-
-    def _check_combinations(self, problems: ErrorCollector) -> None:
+    def _broken_combinations(self) -> list[str]:
         # With a max_length_ratio below 1, the longest source is longer.
         longest = max(self.max_source_length, self.longest_output())
         is_source = longest > self.longest_output()
         formula = "max_source_length" if is_source else self.longest_output_formula()
-        problems.check(
-            self.tokens_per_batch >= longest,
+        is_free = self.constraint == "none"
+        has_room = self.max_extra_tokens >= 3 and self.min_tokens <= 1
+        rules = {
             f"decoding.tokens_per_batch={self.tokens_per_batch} must hold one "
             f"longest {'source' if is_source else 'output'}, {formula} = {longest}. "
             "Raise config.decoding.tokens_per_batch or lower "
-            "config.decoding.max_source_length.",
-        )
-        problems.check(
-            self.sample or self.n_best <= self.beam_size,
+            "config.decoding.max_source_length.": self.tokens_per_batch >= longest,
             f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
-            f"{self.beam_size}. Lower one or raise the other, or set decoding.sample.",
-        )
-
-        problems.check(
-            self.constraint == "none" or not self.sample,
+            f"{self.beam_size}. Lower one or raise the other, or set "
+            "decoding.sample.": self.sample or self.n_best <= self.beam_size,
             f"decoding.constraint={self.constraint} restricts a beam search and "
             "decoding.sample draws every token. Unset config.decoding.constraint or "
-            "config.decoding.sample.",
-        )
-        if self.constraint == "tree":
-            problems.check(
-                self.max_extra_tokens >= 3
-                and not (self.max_length_ratio or self.min_tokens > 1),
-                "decoding.constraint=tree needs room for two brackets and the end, and "
-                "no other limits: decoding.max_extra_tokens="
-                f"{self.max_extra_tokens} of at least 3, decoding.max_length_ratio="
-                f"{self.max_length_ratio:g} of 0 and decoding.min_tokens="
-                f"{self.min_tokens} of 0 or 1. Change these keys.",
-            )
+            "config.decoding.sample.": is_free or not self.sample,
+            "decoding.constraint=tree needs room for two brackets and the end, and "
+            "no other limits: decoding.max_extra_tokens="
+            f"{self.max_extra_tokens} of at least 3, decoding.max_length_ratio="
+            f"{self.max_length_ratio:g} of 0 and decoding.min_tokens="
+            f"{self.min_tokens} of 0 or 1. Change these keys.": is_free
+            or (has_room and not self.max_length_ratio),
+        }
+        return [message for message, holds in rules.items() if not holds]
 
     def longest_output(self, source_tokens: int | None = None) -> int:
         """Returns the most tokens of an output of a source of so many tokens.
@@ -275,29 +194,97 @@ def longest_output(
     return max(1, longest)
 
 
-_INFINITY = float("inf")
+def broken_rules(values: Mapping[str, Any], *, section: str = "") -> list[str]:
+    """Returns a message for each setting of a search that breaks its rule.
+
+    Args:
+      values: the settings by name; what has no rule is not checked.
+      section: `decoding.` for the keys of a configuration, which are plain Python
+        values and have upper limits too.
+
+    Example:
+      >>> broken_rules({"beam_size": 0, "ids": None})
+      ['beam_size=0 must be a whole number of at least 1. Change beam_size.']
+    """
+    problems = []
+    for name, value in values.items():
+        rule, holds = _RULES.get(name, ("", lambda _: True))
+        is_valid = holds(value)
+        if section:
+            is_valid = is_valid and isinstance(value, int | float | str)
+            if is_valid and value > (most := _MAX_VALUES.get(name, value)):
+                is_valid, rule = False, f"must be at most {most:,}"
+        if not is_valid:
+            key = f"{section}{name}"
+            change = f"Change {'config.' if section else ''}{key}."
+            problems.append(f"{key}={value!r} {rule}. {change}")
+    return problems
+
+
+def _is_whole(value: Any, *, least: float = -math.inf) -> bool:
+    return _is_number(value, least=least) and isinstance(value, Integral)
+
+
+def _is_number(value: Any, *, least: float = -math.inf) -> bool:
+    # written so that NaN, which compares as false, is refused as well
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and least <= value < math.inf
+
+
 # A source of 2 slots is one subword and its eos.
 _MIN_VALUES = {
-    "beam_size": 1,
-    "max_extra_tokens": 0,
-    "tokens_per_batch": 1,
-    "max_source_length": 2,
-    "min_tokens": 0,
-    "n_best": 1,
-    "top_k": 0,
-    "seed": 0,
+    **dict.fromkeys(("beam_size", "n_best", "num_samples", "tokens_per_batch"), 1),
+    **dict.fromkeys(("max_extra_tokens", "min_tokens", "top_k", "seed"), 0),
+    **{"max_source_length": 2, "max_length": 1},
 }
 
-# Larger values would not fit any machine's memory.
+# Larger values would not fit any machine's memory; a seed is one of 32 bits.
 _MAX_VALUES = {
-    "beam_size": 1_000,
-    "n_best": 1_000,
-    "max_extra_tokens": 1_000_000,
-    "tokens_per_batch": 100_000_000,
-    "max_source_length": 1_000_000,
-    "min_tokens": 1_000_000,
+    **dict.fromkeys(("beam_size", "n_best"), 1_000),
+    **dict.fromkeys(("max_extra_tokens", "max_source_length", "min_tokens"), 1_000_000),
+    **{"tokens_per_batch": 100_000_000, "seed": 2**32 - 1},
 }
 
+_WORDS = {
+    "length_normalization": LENGTH_NORMALIZATIONS,
+    "beam_rule": BEAM_RULES,
+    "constraint": CONSTRAINTS,
+    "compute_dtype": COMPUTE_DTYPES,
+    "segment": SEGMENTS,
+}
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+_RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    **{
+        name: (
+            f"must be a whole number of at least {least}",
+            partial(_is_whole, least=least),
+        )
+        for name, least in _MIN_VALUES.items()
+    },
+    **{
+        name: (f"is not known; known are {', '.join(map(repr, known))}", known.count)
+        for name, known in _WORDS.items()
+    },
+    **dict.fromkeys(
+        ("allow_unk", "sample"),
+        ("must be true or false", lambda value: isinstance(value, bool)),
+    ),
+    "attention_layer": ("must be a whole number", _is_whole),
+    "length_penalty": (
+        "must be a finite number of at least 0 (0.6 in the paper)",
+        partial(_is_number, least=0),
+    ),
+    "max_length_ratio": (
+        "must be a finite number of at least 0 (0 for no limit)",
+        partial(_is_number, least=0),
+    ),
+    "temperature": (
+        "must be a finite number above 0 (for the most probable token each time, leave "
+        "sampling off and use a beam_size of 1)",
+        lambda value: _is_number(value) and value > 0,
+    ),
+    "top_p": (
+        "must be a number above 0 and at most 1",
+        lambda value: _is_number(value) and 0 < value <= 1,
+    ),
+}

@@ -10,6 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.decoding.search.static_params import BeamParams
+
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
 
@@ -110,6 +113,23 @@ def recurrent(seed: int, vocabulary: int, *, eos_bias: float = 0.0) -> Recurrent
         out=2.0 * jax.random.normal(keys[2], (width, vocabulary)),
         bias=jnp.zeros(vocabulary).at[EOS].set(eos_bias),
     )
+
+
+search_program = jax.jit(
+    beam_search, static_argnames=("params", "max_extra_tokens", "max_length")
+)
+
+
+def plain_search(model, source, *, run=beam_search, **options):
+    """`beam_search` with the fields of its parameters among the options."""
+    names = BeamParams.__dataclass_fields__.keys() & options.keys()
+    params = BeamParams(**{name: options.pop(name) for name in names})
+    return run(model, source, params=params, **options)
+
+
+def search(model, source, **options):
+    """The same, compiled."""
+    return plain_search(model, source, run=search_program, **options)
 
 
 def outputs(result) -> list[list[tuple[int, ...]]]:

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.length_penalty import SpecialIds
 from tests.decoding.models import (
     BOS,
@@ -15,18 +14,15 @@ from tests.decoding.models import (
     lattice,
     next_log_probabilities,
     penalty,
+    plain_search,
     recurrent,
+    search,
     slow_beam_search,
     slow_shrinking_search,
 )
 
 A, B, C, D, E = 4, 5, 6, 7, 8
 V = 11
-STATIC = (
-    *("beam_size", "length_penalty", "length_normalization", "beam_rule", "n_best"),
-    *("max_extra_tokens", "max_length_ratio", "max_length", "allow_unk"),
-)
-search = jax.jit(beam_search, static_argnames=STATIC)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +168,7 @@ def test_vmap_and_jit_change_nothing():
     source_GxBxS = jnp.asarray(np.random.default_rng(2).integers(3, V, (2, 3, 5)))
 
     def plain(source_BxS):
-        return beam_search(model, source_BxS, beam_size=3, max_extra_tokens=2)
+        return plain_search(model, source_BxS, beam_size=3, max_extra_tokens=2)
 
     mapped = jax.vmap(plain)(source_GxBxS)
     compiled = jax.jit(plain)
@@ -190,7 +186,7 @@ def test_vmap_and_jit_change_nothing():
 def test_another_models_special_ids_are_honoured():
     ids = SpecialIds(pad=9, bos=0, eos=1)
     spelled = lattice({(): {A: 1.0}, (A,): {1: 1.0}}, V)
-    result = beam_search(spelled, jnp.asarray([[5, 6, 9]]), beam_size=2, ids=ids)
+    result = plain_search(spelled, jnp.asarray([[5, 6, 9]]), beam_size=2, ids=ids)
     assert result.tokens_BxWxT[0, 0, :4].tolist() == [A, 1, 9, 9]
     assert result.lengths_BxW.tolist() == [[2]]
 

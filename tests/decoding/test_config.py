@@ -1,71 +1,91 @@
 import math
+import re
 
 import pytest
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import ConfigError
+from t2t_jax.decoding.search.static_params import (
+    BeamParams,
+    SamplingParams,
+    params_from_config,
+)
+from t2t_jax.errors import ConfigError, UserError
 
 
 def test_the_defaults_are_those_of_the_paper():
     config = DecodingConfig()
-    assert (config.beam_size, config.length_penalty, config.max_extra_tokens) == (
-        4,
-        0.6,
-        50,
-    )
+    paper = (config.beam_size, config.length_penalty, config.max_extra_tokens)
+    assert paper == (4, 0.6, 50)
+
+
+BROKEN = {
+    "beam_size": (0, 2.0, True, math.nan, 1_001),
+    "max_extra_tokens": (-1,),
+    "max_source_length": (1,),
+    "length_penalty": (-0.5, math.nan, math.inf, "0.6"),
+    "length_normalization": ("mean",),
+    "beam_rule": (True,),
+    "max_length_ratio": (-1, math.nan),
+    "allow_unk": (1,),
+    "num_samples": (0,),
+    "temperature": (0.0, math.nan),
+    "top_k": (-1,),
+    "top_p": (0.0, 1.1),
+    "min_tokens": (-1,),
+    "seed": (-1, 2**32),
+    "attention_layer": (0.5,),
+    "tokens_per_batch": (1073,),
+}
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (
-            {"beam_size": 0},
-            r"decoding.beam_size=0 must be a whole number of at least 1",
-        ),
-        ({"beam_size": 2.0}, r"decoding.beam_size=2.0 must be a whole number"),
-        ({"beam_size": True}, r"decoding.beam_size=True must be a whole number"),
-        ({"beam_size": math.nan}, r"decoding.beam_size=nan must be a whole number"),
-        ({"max_extra_tokens": -1}, r"decoding.max_extra_tokens=-1 must .* at least 0"),
-        ({"max_source_length": 1}, r"decoding.max_source_length=1 must .* at least 2"),
-        ({"length_penalty": -0.5}, r"decoding.length_penalty=-0.5 must be a finite"),
-        ({"length_penalty": math.nan}, r"decoding.length_penalty=nan must be a finite"),
-        ({"length_penalty": math.inf}, r"decoding.length_penalty=inf must be a finite"),
-        ({"length_penalty": "0.6"}, r"decoding.length_penalty='0.6' must be a finite"),
-        (
-            {"length_normalization": "mean"},
-            r"decoding.length_normalization='mean' is not known; known are 'paper', "
-            r"'power'. Change config.decoding.length_normalization.",
-        ),
-        ({"beam_rule": True}, r"decoding.beam_rule=True is not known"),
-        ({"max_length_ratio": -1}, r"decoding.max_length_ratio=-1 must be a finite"),
-        ({"max_length_ratio": math.nan}, r"max_length_ratio=nan must be a finite"),
-        ({"allow_unk": 1}, r"decoding.allow_unk=1 must be true or false"),
-        (
-            {
-                "max_length_ratio": 3,
-                "max_extra_tokens": 9000,
-                "tokens_per_batch": 3071,
-            },
-            r"hold one longest output, max_source_length \* max_length_ratio = 3072",
-        ),
-        ({"tokens_per_batch": 1073}, r"tokens_per_batch=1073 must hold .* = 1074"),
-    ],
+    ("name", "value"),
+    [(name, one) for name, values in BROKEN.items() for one in values],
 )
-def test_a_value_that_breaks_its_rule_is_refused_by_its_full_key(values, message):
-    with pytest.raises(ConfigError, match=message):
-        DecodingConfig(**values)
+def test_a_value_that_breaks_its_rule_is_refused_with_its_name(name, value):
+    said = rf"{name}={re.escape(repr(value))} .*"
+    if name in DecodingConfig.__dataclass_fields__:
+        with pytest.raises(ConfigError, match=rf"^decoding\.{said}config\.decoding\."):
+            DecodingConfig(**{name: value})
+    for kind in (BeamParams, SamplingParams):
+        if name in kind.__dataclass_fields__ and value != 1_001:  # a limit of files
+            with pytest.raises(UserError, match=rf"^{said}Change {name}\."):
+                kind(**{name: value})
 
 
 def test_all_broken_rules_come_together():
     with pytest.raises(ConfigError) as caught:
         DecodingConfig(beam_size=0, length_penalty=math.nan, tokens_per_batch=0)
     assert len(caught.value.problems) == 3
-    assert all("Change config.decoding." in line for line in caught.value.problems)
 
 
-def test_a_batch_of_one_longest_output_is_allowed():
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"max_length_ratio": 3, "max_extra_tokens": 9000, "tokens_per_batch": 3071},
+            r"longest output, max_source_length \* max_length_ratio = 3072",
+        ),
+        ({"tokens_per_batch": 1073}, r"max_source_length \+ max_extra_tokens = 1074"),
+        (
+            {"max_source_length": 65, "max_length_ratio": 0.25, "tokens_per_batch": 64},
+            "longest source, max_source_length = 65",
+        ),
+        ({"n_best": 5}, "n_best=5 must be at most decoding.beam_size=4"),
+        ({"constraint": "tree", "sample": True}, r"constraint=tree .*decoding\.sample"),
+        ({"constraint": "tree", "max_extra_tokens": 2}, "max_extra_tokens=2 of"),
+        ({"constraint": "tree", "min_tokens": 2}, "min_tokens=2 of 0 or 1"),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused(changes, named):
+    with pytest.raises(ConfigError, match=named):
+        DecodingConfig(**changes)
+
+
+def test_values_at_their_limits_are_allowed():
     assert DecodingConfig(tokens_per_batch=1074).tokens_per_batch == 1074
     assert DecodingConfig(length_penalty=0, max_extra_tokens=0).length_penalty == 0
+    assert DecodingConfig(constraint="tree", max_extra_tokens=3).constraint == "tree"
 
 
 def test_the_longest_output_is_the_smaller_of_both_limits():
@@ -73,3 +93,20 @@ def test_the_longest_output_is_the_smaller_of_both_limits():
     assert [config.longest_output(n) for n in (1, 7, 30, 100)] == [3, 18, 75, 150]
     assert config.longest_output() == 1074
     assert DecodingConfig().longest_output(7) == 57
+
+
+def test_a_search_has_the_settings_of_its_configuration():
+    beams = DecodingConfig(beam_size=3, n_best=2, min_tokens=2, allow_unk=False)
+    found = params_from_config(beams)
+    assert found == BeamParams(3, 0.6, 2, min_tokens=2, allow_unk=False)
+    drawing = DecodingConfig(sample=True, n_best=7, top_k=5, seed=3)
+    assert params_from_config(drawing) == SamplingParams(7, 1.0, 5, min_tokens=1)
+    with pytest.raises(UserError, match="n_best=5 must be at most beam_size=4"):
+        BeamParams(n_best=5)
+
+
+def test_the_first_parameters_may_be_given_by_position():
+    assert BeamParams(6, 1.0, 2) == BeamParams(beam_size=6, length_penalty=1, n_best=2)
+    assert SamplingParams(4, 0.7, 8, 0.9, 0.0) == SamplingParams(
+        num_samples=4, temperature=0.7, top_k=8, top_p=0.9, length_penalty=0.0
+    )

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.decoding.ensemble import EnsembleStepModel
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.model.architectures import make_module, make_step_model
-from tests.decoding.models import EOS, lattice, recurrent
+from tests.decoding.models import EOS, lattice, plain_search, recurrent
 from tests.model.tiny import SOURCE as SOURCES
 from tests.model.tiny import TARGET as TARGETS
 from tests.model.tiny import TINY, tiny_params
@@ -18,7 +17,7 @@ SOURCE = jnp.asarray([[5, 6, 7, EOS], [8, EOS, 0, 0]])
 
 
 def found(model, **options):
-    return jax.jit(lambda: beam_search(model, SOURCE, beam_size=3, **options))()
+    return jax.jit(lambda: plain_search(model, SOURCE, beam_size=3, **options))()
 
 
 def test_probabilities_are_averaged_and_not_their_logarithms():

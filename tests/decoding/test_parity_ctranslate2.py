@@ -32,10 +32,10 @@ from decode_work import MadeUpWords
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.exchange.exporting.ctranslate2.format import write_ctranslate2
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.types import BOS, EOS, PAD
+from tests.decoding.models import plain_search
 from tests.reference.taught_model import (
     CONFIG,
     MODULE,
@@ -92,7 +92,7 @@ def translated(engine, source_BxS, beams):
 def searched(params, source_BxS, beams):
     model = Unspeakable(make_step_model(MODULE, params))
     search = jax.jit(
-        lambda model: beam_search(
+        lambda model: plain_search(
             model,
             source_BxS,
             beam_size=beams,

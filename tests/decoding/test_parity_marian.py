@@ -31,9 +31,9 @@ if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
 import torch
 from marian_weights import marian_with
 
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.types import BOS, PAD
+from tests.decoding.models import plain_search
 from tests.reference.greedy import greedy_search
 from tests.reference.taught_model import (
     CONFIG,
@@ -108,7 +108,7 @@ def searched(both, request):
     params, network, source_BxS = both
     beams = request.param
     result = jax.jit(
-        lambda model: beam_search(
+        lambda model: plain_search(
             model,
             source_BxS,
             beam_size=beams,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.sampling import row_keys, sample
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
 from t2t_jax.distributed.gather import replicate
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
+from tests.decoding.models import plain_search
 
 V = 23
 CONFIG = TransformerConfig(
@@ -56,7 +56,7 @@ def searched(model, source, prefixes, keys, *, drawn):
             max_extra_tokens=3,
             prefixes_BxP=prefixes,
         )
-    return beam_search(
+    return plain_search(
         model,
         source,
         beam_size=3,

@@ -214,9 +214,10 @@ def test_the_search_functions_take_a_model_and_text_through_arrays(workdir, ense
     assert source_BxS[0].tolist()[-1] == 0  # pad, behind the eos
     assert [2 in row for row in source_BxS.tolist()] == [True, True]
     search = jax.jit(
-        t2t_jax.beam_search, static_argnames=("beam_size", "max_extra_tokens")
+        t2t_jax.beam_search, static_argnames=("params", "max_extra_tokens")
     )
-    result = search(model.step_model, source_BxS, beam_size=2, max_extra_tokens=5)
+    params = t2t_jax.BeamParams(beam_size=2)
+    result = search(model.step_model, source_BxS, params=params, max_extra_tokens=5)
     assert model.decode(result.tokens_BxWxT[:, 0]) == model.translate(lines)
     draw = jax.jit(t2t_jax.sample, static_argnames="max_length")
     drawn = draw(model.step_model, source_BxS, jax.random.key(0), max_length=3)

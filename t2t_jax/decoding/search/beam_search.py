@@ -24,13 +24,10 @@ from t2t_jax.decoding.search.continuations import (
     best_continuations,
     has_banks,
 )
-from t2t_jax.decoding.search.length_penalty import (
-    DEFAULT_IDS,
-    SpecialIds,
-    per_sentence_limits,
-)
+from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     raise_limits_for_prefix,
+    require_params,
     source_array,
     validated_max_length,
 )
@@ -61,24 +58,19 @@ class BeamResult(NamedTuple):
     finished_BxW: jax.Array
 
 
-def beam_search(  # noqa: PLR0913
+_DEFAULT_PARAMS = BeamParams()
+
+
+def beam_search(
     model: StepModel,
     source_BxS: Array,
     *,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
-    length_normalization: str = "paper",
-    beam_rule: str = "fixed",
+    params: BeamParams = _DEFAULT_PARAMS,
     max_extra_tokens: int = 50,
-    max_length_ratio: float = 0.0,
     max_length: int | None = None,
-    n_best: int = 1,
-    min_tokens: int = 0,
-    allow_unk: bool = True,
     prefixes_BxP: Array | None = None,
     constraint: Constraint | None = None,
     constraint_rows: PyTree = None,
-    ids: SpecialIds = DEFAULT_IDS,
 ) -> BeamResult:
     """Returns the outputs with the highest scores for each sentence.
 
@@ -88,7 +80,7 @@ def beam_search(  # noqa: PLR0913
     truncated. Probabilities are normalized over all V tokens; pad and bos are never
     generated, unk may be. Ties go to the earlier beam, then to the lower token.
 
-    With `beam_rule="shrinking"` a step considers as many continuations as there are
+    With the `beam_rule` "shrinking" a step considers as many continuations as there are
     live hypotheses, W at first; those that end in eos are finished, and the others
     live on. A sentence is done when all W are finished, or at its limit, where those
     without an eos are ranked with the finished ones, by score.
@@ -103,33 +95,24 @@ def beam_search(  # noqa: PLR0913
         argument. Its logits may hold -inf, but a reachable beam needs one finite number
         among them.
       source_BxS: [B, S] int tokens, pad after the end; the eos at the end is optional.
-      beam_size: W, live hypotheses per sentence. 1 with `length_penalty=0` is greedy.
-      length_penalty: the paper's alpha, at least 0.
-      length_normalization: "paper", or "power" for `n ** alpha`.
-      beam_rule: "fixed", or "shrinking".
+      params: the beam, its rule and what its scores are divided by.
       max_extra_tokens: maximum length of an output beyond the subwords of its source
         (pad and eos not counted).
-      max_length_ratio: maximum length of an output for each subword of its source, the
-        eos counted on both sides; 0 for none.
       max_length: T, maximum length of all outputs; None means the longest limit.
-      n_best: outputs per sentence, at most W. More than one makes the search longer.
-      min_tokens: minimum length of an output without its eos, unless its limit is
-        lower.
-      allow_unk: whether unk is generated where a prefix does not force it.
       prefixes_BxP: [B, P] int forced prefixes, then pad; None for none. An output may
         always hold one token more than its prefix.
       constraint: restricts the outputs, see `Constraint`; None for none.
       constraint_rows: what the constraint has to know of each sentence, a pytree whose
         leaves begin with axis B.
-      ids: pad, bos, eos and unk of the model.
 
     Returns:
-      The `n_best` outputs of every sentence.
+      The `params.n_best` outputs of every sentence.
 
     Raises:
       UserError: an argument is out of range, the source is not [B, S], or its tokens
         are not in the model's vocabulary.
-      TypeError: the model is not a `StepModel`, or the source is text.
+      TypeError: the model is not a `StepModel`, `params` is not `BeamParams`, or the
+        source is text.
 
     Example:
       A model of another kind: the next token depends on only the last one.
@@ -150,43 +133,33 @@ def beam_search(  # noqa: PLR0913
       >>> logits_VxV = logits_VxV.at[1, 4].set(0.0)  # bos -> 4
       >>> logits_VxV = logits_VxV.at[4, 5].set(0.0)  # 4 -> 5
       >>> logits_VxV = logits_VxV.at[5, 2].set(0.0)  # 5 -> eos
-      >>> search = jax.jit(beam_search, static_argnames=("beam_size",))
-      >>> result = search(Bigrams(logits_VxV), jnp.array([[4, 2]]), beam_size=2)
+      >>> search = jax.jit(beam_search, static_argnames=("params",))
+      >>> source_BxS, params = jnp.array([[4, 2]]), BeamParams(beam_size=2)
+      >>> result = search(Bigrams(logits_VxV), source_BxS, params=params)
       >>> result.tokens_BxWxT[0, 0, : result.lengths_BxW[0, 0]].tolist()
       [4, 5, 2]
     """
     source_BxS = source_array(model, source_BxS, caller="beam_search")
-    search_params = BeamParams(
-        beam_size=beam_size,
-        n_best=n_best,
-        beam_rule=beam_rule,
-        length_penalty=length_penalty,
-        length_normalization=length_normalization,
-        ids=ids,
-        min_tokens=min_tokens,
-        allow_unk=allow_unk,
-        max_length_ratio=max_length_ratio,
-    )
+    require_params(params, BeamParams, caller="beam_search", name="params")
     bounds: dict[str, Any] = {
         "max_extra_tokens": max_extra_tokens,
-        "max_length_ratio": max_length_ratio,
-        "ids": ids,
+        "max_length_ratio": params.max_length_ratio,
+        "ids": params.ids,
     }
     max_length = validated_max_length(
         source_BxS, prefixes_BxP, max_length=max_length, **bounds
     )
     if not source_BxS.shape[0]:
-        return empty_result(n_best, max_length)
+        return empty_result(params.n_best, max_length)
     memory = model.encode(source_BxS)
-    limits_B = per_sentence_limits(source_BxS, max_length=max_length, **bounds)
     rules: dict[str, Any] = {
-        "search_params": search_params,
-        "constraint": UNCONSTRAINED if constraint is None else constraint,
+        "search_params": params,
+        "constraint": constraint or UNCONSTRAINED,
     }
     state = init_state(
         model,
         memory,
-        limits_B=limits_B,
+        limits_B=per_sentence_limits(source_BxS, max_length=max_length, **bounds),
         max_length=max_length,
         cache_length=max_length,
         prefixes_BxP=prefixes_BxP,

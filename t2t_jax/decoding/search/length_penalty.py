@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import NamedTuple
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 from t2t_jax.types import BOS, EOS, PAD, UNK, Array
 
 _MAX_INT32 = 2**31 - 1
-_PART = 1024
+_BITS = 40  # of the fraction of a ratio, in four digits
 
 
 class SpecialIds(NamedTuple):
@@ -89,23 +88,22 @@ def per_sentence_limits(
     limits_B = jnp.clip(lengths_B + max_extra_tokens, 1, max_length)
     # At a ratio of max_extra_tokens + 1 or more, the other limit is the smaller one.
     if 0 < max_length_ratio < max_extra_tokens + 1:
-        # In integers, as float32 rounds products of long sources; without a table, as
-        # S may be symbolic.
-        ratio = Fraction(max_length_ratio).limit_denominator(100_000)
-        by_ratio_B = _times_rounded_up(lengths_B + 1, ratio)
+        by_ratio_B = _times_rounded_up(lengths_B + 1, max_length_ratio)
         limits_B = jnp.minimum(limits_B, jnp.maximum(by_ratio_B, 1))
     return jnp.where(jnp.any(real_BxS, axis=-1), limits_B, 0)
 
 
-def _times_rounded_up(tokens_B: jax.Array, ratio: Fraction) -> jax.Array:
-    """Multiplies in int32, for up to 1,000,001 tokens and denominators to 100,000.
+def _times_rounded_up(tokens_B: jax.Array, ratio: float) -> jax.Array:
+    """Computes ceil(ratio * tokens - 1e-6) in int32, for up to 1,000,001 tokens.
 
-    Products above 2^30 may come out lower, and remain above 2^29.
+    float32 rounds products of long sources, so the fraction of the ratio is multiplied
+    digit by digit, of 10 bits each. (Without a table, as S may be symbolic.) Products
+    above 2^30 may come out lower, and remain above 2^29.
     """
-    whole, rest = divmod(ratio, 1)
+    whole, fraction = divmod(round(ratio * 2**_BITS), 2**_BITS)
     tokens_B = jnp.minimum(tokens_B, _MAX_INT32 // (whole + 1))
-    # The numerator in two parts, as its product with the tokens may exceed int32.
-    high, low = divmod(rest.numerator, _PART)
-    quotient_B, remainder_B = jnp.divmod(tokens_B * high, rest.denominator)
-    rounded_up_B = -(-(remainder_B * _PART + tokens_B * low) // rest.denominator)
-    return tokens_B * whole + quotient_B * _PART + rounded_up_B
+    carry_B = jnp.full_like(tokens_B, -round(1e-6 * 2**_BITS))
+    for shift in range(0, _BITS, 10):
+        carry_B = (tokens_B * (fraction >> shift & 1023) + carry_B) >> 10
+    product_B: jax.Array = tokens_B * whole + carry_B + 1
+    return product_B

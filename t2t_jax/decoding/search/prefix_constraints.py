@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.data.line_arguments import with_article
-from t2t_jax.decoding.config import longest_output
+from t2t_jax.decoding.config import broken_rules, longest_output
 from t2t_jax.decoding.search.length_penalty import SpecialIds
-from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.errors import UserError
 from t2t_jax.types import Array
 
 _METHODS = ("encode", "init_cache", "step", "reorder", "grow")
@@ -98,20 +98,29 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
             f"{caller} takes a StepModel, not {kind}, which has no "
             f"{' and no '.join(missing)}. Pass the step_model of a loaded model."
         )
-    if source_BxS is None:
-        raise TypeError(
-            f"{caller} takes integer tokens of shape [B, S], not None. Pass "
-            "model.encode(lines)."
-        )
     leaves = jax.tree.leaves(source_BxS)
-    if any(isinstance(leaf, str | bytes) or _is_text(leaf) for leaf in leaves):
+    is_text = any(isinstance(leaf, str | bytes) or _is_text(leaf) for leaf in leaves)
+    if is_text or source_BxS is None:
         raise TypeError(
-            f"{caller} takes integer tokens of shape [B, S], not text. Pass "
-            "model.encode(lines)."
+            f"{caller} takes integer tokens of shape [B, S], not "
+            f"{'text' if is_text else 'None'}. Pass model.encode(lines)."
         )
     if (size := getattr(model, "source_size", None)) is not None:
         _check_tokens(source_BxS, size)
     return jnp.asarray(source_BxS)
+
+
+def require_params(params: object, kind: type, *, caller: str, name: str) -> None:
+    """Checks that the parameters of a search are of its kind.
+
+    Raises:
+      TypeError: they are not.
+    """
+    if not isinstance(params, kind):
+        raise TypeError(
+            f"{caller} takes {kind.__name__} as {name}, not "
+            f"{with_article(type(params).__name__)}. Pass t2t_jax.{kind.__name__}(…)."
+        )
 
 
 def _check_tokens(source_BxS: Array, size: int) -> None:
@@ -160,22 +169,16 @@ def validated_max_length(
       4
     """
     shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
-    problems = ErrorCollector()
-    problems.check(
-        len(shape) == 2 and jnp.issubdtype(dtype, jnp.integer),
-        f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole numbers. "
-        "Pass one row of token ids per sentence.",
-    )
-    problems.check(
-        max_extra_tokens >= 0,
-        f"max_extra_tokens={max_extra_tokens} must be at least 0. "
-        "Raise max_extra_tokens.",
-    )
-    problems.check(
-        max_length is None or max_length >= 1,
-        f"max_length={max_length} must be at least 1. Raise max_length.",
-    )
-    problems.raise_if_any(UserError)
+    problems = broken_rules({"max_extra_tokens": max_extra_tokens})
+    if max_length is not None:
+        problems += broken_rules({"max_length": max_length})
+    if len(shape) != 2 or not jnp.issubdtype(dtype, jnp.integer):
+        problems.append(
+            f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole "
+            "numbers. Pass one row of token ids per sentence."
+        )
+    if problems:
+        raise UserError(problems)
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
     if max_length is None:
         longest = longest_output(
@@ -193,28 +196,24 @@ def _check_prefixes(
     prefixes_BxP: Array, *, rows: int, max_length: int, ids: SpecialIds
 ) -> None:
     shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
-    problems = ErrorCollector()
-    problems.check(
-        len(shape) == 2
-        and shape[0] == rows
-        and shape[1] >= 1
-        and jnp.issubdtype(dtype, jnp.integer),
-        f"prefixes_BxP of shape {shape} and type {dtype} must be [B, P] whole numbers "
-        f"with B={rows}, P at least 1. Pass one row of token ids per sentence.",
-    )
-    problems.check(
-        len(shape) != 2 or shape[1] < max_length,
-        f"prefixes_BxP of shape {shape} must be shorter than an output, which holds at "
-        f"most {max_length} tokens. Shorten them, or raise max_extra_tokens or "
-        "max_length.",
-    )
-    if not problems.messages and not isinstance(prefixes_BxP, jax.core.Tracer):
+    problem = ""
+    if shape[:1] != (rows,) or len(shape) != 2 or not shape[1]:
+        problem = f"be [B, P] whole numbers with B={rows}, P at least 1"
+    elif not jnp.issubdtype(dtype, jnp.integer):
+        problem = "be [B, P] whole numbers"
+    elif shape[1] >= max_length:
+        problem = f"be shorter than an output, which holds at most {max_length} tokens"
+    elif not isinstance(prefixes_BxP, jax.core.Tracer):
         tokens = np.asarray(prefixes_BxP)
         gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
-        problems.check(
-            not (gap.any() or np.isin(tokens, (ids.bos, ids.eos)).any())
-            and tokens.min(initial=0) >= 0,
-            "prefixes_BxP must not hold bos, eos or negative numbers, and pad only "
-            "after the last token of a row. Remove them.",
+        is_special = np.isin(tokens, (ids.bos, ids.eos))
+        if gap.any() or is_special.any() or tokens.min(initial=0) < 0:
+            problem = (
+                "not hold bos, eos or negative numbers, and pad only after the last "
+                "token of a row"
+            )
+    if problem:
+        raise UserError(
+            f"prefixes_BxP of shape {shape} and type {dtype} must {problem}. Pass one "
+            "row of token ids per sentence, or raise max_extra_tokens or max_length."
         )
-    problems.raise_if_any(UserError)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
     raise_limits_for_prefix,
+    require_params,
     source_array,
     validated_max_length,
 )
@@ -81,12 +81,9 @@ def sample(
       [4, 5]
     """
     source_BxS = source_array(model, source_BxS, caller="sample")
-    if not isinstance(sampling_params, SamplingParams):
-        kind = with_article(type(sampling_params).__name__)
-        raise TypeError(
-            f"sample takes SamplingParams as sampling_params, not {kind}. Pass "
-            "t2t_jax.SamplingParams(temperature=…)."
-        )
+    require_params(
+        sampling_params, SamplingParams, caller="sample", name="sampling_params"
+    )
     ids = sampling_params.ids
     bounds: dict[str, Any] = {
         "max_extra_tokens": max_extra_tokens,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TypeAlias
 
 import jax
 
-from t2t_jax.decoding.config import BEAM_RULES, LENGTH_NORMALIZATIONS, DecodingConfig
+from t2t_jax.decoding.config import DecodingConfig, broken_rules
 from t2t_jax.decoding.search.length_penalty import (
     DEFAULT_IDS,
     SpecialIds,
     length_penalty,
 )
-from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.errors import UserError
 from t2t_jax.types import Array
 
 
@@ -48,19 +49,14 @@ class BeamParams(_OutputParams):
     beam_rule: str = dataclasses.field(default="fixed", kw_only=True)
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        problems.check(
-            self.beam_size >= 1,
-            f"beam_size={self.beam_size} must be at least 1. Raise beam_size.",
-        )
-        problems.check(
-            1 <= self.n_best <= max(1, self.beam_size),
-            f"n_best={self.n_best} must lie between 1 and beam_size={self.beam_size}. "
-            "Change n_best or raise beam_size.",
-        )
-        _check_word("beam_rule", self.beam_rule, BEAM_RULES, problems)
-        _check_common(self, problems)
-        problems.raise_if_any(UserError)
+        problems = broken_rules(vars(self))
+        if not problems and self.n_best > self.beam_size:
+            problems = [
+                f"n_best={self.n_best} must be at most beam_size={self.beam_size}. "
+                "Lower one or raise the other."
+            ]
+        if problems:
+            raise UserError(problems)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,26 +89,8 @@ class SamplingParams(_OutputParams):
     min_tokens: int = 0
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        problems.check(
-            self.num_samples >= 1,
-            f"num_samples={self.num_samples} must be at least 1. Raise num_samples.",
-        )
-        problems.check(
-            0 < self.temperature < float("inf"),
-            f"temperature={self.temperature} must be a finite number above 0. For the "
-            "most probable token each time, search with a beam of 1.",
-        )
-        problems.check(
-            self.top_k >= 0,
-            f"top_k={self.top_k} must be at least 0, which is all. Raise top_k.",
-        )
-        problems.check(
-            0 < self.top_p <= 1,
-            f"top_p={self.top_p} must be above 0 and at most 1. Change top_p.",
-        )
-        _check_common(self, problems)
-        problems.raise_if_any(UserError)
+        if problems := broken_rules(vars(self)):
+            raise UserError(problems)
 
 
 SearchParams: TypeAlias = BeamParams | SamplingParams
@@ -127,63 +105,10 @@ def penalty_of(search_params: SearchParams, lengths: Array) -> jax.Array:
     )
 
 
+@functools.cache
 def params_from_config(config: DecodingConfig) -> SearchParams:
     """Returns the search or sampling parameters of a configuration."""
-    if not config.sample:
-        return BeamParams(
-            beam_size=config.beam_size,
-            n_best=config.n_best,
-            beam_rule=config.beam_rule,
-            length_penalty=config.length_penalty,
-            length_normalization=config.length_normalization,
-            min_tokens=config.min_tokens,
-            allow_unk=config.allow_unk,
-            max_length_ratio=config.max_length_ratio,
-        )
-    return SamplingParams(
-        num_samples=config.n_best,
-        temperature=config.temperature,
-        top_k=config.top_k,
-        top_p=config.top_p,
-        length_penalty=config.length_penalty,
-        length_normalization=config.length_normalization,
-        min_tokens=config.min_tokens,
-        allow_unk=config.allow_unk,
-        max_length_ratio=config.max_length_ratio,
-    )
-
-
-def _check_common(
-    search_params: BeamParams | SamplingParams, problems: ErrorCollector
-) -> None:
-    """Checks the fields that both classes have."""
-    _check_word(
-        "length_normalization",
-        search_params.length_normalization,
-        LENGTH_NORMALIZATIONS,
-        problems,
-    )
-    problems.check(
-        0 <= search_params.max_length_ratio < float("inf"),
-        f"max_length_ratio={search_params.max_length_ratio} must be finite and at "
-        "least 0. Change max_length_ratio.",
-    )
-    problems.check(
-        0 <= search_params.length_penalty < float("inf"),
-        f"length_penalty={search_params.length_penalty} must be finite and at least 0. "
-        "Change length_penalty.",
-    )
-    problems.check(
-        search_params.min_tokens >= 0,
-        f"min_tokens={search_params.min_tokens} must be at least 0. Raise min_tokens.",
-    )
-
-
-def _check_word(
-    name: str, value: str, known: tuple[str, ...], problems: ErrorCollector
-) -> None:
-    problems.check(
-        value in known,
-        f"{name}={value!r} is not known; known are {', '.join(map(repr, known))}. "
-        f"Change {name}.",
-    )
+    kind = SamplingParams if config.sample else BeamParams
+    values = {**vars(config), "num_samples": config.n_best}
+    names = {field.name for field in dataclasses.fields(kind)} & values.keys()
+    return kind(**{name: values[name] for name in names})

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunk_ends, chunked_search
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.errors import UserError
-from tests.decoding.models import EOS, PAD, Recurrent, recurrent
+from tests.decoding.models import EOS, PAD, Recurrent, plain_search, recurrent
 
 V = 11
 SOURCE = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [PAD] * 4])
@@ -48,7 +47,7 @@ def test_chunks_are_32_long_until_they_grow_with_the_length(length, ends):
 def test_chunks_find_what_one_loop_finds(n_best):
     search_params = BeamParams(beam_size=3, n_best=n_best)
     in_one_loop = jax.jit(
-        lambda model: beam_search(
+        lambda model: plain_search(
             model, SOURCE, beam_size=3, n_best=n_best, max_extra_tokens=70
         )
     )
@@ -109,7 +108,7 @@ def test_the_few_that_go_on_do_so_in_a_smaller_batch(num_long):
     )
     rows = set(Watched.rows)
     whole = jax.jit(
-        lambda: beam_search(model, source, beam_size=2, n_best=2, max_extra_tokens=5)
+        lambda: plain_search(model, source, beam_size=2, n_best=2, max_extra_tokens=5)
     )()
     np.testing.assert_array_equal(found.tokens_BxWxT, whole.tokens_BxWxT)
     np.testing.assert_allclose(found.scores_BxW, whole.scores_BxW, rtol=1e-5)

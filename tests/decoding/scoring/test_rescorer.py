@@ -8,11 +8,11 @@ import pytest
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.scoring import teacher_forcing
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.attention_maps import attention_maps
 from t2t_jax.model.architectures import AlignmentExtractor, make_module, make_step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
+from tests.decoding.models import plain_search
 
 V = 23
 CONFIG = TransformerConfig(
@@ -42,7 +42,7 @@ def rescorer(*models, layer=None, **changes):
 def searched(*models):
     steps = tuple(make_step_model(m, v["params"]) for m, v in models)
     model = EnsembleStepModel(steps) if len(steps) > 1 else steps[0]
-    search = jax.jit(lambda: beam_search(model, SOURCE, max_extra_tokens=9))
+    search = jax.jit(lambda: plain_search(model, SOURCE, max_extra_tokens=9))
     result = jax.tree.map(np.asarray, search())
     return result.tokens_BxWxT[:, 0], result.log_probabilities_BxW[:, 0]
 

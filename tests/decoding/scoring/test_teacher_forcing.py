@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.length_penalty import SpecialIds
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import RNNConfig
+from tests.decoding.models import plain_search
 from tests.model.tiny import SOURCE, TINY, tiny_params
 from tests.reference import paper
 
@@ -122,7 +122,7 @@ def test_it_is_the_log_softmax_of_section_3_written_in_numpy():
 def test_a_hypothesis_gets_the_log_probability_that_the_beam_found_it_with(model):
     module, params = model()
     result = jax.jit(
-        functools.partial(beam_search, beam_size=3, n_best=3, max_extra_tokens=13)
+        functools.partial(plain_search, beam_size=3, n_best=3, max_extra_tokens=13)
     )(make_step_model(module, params), SOURCE)
     assert np.ptp(result.lengths_BxW) > 3
     for rank in range(3):

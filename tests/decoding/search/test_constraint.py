@@ -1,5 +1,6 @@
 """The protocol of constraints, with constraints of the tests' own."""
 
+import functools
 import itertools
 
 import flax.struct
@@ -11,7 +12,6 @@ import pytest
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search import beam_search as module
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.constraint import Constraint
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
 from t2t_jax.errors import UserError
@@ -22,7 +22,10 @@ from tests.decoding.models import (
     lattice,
     outputs,
     penalty,
+    plain_search,
     recurrent,
+    search,
+    search_program,
 )
 from tests.reference import unconstrained_search
 
@@ -33,7 +36,6 @@ STATIC = (
     *("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty"),
     *("min_tokens", "allow_unk"),
 )
-search = jax.jit(beam_search, static_argnames=STATIC)
 
 
 class Holds(Constraint, flax.struct.PyTreeNode):
@@ -125,10 +127,10 @@ def test_without_a_constraint_it_is_a_search_that_knows_of_none(rules):
         for one, other in zip(found, known(model, SOURCE, **given), strict=True):
             np.testing.assert_array_equal(one, other)
     expected = known.lower(model, SOURCE, **given).as_text()
-    assert search.lower(model, SOURCE, **given).as_text() == expected
+    lower = functools.partial(plain_search, model, SOURCE, run=search_program.lower)
+    assert lower(**given).as_text() == expected
     for constraint in (Everything(), Nothing()):
-        lowered = search.lower(model, SOURCE, constraint=constraint, **given)
-        assert lowered.as_text() != expected
+        assert lower(constraint=constraint, **given).as_text() != expected
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ def test_vmap_and_neighbours_change_nothing():
     wanted_GxB = jnp.asarray([[10, 3, 8], [4, 5, 10]])
 
     def plain(source_BxS, wanted_B):
-        return beam_search(
+        return plain_search(
             model,
             source_BxS,
             beam_size=3,

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.errors import UserError
 from tests.decoding.models import (
     BOS,
@@ -12,6 +11,7 @@ from tests.decoding.models import (
     UNK,
     lattice,
     next_log_probabilities,
+    plain_search,
     recurrent,
 )
 from tests.reference.greedy import greedy_search
@@ -24,7 +24,7 @@ SOURCE = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [PAD] * 4, [9, 6, EOS,
 def test_a_beam_of_one_without_penalty_is_greedy():
     greedy = jax.jit(lambda model: greedy_search(model, SOURCE, max_extra_tokens=9))
     beam = jax.jit(
-        lambda model: beam_search(
+        lambda model: plain_search(
             model, SOURCE, beam_size=1, length_penalty=0.0, max_extra_tokens=9
         )
     )

@@ -15,7 +15,7 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
-from tests.decoding.models import BOS, EOS, PAD, lattice, recurrent
+from tests.decoding.models import BOS, EOS, PAD, lattice, plain_search, recurrent
 from tests.model.tiny import TINY
 from tests.model.tiny_rnn import TINY_RNN
 
@@ -34,7 +34,7 @@ TREE = lattice(
 
 
 def best(model, source=SOURCE[:1], **options):
-    result = beam_search(model, source, **options)
+    result = plain_search(model, source, **options)
     length = int(result.lengths_BxW[0, 0])
     tokens = np.asarray(result.tokens_BxWxT)[0, 0, :length].tolist()
     return tokens, float(result.log_probabilities_BxW[0, 0])
@@ -50,7 +50,7 @@ def test_a_forced_prefix_is_said_and_its_probability_counted():
 def test_an_improbable_prefix_is_forced_even_where_no_beam_would_find_it():
     model = recurrent(4, V)
     prefix = jnp.asarray([[10, 9, 10, 3], [7, PAD, PAD, PAD]])
-    result = beam_search(model, SOURCE, beam_size=3, n_best=3, prefixes_BxP=prefix)
+    result = plain_search(model, SOURCE, beam_size=3, n_best=3, prefixes_BxP=prefix)
     tokens = np.asarray(result.tokens_BxWxT)
     assert (tokens[0, :, :4] == np.asarray(prefix)[0]).all()
     assert (tokens[1, :, 0] == 7).all()
@@ -59,11 +59,11 @@ def test_an_improbable_prefix_is_forced_even_where_no_beam_would_find_it():
 
 def test_the_score_of_a_forced_output_is_that_of_the_free_one_it_repeats():
     model = recurrent(4, V, eos_bias=-4.0)
-    free = beam_search(model, SOURCE, beam_size=3)
+    free = plain_search(model, SOURCE, beam_size=3)
     prefix = np.asarray(free.tokens_BxWxT)[:, 0, :2]
     prefix = np.where(prefix == EOS, PAD, prefix)
     assert (prefix != PAD).any()
-    forced = beam_search(model, SOURCE, beam_size=3, prefixes_BxP=prefix)
+    forced = plain_search(model, SOURCE, beam_size=3, prefixes_BxP=prefix)
     assert (np.asarray(forced.scores_BxW) >= np.asarray(free.scores_BxW) - 1e-5).all()
 
 
@@ -80,7 +80,7 @@ def test_chunks_force_what_one_loop_forces():
         prefixes_BxP=prefix,
     )
     whole = jax.jit(
-        lambda: beam_search(
+        lambda: plain_search(
             model,
             SOURCE,
             beam_size=3,
@@ -98,7 +98,7 @@ def test_chunks_force_what_one_loop_forces():
 @pytest.mark.parametrize("least", [0, 1, 2, 5])
 def test_no_output_ends_before_its_least_length(least):
     model = recurrent(2, V, eos_bias=6.0)
-    result = beam_search(model, SOURCE, beam_size=2, n_best=2, min_tokens=least)
+    result = plain_search(model, SOURCE, beam_size=2, n_best=2, min_tokens=least)
     lengths = np.asarray(result.lengths_BxW)
     assert lengths.min() == least + 1
     assert np.asarray(result.finished_BxW).all()
@@ -106,7 +106,7 @@ def test_no_output_ends_before_its_least_length(least):
 
 def test_the_limit_is_stronger_than_the_least_length():
     model = recurrent(2, V, eos_bias=6.0)
-    result = beam_search(model, SOURCE, max_length=3, min_tokens=9)
+    result = plain_search(model, SOURCE, max_length=3, min_tokens=9)
     assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [3, 3]
     assert not np.asarray(result.finished_BxW).any()
 
@@ -133,11 +133,11 @@ def test_the_limit_is_stronger_than_the_least_length():
 )
 def test_a_prefix_that_cannot_be_said_is_refused(prefix, message):
     with pytest.raises(UserError, match=message):
-        beam_search(recurrent(0, V), SOURCE, max_length=9, prefixes_BxP=prefix)
+        plain_search(recurrent(0, V), SOURCE, max_length=9, prefixes_BxP=prefix)
 
 
 SEARCHES = {
-    "beam_search": beam_search,
+    "beam_search": plain_search,
     "sample": lambda model, source: sample(model, source, jax.random.key(0)),
 }
 
@@ -178,6 +178,8 @@ def test_what_is_no_step_model_is_named(name):
 
 
 def test_rules_and_a_key_are_what_sampling_takes():
+    with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.BeamParams\("):
+        beam_search(TREE, SOURCE, params={"beam_size": 2})
     with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.SamplingParams\("):
         sample(TREE, SOURCE, jax.random.key(0), sampling_params={"temperature": 0.5})
     with pytest.raises(TypeError, match=r"takes a key, not None\. Pass jax\.random"):

@@ -5,9 +5,8 @@ import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.search import sampling
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.sampling import row_keys, sample
-from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
+from t2t_jax.decoding.search.static_params import SamplingParams
 from t2t_jax.errors import UserError
 from tests.decoding.models import EOS, PAD, UNK, lattice, recurrent
 
@@ -128,24 +127,6 @@ def test_drawing_in_chunks_needs_keys():
         chunked_search(TREE, SOURCE, max_extra_tokens=5, search_params=SamplingParams())
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"num_samples": 0}, "num_samples=0 must be at least 1"),
-        ({"temperature": 0.0}, "temperature=0.0 must be a finite number above 0"),
-        ({"temperature": float("nan")}, "temperature=nan must be"),
-        ({"top_k": -1}, "top_k=-1 must be at least 0"),
-        ({"top_p": 0.0}, "top_p=0.0 must be above 0 and at most 1"),
-        ({"top_p": 1.1}, "top_p=1.1 must be above 0"),
-        ({"min_tokens": -1}, "min_tokens=-1 must be at least 0"),
-        ({"length_penalty": -1.0}, "length_penalty=-1.0 must be finite"),
-    ],
-)
-def test_a_rule_that_is_broken_is_named(values, message):
-    with pytest.raises(UserError, match=message):
-        SamplingParams(**values)
-
-
 def test_unk_is_not_sampled_where_it_is_not_allowed():
     likely = lattice({(): {UNK: 0.7, A: 0.2, B: 0.1}}, V)
     shares = []
@@ -167,19 +148,4 @@ def test_the_score_of_a_sample_has_the_asked_normalization_and_length():
     )
     np.testing.assert_allclose(
         ends.scores_BxW, ends.log_probabilities_BxW / ends.lengths_BxW, rtol=1e-6
-    )
-
-
-def test_the_first_parameters_may_be_given_by_position():
-    given = SamplingParams(4, 0.7, 8, 0.9, 0.0, DEFAULT_IDS, 2)
-    assert given == SamplingParams(
-        num_samples=4,
-        temperature=0.7,
-        top_k=8,
-        top_p=0.9,
-        length_penalty=0.0,
-        min_tokens=2,
-    )
-    assert BeamParams(6, 1.0, 2) == BeamParams(
-        beam_size=6, length_penalty=1.0, n_best=2
     )

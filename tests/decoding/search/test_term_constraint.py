@@ -3,12 +3,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
-from tests.decoding.models import EOS, PAD, exhaustive_search, outputs, recurrent
+from tests.decoding.models import (
+    EOS,
+    PAD,
+    exhaustive_search,
+    outputs,
+    recurrent,
+    search,
+)
 
-STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
-search = jax.jit(beam_search, static_argnames=STATIC)
 V = 23
 
 

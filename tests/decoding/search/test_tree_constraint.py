@@ -1,11 +1,9 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from t2t_jax.data.trees.linearization import delinearize
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.search.tree_constraint import tree_constraint
 from t2t_jax.errors import DataError
@@ -15,6 +13,7 @@ from tests.decoding.models import (
     outputs,
     penalty,
     recurrent,
+    search,
 )
 
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
@@ -33,8 +32,6 @@ PIECES = [
     ")Y",
     "<u>",
 ]
-STATIC = ("beam_size", "n_best", "max_extra_tokens", "beam_rule", "length_penalty")
-search = jax.jit(beam_search, static_argnames=STATIC)
 
 
 def is_tree(tokens, pieces, num_words):

@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
+from tests.decoding.models import search
 from tests.model.tiny import SOURCE, TARGET
 from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
 from tests.reference.greedy import greedy_search
@@ -68,9 +68,6 @@ def test_growing_changes_nothing():
 
 
 def test_beam_search_runs_on_it_and_a_beam_of_one_is_greedy():
-    search = jax.jit(
-        beam_search, static_argnames=("beam_size", "length_penalty", "max_extra_tokens")
-    )
     rules = {"max_extra_tokens": 5}
     one = search(MODEL, SOURCE, beam_size=1, length_penalty=0.0, **rules)
     alone = jax.jit(greedy_search, static_argnames="max_extra_tokens")(
@@ -81,9 +78,7 @@ def test_beam_search_runs_on_it_and_a_beam_of_one_is_greedy():
 
 
 def test_a_beams_score_is_what_the_full_pass_gives_its_output():
-    found = jax.jit(beam_search, static_argnames="max_extra_tokens")(
-        MODEL, SOURCE, max_extra_tokens=5
-    )
+    found = search(MODEL, SOURCE, max_extra_tokens=5)
     outputs = found.tokens_BxWxT[:, 0]
     inputs = jnp.pad(outputs, ((0, 0), (1, 0)), constant_values=1)[:, :-1]
     log_probabilities = jax.nn.log_softmax(rnn_apply(SOURCE, inputs))

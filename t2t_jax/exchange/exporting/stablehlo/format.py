@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -29,7 +28,6 @@ from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
 from t2t_jax.decoding.search.beam_search import (
     BeamResult,
     advance,
-    beam_search,
     collect,
     init_state,
 )
@@ -207,8 +205,8 @@ def _growing_search(
 
 
 def _search_options(decoding: DecodingConfig) -> dict[str, Any]:
-    """Returns the arguments of `beam_search` that are keys of the configuration."""
-    names = inspect.signature(beam_search).parameters
+    """Returns the keys of the configuration that `beam_search` follows."""
+    names = {"max_extra_tokens", *(one.name for one in dataclasses.fields(BeamParams))}
     known = dataclasses.asdict(dataclasses.replace(decoding, n_best=1))
     return {name: value for name, value in known.items() if name in names}
 
