@@ -1,4 +1,4 @@
-"""Atomic writing of files, reading with a size limit, and locks."""
+"""Atomic writing of files, reading with a size limit, locks, and where caches are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from t2t_jax.errors import DataError, write_error
+from t2t_jax.errors import ConfigError, DataError, write_error
 
 SHARED_FS_TIMEOUT = 60.0
 """Seconds for which a network file system may show an outdated directory."""
@@ -350,3 +350,33 @@ def safe_child_path(directory: Path, name: str) -> Path:
             "the directory."
         )
     return path
+
+
+def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """Returns t2t_jax in XDG_CACHE_HOME, or in ~/.cache if that is not set.
+
+    Raises:
+      ConfigError: XDG_CACHE_HOME is not set and there is no home directory.
+    """
+    home = environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(home):
+        return Path(home) / "t2t_jax"
+    return expand_user("~/.cache", "The user's cache directory") / "t2t_jax"
+
+
+def expand_user(path: str, name: str) -> Path:
+    """Replaces `~` and `~user` at the beginning of a path of caches.
+
+    Args:
+      name: of the path, for the message.
+
+    Raises:
+      ConfigError: the home directory does not exist.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{name} is under {Path(path).parts[0]}, which is not a home directory. "
+            "Change config.data.cache_dir."
+        ) from error

@@ -11,8 +11,12 @@ from __future__ import annotations
 import os
 import sys
 
+from t2t_jax.distributed.signals import (
+    block_signals,
+    install_early_handlers,
+    set_handlers,
+)
 from t2t_jax.runtime.huge_pages import reexec_with_huge_pages
-from t2t_jax.runtime.interrupts import SIGNALS, block_signals, install_early_handlers
 
 # Before the slow imports, and not in a program that imports this module.
 _IS_PROGRAM = __name__ == "__main__" or os.path.basename(sys.argv[0]) == "t2t-jax"
@@ -60,10 +64,7 @@ def main(argv: Sequence[str]) -> int:
     # Without anything to save, a signal ends the process. The training loop replaces
     # these handlers.
     _Stop.last = ""
-    for number in SIGNALS:
-        # Background jobs ignore Ctrl-C.
-        if number != signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _stop)
+    set_handlers(_stop, keep_ignored=[signal.SIGINT])
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     # Orbax logs its settings there; its failures are raised.
     for name in ("absl", "asyncio"):
@@ -77,8 +78,7 @@ def main(argv: Sequence[str]) -> int:
         code = report_error(error)
         if current_processes().count > 1:
             # This process ends within seconds; a signal would change its exit code.
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
+            set_handlers(signal.SIG_IGN)
             # The others may wait for this one, and JAX's shutdown for them.
             current_processes().abort_all(code, f"{type(error).__name__}: {error}")
     return code

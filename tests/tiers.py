@@ -92,6 +92,7 @@ TIERS = {
     "tests/run/test_attention_choice.py": DEFAULT,
     "tests/run/test_prepared_data.py": DEFAULT,
     "tests/runtime/": DEFAULT,
+    "tests/distributed/test_signals.py": DEFAULT,
     "tests/test_docs.py": DEFAULT,
     "tests/test_startup.py": DEFAULT,
     "tests/test_readme.py": DEFAULT,

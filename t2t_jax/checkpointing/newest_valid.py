@@ -16,8 +16,12 @@ from typing import NamedTuple
 from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.step_dirs import Meta
-from t2t_jax.distributed.consensus import all_reduce_min, broadcast_from_first
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.distributed.processes import (
+    SINGLE_PROCESS,
+    Processes,
+    all_reduce_min,
+    broadcast_from_first,
+)
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.types import PyTree

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from t2t_jax.distributed.rendezvous import hard_exit
-from t2t_jax.distributed.signal_watcher import write_stderr
+from t2t_jax.distributed.signals import write_stderr
 from t2t_jax.errors import UnavailableError
 
 _FAILED, _STOP = "failed", "stop"

@@ -20,6 +20,7 @@ from t2t_jax.distributed.jax_internals import (
     start_preemption_service,
     stop_preemption_service,
 )
+from t2t_jax.distributed.signals import handling
 
 # More than the size of `struct sigaction` on any system.
 _SIGACTION_BYTES = 512
@@ -50,14 +51,13 @@ def preemption_sync() -> Iterator[PreemptionSync]:
     python_handler = signal.getsignal(signal.SIGTERM)
     start_preemption_service()
     jax_action = SignalAction.of(signal.SIGTERM)
-    signal.signal(signal.SIGTERM, python_handler)
-    try:
-        yield PreemptionSync(
-            multihost_utils.reached_preemption_sync_point, jax_action.deliver
-        )
-    finally:
-        stop_preemption_service()
-        signal.signal(signal.SIGTERM, python_handler)
+    with handling(python_handler, [signal.SIGTERM]):
+        try:
+            yield PreemptionSync(
+                multihost_utils.reached_preemption_sync_point, jax_action.deliver
+            )
+        finally:
+            stop_preemption_service()
 
 
 @dataclass(frozen=True)

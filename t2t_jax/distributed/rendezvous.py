@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from t2t_jax.distributed import jax_internals
 from t2t_jax.distributed.cluster_env import ProcessInfo, split_address
-from t2t_jax.distributed.signal_watcher import watch_signals, write_stderr
+from t2t_jax.distributed.signals import watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 
 TIMEOUT = "T2T_JAX_INITIALIZATION_TIMEOUT"

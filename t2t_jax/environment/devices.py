@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import t2t_jax
-from t2t_jax.data.files.quantities import format_bytes
 from t2t_jax.environment.check import Check
+from t2t_jax.quantities import format_bytes
 
 _TIMEOUT = 60.0  # seconds
-_PROBE = (sys.executable, "-m", "t2t_jax.environment.jax_probe")
+_PROBE = (sys.executable, "-m", "t2t_jax.model.device_probe")
 _ACCELERATORS = {"/dev/nvidia0": "cuda", "/dev/accel0": "tpu", "/dev/vfio/0": "tpu"}
 
 
@@ -29,7 +29,7 @@ def check_devices(
     """Starts JAX in another process, which may fail or hang, and checks its devices.
 
     Args:
-      command: prints the JSON object of `jax_probe.describe_devices`.
+      command: prints the JSON object of `model.device_probe.describe_devices`.
     """
     paths = [str(Path(t2t_jax.__file__).parents[1]), environ.get("PYTHONPATH", "")]
     try:

@@ -12,11 +12,10 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from t2t_jax.data.files.cache_paths import cache_home
-from t2t_jax.data.files.quantities import format_bytes
 from t2t_jax.environment.check import Check, Status
 from t2t_jax.errors import UserError
-from t2t_jax.files import locked
+from t2t_jax.files import cache_home, locked
+from t2t_jax.quantities import format_bytes
 
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
 _EXTRAS = ("ctranslate2", "matplotlib", "sacremoses", "safetensors", "starlette")

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from t2t_jax.decoding.text.distributed_translate import Output, Translate
+from t2t_jax.distributed.gather import fetch_pipelined
 from t2t_jax.evaluation.bleu import (
     DEFAULT_BLEU,
     BleuSettings,
@@ -15,7 +16,6 @@ from t2t_jax.evaluation.bleu import (
     make_metric,
 )
 from t2t_jax.evaluation.bracketing.parses import development_scores
-from t2t_jax.runtime.async_fetch import fetch_pipelined
 from t2t_jax.training.metrics import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 

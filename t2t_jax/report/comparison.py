@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
-from t2t_jax.data.files.quantities import format_duration
 from t2t_jax.description.table3 import ROWS, closest_row
 from t2t_jax.errors import DataError, ErrorCollector
 from t2t_jax.model.architectures import count_parameters
+from t2t_jax.quantities import format_duration
 from t2t_jax.report.curves import number, steps_of
 from t2t_jax.report.page import Table
 from t2t_jax.report.samples import read_samples

@@ -7,10 +7,10 @@ from typing import Any
 
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.data.files.quantities import format_duration
 from t2t_jax.data.token_cache.statistics import short_name
 from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import count_parameters
+from t2t_jax.quantities import format_duration
 from t2t_jax.report import setup_sections
 from t2t_jax.report.curves import CHARTS, curves, number, steps_of
 from t2t_jax.report.page import Block, Note, Part, Section, Table, render

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 
 from t2t_jax.config import Config
-from t2t_jax.distributed.consensus import broadcast_from_first
 from t2t_jax.distributed.gather import Cancelled
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.distributed.processes import (
+    SINGLE_PROCESS,
+    Processes,
+    broadcast_from_first,
+)
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_jax.data.files.quantities import format_duration
+from t2t_jax.quantities import format_duration
 
 # Measured on two CPU cores (benchmarks): a beam of 4 decodes 0.8 times as many target
 # tokens a second as training reads, and the loss takes a third of a training step.

@@ -13,8 +13,7 @@ import jax
 from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees, train_and_dev
 from t2t_jax.decoding.text.distributed_translate import make_translate
-from t2t_jax.distributed.consensus import all_reduce_min
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes, all_reduce_min
 from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
 from t2t_jax.model.architectures import make_module, make_step_model

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from importlib.metadata import version
 from pathlib import Path
 
-from t2t_jax.data.files.cache_paths import cache_home
 from t2t_jax.errors import ConfigError, UserError
+from t2t_jax.files import cache_home
 
 DIRECTORY = "JAX_COMPILATION_CACHE_DIR"
 """The environment variable that sets the cache directory."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from types import FrameType
 
 import uvicorn
 
-from t2t_jax.distributed.signal_watcher import STOP_SIGNALS, watch_signals, write_stderr
+from t2t_jax.distributed.signals import handling, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.guard import App
@@ -128,10 +127,5 @@ def _stopping(server: uvicorn.Server) -> Generator[None, None, None]:
     def ignore(number: int, frame: FrameType | None) -> None:
         """Python's handlers do not run during foreign code; the thread above does."""
 
-    before = {number: signal.signal(number, ignore) for number in STOP_SIGNALS}
-    try:
-        with watch_signals(on_signal):
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with handling(ignore), watch_signals(on_signal):
+        yield

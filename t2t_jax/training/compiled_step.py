@@ -10,8 +10,7 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
-from t2t_jax.distributed.consensus import barrier
-from t2t_jax.distributed.processes import current_processes
+from t2t_jax.distributed.processes import barrier, current_processes
 from t2t_jax.errors import ConfigError
 from t2t_jax.sharding.mesh import row_shards
 from t2t_jax.sharding.rules import make_global_batch, replicated

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "t2t_jax"
 # Imports only point to lower floors; within one folder they are free.
 ORDER = (
     ("types", "errors", "version", "configs"),
-    ("files", "functional", "sharding", "distributed"),
+    ("files", "quantities", "functional", "sharding", "distributed"),
     ("data", "model"),
     ("decoding", "runtime"),
     ("checkpointing", "training"),

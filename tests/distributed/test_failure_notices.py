@@ -11,29 +11,12 @@ import pytest
 
 from t2t_jax.distributed import failure_notices
 from t2t_jax.distributed.failure_notices import FailureMonitor
+from tests.distributed.coordinator import Coordinator
 
 # That is how a thread ends here.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnhandledThreadExceptionWarning"
 )
-
-
-class Coordinator:
-    """What JAX's client offers, for all processes at once."""
-
-    def __init__(self):
-        self.values, self.is_gone = {}, False
-
-    def key_value_set(self, key, value, allow_overwrite=False):
-        if self.is_gone or (key in self.values and not allow_overwrite):
-            raise RuntimeError("UNAVAILABLE")
-        self.values[key] = value
-
-    def key_value_dir_get(self, folder):
-        if self.is_gone:
-            raise RuntimeError("UNAVAILABLE")
-        found = [(k, v) for k, v in self.values.items() if k.startswith(folder)]
-        return sorted(found)
 
 
 @pytest.fixture
@@ -52,12 +35,15 @@ def ended(monkeypatch):
 def processes(monkeypatch):
     started = []
 
-    def start(count):
+    def start(count, before_exit=lambda: None):
         client = Coordinator()
         for rank in range(count):
-            started.append(FailureMonitor(client, rank=rank, count=count))
-            started[-1]._period = 0.02
-            started[-1].start()
+            monitor = FailureMonitor(
+                client, rank=rank, count=count, before_exit=before_exit
+            )
+            monitor._period = 0.02
+            monitor.start()
+            started.append(monitor)
         return client, started
 
     yield start
@@ -72,38 +58,21 @@ def wait_until(holds):
         time.sleep(0.01)
 
 
-def test_what_is_to_be_done_before_the_exit_is_done_by_those_that_did_not_fail(ended):
-    client, done = Coordinator(), []
-    processes = [
-        FailureMonitor(client, rank=k, count=2, before_exit=lambda k=k: done.append(k))
-        for k in range(2)
-    ]
-    for process in processes:
-        process._period = 0.02
-        process.start()
-    failing = threading.Thread(target=processes[1].abort_all, args=(65, "A rule."))
-    failing.start()
-    wait_until(lambda: len(ended) == 2)
-    failing.join()
-    assert done == [0]
+def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
+    processes, ended
+):
+    called = []
 
-
-def test_a_process_ends_even_if_that_fails(ended):
     def fail():
+        called.append(threading.current_thread().name)
         raise PermissionError("read-only file system")
 
-    client = Coordinator()
-    processes = [
-        FailureMonitor(client, rank=k, count=2, before_exit=fail) for k in range(2)
-    ]
-    for process in processes:
-        process._period = 0.02
-        process.start()
-    failing = threading.Thread(target=processes[1].abort_all, args=(65, "A rule."))
+    _, (_, second) = processes(2, before_exit=fail)
+    failing = threading.Thread(target=second.abort_all, args=(65, "A rule."))
     failing.start()
     wait_until(lambda: len(ended) == 2)
     failing.join()
-    assert ended == [65, 65]
+    assert (len(called), ended) == (1, [65, 65])
 
 
 def test_only_the_first_failure_is_published(processes, ended, capfd):
@@ -123,7 +92,7 @@ def test_only_the_first_failure_is_published(processes, ended, capfd):
 
 def test_a_rank_without_heartbeat_is_unresponsive(processes):
     _, (first, second, third) = processes(3)
-    wait_until(lambda: len(first._client.values) == 3)
+    wait_until(lambda: len(first._client.texts) == 3)
     assert first.unresponsive_ranks() == []
     second.close()
     assert first.unresponsive_ranks() == [1]

@@ -2,7 +2,6 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from t2t_jax.distributed import gather as gathering
 from t2t_jax.distributed.gather import (
-    allgather_strings,
+    fetch_pipelined,
     gather_to_local_devices,
     map_lines_across_processes,
     replicate,
@@ -22,13 +21,9 @@ from t2t_jax.distributed.gather import (
 from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import DataError
 from tests.distributed import two_processes
+from tests.integration import tiny
 
 # --- texts
-
-
-def test_one_process_gathers_its_own_lines():
-    assert allgather_strings(["a", "\n", "ü"]) == [["a", "\n", "ü"]]
-    assert allgather_strings([]) == [[]]
 
 
 class Meeting:
@@ -73,36 +68,6 @@ def test_shares_come_back_in_order_with_their_numbers_and_nothing_is_lost(lines,
         meeting = Meeting(count, monkeypatch)
         found = meeting.run(lambda ps: map_lines_across_processes(upper, lines, ps))
         assert found == [upper(lines)] * count
-
-
-def test_shares_are_about_as_much_text(monkeypatch):
-    shares = {}
-
-    def translate(lines, first):
-        shares[first] = lines
-        return lines
-
-    lines = ["x" * (7 * n % 23) for n in range(23)] + [""] * 100
-    Meeting(3, monkeypatch).run(
-        lambda ps: map_lines_across_processes(translate, lines, ps)
-    )
-    assert [line for first in sorted(shares) for line in shares[first]] == lines
-    sizes = [sum(len(line) + 1 for line in share) for share in shares.values()]
-    assert max(sizes) - min(sizes) <= 23
-
-
-def test_one_process_translates_all_lines_at_once():
-    calls = []
-
-    def translate(lines, first):
-        calls.append((lines, first))
-        return upper(lines)
-
-    assert map_lines_across_processes(translate, ("b", "a"), Processes()) == [
-        "0 B",
-        "1 A",
-    ]
-    assert calls == [(["b", "a"], 0)]
 
 
 def test_a_share_with_too_few_translations_is_an_error_everywhere(monkeypatch):
@@ -161,6 +126,47 @@ def test_arrays_are_copied_to_the_devices_that_are_asked_for(devices):
     assert array.is_fully_replicated
 
 
+# --- results
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_results_come_in_order_as_numpy_and_no_more_are_begun_than_may_be(at_once):
+    begun = []
+
+    def begin():
+        for k in range(10):
+            begun.append(k)
+            yield {"x": jax.device_put(np.full(2, k))}
+
+    for number, one in enumerate(fetch_pipelined(begin(), at_once=at_once)):
+        assert len(begun) == min(number + at_once, 10)
+        assert isinstance(one["x"], np.ndarray)
+        assert one["x"][1] == number
+    assert number == 9
+
+
+def test_devices_that_a_cpu_plays_do_not_wait_for_one_another_for_ever():
+    """With all begun before the first is fetched they abort each other after 40 s."""
+    script = """
+import jax, numpy as np
+from t2t_jax.checkpointing.checksums import checksums
+from jax.sharding import NamedSharding, PartitionSpec
+mesh = jax.make_mesh((2, 4), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+place = NamedSharding(mesh, PartitionSpec("b"))
+arrays = [jax.device_put(np.full(64, k, np.float32), place) for k in range(300)]
+for _ in range(3):
+    sums = checksums(arrays)
+assert len(set(sums.values())) == 300
+"""
+    subprocess.run(
+        [sys.executable, "-c", script],
+        env=tiny.environment(8),
+        cwd=tiny.ROOT,
+        check=True,
+        timeout=240,
+    )
+
+
 # --- processes
 
 
@@ -172,7 +178,7 @@ def test_two_processes_of_four_devices_gather_texts_and_parameters():
             [sys.executable, "-m", two_processes.__name__, str(index), str(port)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
+            cwd=tiny.ROOT,
             text=True,
         )
         for index in range(2)

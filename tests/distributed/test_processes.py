@@ -8,11 +8,16 @@ from t2t_jax.distributed import jax_internals
 from t2t_jax.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
+    all_reduce_min,
+    barrier,
+    broadcast_from_first,
     current_processes,
     initialize,
 )
 from t2t_jax.errors import UserError
 from tests.distributed.coordinator import Coordinator
+
+FIRST, SECOND = (Processes(index=index, count=2) for index in range(2))
 
 
 @pytest.fixture(autouse=True)
@@ -23,37 +28,20 @@ def coordinator(monkeypatch):
     return coordinator
 
 
-def process(index, count=2):
-    return Processes(index=index, count=count)
-
-
-def test_a_published_text_is_received():
-    process(0).publish("news", "zwei\nZeilen")
-    assert process(1).receive("news") == "zwei\nZeilen"
-
-
 def test_receive_waits_for_publish():
-    timer = threading.Timer(0.2, process(0).publish, ["news", "at last"])
+    timer = threading.Timer(0.2, FIRST.publish, ["news", "zwei\nZeilen"])
     timer.start()
-    assert process(1).receive("news") == "at last"
+    assert SECOND.receive("news") == "zwei\nZeilen"
 
 
-def test_other_failures_of_the_coordinator_are_not_hidden(monkeypatch):
-    class Gone:
-        def blocking_key_value_get(self, key, milliseconds):
-            raise RuntimeError("UNAVAILABLE: the coordinator is gone")
-
-    monkeypatch.setattr(jax_internals, "client", Gone)
+def test_other_failures_of_the_coordinator_are_not_hidden(coordinator):
+    coordinator.is_gone = True
     with pytest.raises(RuntimeError, match="UNAVAILABLE"):
-        process(1).receive("news")
+        SECOND.receive("news")
 
 
 def test_without_settings_initialize_returns_a_single_process():
     assert initialize(environ={"JAX_PLATFORMS": "cpu"}) is SINGLE_PROCESS
-    assert current_processes() is SINGLE_PROCESS
-
-
-def test_with_invalid_flags_nothing_is_initialized():
     with pytest.raises(UserError, match="belong together"):
         initialize(num_processes=2, environ={})
     assert current_processes() is SINGLE_PROCESS
@@ -67,3 +55,29 @@ def test_a_single_process_does_not_import_jax():
         "sys.exit('jax' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_first_process_decides_for_all():
+    assert broadcast_from_first(FIRST, "time at 100", "yes") == "yes"
+    assert broadcast_from_first(SECOND, "time at 100", "no") == "yes"
+    assert broadcast_from_first(SINGLE_PROCESS, "time at 100", "no") == "no"
+
+
+def test_all_processes_get_the_smallest_number():
+    found = []
+    other = threading.Thread(
+        target=lambda: found.append(all_reduce_min(SECOND, "memory", 3))
+    )
+    other.start()
+    found.append(all_reduce_min(FIRST, "memory", 5))
+    other.join()
+    assert found == [3, 3]
+
+
+def test_a_barrier_waits_for_every_process():
+    first = threading.Thread(target=barrier, args=[FIRST, "compiled 1"])
+    first.start()
+    first.join(0.2)
+    assert first.is_alive()
+    barrier(SECOND, "compiled 1")
+    first.join()

@@ -31,13 +31,11 @@ def free():
     return address
 
 
-def test_a_port_that_is_taken_is_refused(listener):
+def test_a_port_that_is_taken_is_refused(listener, free):
+    require_free_port(FIRST, free, environ={})
+    require_free_port(SECOND, listener, environ={})
     with pytest.raises(UnavailableError, match=f"cannot listen at {listener}"):
         require_free_port(FIRST, listener, environ={})
-
-
-def test_a_free_port_will_do(free):
-    require_free_port(FIRST, free, environ={})
 
 
 def test_the_port_is_checked_at_the_bind_address(listener):
@@ -46,11 +44,7 @@ def test_the_port_is_checked_at_the_bind_address(listener):
     require_free_port(FIRST, listener, environ=elsewhere)
 
 
-def test_only_the_first_process_needs_the_port(listener):
-    require_free_port(SECOND, listener, environ={})
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "x", "1.5"])
+@pytest.mark.parametrize("seconds", ["0", "x"])
 def test_a_limit_that_is_none_is_refused(seconds):
     with pytest.raises(UserError, match=f"TIMEOUT={seconds} must be"):
         initialize_jax_distributed(
@@ -95,12 +89,6 @@ def test_after_the_timeout_a_process_exits_with_69(free):
         in stderr
     )
     assert stderr.count("\n") == 3
-
-
-def test_the_other_of_two_is_named():
-    two = ProcessInfo(index=0, count=2, source="p")
-    process = waiting(two, "127.0.0.1:1", seconds=0.1)
-    assert "process 1 has not connected" in process.communicate(timeout=240)[1]
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,7 @@ def test_what_was_told_before_stays(system):
     assert request_huge_pages(environ)
     assert environ["GLIBC_TUNABLES"] == f"glibc.malloc.arena_max=3:{WISH}"
     assert environ["HOME"] == "/"
-
-
-def test_it_is_asked_for_once(system):
-    environ = {}
-    assert request_huge_pages(environ)
-    assert environ == {"GLIBC_TUNABLES": WISH}
     assert not request_huge_pages(environ)
-    assert environ == {"GLIBC_TUNABLES": WISH}
 
 
 @pytest.mark.parametrize(
@@ -85,19 +78,6 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
     assert first == second == "begun"
     assert json.loads(last) == [process.pid, [str(program), *argv], WISH]
     assert process.returncode == 7
-
-
-def test_a_program_that_cannot_begin_anew_goes_on(monkeypatch, system):
-    tried = []
-
-    def fail(*_):
-        tried.append(True)
-        raise OSError("too long")
-
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    monkeypatch.setattr(huge_pages.os, "execve", fail)
-    huge_pages.reexec_with_huge_pages()
-    assert tried == [True]
 
 
 def test_the_command_line_begins_with_them():

@@ -27,13 +27,7 @@ def test_a_mesh_holds_the_devices_given_in_their_order():
     assert mesh.devices.ravel().tolist() == devices
     # Neighbours, which may be of one machine, are in one group of `tensor`.
     assert mesh.devices[0, 0].tolist() == devices[:2]
-
-
-def test_without_devices_all_are_taken():
     assert make_mesh().devices.ravel().tolist() == jax.devices()
-
-
-def test_the_axes_are_auto():
     assert make_mesh().axis_types == (AxisType.Auto,) * 3
 
 

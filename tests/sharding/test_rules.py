@@ -2,6 +2,7 @@ import re
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 from jax.sharding import PartitionSpec as P
@@ -15,6 +16,7 @@ from t2t_jax.sharding.rules import (
     PARAMETERS,
     REPLICATED,
     batch_sharding,
+    make_global_batch,
     path_of,
     replicated,
     shardings_for,
@@ -22,6 +24,7 @@ from t2t_jax.sharding.rules import (
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import TrainState, state_shardings
+from t2t_jax.types import Batch
 
 PARAMS = {
     "embedding": {"table": jnp.zeros((12, 3))},
@@ -61,11 +64,6 @@ def params_of(values):
 def test_on_a_data_mesh_all_parameters_are_replicated():
     assert set(specs_of(PARAMS, mesh_of(data=7), rules=RULES).values()) == {P()}
     assert set(specs_of(PARAMS, mesh_of(fsdp=2), rules=REPLICATED).values()) == {P()}
-
-
-def test_paths_are_spelled_as_the_paper_reads():
-    paths = [path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(PARAMS)]
-    assert paths == ["embedding/table", "encoder/layer_0/query/kernel"]
 
 
 def test_an_axis_is_split_over_the_mesh_axes_that_are_its_own():
@@ -112,21 +110,10 @@ def test_sharding_the_optimizer_does_not_shard_the_parameters():
     assert places.optimizer["mu"]["embedding"]["table"].spec == P("data")
 
 
-def test_shapes_are_sufficient():
-    shapes, mesh = jax.eval_shape(lambda: PARAMS), mesh_of(fsdp=2)
-    assert specs_of(shapes, mesh, rules=RULES) == specs_of(PARAMS, mesh, rules=RULES)
-
-
-def test_the_first_rule_that_matches_the_end_of_a_path_decides():
-    tree = {"a": {"b": jnp.zeros(6)}, "b": {"a": jnp.zeros(6)}}
-    rules = (("a", ("heads",)), ("b", ("",)), (".*", ()))
-    mesh = mesh_of(tensor=3)
-    assert specs_of(tree, mesh, rules=rules) == {"a/b": P(), "b/a": P("tensor")}
-
-
 def test_an_alternation_in_a_rule_is_matched_at_the_end():
+    """The first rule that matches decides."""
     tree = {"query": {"bias": jnp.zeros(6)}, "key": {"query": jnp.zeros(6)}}
-    rules = (("query|key", ("heads",)), (".*", ()))
+    rules = (("query|key", ("heads",)), ("query", ("",)), (".*", ()))
     assert specs_of(tree, mesh_of(tensor=3), rules=rules) == {
         "query/bias": P(),
         "key/query": P("tensor"),
@@ -147,11 +134,6 @@ def test_an_axis_that_does_not_divide_is_refused_by_both_keys():
         shardings_for(PARAMS, mesh_of(tensor=4), rules=RULES)
 
 
-def test_an_indivisible_vocabulary_is_not_split():
-    found = specs_of(PARAMS, mesh_of(tensor=5), rules=(*RULES[:1], (".*", ())))
-    assert found["embedding/table"] == P()
-
-
 @pytest.mark.parametrize(
     ("shape", "sizes", "wanted"),
     [
@@ -160,6 +142,7 @@ def test_an_indivisible_vocabulary_is_not_split():
         ((9, 10), {"fsdp": 2, "tensor": 3}, P("tensor", "fsdp")),
         ((9, 10), {"fsdp": 5}, P(None, "fsdp")),
         ((9, 11), {"fsdp": 5}, P()),
+        ((12, 10), {"tensor": 5}, P()),
     ],
 )
 def test_a_table_is_split_by_as_many_as_divide_it(shape, sizes, wanted):
@@ -236,3 +219,27 @@ def test_devices_of_the_axis_tensor_hold_the_same_rows():
         [2, 3],
         [2, 3],
     ]
+
+
+def batch_of(rows, length=3):
+    """Numbers all the elements of a batch, so that none can be mistaken."""
+    sides = np.arange(7 * rows * length, dtype=np.int32).reshape(7, rows, length)
+    return Batch(*sides, rows=np.arange(rows, dtype=np.int32))
+
+
+def test_each_device_holds_its_own_rows_of_every_array():
+    batch = batch_of(10)
+    placed = make_global_batch(batch, make_mesh(jax.devices()[:5]))
+    for name, on_host, on_devices in zip(Batch._fields, batch, placed, strict=True):
+        assert len(on_devices.addressable_shards) == 5
+        for i, shard in enumerate(on_devices.addressable_shards):
+            np.testing.assert_array_equal(
+                shard.data, on_host[2 * i : 2 * i + 2], err_msg=name
+            )
+        np.testing.assert_array_equal(on_devices, on_host)
+        assert on_devices.dtype == np.int32
+
+
+def test_rows_that_do_not_divide_are_refused():
+    with pytest.raises(ValueError, match=r"partitioned 5 times, but .* size is 11"):
+        make_global_batch(batch_of(11), make_mesh(jax.devices()[:5]))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from t2t_jax.cli.flags.checks import StatusOptions
-from t2t_jax.data.files.quantities import format_duration
 from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.sparkline import shows_sparklines, sparkline

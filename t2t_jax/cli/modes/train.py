@@ -9,8 +9,7 @@ from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.cli.processes.handshake import RunHandshake
 from t2t_jax.config import to_dict
-from t2t_jax.distributed.consensus import barrier
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.distributed.processes import Processes, barrier
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
 from t2t_jax.run.start import make_console, open_run, require_trainable

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
 from t2t_jax.cli.flags.translation import EvaluateOptions, SearchOptions
-from t2t_jax.distributed.consensus import broadcast_from_first
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.workdir import Workdir

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.cli.translation.windows import LineWindow
-from t2t_jax.distributed.consensus import barrier
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.distributed.processes import Processes, barrier
 
 
 class TranslateWindow(Protocol):

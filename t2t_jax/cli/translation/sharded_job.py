@@ -23,8 +23,7 @@ from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.shards import OutputShards
 from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
 from t2t_jax.data.files.line_counts import Count
-from t2t_jax.distributed.consensus import barrier
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.distributed.processes import Processes, barrier
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 

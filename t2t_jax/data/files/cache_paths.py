@@ -6,29 +6,16 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.errors import ConfigError, write_error
-from t2t_jax.files import locked
+from t2t_jax.errors import write_error
+from t2t_jax.files import cache_home, expand_user, locked
 
 _BUILDING = ".building"
 _ABANDONED_SECONDS = 14 * 24 * 3600
-
-
-def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """Returns t2t_jax in XDG_CACHE_HOME, or in ~/.cache if that is not set.
-
-    Raises:
-      ConfigError: XDG_CACHE_HOME is not set and there is no home directory.
-    """
-    home = environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(home):
-        return Path(home) / "t2t_jax"
-    return _expand_user("~/.cache", "The user's cache directory") / "t2t_jax"
 
 
 def token_caches(config: DataConfig) -> Path:
@@ -39,7 +26,7 @@ def token_caches(config: DataConfig) -> Path:
     """
     if not config.cache_dir:
         return cache_home()
-    return _expand_user(config.cache_dir, f"data.cache_dir={config.cache_dir!r}")
+    return expand_user(config.cache_dir, f"data.cache_dir={config.cache_dir!r}")
 
 
 def check_cache_writable(config: DataConfig) -> None:
@@ -65,16 +52,6 @@ def check_cache_writable(config: DataConfig) -> None:
             error,
             problem="the token cache cannot be written",
             advice="set config.data.cache_dir or XDG_CACHE_HOME to another directory",
-        ) from error
-
-
-def _expand_user(path: str, name: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise ConfigError(
-            f"{name} is under {Path(path).parts[0]}, which is not a home directory. "
-            "Change config.data.cache_dir."
         ) from error
 
 

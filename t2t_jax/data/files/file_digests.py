@@ -17,9 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from t2t_jax.data.files.cache_paths import cache_home
 from t2t_jax.errors import UserError
-from t2t_jax.files import atomic_write
+from t2t_jax.files import atomic_write, cache_home
 
 Fact = TypeVar("Fact", str, int)
 _Facts: TypeAlias = dict[str, dict[str, Any]]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
-from t2t_jax.data.files.quantities import format_clock
+from t2t_jax.quantities import format_clock
 
 if TYPE_CHECKING:  # rich is imported when something is shown
     from rich.progress import Progress, Task

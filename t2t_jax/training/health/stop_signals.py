@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from t2t_jax.distributed.preemption import PreemptionSync, preemption_sync
 from t2t_jax.distributed.processes import current_processes
-from t2t_jax.distributed.signal_watcher import STOP_SIGNALS, watch_signals, write_stderr
+from t2t_jax.distributed.signals import handling, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError
 
 _STUCK_EXIT_CODE = 70
@@ -35,7 +35,7 @@ class StopRequest:
         self._open = ExitStack()
 
     def __enter__(self) -> StopRequest:
-        self._open.enter_context(_handling(self._handle))
+        self._open.enter_context(handling(self._handle))
         # A second signal must end the process even during a compilation.
         self._open.enter_context(watch_signals(self._on_wakeup))
         return self
@@ -80,9 +80,8 @@ class InterruptRequest(StopRequest):
 
     def __enter__(self) -> InterruptRequest:
         in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and callable(before := signal.getsignal(signal.SIGINT)):
-            signal.signal(signal.SIGINT, self._handle)
-            self._open.callback(signal.signal, signal.SIGINT, before)
+        if in_main_thread and callable(signal.getsignal(signal.SIGINT)):
+            self._open.enter_context(handling(self._handle, [signal.SIGINT]))
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -138,7 +137,7 @@ def exit_on_signals(
         current_processes().abort_all(StoppedError.exit_code, text)
 
     # In this order a signal is handled at any moment.
-    with watch_signals(exit_now), _handling(lambda number, frame: None):
+    with watch_signals(exit_now), handling(lambda number, frame: None):
         yield
 
 
@@ -153,7 +152,7 @@ def raise_on_signals() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    with watch_signals(lambda name: None), _handling(interrupt):
+    with watch_signals(lambda name: None), handling(interrupt):
         yield
 
 
@@ -166,14 +165,3 @@ def abort_stuck_run(what: str) -> NoReturn:
     write_stderr(f"{current_processes().log_prefix}FATAL {text}")
     faulthandler.dump_traceback(all_threads=True)
     current_processes().abort_all(_STUCK_EXIT_CODE, text, stuck=True)
-
-
-@contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Sets a handler for the stop signals, and restores the previous ones."""
-    before = {number: signal.signal(number, handler) for number in STOP_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)

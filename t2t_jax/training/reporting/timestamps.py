@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from t2t_jax.data.files.quantities import format_clock
+from t2t_jax.quantities import format_clock
 
 
 class Timestamps:

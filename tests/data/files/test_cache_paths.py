@@ -7,12 +7,12 @@ import pytest
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.files.cache_paths import (
-    cache_home,
     partial_path,
     remove_abandoned_builds,
     token_caches,
 )
 from t2t_jax.errors import ConfigError
+from t2t_jax.files import cache_home
 
 DAY = 24 * 3600
 

@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.data.files.quantities import format_clock, format_duration
+from t2t_jax.quantities import format_clock, format_duration
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Describes JAX's devices as JSON: a program of its own, which may fail or hang.
 
-``python -m t2t_jax.environment.jax_probe``. A broken installation of JAX may raise, end
+``python -m t2t_jax.model.device_probe``. A broken installation of JAX may raise, end
 the process by a signal, or wait for a driver; the process that starts this one reports
 any of these.
 """
