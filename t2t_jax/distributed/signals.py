@@ -39,9 +39,7 @@ def set_handlers(
 
 
 @contextmanager
-def handling(
-    handler: Handler, numbers: Sequence[int] = STOP_SIGNALS
-) -> Iterator[None]:
+def handling(handler: Handler, numbers: Sequence[int] = STOP_SIGNALS) -> Iterator[None]:
     """Sets the handler of signals, and restores the previous ones at the end."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
