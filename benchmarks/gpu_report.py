@@ -1,33 +1,42 @@
-"""Rows and plots of what `gpu.sh` has measured."""
+"""Prints what `gpu.sh` has measured as tables in Markdown.
+
+python benchmarks/gpu_report.py OUT
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
-
-from t2t_jax.evaluation.plots.figure import new_figure, render_png
 
 _RATE = "target_tokens_per_second"
 
 Rows = list[Sequence[str]]
 
 
-def markdown(content: dict[str, Any]) -> str:
-    """Formats all results as Markdown tables, with what is missing below."""
-    parts, texts = content["parts"], []
-    done = {name: p["report"] for name, p in parts.items() if p["state"] == "done"}
-    if content["rehearsal"]:
-        texts.append(
-            "A rehearsal on the CPU with tiny sizes: no figure means anything."
+def markdown(out: Path) -> str:
+    """Formats all results as Markdown tables, with what failed below.
+
+    Args:
+      out: has a JSON object for each part that is done, and the reason for the others.
+    """
+    done = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(out.glob("*.json"))
+    }
+    texts = list(_about(done))
+    if (out / "kind").read_text() == "rehearsal\n":
+        texts.insert(
+            0, "A rehearsal on the CPU, of tiny sizes: no figure means anything."
         )
-    texts += list(_about(done))
     for title, rows in _tables(done):
         if len(rows) > 1:
             texts.append(f"## {title}\n\n{_table(rows)}")
     rest = [
-        f"- {name}: {p['state']}. {_last_line(p.get('reason', ''))}"
-        for name, p in parts.items()
-        if p["state"] != "done"
+        f"- {path.stem}: {_last_line(path.read_text(encoding='utf-8'))}"
+        for path in sorted(out.glob("*.failed"))
     ]
     if rest:
         texts.append("## Not measured\n\n" + "\n".join(rest))
@@ -49,7 +58,6 @@ def _tables(done: dict[str, Any]) -> Iterator[tuple[str, Rows]]:
     yield "Training step", list(_steps(done))
     yield "Decoding", list(_decoding(done))
     yield "Multi30k's recipe", list(_recipes(done))
-    yield "Time to a score", list(_scores(done))
 
 
 def _checks(done: dict[str, Any]) -> Iterator[Sequence[str]]:
@@ -129,8 +137,8 @@ def _recipes(done: dict[str, Any]) -> Iterator[Sequence[str]]:
         if name.startswith("recipe_"):
             yield (
                 report["row"],
-                f"{report['steps']:,}",
-                f"{report['training_minutes']:.2f}",
+                f"{report['final']['step']:,}",
+                f"{report['final']['minutes']:.2f}",
                 *_bleu(report["scores"]),
             )
 
@@ -143,56 +151,6 @@ def _bleu(scores: dict[str, Any]) -> tuple[str, str]:
     return f"{scores['bleu']:.2f}", scores["bleu_signature"]
 
 
-def _scores(done: dict[str, Any]) -> Iterator[Sequence[str]]:
-    yield ("variant", "best BLEU", "steps", "s", "reached")
-    for row in done.get("time_to_score", []):
-        if not row["seeds"]:
-            continue
-        reached = (
-            f"{target} in {one['seconds']:.0f} s"
-            for target, one in row["reached"].items()
-            if one["runs"]
-        )
-        best = max(row["best_bleu"])
-        steps, seconds = f"{row['steps']:,.0f}", f"{row['seconds']:.1f}"
-        yield (row["variant"], f"{best:.2f}", steps, seconds, "; ".join(reached) or "-")
-
-
-def plot(content: dict[str, Any]) -> bytes:
-    """Plots rates of training and decoding, and times of attention, as PNG.
-
-    Raises:
-      UserError: matplotlib is not installed.
-    """
-    parts = content["parts"]
-    done = {name: p["report"] for name, p in parts.items() if p["state"] == "done"}
-    figure = new_figure(13.0, 5.0)
-    panels = figure.subplots(1, 3)
-    steps = [row for row in _steps(done)][1:]
-    _bars(
-        panels[0],
-        {f"{row[0]}: {row[1]}": float(row[2].replace(",", "")) for row in steps},
-        label="training, target tokens/s",
-    )
-    rates = {}
-    if "decode" in done:
-        rates = {f"{r}: {n}": rate for r, n, rate, _ in _decoding_rates(done["decode"])}
-    _bars(panels[1], rates, label="decoding, sentences/s (waiting: who)")
-    kernels = [row for row in _kernels(done)][1:]
-    times = {row[0]: float(row[1]) for row in kernels if row[1] != "-"}
-    _bars(panels[2], times, label="attention of an encoder layer, ms")
-    if content["rehearsal"]:
-        figure.suptitle("A rehearsal on the CPU with tiny sizes")
-    return render_png(figure)
-
-
-def _bars(panel: Any, values: dict[str, float], *, label: str) -> None:
-    panel.barh(list(values), list(values.values()), color="0.5")
-    panel.invert_yaxis()
-    panel.set_xlabel(label)
-    panel.tick_params(axis="y", labelsize=6)
-
-
 def _table(rows: Rows) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -201,3 +159,7 @@ def _table(rows: Rows) -> str:
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1] if lines else ""
+
+
+if __name__ == "__main__":
+    print(markdown(Path(sys.argv[1])), end="")
