@@ -18,25 +18,26 @@ BATCHES_PER_EPOCH = 5
 
 
 class Run:
-    """A run of fake steps that writes down what is called when."""
+    """A run of fake steps that writes down what is called when.
 
-    def __init__(self, monkeypatch, *, seconds_per_step=1.0):
+    Keywords set the attributes of the same name.
+    """
+
+    def __init__(self, monkeypatch, **attributes):
         self.timeline, self.records, self.saved = [], [], []
-        self.shown, self.skipped, self.endured = [], [], math.inf
-        self.shown_losses = []
-        self.bleus, self.losses, self.stop_at = {}, {}, ()
-        self.dev_losses = {}
-        self.in_haste = False
+        self.shown, self.skipped, self.pauses = [], [], []
+        self.bleus, self.losses, self.dev_losses = {}, {}, {}
+        self.stop_at, self.interrupted, self.in_haste = (), (), False
+        self.steps, self.seconds_per_step, self.clock = 0, 1.0, 0.0
+        self.shapes, self.ready = [], {None}
+        self.asked_every, self.endured = 1, math.inf
+        self.profile = Profiler(range(0), folder=None, log=print)
         self.stop = SimpleNamespace(
             should_stop=lambda step: step in self.stop_at,
             stop_requested=lambda: self.in_haste,
         )
-        self.steps, self._pace, self.clock = 0, seconds_per_step, 0.0
-        self.shapes, self.ready = [], {None}
-        self.asked_every = 1
-        self.interrupted, self.waiting_for, self.pauses = (), "", []
-        self.profile = Profiler(range(0), folder=None, log=print)
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
+        vars(self).update(attributes)
 
     def is_ready(self, batch):
         return batch in self.ready
@@ -49,7 +50,7 @@ class Run:
     def __call__(self, state, batch):
         assert self.is_ready(batch)
         self.steps += 1
-        self.clock += self._pace
+        self.clock += self.seconds_per_step
         loss = self.losses.get(state + 1, 2.0)
         sums = Sums(np.float32(loss), np.float32(1.0), 0, 1, 1, 4)
         good = np.bool_(math.isfinite(loss))
@@ -60,8 +61,7 @@ class Run:
         self.records.append(record)
 
     def show(self, record):
-        self.shown.append(record["step"])
-        self.shown_losses.append(record["loss"])
+        self.shown.append((record["step"], record["loss"]))
 
     def skip(self, record):
         self.timeline.append(f"skip {record['step']}")
@@ -89,22 +89,28 @@ class Run:
         assert state == progress.step
         self.saved.append(progress)
 
+    @property
+    def saves(self):
+        return [event for event in self.timeline if event.startswith("save")]
+
     def train(self, progress=None, **intervals):
+        """Trains on, and returns the progress; log and evaluate default to never."""
         progress = progress or RunProgress()
-        every = {"log": 1_000, "evaluate": 1_000} | intervals
-        return loop.train(
+        state, progress = loop.train(
             progress.step,
             self._batches(progress.position),
             step=self,
             progress=progress,
-            intervals=Intervals(**every),
+            intervals=Intervals(**{"log": 1_000, "evaluate": 1_000} | intervals),
             callbacks=self,
             stop=self.stop,
             watchdog=self,
         )
+        assert state == progress.step
+        return progress
 
     def step_done(self, step):
-        self.waiting_for = f"step {step + 1}"
+        pass
 
     @contextmanager
     def extended(self, what):
@@ -117,7 +123,5 @@ class Run:
             batch += 1
             if batch == BATCHES_PER_EPOCH:
                 epoch, batch = epoch + 1, 0
-            yield (
-                DataPosition(epoch, batch),
-                self.shapes.pop(0) if self.shapes else None,
-            )
+            shape = self.shapes.pop(0) if self.shapes else None
+            yield DataPosition(epoch, batch), shape

@@ -1,3 +1,4 @@
+import contextlib
 from types import SimpleNamespace
 
 import jax
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.errors import ConfigError
+from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training import compiled_step
@@ -25,53 +27,47 @@ def batch_of(rows, length):
     return Batch(*[slots] * 7, rows=np.arange(rows, dtype=np.int32))
 
 
-@pytest.fixture
-def said():
-    return []
+def start():
+    return TrainState(jnp.int32(0), {"scale": jnp.zeros(2)}, ())
 
 
 @pytest.fixture
-def made_for():
-    """Numbers of micro-batches for which a step was made."""
-    return []
+def make():
+    """Makes steps that add up a batch and a key, on 2 devices.
 
-
-@pytest.fixture
-def make(said, made_for):
-    """Makes steps that add up a batch and a key, on 2 devices."""
+    The numbers of micro-batches that steps were made for are in `made_for`.
+    """
     mesh = make_mesh(jax.devices()[:2])
 
     def step(state, batch, key):
         total = batch.source.sum() + jax.random.key_data(key).sum().astype(jnp.int32)
         return state._replace(step=state.step + 1), StepOutput(total, total)
 
-    def made(*, name_shapes):
-        planned = [(6, 5), (2, 13)] if name_shapes else [(6, 5)]
+    def made(*planned):
         shardings = (replicated(mesh), batch_sharding(mesh), replicated(mesh))
-        jitted = jax.jit(step, in_shardings=shardings)
+        jitted, said, made_for = jax.jit(step, in_shardings=shardings), [], []
 
         def make_step(micro_batches):
             made_for.append(micro_batches)
             return jitted
 
-        return StepCompiler(
+        layout, shapes = BatchLayout(planned=planned, mesh=mesh), jax.eval_shape(start)
+        compiler = StepCompiler(
             make_step,
-            jax.eval_shape(start),
-            layout=BatchLayout(planned=planned, mesh=mesh),
+            shapes,
+            layout=layout,
             key=jax.random.key(3),
             log=said.append,
             about="a while",
         )
+        compiler.said, compiler.made_for = said, made_for
+        return compiler
 
     return made
 
 
-def start():
-    return TrainState(jnp.int32(0), {"scale": jnp.zeros(2)}, ())
-
-
-def test_each_shape_is_compiled_once_and_runs(make, said):
-    steps, state = make(name_shapes=True), start()
+def test_each_shape_is_compiled_once_and_runs(make):
+    steps, state = make((6, 5), (2, 13)), start()
     short, long = batch_of(6, 5), batch_of(2, 13)
     assert not steps.is_ready(short)
     for batch in (short, long, short):
@@ -79,78 +75,67 @@ def test_each_shape_is_compiled_once_and_runs(make, said):
             steps.compile_for_batch(batch)
         state, output = steps(state, batch)
         assert output.gradient_norm == batch.source.sum() + 3
-    assert ["6 rows" in said[0], "2 rows" in said[2], len(said)] == [True, True, 4]
     assert state.step == 3
+    first, done, second, _ = steps.said
+    assert first == "Compiling the training step for 6 rows of 5 slots, a while …"
+    assert done.startswith("Compiled in ")
+    assert "2 rows" in second
 
 
-def test_what_was_compiled_ahead_is_ready(make):
-    steps = make(name_shapes=False)
+def test_a_single_shape_is_not_told(make):
+    steps = make((6, 5))
     steps.compile_for((6, 5))
-    assert steps.is_ready(batch_of(6, 5))
-    assert not steps.is_ready(batch_of(6, 7))
-
-
-def test_people_are_told_and_of_several_shapes_which(make, said):
-    make(name_shapes=False).compile_for((6, 5))
-    make(name_shapes=True).compile_for((6, 5))
-    assert said[0] == "Compiling the training step, a while …"
-    assert said[1].startswith("Compiled in ")
-    assert said[2] == "Compiling the training step for 6 rows of 5 slots, a while …"
+    assert steps.said[0] == "Compiling the training step, a while …"
+    assert [steps.is_ready(batch_of(6, n)) for n in (5, 7)] == [True, False]
 
 
 @pytest.fixture
 def fitting(make, monkeypatch):
     """Makes steps that need 70 bytes a row that a device reads at once."""
-    reads = []
+    steps = make((6, 5))
 
     def needed(compiled):
-        layout = steps.layout
-        reads.append(layout.micro_batches)
-        return 70 * layout.shapes[-1][0] // (2 * layout.micro_batches)
+        return 70 * steps.layout.shapes[-1][0] // (2 * steps.layout.micro_batches)
 
     monkeypatch.setattr(compiled_step, "bytes_needed", needed)
-    steps = make(name_shapes=False)
-    steps.reads = reads
     return steps
 
 
 @pytest.mark.parametrize(("memory", "wanted"), [(210, 1), (140, 2), (70, 3)])
-def test_the_fewest_micro_batches_that_fit_are_found(
-    fitting, made_for, said, memory, wanted
-):
+def test_the_fewest_micro_batches_that_fit_are_found(fitting, memory, wanted):
     fitting.choose_micro_batches(memory)
-    assert made_for[-wanted:] == list(range(1, wanted + 1))
+    assert fitting.made_for == [1, *range(1, wanted + 1)]
     assert fitting.layout.micro_batches == wanted
-    assert fitting.reads == list(range(1, wanted + 1))
     # Two devices have three rows each; in two parts there is an empty one.
     rows = 8 if wanted == 2 else 6
     assert fitting.layout.shapes == [(rows, 5)]
     assert fitting.is_ready(batch_of(rows, 5))
-    too_large = [line for line in said if "does not fit: it takes " in line]
+    too_large = [line for line in fitting.said if "does not fit: it takes " in line]
     assert len(too_large) == wanted - 1
 
 
-def test_what_a_compiler_refuses_for_its_size_does_not_fit(fitting, monkeypatch):
-    refused = [RuntimeError, jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 9G of 8G")]
+@pytest.mark.parametrize(
+    ("refusal", "outcome"),
+    [
+        ("RESOURCE_EXHAUSTED: 9G of 8G", contextlib.nullcontext()),
+        ("INTERNAL: no", pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL")),
+    ],
+)
+def test_what_a_compiler_refuses_for_its_size_alone_does_not_fit(
+    fitting, monkeypatch, refusal, outcome
+):
+    refused = [jax.errors.JaxRuntimeError(refusal)]
     lower_step = compiled_step.lower_step
 
     def compile_or_refuse(*arguments, **keys):
-        if len(refused) > 1:
+        if refused:
             raise refused.pop()
         return lower_step(*arguments, **keys)
 
     monkeypatch.setattr(compiled_step, "lower_step", compile_or_refuse)
-    fitting.choose_micro_batches(210)
-    assert fitting.layout.micro_batches == 2
-
-
-def test_other_failures_of_the_compiler_are_not_taken_for_it(fitting, monkeypatch):
-    def fail(*arguments, **keys):
-        raise jax.errors.JaxRuntimeError("INTERNAL: no")
-
-    monkeypatch.setattr(compiled_step, "lower_step", fail)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
+    with outcome:
         fitting.choose_micro_batches(210)
+        assert fitting.layout.micro_batches == 2
 
 
 def test_what_does_not_fit_row_by_row_is_refused_with_what_would_help(fitting):
@@ -175,11 +160,64 @@ def test_what_is_needed_at_once_counts_a_donated_argument_once():
     assert 4_000 <= bytes_needed(donated) < 8_000
 
 
-def test_the_smallest_device_decides_and_some_of_it_is_kept_free():
-    mesh = mesh_of({"bytes_limit": 2_000}, {"bytes_limit": 1_000})
-    assert 900 <= device_memory_limit(mesh) < 1_000
-
-
-def test_a_device_that_does_not_tell_has_no_limit_that_is_known():
-    assert device_memory_limit(mesh_of(None, {"bytes_limit": 5})) == 0
+@pytest.mark.parametrize(
+    ("statistics", "limit"),
+    [
+        ([{"bytes_limit": 2_000}, {"bytes_limit": 1_000}], range(900, 1_000)),
+        ([None, {"bytes_limit": 5}], range(1)),
+    ],
+)
+def test_the_smallest_device_decides_and_some_of_it_is_kept_free(statistics, limit):
+    assert device_memory_limit(mesh_of(*statistics)) in limit
     assert device_memory_limit(make_mesh()) == 0  # CPUs
+
+
+def layout_of(*planned, micro_batches=1, devices=8, **sizes):
+    mesh = make_mesh(jax.devices()[:devices], config=MeshConfig(**sizes))
+    return BatchLayout(planned=planned, mesh=mesh, micro_batches=micro_batches)
+
+
+EMPTY = "of 16 rows x 10 slots are empty, so that all parts are alike."
+
+
+@pytest.mark.parametrize(
+    ("layout", "text"),
+    [
+        (
+            layout_of((96, 256), micro_batches=2),
+            "8 devices x 2 micro-batches x 1,536 = 24,576 tokens a side",
+        ),
+        (
+            layout_of((3, 4), devices=1),
+            "1 device x 1 micro-batch x 12 = 12 tokens a side",
+        ),
+        # Devices that share rows are no parts of their own.
+        (
+            layout_of((8, 16), fsdp=2, tensor=2),
+            "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 32 = "
+            "128 tokens a side",
+        ),
+        (
+            layout_of((13, 10)),
+            "8 devices x 1 micro-batch x 20 = 160 tokens a side\n"
+            f"3 {EMPTY} A data.tokens_per_batch of 160 would fill them.",
+        ),
+        # Of length buckets the largest counts, and no number is advised.
+        (
+            layout_of((26, 5), (13, 10)),
+            "8 devices x 1 micro-batch x 20 = at most 160 tokens a side\n"
+            "6 of 32 rows x 5 slots are empty, so that all parts are alike.\n"
+            f"3 {EMPTY}",
+        ),
+    ],
+    ids=range(5),
+)
+def test_a_layout_says_how_batches_are_split_and_which_rows_are_empty(layout, text):
+    assert layout.text() == text
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 3])
+def test_parts_are_equal(micro_batches):
+    layout = layout_of((7, 5), (3, 11), micro_batches=micro_batches, fsdp=2)
+    assert all(rows % layout.row_multiple == 0 for rows, _ in layout.shapes)
+    assert layout.row_multiple == 8 * micro_batches

@@ -13,34 +13,26 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.config import Config
 from t2t_jax.errors import ConfigError
 from t2t_jax.functional.losses import label_smoothed_nll
-from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import TokenCutoff
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.training import step
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss, training_loss
-from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import lower_step, make_train_step
-from tests.training.copy_task import BOS, EOS, KEY, V, batch_of, pair_of, sentences
-from tests.training.test_accumulation import Step
-from tests.training.test_step import packed
+from tests.training.copy_task import BOS, EOS, KEY, V, batch_of, drawn_pairs, packed
+from tests.training.test_accumulation import R_DROP, SIMCUT
+from tests.training.test_step import RECURRENT
 
-SIMCUT = TrainingConfig(simcut=3.0, simcut_probability=0.3)
-R_DROP = TrainingConfig(r_drop=5.0)
-BATCH = batch_of([pair_of(words) for words in sentences(3, 5)])
+BATCH = batch_of(drawn_pairs(3, 5))
 CONFIG = TransformerConfig(
     vocab_size=V, num_layers=1, d_model=8, d_ff=8, num_heads=2, d_k=4, d_v=4
 )
-RECURRENT = RNNConfig(vocab_size=V, num_layers=1, d_model=8, d_hidden=8, d_attention=8)
 MODULES = [Transformer(CONFIG), RNN(RECURRENT)]
 BOTH = pytest.mark.parametrize("module", MODULES, ids=lambda m: type(m).__name__)
 
@@ -49,28 +41,42 @@ def params_of(module):
     return jax.jit(module.init)(KEY, BATCH.source, BATCH.target_inputs)["params"]
 
 
-def passes(module, params, training):
-    """Returns the logits of both passes of `training_loss`, each by itself."""
-    cut = module.clone(cutoff=training.simcut_probability if training.simcut else 0.0)
-    keys = (KEY, jax.random.fold_in(KEY, 1))
-    return [
-        one.apply(
-            {"params": params},
-            BATCH.source,
-            BATCH.target_inputs,
-            source_segments=BATCH.source_segments,
-            target_segments=BATCH.target_segments,
-            rows=BATCH.rows,
-            deterministic=False,
-            rngs={"dropout": key},
+def logits(module, params, batch, *, key=KEY, **options):
+    return module.apply(
+        {"params": params},
+        batch.source,
+        batch.target_inputs,
+        source_segments=batch.source_segments,
+        target_segments=batch.target_segments,
+        rows=batch.rows,
+        deterministic=False,
+        rngs={"dropout": key},
+        **options,
+    )
+
+
+def cut_off(module, params, batch):
+    """Returns the logits, and for each side and token whether it was cut off."""
+    found, state = jax.jit(
+        partial(
+            logits,
+            module,
+            mutable=["intermediates"],
+            capture_intermediates=lambda m, _: isinstance(m, TokenCutoff),
         )
-        for one, key in zip((module, cut), keys, strict=True)
-    ]
+    )(params, batch)
+    vectors = (
+        state["intermediates"][f"{side}_cutoff"]["__call__"][0]
+        for side in ("source", "target")
+    )
+    return found, [~np.asarray(x).any(-1) for x in vectors]
 
 
 def spelt_out(module, params, training):
     """Computes the published loss from the logits of both passes."""
-    first, other = passes(module, params, training)
+    cut = module.clone(cutoff=training.simcut_probability if training.simcut else 0.0)
+    first = logits(module, params, BATCH)
+    other = logits(cut, params, BATCH, key=jax.random.fold_in(KEY, 1))
     log_p, log_q = jax.nn.log_softmax(first), jax.nn.log_softmax(other)
     of_p, of_q = (
         label_smoothed_nll(z, BATCH.target_outputs, label_smoothing=0.1)[0]
@@ -122,77 +128,19 @@ def test_the_second_pass_sees_zeros_in_place_of_some_tokens_of_both_sides(module
     assert nothing not in BATCH.source
     params = params_of(module)
     params["embedding"]["table"] = params["embedding"]["table"].at[nothing].set(0.0)
-    cut = module.clone(cutoff=0.3)
-
-    def logits(module, source, target_inputs, **options):
-        return module.apply(
-            {"params": params},
-            source,
-            target_inputs,
-            deterministic=False,
-            rngs={"dropout": KEY},
-            source_segments=BATCH.source_segments,
-            target_segments=BATCH.target_segments,
-            **options,
-        )
-
-    found, state = jax.jit(
-        partial(
-            logits,
-            cut,
-            mutable=["intermediates"],
-            capture_intermediates=lambda m, _: isinstance(m, TokenCutoff),
-        )
-    )(BATCH.source, BATCH.target_inputs)
-    sides = {"source": (BATCH.source, EOS), "target": (BATCH.target_inputs, BOS)}
-    masked = {}
-    for side, (tokens, spared) in sides.items():
-        (x,) = state["intermediates"][f"{side}_cutoff"]["__call__"]
-        is_cut = ~np.asarray(x).any(-1)
-        assert not is_cut[tokens == spared].any()
-        words = is_cut[tokens > 3]
-        assert 0.1 < words.mean() < 0.6  # of some 30 tokens
-        masked[side] = np.where(is_cut, nothing, tokens)
-    assert (masked["source"] == nothing).any(axis=0).tolist() != (
-        (masked["target"] == nothing).any(axis=0).tolist()
+    found, is_cut = cut_off(module.clone(cutoff=0.3), params, BATCH)
+    sides = [BATCH.source, BATCH.target_inputs]
+    for tokens, spared, cut in zip(sides, (EOS, BOS), is_cut, strict=True):
+        assert not cut[tokens == spared].any()
+        assert 0.1 < cut[tokens > 3].mean() < 0.6  # of some 30 tokens
+    source, target = (
+        np.where(cut, nothing, tokens)
+        for tokens, cut in zip(sides, is_cut, strict=True)
     )
-    expected = jax.jit(partial(logits, module))(masked["source"], masked["target"])
+    assert ((source == nothing).any(0) != (target == nothing).any(0)).any()
+    masked = BATCH._replace(source=source, target_inputs=target)
+    expected = jax.jit(partial(logits, module))(params, masked)
     assert_allclose(found, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("training", "changed"),
-    [
-        pytest.param(SIMCUT, {}, id="simcut-8"),
-        pytest.param(
-            SIMCUT,
-            {"fsdp": 2, "tensor": 2, "micro_batches": 4, "loss_chunks": 2},
-            id="simcut-2x2x2-in-parts",
-        ),
-        pytest.param(
-            SIMCUT,
-            {"devices": 1, "micro_batches": 4, "loss_chunks": 3},
-            id="simcut-1-in-parts",
-            marks=pytest.mark.soak,
-        ),
-        pytest.param(R_DROP, {"fsdp": 2, "micro_batches": 2}, id="r_drop-4x2-in-parts"),
-    ],
-)
-def test_one_gradient_from_one_state_however_it_is_split(training, changed):
-    parts = {k: changed.pop(k, 1) for k in ("micro_batches", "loss_chunks")}
-    output, moments = Step(devices=1, training=training).first()
-    found, found_moments = Step(
-        training=dataclasses.replace(training, **parts), **changed
-    ).first()
-    for name in ("correct", "target_tokens", "source_tokens", "slots"):
-        assert getattr(found.sums, name) == getattr(output.sums, name)
-    for name in ("loss", "nll", "consistency"):
-        assert_allclose(
-            getattr(found.sums, name), getattr(output.sums, name), rtol=1e-5
-        )
-    assert_allclose(found.gradient_norm, output.gradient_norm, rtol=1e-5)
-    # float32 sums over 100 tokens in another order; atol: where they cancel
-    jax.tree.map(partial(assert_allclose, rtol=2e-5, atol=1e-7), found_moments, moments)
 
 
 def sums_of(batch, training=SIMCUT, config=CONFIG):
@@ -206,7 +154,7 @@ def sums_of(batch, training=SIMCUT, config=CONFIG):
 
 
 def test_rows_and_slots_of_padding_change_nothing():
-    pairs = [pair_of(words) for words in sentences(3, 5)]
+    pairs = drawn_pairs(3, 5)
     loss, sums = sums_of(batch_of(pairs))
     for batch in (batch_of(pairs, rows=11), batch_of(pairs, length=17)):
         other, more = sums_of(batch)
@@ -215,24 +163,13 @@ def test_rows_and_slots_of_padding_change_nothing():
 
 
 def test_packed_pairs_are_cut_off_each_but_for_its_first_and_last_token():
-    pairs = [pair_of(words) for words in sentences(4, 3, longest=5)]
+    pairs = drawn_pairs(4, 3, longest=5)
     row = packed(pairs, length=19)
-    _, state = Transformer(CONFIG, cutoff=0.9).apply(
-        {"params": params_of(MODULES[0])},
-        *(row.source, row.target_inputs),
-        source_segments=row.source_segments,
-        target_segments=row.target_segments,
-        deterministic=False,
-        rngs={"dropout": KEY},
-        mutable=["intermediates"],
-        capture_intermediates=lambda m, _: isinstance(m, TokenCutoff),
-    )
-    for side, tokens, spared in [
-        ("source", row.source, EOS),
-        ("target", row.target_inputs, BOS),
-    ]:
-        (x,) = state["intermediates"][f"{side}_cutoff"]["__call__"]
-        kept = np.asarray(x).any(-1) & (tokens > 0)
+    module = Transformer(CONFIG, cutoff=0.9)
+    _, is_cut = cut_off(module, params_of(MODULES[0]), row)
+    sides = (row.source, EOS), (row.target_inputs, BOS)
+    for (tokens, spared), cut in zip(sides, is_cut, strict=True):
+        kept = ~cut & (tokens > 0)
         assert kept[tokens == spared].sum() == 3
         assert kept.sum() < 3 + 6  # of some 10 more, one in ten
 
@@ -243,42 +180,6 @@ def test_layers_computed_twice_give_the_same_bits():
     again, same = sums_of(BATCH, config=twice)
     assert_allclose(again, loss, rtol=1e-6)
     assert_allclose(same.consistency, sums.consistency, rtol=1e-6)
-
-
-def lowered(training=None):
-    """Lowers the step of a tiny model; returns its text."""
-    module, optimizer = Transformer(CONFIG), optax.adam(1e-3)
-    mesh = make_mesh(jax.devices()[:1])
-    shapes = jax.eval_shape(partial(init_state, module, optimizer), KEY)
-    made = make_train_step(
-        training or TrainingConfig(),
-        module=module,
-        optimizer=optimizer,
-        mesh=mesh,
-        shardings=state_shardings(shapes, mesh),
-    )
-    return lower_step(made, shapes, batch_shape=(5, 11)).as_text()
-
-
-def one_pass(module, params, batch, *, config, dropout_key):
-    """Computes the loss of a step as if there were nothing else."""
-    sums = forward_loss(
-        module,
-        params,
-        batch,
-        label_smoothing=config.label_smoothing,
-        dropout_key=dropout_key,
-        loss_chunks=config.loss_chunks,
-    )
-    return sums.loss, sums
-
-
-def test_off_is_the_program_without_a_second_pass_to_the_letter(monkeypatch):
-    off, on = lowered(), lowered(SIMCUT)
-    assert len(on) > 1.5 * len(off)
-    monkeypatch.setattr(step, "training_loss", one_pass)
-    monkeypatch.setattr(TokenCutoff, "__call__", lambda _, x, *others: x)
-    assert lowered() == off
 
 
 def test_r_drop_of_a_model_without_dropout_is_refused():

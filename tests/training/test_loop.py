@@ -1,10 +1,23 @@
+"""What the loop does when, around steps that are fakes.
+
+Seen to fail: without the branch of `StepMeter._collect`, or what it resets after it;
+without `gradient_norm` or either count in `StepMeter.store_in`; with `drain` left out
+of the loop's `_save` or `_not_training`; with `StepMeter.add` waiting for nothing; and
+with a record made of an empty window.
+"""
+
 import json
+import math
 
 import pytest
 
+from t2t_jax.errors import DivergedError
 from t2t_jax.training.progress import RunProgress
 from t2t_jax.types import DataPosition
 from tests.training.fake_run import Run
+
+BAD = math.nan
+SCORED = {1: 0.0, 2: 7.0, 3: 7.0, 4: 5.0, 5: 11.0, 6: 2.0}
 
 
 @pytest.fixture
@@ -12,172 +25,164 @@ def run(monkeypatch):
     return Run(monkeypatch)
 
 
-def test_logs_evaluations_and_checkpoints_come_when_they_are_due(run):
-    run.train(steps=7, log=2, evaluate=3, save_steps=4)
-    assert run.timeline == [
-        "log 1",
-        "log 2",
-        "evaluate 3",
-        "log 4",
-        "save 4: periodic",
-        "log 6",
-        "evaluate 6",
-        "log 7",
-        "evaluate 7",
-        "save 7: final",
-    ]
+def loaded(progress):
+    """Returns a progress as a checkpoint has it."""
+    return RunProgress.from_dict(json.loads(json.dumps(progress.to_dict())))
 
 
-def test_the_last_step_is_logged_evaluated_and_saved_once(run):
-    state, progress = run.train(steps=3, log=3, evaluate=3, save_steps=3)
-    saved = "save 3: periodic final"
-    assert run.timeline == ["log 1", "log 3", "evaluate 3", saved]
-    assert (state, progress.step, run.steps) == (3, 3, 3)
-
-
-def test_an_interval_of_0_is_never(run):
-    run.train(steps=6, evaluate=0)
-    assert run.timeline == ["log 1", "log 6", "save 6: final"]
-
-
-def test_evaluations_further_apart_than_the_run_is_long_are_one_at_its_end(run):
-    run.train(steps=6, evaluate=7)
-    assert run.timeline == ["log 1", "log 6", "evaluate 6", "save 6: final"]
+@pytest.mark.parametrize(
+    ("given", "intervals", "timeline"),
+    [
+        (
+            {},
+            {"steps": 7, "log": 2, "evaluate": 3, "save_steps": 4},
+            "log 1, log 2, evaluate 3, log 4, save 4: periodic, log 6, evaluate 6, "
+            "log 7, evaluate 7, save 7: final",
+        ),
+        (  # the last step is logged, evaluated and saved once
+            {},
+            {"steps": 3, "log": 3, "evaluate": 3, "save_steps": 3},
+            "log 1, log 3, evaluate 3, save 3: periodic final",
+        ),
+        # never, and evaluations further apart than the run is long
+        ({}, {"steps": 6, "evaluate": 0}, "log 1, log 6, save 6: final"),
+        ({}, {"steps": 6}, "log 1, log 6, evaluate 6, save 6: final"),
+        (
+            {"bleus": {4: 1.0}},
+            {"steps": 4, "save_steps": 2},
+            "log 1, save 2: periodic, log 4, evaluate 4, save 4: periodic best final",
+        ),
+        (
+            {},
+            {"steps": 23, "save_epochs": 2},
+            "log 1, save 10: periodic, save 20: periodic, log 23, evaluate 23, "
+            "save 23: final",
+        ),
+        # by minutes, once all processes can agree
+        (
+            {"asked_every": 5},
+            {"steps": 12, "save_minutes": 1 / 60},
+            "log 1, save 5: periodic, save 10: periodic, log 12, evaluate 12, "
+            "save 12: final",
+        ),
+        # a stop is saved once, at the last step there is none
+        (
+            {"stop_at": {4}},
+            {"steps": 9, "log": 2},
+            "log 1, log 2, log 4, save 4: stopped",
+        ),
+        (
+            {"stop_at": {4}},
+            {"steps": 9, "save_steps": 2},
+            "log 1, save 2: periodic, save 4: periodic stopped",
+        ),
+        (
+            {"stop_at": {4}},
+            {"steps": 4},
+            "log 1, log 4, evaluate 4, save 4: final",
+        ),
+        # steps are waited for before anything else
+        (
+            {"losses": {3: BAD}},
+            {"steps": 4, "save_steps": 3},
+            "log 1, skip 3, save 3: periodic, log 4, evaluate 4, save 4: final",
+        ),
+        (
+            {"losses": {3: BAD}},
+            {"steps": 4, "evaluate": 3},
+            "log 1, skip 3, evaluate 3, log 4, evaluate 4, save 4: final",
+        ),
+        (
+            {"shapes": ["short", "long"], "ready": {"short"}, "losses": {1: BAD}},
+            {"steps": 2},
+            "skip 1, compile long, log 2, evaluate 2, save 2: final",
+        ),
+        (
+            {"interrupted": (4,)},
+            {"steps": 9, "evaluate": 4},
+            "log 1, give up evaluating 4, save 4: stopped",
+        ),
+    ],
+    ids=str,
+)
+def test_timeline(monkeypatch, given, intervals, timeline):
+    run = Run(monkeypatch, **given)
+    progress = run.train(**intervals)
+    assert ", ".join(run.timeline) == timeline
+    assert run.steps == progress.step
 
 
 def test_a_new_best_is_saved_and_an_equal_or_lower_score_is_not(run):
-    run.bleus = {1: 0.0, 2: 7.0, 3: 7.0, 4: 5.0, 5: 11.0, 6: 2.0}
-    _, progress = run.train(steps=6, evaluate=1)
-    saves = [event for event in run.timeline if event.startswith("save")]
-    assert saves == ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
-    assert progress.best_score == 11.0
+    run.bleus = SCORED
+    progress = run.train(steps=6, evaluate=1)
+    saves = ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
+    assert run.saves == saves
     assert [p.best_score for p in run.saved] == [0.0, 7.0, 11.0, 11.0]
+    assert progress.best_score == 11.0
 
 
 def test_of_equal_scores_the_lower_loss_is_better(run):
-    run.bleus = {1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0, 5: 0.0}
-    run.dev_losses = {1: 6.5, 2: 6.25, 3: 6.25, 4: float("nan"), 5: 6.0}
-    _, progress = run.train(steps=6, evaluate=1, patience=4)
-    saves = [event for event in run.timeline if event.startswith("save")]
-    assert saves == ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
+    run.bleus = dict.fromkeys(range(1, 6), 0.0)
+    run.dev_losses = {1: 6.5, 2: 6.25, 3: 6.25, 4: BAD, 5: 6.0}
+    progress = run.train(steps=6, evaluate=1, patience=4)
+    saves = ["save 1: best", "save 2: best", "save 5: best", "save 6: final"]
+    assert run.saves == saves
     assert progress.best_loss == 6.0
-    again = RunProgress.from_dict(json.loads(json.dumps(progress.to_dict())))
-    assert again == progress
+    assert loaded(progress) == progress
 
 
-def test_progress_of_older_versions_has_no_loss_of_the_best(run):
+def test_progress_without_the_loss_of_the_best_is_loaded():
     saved = RunProgress(step=3, best_score=7.0).to_dict()
     assert "best_loss" not in saved
-    assert RunProgress.from_dict(saved).best_loss == float("inf")
+    assert RunProgress.from_dict(saved).best_loss == math.inf
 
 
-def test_a_last_step_can_be_periodic_best_and_final_at_once(run):
-    run.bleus = {4: 1.0}
-    run.train(steps=4, save_steps=2)
-    assert run.timeline[-1] == "save 4: periodic best final"
-
-
-def test_minutes_are_counted_without_evaluating_and_saving(run):
+def test_minutes_are_counted_without_evaluating_and_saving(monkeypatch, run):
     # 60 steps of a second each are a minute, whatever the rest takes.
-    _, progress = run.train(steps=150, evaluate=7, save_minutes=1.0)
-    saves = [event for event in run.timeline if event.startswith("save")]
-    assert saves == ["save 60: periodic", "save 120: periodic", "save 150: final"]
+    progress = run.train(steps=150, evaluate=7, save_minutes=1.0)
+    assert run.saves == ["save 60: periodic", "save 120: periodic", "save 150: final"]
     assert progress.minutes == pytest.approx(2.5)
     assert progress.saved_minutes == pytest.approx(2.0)
-
-
-def test_minutes_go_on_where_a_checkpoint_left_them(run):
+    again = Run(monkeypatch)
     before = RunProgress(step=40, minutes=40 / 60, position=DataPosition(8, 0))
-    run.train(before, steps=70, save_minutes=1.0)
-    assert run.timeline[0] == "save 60: periodic"
-
-
-def test_epochs_are_counted_by_the_position_after_the_batch(run):
-    _, progress = run.train(steps=23, save_epochs=2)
-    saves = [event for event in run.timeline if event.startswith("save")]
-    assert saves == ["save 10: periodic", "save 20: periodic", "save 23: final"]
-    assert progress.position == DataPosition(4, 3)
+    again.train(before, steps=70, save_minutes=1.0)
+    assert again.timeline[0] == "save 60: periodic"
 
 
 def test_a_run_goes_on_from_its_progress(run):
     before = RunProgress(step=3, position=DataPosition(0, 3), best_score=9.0)
     run.bleus = {4: 8.0, 6: 9.5}
-    state, progress = run.train(before, steps=6, evaluate=2, save_steps=4)
-    assert run.timeline == [
-        "evaluate 4",
-        "save 4: periodic",
-        "log 6",
-        "evaluate 6",
-        "save 6: best final",
-    ]
-    assert (state, run.steps) == (6, 3)
+    progress = run.train(before, steps=6, evaluate=2, save_steps=4)
+    assert ", ".join(run.timeline) == (
+        "evaluate 4, save 4: periodic, log 6, evaluate 6, save 6: best final"
+    )
+    assert (progress.step, run.steps) == (6, 3)
     assert progress.position == DataPosition(1, 1)
 
 
-def test_a_stop_saves_once_and_returns(run):
-    run.stop_at = {4}
-    state, progress = run.train(steps=9, log=2)
-    assert run.timeline == ["log 1", "log 2", "log 4", "save 4: stopped"]
-    assert (state, progress.step, run.steps) == (4, 4, 4)
-
-
-def test_a_stop_where_a_checkpoint_is_due_anyway_saves_once(run):
-    run.stop_at = {4}
-    run.train(steps=9, save_steps=2)
-    assert run.timeline == ["log 1", "save 2: periodic", "save 4: periodic stopped"]
-
-
-def test_a_save_by_minutes_waits_until_all_processes_can_agree(run):
-    run.asked_every = 5
-    run.train(steps=12, save_minutes=1 / 60)
-    periodic = [line for line in run.timeline if "periodic" in line]
-    assert periodic == ["save 5: periodic", "save 10: periodic"]
-
-
-def test_a_stop_at_the_last_step_is_no_stop(run):
-    run.stop_at = {4}
-    _, progress = run.train(steps=4)
-    assert run.timeline == ["log 1", "log 4", "evaluate 4", "save 4: final"]
-    assert progress.step == 4
-
-
-def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run):
-    class Sudden:
-        """Becomes true at the n-th time that the loop asks."""
-
-        def __init__(self, asked):
-            self._asked = asked
-
-        def should_stop(self, step):
-            self._asked -= 1
-            return self._asked <= 0
-
-        def stop_requested(self):
-            return False
-
-    for asked in range(1, 9):
-        run.stop, run.saved = Sudden(asked), []
-        _, progress = run.train(steps=1_000)
-        assert progress.step < 10
-        assert [p.step for p in run.saved] == [progress.step]
+@pytest.mark.parametrize("asked", range(1, 9))
+def test_a_stop_that_comes_at_any_moment_finds_its_step_saved(run, asked):
+    questions = iter([False] * (asked - 1))
+    run.stop.should_stop = lambda step: next(questions, True)
+    progress = run.train(steps=1_000)
+    assert progress.step < 10
+    assert [p.step for p in run.saved] == [progress.step]
 
 
 def test_a_record_covers_the_steps_since_the_last_one(run):
     run.losses = {1: 1.0, 2: 3.0, 3: 7.0, 4: 9.0}
     run.train(steps=4, log=3, evaluate=1, save_steps=1)
-    one, first, last = run.records
-    assert (one["step"], one["loss"]) == (1, 1.0)
-    assert (first["step"], first["kind"], first["loss"]) == (3, "train", 5.0)
-    assert (last["step"], last["loss"]) == (4, 9.0)
-    assert first["gradient_norm"] == 2.5  # of step 3
+    found = [(r["step"], r["loss"], r["epoch"], r["batch"]) for r in run.records]
+    assert found == [(1, 1.0, 0, 0), (3, 5.0, 0, 2), (4, 9.0, 0, 3)]
+    assert run.records[1]["gradient_norm"] == 2.5  # of step 3
     # One token a second: evaluating and saving took none of the time.
-    assert first["target_tokens_per_second"] == pytest.approx(1.0)
-    assert last["target_tokens_per_second"] == pytest.approx(1.0)
+    for record in run.records:
+        assert record["target_tokens_per_second"] == pytest.approx(1.0)
 
 
 def test_a_step_is_compiled_for_each_shape_once_and_outside_the_training_time(run):
     run.shapes, run.ready = ["short", "short", "long", "short", "long"], set()
-    _, progress = run.train(steps=5, log=2)
+    progress = run.train(steps=5, log=2)
     assert run.timeline[:4] == ["compile short", "log 1", "log 2", "compile long"]
     assert run.shapes == []
     assert progress.minutes == pytest.approx(5 / 60)
@@ -185,91 +190,235 @@ def test_a_step_is_compiled_for_each_shape_once_and_outside_the_training_time(ru
         assert record["target_tokens_per_second"] == pytest.approx(1.0)
 
 
-def test_a_record_after_a_resume_is_the_one_of_an_uninterrupted_run(monkeypatch):
-    losses = {n: float(n) for n in range(1, 9)}
-    whole = Run(monkeypatch)
-    whole.losses = losses
-    whole.train(steps=8, log=5)
-    first = Run(monkeypatch)
-    first.losses, first.stop_at = losses, {3}
-    _, progress = first.train(steps=8, log=5)
-    saved = json.loads(json.dumps(progress))  # as a checkpoint keeps it
-    position = DataPosition(*saved[1])
-    second = Run(monkeypatch)
-    second.losses = losses
-    second.train(RunProgress(*saved)._replace(position=position), steps=8, log=5)
-    for name in ("step", "loss", "nll", "accuracy", "padding_fraction"):
-        records = first.records + second.records
-        assert [r[name] for r in records] == [r[name] for r in whole.records]
-    # The speed is that of this process alone: a token a second, of two steps.
-    assert second.records[0]["target_tokens_per_second"] == pytest.approx(1.0)
+@pytest.mark.parametrize("stop", range(1, 8))
+def test_a_resumed_run_counts_on_and_writes_the_same_records(monkeypatch, stop):
+    losses = {n: float(n) for n in range(1, 12)} | dict.fromkeys((3, 4, 6, 7, 8), BAD)
+
+    def run_to(steps, progress=None):
+        one = Run(monkeypatch, losses=losses, stop_at={steps})
+        progress = one.train(progress, steps=9, log=3)
+        # The speed is that of this process alone.
+        written = [
+            {k: v for k, v in r.items() if k != "target_tokens_per_second"}
+            for r in [*one.records, *one.skipped]
+        ]
+        return loaded(progress), written
+
+    end, expected = run_to(9)
+    halfway, first = run_to(stop)
+    resumed, second = run_to(9, halfway)
+    order = [
+        sorted(written, key=lambda r: (r["step"], r["kind"]))
+        for written in (expected, first + second)
+    ]
+    assert order[0] == order[1]
+    assert resumed == end
+    assert end.skipped == 5
 
 
-def test_figures_are_shown_by_the_clock_whatever_the_records(monkeypatch):
+def test_figures_are_shown_by_the_clock_and_logged_by_the_step(monkeypatch):
     run = Run(monkeypatch, seconds_per_step=4.0)
     run.train(steps=11, log=3, show_seconds=10.0)
     # After 4 s, 16 s, 28 s, 40 s and at the end; the records come at 1, 3, 6, 9, 11.
-    assert run.shown == [1, 4, 7, 10, 11]
+    assert [step for step, _ in run.shown] == [1, 4, 7, 10, 11]
     run = Run(monkeypatch, seconds_per_step=6.0)
     run.train(steps=7, log=5, show_seconds=10.0)
-    assert run.shown == [1, 3, 5, 7]
+    assert [step for step, _ in run.shown] == [1, 3, 5, 7]
     assert [record["step"] for record in run.records] == [1, 5, 7]
 
 
-def test_the_first_step_is_recorded_and_shown_and_enough_for_an_estimate(monkeypatch):
-    run = Run(monkeypatch)
-    run.train(steps=50, log=1_000, show_seconds=1e6)
-    assert run.shown == [1, 20, 50]
-    assert [record["step"] for record in run.records] == [1, 50]
-    resumed = Run(monkeypatch)
-    resumed.train(RunProgress(step=30), steps=60, log=1_000, show_seconds=1e6)
-    assert resumed.shown == [31, 50, 60]
-    # Records depend on the step alone: a run that was never stopped has none at 31.
-    assert [record["step"] for record in resumed.records] == [60]
+def test_the_first_step_is_shown_and_enough_for_an_estimate(monkeypatch):
+    for before, steps, shown, logged in (
+        (0, 50, [1, 20, 50], [1, 50]),
+        # Records depend on the step alone: an uninterrupted run has none at 31.
+        (30, 60, [31, 50, 60], [60]),
+    ):
+        run = Run(monkeypatch)
+        run.train(RunProgress(before), steps=steps, show_seconds=1e6)
+        assert [step for step, _ in run.shown] == shown
+        assert [record["step"] for record in run.records] == logged
+
+
+def test_one_batch_is_not_shown_as_a_jump_of_the_loss(run):
+    run.losses = {6: 12.0}
+    run.train(steps=10, log=5, show_seconds=1)
+    assert [record["loss"] for record in run.records] == [2.0, 2.0, 4.0]
+    shown = dict(run.shown)
+    # Steps 2 to 5 are in the window before that of 6 to 10.
+    assert shown[6] == (4 * 2.0 + 12.0) / 5
+    assert shown[7] == (12.0 + 2.0) / 2
+    assert shown[10] == 4.0
+
+
+def test_a_clock_that_stands_still_ends_no_run(run, monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: 7.0)
+    assert run.train(steps=2, log=1).step == 2
+    assert [record["step"] for record in run.records] == [1, 2]
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_step_without_an_update_is_told_and_enters_no_figure(run, loss):
+    run.losses = {1: 1.0, 2: 3.0, 3: loss, 4: 7.0}
+    progress = run.train(steps=4, log=4)
+    assert run.timeline[:3] == ["log 1", "skip 3", "log 4"]
+    assert run.skipped == [
+        {"step": 3, "kind": "skipped", "loss": None, "gradient_norm": 2.5}
+        | {"in_a_row": 1, "epoch": 0, "batch": 2}
+    ]
+    _, record = run.records
+    assert (record["loss"], record["target_tokens"], record["skipped"]) == (5, 2, 1)
+    assert (progress.skipped, progress.skipped_in_a_row) == (1, 0)
+
+
+def test_a_window_without_an_update_leaves_no_record(run):
+    run.losses = {3: BAD, 4: BAD}
+    run.train(steps=6, log=2, show_seconds=2.0)
+    assert [record["step"] for record in run.records] == [1, 2, 6]
+    assert [step for step, _ in run.shown] == [1, 5, 6]
+    assert run.records[-1]["skipped"] == 2
+    # Of a window of its own: a token a second, and not two in four.
+    assert run.records[-1]["target_tokens_per_second"] == pytest.approx(1.0)
+
+
+def test_the_gradient_norm_of_a_record_is_of_its_last_update(run):
+    run.losses = {3: BAD, 4: BAD}
+    run.train(steps=4, log=4)
+    assert run.records[-1]["gradient_norm"] == 1.5  # of step 2
+
+
+def test_steps_without_an_update_end_the_run_two_steps_later(run):
+    run.losses, run.endured = dict.fromkeys(range(3, 100), BAD), 4
+    with pytest.raises(DivergedError, match="enough"):
+        run.train(steps=99, log=50)
+    assert run.timeline[1:] == ["skip 3", "skip 4", "skip 5", "skip 6"]
+    assert run.steps == 8
+
+
+def test_steps_are_in_a_row_until_an_update(run):
+    run.losses = dict.fromkeys((2, 3, 5, 6, 7), BAD)
+    run.train(steps=9)
+    assert [record["in_a_row"] for record in run.skipped] == [1, 2, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "given", [{"save_steps": 3}, {"evaluate": 3}, {"stop_at": {3}}], ids=str
+)
+def test_nothing_is_evaluated_or_saved_of_a_run_that_diverged(run, given):
+    run.losses, run.endured = {3: BAD}, 1
+    run.stop_at = given.pop("stop_at", ())
+    with pytest.raises(DivergedError, match="enough"):
+        run.train(steps=9, **given)
+    assert run.timeline == ["log 1", "skip 3"]
 
 
 def test_a_run_ends_when_evaluations_stay_without_a_better_score(run):
     run.bleus = {2: 5.0, 4: 7.0, 6: 7.0, 8: 6.0, 10: 9.0}
-    _, progress = run.train(steps=20, evaluate=2, patience=2)
-    saves = [event for event in run.timeline if event.startswith("save")]
-    assert saves == ["save 2: best", "save 4: best", "save 8: final"]
-    assert (progress.step, progress.best_score) == (8, 7.0)
-    assert progress.completes(20, patience=2)
-    assert not progress.completes(20, patience=3)
-    assert not progress.completes(20)
+    progress = run.train(steps=20, evaluate=2, patience=2)
+    assert run.saves == ["save 2: best", "save 4: best", "save 8: final"]
+    assert progress.best_score == 7.0
+    ends = [progress.completes(20, patience=patience) for patience in (2, 3, 0)]
+    assert ends == [True, False, False]
 
 
 def test_a_better_score_and_none_at_all_do_not_use_up_the_patience(run):
     run.bleus = {2: 5.0, 6: 4.0, 8: 6.0, 10: 5.0}
-    _, progress = run.train(steps=11, evaluate=2, patience=2)
+    progress = run.train(steps=11, evaluate=2, patience=2)
     # Step 4 was not scored; step 8 is better, and the last step is scored too.
     assert progress.step == 11
     assert progress.stale_evaluations == 1
 
 
 def test_a_resumed_run_ends_at_the_same_step(monkeypatch, run):
-    run.bleus = {2: 5.0, 4: 4.0, 6: 3.0, 8: 2.0}
-    run.stop_at = (5,)
+    run.bleus, run.stop_at = {2: 5.0, 4: 4.0, 6: 3.0, 8: 2.0}, (5,)
     run.train(steps=20, evaluate=2, patience=3)
-    again = Run(monkeypatch)
-    again.bleus = run.bleus
-    _, progress = again.train(run.saved[-1], steps=20, evaluate=2, patience=3)
+    again = Run(monkeypatch, bleus=run.bleus)
+    progress = again.train(run.saved[-1], steps=20, evaluate=2, patience=3)
     assert again.timeline[-1] == "save 8: final"
-    assert progress.step == 8
-    third = Run(monkeypatch)
-    third.train(progress, steps=20, evaluate=2, patience=3)
-    assert third.steps == 0
-    # More patience trains further.
-    third.train(progress, steps=20, evaluate=2, patience=4)
-    assert third.steps > 0
+    for patience, is_over in ((3, True), (4, False)):
+        third = Run(monkeypatch)
+        third.train(progress, steps=20, evaluate=2, patience=patience)
+        assert (third.steps == 0) == is_over
 
 
-def test_an_evaluation_that_was_cancelled_counts_once(monkeypatch, run):
-    run.bleus, run.interrupted = {2: 5.0}, (4,)
-    run.train(steps=20, evaluate=2, patience=1)
-    assert run.timeline[-1] == "save 4: stopped"
-    again = Run(monkeypatch)
-    again.bleus = {4: 5.0}
-    _, progress = again.train(run.saved[-1], steps=20, evaluate=2, patience=1)
-    assert again.timeline == ["evaluate 4", "save 4: final"]
-    assert progress.completes(20, patience=1)
+@pytest.mark.parametrize(
+    ("given", "again", "changed", "timeline"),
+    [
+        # made up for before the next step
+        (
+            {"interrupted": (4,)},
+            {},
+            {},
+            "evaluate 4, save 4: periodic, evaluate 8, save 8: periodic, log 9, "
+            "evaluate 9, save 9: final",
+        ),
+        # a state that proves to be the best is saved as that
+        (
+            {"interrupted": (4,)},
+            {"bleus": {4: 17.0, 8: 16.0}},
+            {"save_steps": 0},
+            "evaluate 4, save 4: periodic best, evaluate 8, log 9, evaluate 9, "
+            "save 9: final",
+        ),
+        # a worse one is scored once all the same
+        (
+            {"interrupted": (8,), "bleus": {4: 17.0}},
+            {"bleus": {8: 16.0}},
+            {},
+            "evaluate 8, save 8: periodic, log 9, evaluate 9, save 9: final",
+        ),
+        ({"interrupted": (9,)}, {}, {}, "evaluate 9, save 9: final"),
+        # turned off on resume: saved as what it was due for
+        (
+            {"interrupted": (4,)},
+            {},
+            {"evaluate": 0, "save_steps": 0},
+            "save 4: periodic, log 9, save 9: final",
+        ),
+        # cancelled once more, it changes nothing
+        ({"interrupted": (4,)}, {"interrupted": (4,)}, {}, "give up evaluating 4"),
+        # counts once for the patience
+        (
+            {"interrupted": (8,), "bleus": {4: 5.0}},
+            {"bleus": {8: 5.0}},
+            {"patience": 1},
+            "evaluate 8, save 8: periodic final",
+        ),
+    ],
+    ids=str,
+)
+def test_cancelled_evaluation_is_repeated_by_the_resumed_run(
+    monkeypatch, given, again, changed, timeline
+):
+    every = {"steps": 9, "evaluate": 4, "save_steps": 4}
+    first, second = Run(monkeypatch, **given), Run(monkeypatch, **again)
+    progress = first.train(**every)
+    assert first.saves[-1].endswith(" ".join(progress.pending))
+    assert not progress.completes(9)
+    second.train(loaded(progress), **every | changed)
+    assert ", ".join(second.timeline) == timeline
+    assert [saved.pending for saved in second.saved] == [()] * len(second.saved)
+
+
+def test_cancelled_evaluation_leaves_the_end_of_the_run_the_same(monkeypatch):
+    bleus, every = {4: 5.0, 8: 6.0, 9: 7.0}, {"steps": 9, "evaluate": 4}
+    whole, part, rest = (Run(monkeypatch, bleus=bleus) for _ in range(3))
+    part.interrupted = (8,)
+    expected = whole.train(**every)
+    found = rest.train(loaded(part.train(**every)), **every)
+    assert found._replace(minutes=0.0) == expected._replace(minutes=0.0)
+
+
+@pytest.mark.parametrize("pending", [(), ("periodic", "stopped")])
+@pytest.mark.parametrize("step", [9, 11])
+def test_a_run_at_or_above_its_last_step_takes_no_more(run, pending, step):
+    progress = run.train(RunProgress(step, pending=pending), steps=9, evaluate=4)
+    assert progress.completes(9)
+    assert run.steps == 0
+    scored = [f"evaluate {step}", f"save {step}: periodic final"]
+    assert run.timeline == (scored if pending else [])
+
+
+def test_each_pause_says_what_it_is_for(run):
+    run.shapes, run.stop_at = ["b"], (5,)
+    run.train(steps=9, evaluate=4)
+    assert run.pauses == ["compiling", "evaluating step 4", "saving step 5"]

@@ -1,27 +1,62 @@
+"""Whole steps: on any number of devices, in chunks, guarded, with each optimizer.
+
+Seen to fail: without each of the four conditions of `skip_bad_updates`; with the
+parameters, the optimizer or the moving average left out of what is kept; with
+`state.step` kept; without `with_injected_nan` in `make_train_step`; with the head of
+the model left as it was, or one chunk whatever is asked for; with the gradient of
+schedule-free AdamW at x.
+"""
+
+import dataclasses
+import math
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from numpy.testing import assert_allclose
 
+from t2t_jax.functional.schedule import inverse_square_root
+from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.embedding import TokenCutoff
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.model.transformer import Transformer
+from t2t_jax.runtime import fault_injection
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import make_global_batch
+from t2t_jax.training import step as step_module
+from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss
-from t2t_jax.training.metrics import known, total
-from t2t_jax.training.step import compile_evaluation
-from t2t_jax.types import Batch
+from t2t_jax.training.metrics import Sums, known, summarise, total
+from t2t_jax.training.schedule_free import gradient_params
+from t2t_jax.training.state import TrainState, evaluation_params
+from t2t_jax.training.step import (
+    StepOutput,
+    accumulate_gradients,
+    compile_evaluation,
+    skip_bad_updates,
+)
+from tests.jaxprs import shapes
 from tests.training.copy_task import (
+    CONFIG,
     KEY,
+    LEARNER,
     LENGTH,
     Trainer,
+    V,
     batch_of,
+    batches,
+    drawn_pairs,
+    packed,
     pair_of,
-    sentences,
+    require_same,
 )
 
 
 @pytest.fixture(scope="module")
 def start():
-    """A trainer on one device whose state stays as drawn: use `fresh(start)`."""
     return Trainer(1)
 
 
@@ -30,30 +65,15 @@ def eight():
     return Trainer(8)
 
 
-def fresh(trainer):
-    """Copies the state, since a step donates it."""
-    return jax.tree.map(jnp.copy, trainer.state)
-
-
-def step_of(trainer, state, batch):
-    state, output = trainer.compiled(state, make_global_batch(batch, trainer.mesh), KEY)
-    return state, jax.device_get(output)
-
-
 def test_eight_devices_take_the_same_steps_as_one(start, eight):
-    ours, theirs = fresh(start), fresh(eight)
-    for number in range(5):
-        batch = batch_of([pair_of(s) for s in sentences(number, 13)], rows=16)
-        ours, a = step_of(start, ours, batch)
-        theirs, b = step_of(eight, theirs, batch)
-        counts = ("correct", "target_tokens", "source_tokens", "slots")
-        assert [getattr(a.sums, n) for n in counts] == [
-            getattr(b.sums, n) for n in counts
-        ]
+    ours, theirs = start.state, eight.state
+    for batch in batches(5):
+        ours, a = start.step(ours, batch)
+        theirs, b = eight.step(theirs, batch)
+        assert a.sums[2:6] == b.sums[2:6]
         # rtol: float32 sums over 90 tokens in another order, carried by Adam.
-        np.testing.assert_allclose(a.sums.loss, b.sums.loss, rtol=1e-5)
-        np.testing.assert_allclose(a.sums.nll, b.sums.nll, rtol=1e-5)
-        np.testing.assert_allclose(a.gradient_norm, b.gradient_norm, rtol=1e-4)
+        assert_allclose(a.sums[:2], b.sums[:2], rtol=1e-5)
+        assert_allclose(a.gradient_norm, b.gradient_norm, rtol=1e-4)
     assert int(ours.step) == int(theirs.step) == 5
 
 
@@ -64,33 +84,26 @@ def test_the_gradient_is_of_a_global_mean_and_not_of_the_devices_means(start, ei
     key = jax.random.fold_in(KEY, 0)  # of the first step
 
     def loss(params):
-        sums = forward_loss(
-            start.module, params, batch, label_smoothing=0.1, dropout_key=key
-        )
+        sums = start.sums(params, batch, dropout_key=key)
         return sums.loss / np.sum(batch.target_segments > 0)
 
-    gradient = jax.jit(jax.grad(loss))(start.state.params)
-    norm = np.sqrt(sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(gradient)))
+    norm = optax.tree.norm(jax.jit(jax.grad(loss))(start.state.params))
     for trainer in (start, eight):
-        _, output = step_of(trainer, fresh(trainer), batch)
+        _, output = trainer.step(trainer.state, batch)
         # rtol: float32 sums in another order
-        np.testing.assert_allclose(output.gradient_norm, norm, rtol=1e-5)
+        assert_allclose(output.gradient_norm, norm, rtol=1e-5)
 
 
 def test_the_state_is_donated(start):
-    state = fresh(start)
-    batch = make_global_batch(batch_of([pair_of([5])], rows=16), start.mesh)
-    after, _ = start.compiled(state, batch, KEY)
+    state = jax.tree.map(jnp.copy, start.state)
+    start.compiled(state, make_global_batch(batches(1)[0], start.mesh), KEY)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
-    assert int(after.step) == 1
 
 
 def test_dropout_differs_between_steps_and_between_keys(start):
-    batch = make_global_batch(batch_of([pair_of(range(4, 13))], rows=16), start.mesh)
-
     def loss(step, key):
-        state = fresh(start)._replace(step=jnp.asarray(step, jnp.int32))
-        return float(start.compiled(state, batch, key)[1].sums.loss)
+        state = start.state._replace(step=jnp.asarray(step, jnp.int32))
+        return float(start.step(state, batches(1)[0], key)[1].sums.loss)
 
     other = jax.random.key(6)
     losses = {loss(0, KEY), loss(1, KEY), loss(0, other), loss(1, other)}
@@ -99,91 +112,61 @@ def test_dropout_differs_between_steps_and_between_keys(start):
 
 
 def test_a_batch_of_nothing_but_padding_is_finite_and_counts_nothing(start):
-    batch = make_global_batch(batch_of([], rows=16), start.mesh)
-    after, output = start.compiled(fresh(start), batch, KEY)
-    sums = jax.device_get(output.sums)
-    assert known(sums) == (0.0, 0.0, 0, 0, 0, 2 * 16 * LENGTH)
+    after, output = start.step(start.state, batch_of([], rows=16))
+    assert known(output.sums) == (0.0, 0.0, 0, 0, 0, 2 * 16 * LENGTH)
     assert float(output.gradient_norm) == 0.0
-    jax.tree.map(np.testing.assert_array_equal, after.params, start.state.params)
+    require_same(after.params, start.state.params)
 
 
-def test_rows_of_padding_change_nothing(start):
-    pairs = [pair_of(s) for s in sentences(2, 5)]
+@pytest.mark.parametrize("changed", [{"rows": 11}, {"length": 17}], ids=str)
+def test_padding_changes_nothing(start, changed):
     few, many = (
         start.sums(
             start.state.params,
-            batch_of(pairs, rows=rows),
+            batch_of(drawn_pairs(3, 5), **padding),
             dropout_key=KEY,
         )
-        for rows in (5, 11)
+        for padding in ({}, changed)
     )
-    np.testing.assert_allclose(few.loss, many.loss, rtol=1e-6)  # float32
-    np.testing.assert_allclose(few.nll, many.nll, rtol=1e-6)
+    assert_allclose(few[:2], many[:2], rtol=1e-6)  # float32
     assert few[2:5] == many[2:5]
 
 
-def test_longer_padding_changes_nothing(start):
-    pairs = [pair_of(s) for s in sentences(3, 5)]
-    short, long = (
-        start.sums(
-            start.state.params,
-            batch_of(pairs, length=length),
-            dropout_key=KEY,
-        )
-        for length in (11, 17)
-    )
-    np.testing.assert_allclose(short.loss, long.loss, rtol=1e-6)  # float32
-    assert short[2:5] == long[2:5]
-
-
-def packed(pairs, length):
-    """Puts all the pairs into one row, one after the other."""
-    row = {name: [] for name in Batch._fields[:-1]}
-    for number, pair in enumerate(pairs, start=1):
-        for name, values in pair.items():
-            row[name] += [number] * len(values) if "segments" in name else values
-    return batch_of([row], length=length)
-
-
 def test_a_packed_row_gives_the_same_sums_as_its_pairs_padded(start):
-    pairs = [pair_of(s) for s in sentences(4, 3, longest=5)]
+    pairs = drawn_pairs(4, 3, longest=5)
     separate, together = (
         start.sums(start.state.params, batch)
         for batch in (batch_of(pairs), packed(pairs, length=19))
     )
-    np.testing.assert_allclose(separate.loss, together.loss, rtol=1e-5)  # float32
-    np.testing.assert_allclose(separate.nll, together.nll, rtol=1e-5)
+    assert_allclose(separate[:2], together[:2], rtol=1e-5)  # float32
     assert separate[2:5] == together[2:5]
 
 
 def test_evaluation_sums_over_several_batches_are_those_of_one(start):
     evaluate = compile_evaluation(start.module, label_smoothing=0.1, mesh=start.mesh)
-    pairs = [pair_of(s) for s in sentences(5, 7)]
-    one = evaluate(start.state.params, batch_of(pairs))
-    parts = [
-        evaluate(start.state.params, batch_of(part)) for part in (pairs[:2], pairs[2:])
-    ]
-    np.testing.assert_allclose(  # float32
-        known(total(parts)), np.array([float(x) for x in known(one)]), rtol=1e-6
+    pairs = drawn_pairs(5, 7)
+    one, *parts = (
+        evaluate(start.state.params, batch_of(part))
+        for part in (pairs, pairs[:2], pairs[2:])
     )
+    # rtol: float32
+    assert_allclose(known(total(parts)), known(total([one])), rtol=1e-6)
 
 
 def test_evaluation_is_without_dropout_and_the_same_on_several_devices(start):
-    batch = batch_of([pair_of(s) for s in sentences(6, 7)])
-    results = []
+    batch, params = batch_of(drawn_pairs(6, 7)), jax.device_get(start.state.params)
+    plain = start.sums(params, batch)
     for devices in (1, 7):
         mesh = make_mesh(jax.devices()[:devices])
         evaluate = compile_evaluation(start.module, label_smoothing=0.1, mesh=mesh)
-        params = jax.device_get(start.state.params)
-        results += [evaluate(params, make_global_batch(batch, mesh)) for _ in range(2)]
-    plain = start.sums(start.state.params, batch)
-    for sums in results:
-        np.testing.assert_allclose(sums.loss, plain.loss, rtol=1e-6)  # float32
-        assert int(sums.correct) == int(plain.correct)
+        for _ in range(2):
+            sums = evaluate(params, make_global_batch(batch, mesh))
+            assert_allclose(sums.loss, plain.loss, rtol=1e-6)  # float32
+            assert int(sums.correct) == int(plain.correct)
 
 
 def test_correct_counts_the_largest_logit_at_real_tokens_only(start):
-    batch = batch_of([pair_of(s) for s in sentences(7, 5)])
+    batch = batch_of(drawn_pairs(7, 5))
     sums = start.sums(start.state.params, batch)
     logits = jax.jit(start.module.apply)(
         {"params": start.state.params},
@@ -194,3 +177,221 @@ def test_correct_counts_the_largest_logit_at_real_tokens_only(start):
     )
     right = np.asarray(logits).argmax(-1) == batch.target_outputs
     assert int(sums.correct) == int(right[batch.target_segments > 0].sum())
+
+
+BIASED = {"output_bias": True, "attention_biases": True, "start": "zero"}
+RECURRENT = RNNConfig(vocab_size=V, num_layers=1, d_model=8, d_hidden=8, d_attention=8)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        Transformer(CONFIG),
+        Transformer(dataclasses.replace(CONFIG, tying="none", **BIASED)),
+        RNN(RECURRENT),
+    ],
+    ids=["transformer", "biased", "rnn"],
+)
+def test_chunks_change_no_sum_and_no_gradient(module):
+    batch = batch_of(drawn_pairs(3, 4))
+    params = jax.jit(module.init)(KEY, batch.source, batch.target_inputs)["params"]
+
+    def loss(params, chunks):
+        sums = forward_loss(
+            module,
+            params,
+            batch,
+            label_smoothing=0.1,
+            dropout_key=KEY,
+            loss_chunks=chunks,
+        )
+        return sums.loss, sums
+
+    of = jax.value_and_grad(loss, has_aux=True)
+    found = [jax.jit(partial(of, chunks=n))(params) for n in (3, 1)]
+    # float32 sums over some 30 tokens in another order
+    jax.tree.map(partial(assert_allclose, rtol=2e-5, atol=2e-5), *found)
+    seen = [shapes(jax.make_jaxpr(partial(of, chunks=n))(params)) for n in (1, 3)]
+    assert [(4, LENGTH, V) in found for found in seen] == [True, False]
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_steps_and_evaluations_are_in_chunks_where_they_are_asked_to_be(start, chunks):
+    evaluate = compile_evaluation(
+        start.module, label_smoothing=0.1, mesh=start.mesh, loss_chunks=chunks
+    )
+    evaluation = evaluate.lower(start.state.params, batch_of([], rows=16))
+    trainer = Trainer(training=TrainingConfig(loss_chunks=chunks))
+    for lowered in (evaluation, trainer.lowered):
+        assert ("tensor<16x11x13xf32>" in lowered.as_text()) == (chunks == 1)
+
+
+def outcome(*, loss=2.0, norm=0.5, tokens=3, limit=0.0):
+    """Takes a step that reports this, and returns the state after it, and whether."""
+
+    def step(state, batch, key):
+        sums = Sums(jnp.float32(loss), 1.0, 0, jnp.int32(tokens), 1, 4)
+        after = jax.tree.map(lambda x: x + 1, state)
+        return after, StepOutput(sums, jnp.float32(norm))
+
+    state = TrainState(jnp.int32(6), {"w": jnp.float32(10)}, (jnp.int32(5),))
+    guarded = jax.jit(skip_bad_updates(step, skip_gradient_norm=limit))
+    after, output = guarded(state, 0, 0)
+    values = (int(after.step), float(after.params["w"]), int(after.optimizer[0]))
+    return values, bool(output.applied)
+
+
+@pytest.mark.parametrize(
+    ("reported", "is_applied"),
+    [
+        *(({}, True), ({"loss": 1e30, "norm": 1e30}, True), ({"norm": 0.0}, True)),
+        *(({"loss": math.nan}, False), ({"loss": math.inf}, False)),
+        *(({"norm": math.nan}, False), ({"norm": math.inf}, False)),
+        *(({"tokens": 0}, False), ({"limit": 0.5}, True), ({"limit": 0.4375}, False)),
+    ],
+    ids=str,
+)
+def test_guard_takes_an_update_or_leaves_it_out_as_a_whole(reported, is_applied):
+    after = (7, 11.0, 6) if is_applied else (7, 10.0, 5)
+    assert outcome(**reported) == (after, is_applied)
+
+
+def test_guard_changes_no_bit_of_a_good_run(eight, monkeypatch):
+    monkeypatch.setattr(step_module, "skip_bad_updates", lambda step, **_: step)
+    guarded, applied = eight.steps(batches(5))
+    require_same(guarded, Trainer(8).steps(batches(5))[0])
+    assert applied == [True] * 5
+    assert int(guarded.step) == 5
+
+
+def test_guard_leaves_the_last_good_state_of_a_loss_that_is_no_number(
+    eight, monkeypatch
+):
+    fault = fault_injection.Fault("nan", first=3, last=3)
+    monkeypatch.setattr(fault_injection, "configured_fault", lambda: fault)
+    poisoned = Trainer(8)
+    two, _ = poisoned.steps(batches(2))
+    three, applied = poisoned.steps(batches(3))
+    assert applied == [True, True, False]
+    require_same(three, two._replace(step=three.step))
+    # The next step is as if the bad one had read nothing: the same moments, the same
+    # learning rate, but the dropout masks of its own number.
+    four, _ = poisoned.steps(batches(4))
+    expected, _ = eight.steps(batches(4)[3:], two._replace(step=np.int32(3)))
+    require_same(four, expected)
+    assert int(four.optimizer[0].count) == 3
+
+
+def test_frozen_parameters_do_not_count_in_the_gradient_norm():
+    frozen, still = TrainingConfig(frozen="encoder"), {"dropout": 0.0}
+    parts = [Trainer(model=still), Trainer(model=still, training=frozen)]
+    params, batch = parts[0].state.params, batches(1)[0]
+
+    def mean_loss(params):
+        sums = parts[0].sums(params, batch)
+        return sums.loss / sums.target_tokens
+
+    gradient = jax.grad(mean_loss)(params)
+    whole, without = (trainer.step(trainer.state, batch)[1] for trainer in parts)
+    # rtol=1e-5: float32 sums of 300 tokens in another order
+    assert_allclose(whole.gradient_norm, optax.tree.norm(gradient), 1e-5)
+    del gradient["encoder"]
+    assert_allclose(without.gradient_norm, optax.tree.norm(gradient), 1e-5)
+    assert without.gradient_norm < 0.95 * whole.gradient_norm
+
+
+CHOICES = {
+    "adam": {"peak_learning_rate": 5e-3},
+    "adamw with ema": {
+        "name": "adamw",
+        "weight_decay": 0.1,
+        "peak_learning_rate": 5e-3,
+        "training": TrainingConfig(ema_decay=0.9),
+    },
+    "schedule_free": {
+        "name": "schedule_free",
+        "weight_decay": 0.1,
+        "peak_learning_rate": 0.05,
+    },
+    "muon": {"name": "muon", "weight_decay": 0.1},
+}
+
+
+@pytest.fixture(scope="module", params=CHOICES)
+def learner(request):
+    return Trainer(1, rows=32, model=LEARNER, **CHOICES[request.param])
+
+
+def test_optimizer_keeps_every_bit_in_a_skipped_step(learner):
+    nothing, two = batch_of([], rows=32), batches(2, rows=32)
+    before, _ = learner.steps(two)
+    after, applied = learner.steps([*two, nothing])
+    assert applied == [True, True, False]
+    require_same(after, before._replace(step=after.step))
+
+
+@pytest.mark.parametrize("learner", ["schedule_free"], indirect=True)
+def test_optimizer_schedule_free_steps_at_y_and_not_at_the_average(learner):
+    *before, batch = batches(5, rows=32)
+    state, _ = learner.steps(before)
+    y = gradient_params(state.params, state.optimizer)
+    at_x, at_y = (float(learner.sums(p, batch).loss) for p in (state.params, y))
+    _, output = learner.step(state, batch)
+    assert float(output.sums.loss) == pytest.approx(at_y, rel=1e-6)  # float32 sums
+    assert abs(at_x / at_y - 1) > 1e-4
+
+
+@pytest.mark.parametrize("learner", [*CHOICES][1:], indirect=True)
+def test_optimizer_learns_a_copy_task(learner):
+    drawn = (batch_of(drawn_pairs(100 + n, 32)) for n in range(300))
+    state, _ = learner.steps(drawn)
+    held_out = batch_of(drawn_pairs(1, 64))
+    figures = summarise(learner.sums(evaluation_params(state), held_out))
+    assert figures["accuracy"] > 0.97
+
+
+def test_a_copy_task_is_learned_to_99_percent():
+    learner = Trainer(1, rows=32, model=LEARNER, **CHOICES["adam"])
+    drawn = (batch_of(drawn_pairs(100 + n, 32)) for n in range(600))
+    state, _ = learner.steps(drawn)
+    held_out = batch_of(drawn_pairs(1, 64))
+    assert summarise(learner.sums(state.params, held_out))["accuracy"] > 0.99
+
+
+def plain_step(state, batch, key, *, config, module, optimizer, mesh):
+    """The step as if there were one pass and Adam only."""
+    dropout_key = jax.random.fold_in(key, state.step)
+
+    def loss_and_sums(params, rows):
+        sums = forward_loss(
+            module, params, rows, label_smoothing=0.1, dropout_key=dropout_key
+        )
+        return jnp.asarray(sums.loss), sums
+
+    gradient, sums = accumulate_gradients(loss_and_sums, state.params, batch, mesh=mesh)
+    count = jnp.maximum(jnp.asarray(sums.target_tokens), 1)
+    gradient = jax.tree.map(lambda g: g / count, gradient)
+    updates, moments = optimizer.update(gradient, state.optimizer, state.params)
+    params = optax.apply_updates(state.params, updates)
+    output = StepOutput(sums, optax.tree.norm(gradient))
+    return TrainState(state.step + 1, params, moments), output
+
+
+def test_with_everything_off_the_program_is_the_one_without(monkeypatch):
+    def program(**changed):
+        keys = {"warmup_steps": 4_000, "peak_learning_rate": 0.0}
+        return Trainer(1, **keys, **changed).lowered.as_text()
+
+    ours = program()
+    assert len(program(training=TrainingConfig(simcut=3.0))) > 1.5 * len(ours)
+    assert program(name="schedule_free") != ours
+    monkeypatch.setattr(step_module, "train_step", plain_step)
+    monkeypatch.setattr(TokenCutoff, "__call__", lambda _, x, *others: x)
+    adam = optax.adam(
+        lambda count: inverse_square_root(count + 1, 16, warmup_steps=4_000),
+        b1=0.9,
+        b2=0.98,
+        eps=1e-9,
+    )
+    monkeypatch.setattr("tests.training.copy_task.make_optimizer", lambda *_, **k: adam)
+    assert program() == ours

@@ -14,13 +14,11 @@ from t2t_jax.training.health.stop_signals import (
     exit_on_signals,
 )
 
-# Locks a mutex twice, which nothing interrupts.
-FOREIGN = (
-    "    mutex, c = ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
-    "    c.pthread_mutex_lock(mutex), c.pthread_mutex_lock(mutex)\n"
-)
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+
+
+def handlers():
+    return [signal.getsignal(number) for number in SIGNALS]
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -33,58 +31,38 @@ def test_the_first_signal_is_a_wish_that_names_it(number, capfd):
 
 
 def test_the_handlers_of_before_are_back_afterwards():
-    before = [signal.getsignal(number) for number in SIGNALS]
-
-    def fail():
-        with StopRequest():
-            assert [signal.getsignal(number) for number in SIGNALS] != before
-            raise RuntimeError("in the middle")
-
-    with pytest.raises(RuntimeError, match="in the middle"):
-        fail()
-    assert [signal.getsignal(number) for number in SIGNALS] == before
-
-
-class Peers:
-    """The other processes, in the place of JAX's service."""
-
-    def __init__(self):
-        self.notices, self.stop_at = 0, None
-
-    @contextmanager
-    def open(self):
-        yield PreemptionSync(lambda step: step == self.stop_at, self.be_told)
-
-    def be_told(self):
-        self.notices += 1
+    before = handlers()
+    with pytest.raises(RuntimeError, match="in the middle"), StopRequest():
+        raise RuntimeError("in the middle")
+    assert handlers() == before
 
 
 @pytest.fixture
-def peers(monkeypatch):
-    peers = Peers()
-    monkeypatch.setattr(stop_signals, "preemption_sync", peers.open)
-    return peers
+def notices(monkeypatch):
+    """Notes what other processes are told; all stop after step 5."""
+    notices = []
+
+    @contextmanager
+    def peers():
+        yield PreemptionSync(lambda step: step == 5, lambda: notices.append("stop"))
+
+    monkeypatch.setattr(stop_signals, "preemption_sync", peers)
+    return notices
 
 
-def test_several_processes_stop_where_all_agree_to(peers):
-    peers.stop_at = 5
+def test_a_signal_is_told_to_the_others_and_all_stop_where_they_agree_to(notices):
+    before = handlers()
     with SharedStopRequest() as stop:
         assert [stop.should_stop(step) for step in (4, 5)] == [False, True]
-    assert peers.notices == 0
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_is_told_to_the_others_and_stops_nobody_at_once(peers, number):
-    before = signal.getsignal(number)
-    with SharedStopRequest() as stop:
-        signal.raise_signal(number)
-        assert stop.requested == number.name
+        assert notices == []
+        signal.raise_signal(signal.SIGUSR1)
+        assert stop.requested == "SIGUSR1"
         assert not stop.should_stop(3)
-    assert peers.notices == 1
-    assert signal.getsignal(number) is before
+    assert notices == ["stop"]
+    assert handlers() == before
 
 
-def test_a_second_signal_leaves_whatever_the_others_do(peers, monkeypatch):
+def test_a_second_signal_leaves_whatever_the_others_do(notices, monkeypatch):
     left = []
     monkeypatch.setattr(stop_signals.os, "_exit", left.append)
     with SharedStopRequest():
@@ -95,57 +73,52 @@ def test_a_second_signal_leaves_whatever_the_others_do(peers, monkeypatch):
     assert left == [75, 75]
 
 
-def test_a_second_signal_leaves_even_while_a_compiler_works():
-    program = (
-        "import ctypes, signal\n"
-        "from t2t_jax.training.health.stop_signals import StopRequest\n"
-        "with StopRequest():\n"
-        "    print('ready', flush=True)\n" + FOREIGN
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    process.stdout.readline()
-    time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 75
-    assert b"SIGTERM: saving a checkpoint" in said
-
-
-def test_where_nothing_is_unsaved_the_first_signal_leaves_at_once():
+@pytest.mark.parametrize(
+    ("context", "numbers", "said"),
+    [
+        (
+            "StopRequest()",
+            [signal.SIGTERM] * 2,
+            b"\nSIGTERM: saving a checkpoint, then stopping (again to exit at once)\n",
+        ),
+        (
+            "exit_on_signals(advice='Say it twice.')",
+            [signal.SIGUSR1],
+            b"error: Stopped by SIGUSR1. Say it twice.\n",
+        ),
+    ],
+    ids=["the second", "the first, where nothing is unsaved"],
+)
+def test_a_signal_leaves_even_while_a_compiler_works(context, numbers, said):
+    # Locks a mutex twice, which nothing interrupts.
     program = (
         "import ctypes\n"
-        "from t2t_jax.training.health.stop_signals import exit_on_signals\n"
-        "with exit_on_signals(advice='Say it twice.'):\n"
-        "    print('ready', flush=True)\n" + FOREIGN
+        "from t2t_jax.training.health.stop_signals import *\n"
+        f"with {context}:\n"
+        "    print('ready', flush=True)\n"
+        "    mutex, c = ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
+        "    c.pthread_mutex_lock(mutex), c.pthread_mutex_lock(mutex)\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     process.stdout.readline()
-    time.sleep(0.5)
-    process.send_signal(signal.SIGUSR1)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 75
-    assert said == b"error: Stopped by SIGUSR1. Say it twice.\n"
+    for number in numbers:
+        time.sleep(0.5)
+        process.send_signal(number)
+    _, found = process.communicate(timeout=30)
+    assert (process.returncode, found) == (75, said)
 
 
 def test_no_signal_falls_between_the_handlers_and_the_thread(monkeypatch):
     """While the handler is one that does nothing, the thread must watch."""
-    heard, deaf = [], []
-    before = signal.getsignal(signal.SIGTERM)
-    change = signal.signal
+    watched, heard, deaf = [], [], []
+    before, change = signal.getsignal(signal.SIGTERM), signal.signal
 
     def changed(number, handler):
-        earlier = change(number, handler)
         if number == signal.SIGTERM and not watched:
             deaf.append(handler)
-        return earlier
-
-    watched = []
+        return change(number, handler)
 
     @contextmanager
     def watching(on_stop):
@@ -158,8 +131,7 @@ def test_no_signal_falls_between_the_handlers_and_the_thread(monkeypatch):
     monkeypatch.setattr(stop_signals.signal, "signal", changed)
     with exit_on_signals():
         assert signal.getsignal(signal.SIGTERM) is not before
-    assert deaf == []
-    assert heard == [before]
+    assert (deaf, heard) == ([], [before])
 
 
 def test_who_is_stuck_shows_the_stacks_of_its_threads_and_ends_with_70():
@@ -173,13 +145,8 @@ def test_who_is_stuck_shows_the_stacks_of_its_threads_and_ends_with_70():
         "    deadlines.step_done(4), deadlines.step_done(5), deadlines.step_done(6)\n"
         "    work_that_never_ends()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=60,
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 70
     assert "FATAL This run is stuck: waiting for step 7, for 1 s." in done.stderr
     assert "in work_that_never_ends" in done.stderr

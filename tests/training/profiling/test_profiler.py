@@ -7,6 +7,8 @@ trace had begun; without "once"; without what is said of steps that are past; wi
 `python_tracer_level`.
 """
 
+import contextlib
+import math
 from contextlib import nullcontext
 
 import jax
@@ -20,158 +22,129 @@ from t2t_jax.training.progress import RunProgress
 from t2t_jax.types import DataPosition
 from tests.training.fake_run import Run
 
-
-def events(run):
-    """Lists what the loop did, but for the record of the first step."""
-    return [event for event in run.timeline if event != "log 1"]
-
-
-class FakeProfiler:
-    """Notes in a run's timeline what JAX's profiler is asked for."""
-
-    def __init__(self, run):
-        self._run, self.failing, self.steps, self.said = run, (), [], []
-
-    def start_trace(self, folder, **options):
-        self._run.clock += 300.0
-        self._run.timeline.append("start")
-        if "start" in self.failing:
-            raise RuntimeError("there is no profiler")
-
-    def stop_trace(self):
-        self._run.clock += 70.0
-        self._run.timeline.append("stop")
-        if "stop" in self.failing:
-            raise OSError("no room")
-
-    def name(self, name, *, step_num):
-        self.steps.append(step_num)
-        return nullcontext()
+BAD = math.nan
 
 
 @pytest.fixture
-def run(monkeypatch):
-    return Run(monkeypatch)
+def profiled(monkeypatch, tmp_path):
+    """Returns a function that trains with a profile of steps 3 to 5.
 
+    JAX's profiler is a fake that notes what it is asked for in the run's timeline.
+    """
 
-@pytest.fixture
-def profiler(monkeypatch, tmp_path, run):
-    fake = FakeProfiler(run)
-    monkeypatch.setattr(jax.profiler, "start_trace", fake.start_trace)
-    monkeypatch.setattr(jax.profiler, "stop_trace", fake.stop_trace)
-    monkeypatch.setattr(jax.profiler, "StepTraceAnnotation", fake.name)
-    monkeypatch.setattr(
-        profile, "summarize_trace", lambda file, found: f"In dots: {found}."
-    )
+    def train(*, failing="", progress=None, steps=7, span=range(3, 6), **how):
+        intervals = {k: how.pop(k) for k in ("evaluate", "save_steps") if k in how}
+        run = Run(monkeypatch, said=[], traced=[], **how)
+
+        def ask(what, seconds):
+            run.clock += seconds
+            run.timeline.append(what)
+            if what == failing:
+                raise OSError("no room")
+
+        def name(name, *, step_num):
+            run.traced.append(step_num)
+            return nullcontext()
+
+        fakes = {
+            "start_trace": lambda folder, **options: ask("start", 300.0),
+            "stop_trace": lambda: ask("stop", 70.0),
+            "StepTraceAnnotation": name,
+        }
+        for fake in fakes.items():
+            monkeypatch.setattr(jax.profiler, *fake)
+        monkeypatch.setattr(profile, "summarize_trace", lambda *_: "In dots.")
+        run.profile = Profiler(span, folder=tmp_path, log=run.said.append)
+        progress = progress or RunProgress()
+        with (
+            contextlib.suppress(DivergedError),
+            run.profile.stop_on_exit(progress.step),
+        ):
+            run.progress = run.train(progress, steps=steps, **intervals)
+        run.events = ", ".join(event for event in run.timeline if event != "log 1")
+        return run
+
     written = tmp_path / "plugins" / "profile" / "now" / "here.xplane.pb"
     written.parent.mkdir(parents=True)
     written.touch()
-    run.profile = Profiler(range(3, 6), folder=tmp_path, log=fake.said.append)
-    return fake
+    return train
 
 
-def watched(run, progress=None, **intervals):
-    progress = progress or RunProgress()
-    with run.profile.stop_on_exit(progress.step):
-        return run.train(progress, **intervals)
+@pytest.mark.parametrize(
+    ("how", "events", "traced"),
+    [
+        (
+            {"evaluate": 5, "save_steps": 5},
+            "start, stop, evaluate 5, save 5: periodic, log 7, evaluate 7, "
+            "save 7: final",
+            [3, 4, 5],
+        ),
+        # after what follows the step before
+        (
+            {"evaluate": 2, "steps": 4},
+            "evaluate 2, start, log 4, evaluate 4, save 4: final, stop",
+            [3, 4],
+        ),
+        # A step that is waited for is seen to have made no update.
+        (
+            {"losses": {2: BAD, 5: BAD}},
+            "skip 2, start, skip 5, stop, log 7, evaluate 7, save 7: final",
+            [3, 4, 5],
+        ),
+        # who is to stop saves first
+        (
+            {"stop_at": {5}, "in_haste": True},
+            "start, save 5: stopped, stop",
+            [3, 4, 5],
+        ),
+        ({"stop_at": {4}}, "start, save 4: stopped, stop", [3, 4]),
+        # a run that diverges leaves what was traced
+        ({"losses": {4: BAD}, "endured": 1}, "start, skip 4, stop", [3, 4, 5]),
+        (
+            {"progress": RunProgress(step=3, position=DataPosition(0, 3))},
+            "start, stop, log 7, evaluate 7, save 7: final",
+            [4, 5],
+        ),
+        # no steps to trace
+        ({"span": range(0)}, "log 7, evaluate 7, save 7: final", []),
+    ],
+    ids=str,
+)
+def test_a_trace_has_its_steps_and_nothing_around_them(profiled, how, events, traced):
+    run = profiled(**how)
+    assert run.events == events
+    assert run.traced == traced
+    if traced:
+        assert f"Traced steps {traced[0]} to {traced[-1]}" in run.said[0]
+        assert run.said[1] == "In dots."
 
 
-def test_a_trace_holds_its_steps_and_no_evaluation_around_them(run, profiler):
-    watched(run, steps=7, evaluate=5, save_steps=5)
-    assert events(run)[:4] == ["start", "stop", "evaluate 5", "save 5: periodic"]
-    assert profiler.steps == [3, 4, 5]
-    assert "Traced steps 3 to 5" in profiler.said[0]
-    assert profiler.said[1] == "In dots: {}."
-
-
-def test_it_begins_after_what_follows_the_step_before(run, profiler):
-    watched(run, steps=7, evaluate=2)
-    assert events(run)[:2] == ["evaluate 2", "start"]
-
-
-def test_the_devices_have_done_all_before_it_and_all_in_it(run, profiler):
-    # Where a step is waited for, it is seen to have made no update.
-    run.losses = {2: float("nan"), 5: float("nan")}
-    watched(run, steps=9)
-    assert events(run)[:4] == ["skip 2", "start", "skip 5", "stop"]
-
-
-def test_its_own_time_is_none_of_training_and_has_its_limit(run, profiler):
-    _, progress = watched(run, steps=6)
-    assert progress.minutes == pytest.approx(6 / 60)
+def test_its_own_time_is_none_of_training_and_has_its_limit(profiled):
+    run = profiled()
+    assert run.progress.minutes == pytest.approx(7 / 60)
     assert run.pauses[:2] == ["starting a profile", "writing a profile"]
 
 
-def test_who_is_to_stop_at_the_last_of_them_saves_first(run, profiler):
-    run.stop_at, run.in_haste = {5}, True
-    watched(run, steps=9)
-    assert events(run) == ["start", "save 5: stopped", "stop"]
-    assert "Traced steps 3 to 5" in profiler.said[0]
-
-
-def test_a_stop_in_the_middle_is_saved_first_and_then_traced(run, profiler):
-    run.stop_at = {4}
-    watched(run, steps=9)
-    assert events(run) == ["start", "save 4: stopped", "stop"]
-    assert "Traced steps 3 to 4" in profiler.said[0]
-
-
-def test_training_that_ends_before_the_last_of_them_ends_the_trace(run, profiler):
-    watched(run, steps=4)
-    assert events(run)[-1] == "stop"
-    assert "Traced steps 3 to 4" in profiler.said[0]
-
-
-def test_a_run_that_diverges_leaves_what_was_traced(run, profiler):
-    run.losses, run.endured = {4: float("nan")}, 1
-    with pytest.raises(DivergedError):
-        watched(run, steps=9)
-    assert events(run)[-1] == "stop"
-
-
-def test_a_run_that_goes_on_traces_what_is_left_of_them(run, profiler):
-    before = RunProgress(step=3, position=DataPosition(0, 3))
-    watched(run, before, steps=7)
-    assert profiler.steps == [4, 5]
-    assert "Traced steps 4 to 5" in profiler.said[0]
-
-
-def test_steps_that_are_past_are_not_traced_and_that_is_said_at_once(run, profiler):
-    before = RunProgress(step=5, position=DataPosition(1, 0))
-    watched(run, before, steps=7)
-    assert profiler.said == [
+def test_steps_that_are_past_are_not_traced_and_that_is_said_at_once(profiled):
+    run = profiled(progress=RunProgress(step=5, position=DataPosition(1, 0)))
+    assert run.said == [
         "profile.steps=3:5: nothing is traced, since this run is at step 5 already."
     ]
     assert "start" not in run.timeline
 
 
-@pytest.mark.parametrize("failing", ["start", "stop"])
-def test_a_profiler_that_fails_is_told_of_and_ends_nothing(run, profiler, failing):
-    profiler.failing = (failing,)
-    _, progress = watched(run, steps=7)
-    assert progress.step == 7
-    (said,) = profiler.said
-    assert said.startswith("WARNING: Profiling failed (profile.steps=3:5): ")
-    assert run.timeline.count(failing) == 1
-
-
 @pytest.mark.parametrize("failing", ["start", "stop", ""])
-def test_the_processes_wait_for_one_another_whatever_fails(
-    run, profiler, failing, monkeypatch
+def test_a_profiler_that_fails_ends_nothing_and_processes_wait_for_one_another(
+    profiled, failing, monkeypatch
 ):
     met = []
     monkeypatch.setattr(profile, "barrier", lambda processes, name: met.append(name))
-    profiler.failing = (failing,)
-    watched(run, steps=7)
+    run = profiled(failing=failing)
+    assert run.progress.step == 7
     assert met == ["profiled from 3"]
-
-
-def test_nothing_is_asked_of_the_profiler_where_no_steps_are_given(run, profiler):
-    run.profile = Profiler(range(0), folder=None, log=profiler.said.append)
-    watched(run, steps=7)
-    assert events(run) == ["log 7", "evaluate 7", "save 7: final"]
-    assert run.pauses[0] == "evaluating step 7"
-    assert (profiler.said, profiler.steps) == ([], [])
+    warnings = [line for line in run.said if line.startswith("WARNING: Profiling")]
+    assert len(warnings) == bool(failing)
+    assert run.timeline.count(failing) == bool(failing)
 
 
 def test_a_real_trace_has_the_steps_and_what_the_devices_did(tmp_path):

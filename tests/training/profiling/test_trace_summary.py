@@ -86,25 +86,12 @@ def test_a_moment_is_of_the_operation_that_began_last():
     #                  sec-
     #                     longer
     #                            dot
-    times = self_times(
-        [
-            Operation("dot", 3, 11),
-            Operation("loop", 0, 13),
-            Operation("in", 4, 6),
-            Operation("first", 14, 22),
-            Operation("sec", 15, 19),
-            Operation("longer", 18, 24),
-            Operation("dot", 25, 28),
-        ]
-    )
-    assert times == {
-        "loop": 3 + 2,
-        "dot": 1 + 5 + 3,
-        "in": 2,
-        "first": 1,
-        "sec": 3,
-        "longer": 6,
-    }
+    spans = [
+        *(("dot", 3, 11), ("loop", 0, 13), ("in", 4, 6), ("first", 14, 22)),
+        *(("sec", 15, 19), ("longer", 18, 24), ("dot", 25, 28)),
+    ]
+    times = self_times(Operation(*span) for span in spans)
+    assert times == {"loop": 5, "dot": 9, "in": 2, "first": 1, "sec": 3, "longer": 6}
     assert times.total() == 28 - (14 - 13) - (25 - 24)
 
 

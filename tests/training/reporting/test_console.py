@@ -1,37 +1,34 @@
 import errno
 import io
+import math
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from t2t_jax.training.reporting import console as reporting
 from t2t_jax.training.reporting.console import Console
-
-
-def record_of(step, kind="train"):
-    return {
-        "step": step,
-        "kind": kind,
-        "loss": 2.5,
-        "perplexity": 7.25,
-        "learning_rate": 0.00125,
-        "gradient_norm": 0.75,
-        "target_tokens_per_second": 12_345.6,
-        "padding_fraction": 0.035,
-    }
+from t2t_jax.training.reporting.sparkline import Thinned, shows_sparklines, sparkline
+from t2t_jax.training.reporting.timestamps import Timestamps
 
 
 class Terminal(io.StringIO):
+    encoding = "utf-8"
+
     def isatty(self):
         return True
 
 
-def console_of(stream, total=200, start=0, every_seconds=0.0, **how):
-    console = Console(total, every_seconds=every_seconds, stream=stream, **how)
-    console.start(start)
-    return console
-
-
+TRAINED = {
+    "step": 50,
+    "kind": "train",
+    "loss": 2.5,
+    "perplexity": 7.25,
+    "learning_rate": 0.00125,
+    "gradient_norm": 0.75,
+    "target_tokens_per_second": 12_345.6,
+    "padding_fraction": 0.035,
+}
 EVALUATED = {
     "step": 8,
     "loss": 2.5,
@@ -39,78 +36,87 @@ EVALUATED = {
     "sentences": 64,
     "seconds": 3.0,
 }
+STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \+0:00:00\] "
 
 
-def test_a_line_on_a_pipe_has_each_figure_with_its_unit():
+@pytest.fixture(autouse=True)
+def terminal(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(reporting.time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def console_of(stream, *, total=200, start=0, history=(), seconds=0.0, **how):
+    console = Console(total, every_seconds=seconds, stream=stream, **how)
+    console.start(start, history=history)
+    return console
+
+
+def lines_of(use, **how):
+    """Returns what a console writes to a pipe."""
     stream = io.StringIO()
-    console = console_of(stream)
-    console.show(record_of(49))
-    console.show(record_of(50))
-    line = stream.getvalue().splitlines()[-1] + "\n"
-    for part in (
-        "step 50/200 (25 %)",
-        "loss (smoothed) 2.500",
-        "perplexity (not smoothed) 7.25",
-        "lr 1.25e-03",
-        "|grad| 0.75",
-        "12,346 target tokens/s",
-        "padding 3.5 %",
-        "ETA ",
-    ):
-        assert part in line
-    assert line.endswith("\n")
-    assert "\x1b" not in line
-    assert "\r" not in line
+    use(console_of(stream, **how))
+    return stream.getvalue().splitlines()
 
 
-def test_loss_and_perplexity_are_labelled_wherever_they_stand_side_by_side():
-    stream = io.StringIO()
-    console = console_of(stream)
-    console.show(record_of(50))
-    console.log_evaluation({**EVALUATED, "bleu": 1.0}, "")
-    shown, evaluated = stream.getvalue().splitlines()
-    for line in (shown, evaluated):
-        assert "loss (smoothed) 2.500  perplexity (not smoothed) 7.25" in line
-    assert "development loss" in evaluated
+def test_a_line_has_the_time_and_each_figure_with_its_unit():
+    def use(console):
+        console.log("one\n  more of one")
+        console.show({**TRAINED, "step": 49})
+        console.show({**TRAINED, "perplexity": 1e304})
+
+    one, more, first, second = lines_of(use)
+    assert re.match(STAMP + "one$", one)
+    assert more == "  more of one"
+    assert re.match(
+        STAMP + r"step 49/200 \(24 %\) .*loss \(smoothed\) 2\.500  perplexity "
+        r"\(not smoothed\) 7\.25  lr 1\.25e-03  \|grad\| 0\.75  12,346 target tokens/s"
+        r"  padding 3\.5 %",
+        first,
+    )
+    assert "(not smoothed) > 1e9  lr" in second
+    assert "ETA " in second
+    assert not {"\x1b", "\r"} & set(first + second)
 
 
 def test_without_label_smoothing_nothing_is_called_smoothed():
-    stream = io.StringIO()
-    console_of(stream, smoothed=False).show(record_of(50))
-    assert "loss 2.500  perplexity 7.25" in stream.getvalue()
+    (line,) = lines_of(lambda console: console.show(TRAINED), smoothed=False)
+    assert "loss 2.500  perplexity 7.25" in line
 
 
-def test_every_line_of_a_log_begins_with_utc_and_the_time_since_the_start():
-    stream = io.StringIO()
-    console = console_of(stream)
-    console.log("one\n  more of one")
-    console.show(record_of(50))
-    first, more, second = stream.getvalue().splitlines()
-    stamp = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \+0:00:00\] "
-    assert re.match(stamp + "one$", first)
-    assert more == "  more of one"
-    assert re.match(stamp + "step 50/200", second)
+def test_an_evaluation_has_its_scores_or_says_why_not():
+    def use(console):
+        console.log_evaluation({**EVALUATED, "bleu": 1.0}, "")
+        console.log_evaluation(
+            {**EVALUATED, "bleu_skipped": "no end"}, "x\x1b[2J\x9b\r"
+        )
+
+    scored, skipped, why, samples = lines_of(use)
+    assert "development loss (smoothed) 2.500  perplexity (not smoothed)" in scored
+    assert "BLEU 1.00" in scored
+    assert skipped.endswith("BLEU not computed  (64 sentences, 3 s)")
+    assert why == "  no end."
+    assert samples == r"x\x1b[2J\x9b\x0d"  # no control characters for the terminal
 
 
-def test_an_evaluation_without_bleu_says_why():
-    stream = io.StringIO()
-    console_of(stream).log_evaluation({**EVALUATED, "bleu_skipped": "no end"}, "x")
-    assert "BLEU not computed  (64 sentences, 3 s)\n  no end.\nx" in stream.getvalue()
+def test_progress_of_an_evaluation_is_a_line_at_times(clock):
+    def use(console):
+        console.begin("Evaluating")
+        for second in range(100):
+            clock.now = float(second)
+            console.advance(f"translated {second}/100")
 
-
-def test_how_far_an_evaluation_is_stands_in_the_bar_or_at_times_in_the_log(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
-    stream = io.StringIO()
-    console = console_of(stream, every_seconds=10.0)
-    console.begin("Evaluating")
-    for second in range(100):
-        now[0] = float(second)
-        console.advance(f"translated {second}/100")
-    told = [line.partition("] ")[2] for line in stream.getvalue().splitlines()]
+    told = [line.partition("] ")[2] for line in lines_of(use, seconds=10.0)]
     assert told == ["Evaluating", *(f"translated {n}/100" for n in (30, 60, 90))]
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "200")
+    # An interval of 0 seconds is never.
+    assert len(lines_of(use, seconds=0.0)) == 1
     terminal = Terminal()
     console = console_of(terminal)
     console.advance("translated 7/100")
@@ -118,37 +124,33 @@ def test_how_far_an_evaluation_is_stands_in_the_bar_or_at_times_in_the_log(monke
     assert "translated 7/100" in terminal.getvalue()
 
 
-def test_a_terminal_is_shown_figures_each_second_and_a_pipe_as_configured():
-    def seconds(stream):
-        return Console(7, every_seconds=10.0, stream=stream).every_seconds
+@pytest.mark.parametrize(
+    ("stream", "seconds", "every"),
+    [(io.StringIO(), 10.0, 10.0), (io.StringIO(), 0.0, math.inf), (Terminal(), 10, 1)],
+)
+def test_a_terminal_is_shown_figures_each_second_and_a_pipe_as_configured(
+    stream, seconds, every
+):
+    assert Console(7, every_seconds=seconds, stream=stream).every_seconds == every
 
-    assert seconds(io.StringIO()) == 10.0
-    assert seconds(Terminal()) == 1.0
 
+def test_the_time_left_is_judged_by_the_steps_of_this_process(clock):
+    def use(console):
+        for step, clock.now in ((45, 100.0), (50, 200.0), (55, 210.0)):
+            console.show({**TRAINED, "step": step})
 
-def test_the_time_left_is_judged_by_the_steps_of_this_process(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
-    stream = io.StringIO()
-    console = console_of(stream, total=100, start=40)
-    for step, seconds in ((45, 100.0), (50, 200.0), (55, 210.0)):
-        now[0] = seconds
-        console.show(record_of(step))
     # Without the first line, which includes compilation: 10 steps in 110 s, 45 to go.
-    first, second, third = stream.getvalue().splitlines()
+    first, second, third = lines_of(use, total=100, start=40)
     assert "ETA" not in first
     assert second.endswith("ETA 0:16:40")
     assert third.endswith("ETA 0:08:15")
 
 
-def test_a_terminal_gets_a_bar_that_leaves_the_text_said(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "200")
+def test_a_terminal_gets_a_bar_that_leaves_the_text_said():
     stream = Terminal()
     console = console_of(stream)
-    console.show(record_of(50))
-    console.log("dev BLEU [31.5]")
-    command = "python -m " + 50 * "long "
+    console.show(TRAINED)
+    command = "python -m [31.5] " + 50 * "long "
     console.log(command)
     console.advance("translated 5/7")
     console.log_evaluation(EVALUATED, "")
@@ -157,8 +159,6 @@ def test_a_terminal_gets_a_bar_that_leaves_the_text_said(monkeypatch):
     *_, last = stream.getvalue().split("step 50/200")
     assert "perplexity" in last
     assert "translated" not in last
-    assert "dev BLEU [31.5]" in stream.getvalue()
-    assert "step 50/200" in stream.getvalue()
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError, OSError(errno.ENOSPC, "full")])
@@ -174,65 +174,47 @@ def test_a_line_that_cannot_be_written_does_not_end_the_run(error):
     stream = Failing()
     console = console_of(stream)
     console.log("one")
-    console.show(record_of(50))
+    console.show(TRAINED)
     stream.fails = False
     console.log("two")
     console.close()
-    assert stream.getvalue().endswith("] two\n")
-    assert stream.getvalue().count("\n") == 1
+    assert re.fullmatch(STAMP + "two\n", stream.getvalue())
 
 
-class Utf8Terminal(Terminal):
-    encoding = "utf-8"
-
-
-def evaluated(stream, *, history=()):
+def evaluated(stream, history):
     """Shows what a console writes at an evaluation after four records."""
-    console = Console(200, every_seconds=0.0, stream=stream)
-    console.start(0, history=history)
-    for step, loss in ((10, 8.0), (20, 4.0), (30, 2.0), (40, 1.0)):
-        console.remember({**record_of(step), "loss": loss})
+    console = console_of(stream, history=history)
+    for loss in (8.0, 4.0, 2.0, 1.0):
+        console.remember({**TRAINED, "loss": loss})
     console.remember({**EVALUATED, "kind": "eval", "bleu": 3.25})
     console.log_evaluation({**EVALUATED, "bleu": 30.5}, "")
     console.close()
     return stream.getvalue()
 
 
-def test_a_terminal_shows_loss_and_bleu_so_far_at_an_evaluation(monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    shown = evaluated(Utf8Terminal())
+def test_a_terminal_shows_loss_and_bleu_of_the_run_so_far():
+    shown = evaluated(Terminal(), ())
     assert "loss █▄▂▁ 8.00 to 1.00  BLEU ▁█ 3.25 to 30.50" in shown
+    history = [{**TRAINED, "loss": 9.0}, {"step": 7, "kind": "skipped"}]
+    assert "loss █▇▄▂▁ 9.00 to 1.00" in evaluated(Terminal(), history)
 
 
-def test_a_resumed_run_shows_the_history_of_its_records(monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    history = [{**record_of(5), "loss": 9.0}, {"step": 7, "kind": "skipped"}]
-    shown = evaluated(Utf8Terminal(), history=history)
-    assert "loss █▇▄▂▁ 9.00 to 1.00" in shown
-
-
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_elsewhere_there_is_no_sparkline(stream):
+def test_elsewhere_there_is_no_sparkline():
     def unread():
         yield pytest.fail("the history was read")
 
-    assert not set("▁▂▃▄▅▆▇█") & set(evaluated(stream, history=unread()))
+    assert not set("▁▂▃▄▅▆▇█") & set(evaluated(io.StringIO(), unread()))
 
 
 @pytest.mark.parametrize("total", [200, 100_000])
 def test_each_number_has_its_name_in_a_bar_of_80_columns(monkeypatch, total):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
-    stream = Utf8Terminal()
-    console = Console(total, every_seconds=0.0, stream=stream)
-    console.start(0)
+    stream = Terminal()
+    console = console_of(stream, total=total)
     for step in range(1, 101):
-        console.remember({**record_of(step), "loss": 100.0 / step})
-    console.show(record_of(99))
-    console.show(record_of(100))
+        console.remember({**TRAINED, "loss": 100.0 / step})
+    for step in (99, 100):
+        console.show({**TRAINED, "step": step})
     console.close()
     *_, last = stream.getvalue().split("step 100/")
     for part in (
@@ -242,24 +224,54 @@ def test_each_number_has_its_name_in_a_bar_of_80_columns(monkeypatch, total):
         assert part in last
 
 
-def test_a_perplexity_beyond_a_billion_is_not_written_out():
-    stream = io.StringIO()
-    console_of(stream).show({**record_of(50), "perplexity": 1e304})
-    assert "perplexity (not smoothed) > 1e9  lr" in stream.getvalue()
+class Stream(io.StringIO):
+    def __init__(self, encoding, is_terminal=True):
+        super().__init__()
+        self._encoding, self.isatty = encoding, lambda: is_terminal
+
+    @property
+    def encoding(self):
+        return self._encoding
 
 
-def test_an_interval_of_0_seconds_is_never(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
-    stream = io.StringIO()
-    console = console_of(stream, every_seconds=0.0)
-    for second in range(1000):
-        now[0] = float(second)
-        console.advance("translated 1/100")
-    assert (stream.getvalue(), console.every_seconds) == ("", float("inf"))
+@pytest.mark.parametrize(
+    ("stream", "environ", "shown"),
+    [
+        (Stream("utf-8"), {}, True),
+        (Stream("UTF-8"), {"TERM": "xterm-256color", "NO_COLOR": ""}, True),
+        (Stream("utf-8", is_terminal=False), {}, False),
+        *((Stream(name), {}, False) for name in ("ascii", None, "no such encoding")),
+        (Stream("utf-8"), {"TERM": "dumb"}, False),
+        (Stream("utf-8"), {"NO_COLOR": "1"}, False),
+    ],
+)
+def test_only_a_terminal_with_the_characters_gets_blocks(stream, environ, shown):
+    assert shows_sparklines(stream, environ) is shown
 
 
-def test_control_characters_of_samples_do_not_reach_the_terminal():
-    stream = io.StringIO()
-    console_of(stream).log_evaluation(EVALUATED, "a\tb\x1b[2J\x9b31m\r\x7f")
-    assert stream.getvalue().endswith("\na\tb\\x1b[2J\\x9b31m\\x0d\\x7f\n")
+def test_long_series_are_averaged_in_groups_that_cover_all():
+    line = sparkline([1 / (1 + n) for n in range(1_009)], width=7)
+    assert (len(line), line[0], line[-1]) == (7, "█", "▁")
+    assert sorted(line, reverse=True) == list(line)
+
+
+def test_a_series_keeps_its_mean_in_bounded_memory_and_its_last_values():
+    series, values = Thinned(capacity=8), [float(n * n % 101) for n in range(1_024)]
+    for value in values:
+        series.add(value)
+    means = series.values()
+    assert len(means) <= 9
+    assert sum(means) / len(means) == pytest.approx(sum(values) / len(values))
+    series = Thinned(capacity=2)
+    for value in (1, 2, 3, 7):
+        series.add(value)
+    assert series.values() == [1.5, 5.0]
+
+
+def test_a_record_gets_utc_and_the_seconds_since_the_start(monkeypatch, clock):
+    monkeypatch.setattr("time.gmtime", lambda: (2026, 11, 22, 9, 5, 3, 6, 326, 0))
+    timestamps = Timestamps()
+    clock.now = 72.25
+    assert timestamps.fields() == {"time": "2026-11-22T09:05:03Z", "elapsed": 72.25}
+    assert timestamps.prefix(date=True) == "[2026-11-22 09:05:03Z +0:01:12]"
+    assert timestamps.prefix(date=False) == "[09:05:03Z +0:01:12]"

@@ -29,87 +29,41 @@ def path(tmp_path):
     return tmp_path / "metrics.jsonl"
 
 
-def write(path, *steps, torn=""):
-    path.write_text(
-        "".join(f'{{"step": {n}, "kind": "train"}}\n' for n in steps) + torn
-    )
+def records_of(*steps, kind="train"):
+    return b"".join(b'{"step": %d, "kind": "%s"}\n' % (n, kind.encode()) for n in steps)
 
 
 def steps_in(path):
     return [json.loads(line)["step"] for line in path.read_text().splitlines()]
 
 
-def test_what_is_appended_is_there_at_once(path):
-    metrics = MetricsFile(path, step=0)
-    metrics.append({"step": 3, "kind": "train", "signature": "größer"})
-    assert list(read_metrics(path)) == [
-        {"step": 3, "kind": "train", "signature": "größer"}
-    ]
-    metrics.close()
-
-
-def test_records_after_the_restored_step_are_cut(path):
-    write(path, 3, 5, 7, 11)
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        (records_of(3, 5, 7, 11), [3, 5, 7]),  # later steps run again
+        (records_of(3, 5) + b'{"step": 7, "lo', [3, 5]),  # torn
+        (records_of(3) + b"\xff{\n[1]\n" + records_of(5), [3, 5]),  # damaged
+        (records_of(3) + records_of(7, kind="final"), [3]),  # goes on
+        (b"", []),
+    ],
+)
+def test_a_resumed_run_goes_on_after_the_records_of_its_step(path, before, kept):
+    path.write_bytes(before)
+    reads = [r["step"] for r in read_metrics(path) if r["kind"] == "train"]
+    assert [step for step in reads if step <= 7] == kept
+    assert path.read_bytes() == before
     metrics = MetricsFile(path, step=7)
-    assert metrics.records == 3
-    metrics.append({"step": 8})
+    assert metrics.records == len(kept)
+    metrics.append({"step": 8, "kind": "train", "signature": "größer"})
+    *_, last = read_metrics(path)  # at once
+    assert last["signature"] == "größer"
     metrics.close()
-    assert steps_in(path) == [3, 5, 7, 8]
-
-
-def test_a_torn_last_line_is_dropped_and_the_next_record_starts_a_line(path):
-    write(path, 3, 5, torn='{"step": 7, "lo')
-    metrics = MetricsFile(path, step=100)
-    metrics.append({"step": 7})
-    metrics.close()
-    assert steps_in(path) == [3, 5, 7]
-
-
-def test_reading_leaves_a_torn_last_line_alone(path):
-    write(path, 3, torn='{"st')
-    assert [record["step"] for record in read_metrics(path)] == [3]
-    assert path.read_text().endswith('{"st')
+    assert steps_in(path) == [*kept, 8]
+    assert [p.name for p in path.parent.iterdir()] == ["metrics.jsonl"]
 
 
 def test_a_file_that_is_not_there_has_no_records(path):
     assert list(read_metrics(path)) == []
-
-
-def test_cutting_leaves_nothing_else_in_the_directory(path):
-    write(path, 3)
-    MetricsFile(path, step=3).close()
-    assert [p.name for p in path.parent.iterdir()] == ["metrics.jsonl"]
-
-
-def test_the_end_of_a_run_is_forgotten_when_it_goes_on(path):
-    write(path, 3)
-    with path.open("a") as file:
-        file.write('{"step": 3, "kind": "final"}\n')
-    MetricsFile(path, step=3).close()
-    assert [record["kind"] for record in read_metrics(path)] == ["train"]
-
-
-def test_a_damaged_line_in_the_middle_costs_that_line_only(path):
-    write(path, 3)
-    with path.open("ab") as file:
-        file.write(b"\xff{\n[1]\n")
-    with path.open("a") as file:
-        file.write('{"step": 5, "kind": "train"}\n')
-    MetricsFile(path, step=9).close()
-    assert steps_in(path) == [3, 5]
-
-
-def test_a_report_goes_to_the_file_and_the_events(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, log=print)
-    reporter.write({"step": 50, "kind": "train", "loss": 2.5})
-    reporter.write({"step": 50, "kind": "eval", "bleu": 31.5, "bleu_signature": "x"})
-    reporter.close()
-    records = list(read_metrics(tmp_path / "metrics.jsonl"))
-    assert [(r["step"], r["kind"]) for r in records] == [(50, "train"), (50, "eval")]
-    events = next(tmp_path.glob("events.out.*")).read_bytes()
-    assert b"train/loss" in events
-    assert b"eval/bleu" in events
-    assert b"signature" not in events
 
 
 def events_in(directory):
@@ -128,40 +82,35 @@ def events_in(directory):
     return events
 
 
-def test_every_record_has_its_time_and_the_names_that_scripts_rely_on(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, log=print)
-    reporter.write({"step": 5, "kind": "train", "loss": 2.5, "perplexity": 7.0})
-    reporter.write_final(RunProgress(7))
-    reporter.close()
-    for record in read_metrics(tmp_path / "metrics.jsonl"):
+@pytest.fixture
+def writer(tmp_path):
+    """Opens a report, whose messages are in `said`."""
+    said = []
+    writer = MetricsWriter(tmp_path, step=0, log=said.append)
+    writer.said = said
+    yield writer
+    writer.close()
+
+
+def test_a_record_goes_to_the_file_with_its_time_and_to_tensorboard(writer, tmp_path):
+    writer.write({"step": 5, "kind": "train", "loss": 2.5, "perplexity": 7.0})
+    writer.write({"step": 5, "kind": "eval", "bleu": 31.5, "bleu_signature": "x"})
+    writer.write_final(RunProgress(7))
+    writer.write_final(RunProgress(7, best_score=0.0))
+    *written, none, zero = read_metrics(tmp_path / "metrics.jsonl")
+    assert [(r["step"], r["kind"]) for r in written] == [(5, "train"), (5, "eval")]
+    assert "best_bleu" not in none
+    assert zero["best_bleu"] == 0.0
+    for record in (*written, none):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record["time"])
         assert record["elapsed"] >= 0
         assert {"time", "elapsed"} <= set(TIME_FIELDS)
-    (event, *_) = (e for e in events_in(tmp_path) if e.summary.value)
-    assert [value.tag for value in event.summary.value] == [
-        "train/loss",
-        "train/perplexity",
-    ]
-
-
-def test_a_run_without_evaluation_has_no_best_bleu(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, log=print)
-    reporter.write_final(RunProgress(7))
-    reporter.write_final(RunProgress(7, best_score=0.0))
-    reporter.close()
-    none, zero = read_metrics(tmp_path / "metrics.jsonl")
-    assert "best_bleu" not in none
-    assert zero["best_bleu"] == 0.0
-
-
-def test_tensorboard_is_told_what_is_smoothed_and_what_is_not(tmp_path):
-    reporter = MetricsWriter(tmp_path, step=0, log=print)
-    reporter.write({"step": 1, "kind": "eval", "loss": 2.5, "perplexity": 7.0})
-    reporter.close()
-    _, event = events_in(tmp_path)
-    loss, perplexity = (v.metadata.summary_description for v in event.summary.value)
-    assert "with label smoothing" in loss
-    assert "without label smoothing" in perplexity
+    _, train, evaluated, *_ = events_in(tmp_path)
+    about = {v.tag: v.metadata.summary_description for v in train.summary.value}
+    assert list(about) == ["train/loss", "train/perplexity"]
+    assert "with label smoothing" in about["train/loss"]
+    assert "without label smoothing" in about["train/perplexity"]
+    assert [value.tag for value in evaluated.summary.value] == ["eval/bleu"]
 
 
 def test_tensorboard_gets_the_configuration_and_the_samples(tmp_path):
@@ -216,45 +165,28 @@ class FullDisk:
 
 
 @pytest.fixture
-def reporter(tmp_path):
-    """Opens a report of which 25 bytes of each file fit on the disk, and no more."""
-    said = []
-    reporter = MetricsWriter(tmp_path, step=0, log=said.append)
-    reporter.said = said
-    for opened in (reporter._metrics, reporter._events):
-        growing = opened._file
-        growing._file = FullDisk(growing._file, 25)
-    yield reporter
-    reporter.close()
+def full(writer):
+    """Leaves room for 25 bytes of each file on the disk, and no more."""
+    for opened in (writer._metrics, writer._events):
+        opened._file._file = FullDisk(opened._file._file, 25)
+    return writer
 
 
-def make_room(reporter):
-    for opened in (reporter._metrics, reporter._events):
-        opened._file._file.room = 10_000
-
-
-def write_steps(reporter, *steps):
+def write_steps(writer, *steps):
     for step in steps:
-        reporter.write({"step": step, "kind": "train", "loss": 1.5})
+        writer.write({"step": step, "kind": "train", "loss": 1.5})
 
 
-def test_a_full_disk_is_told_of_once_and_ends_nothing(reporter):
-    write_steps(reporter, 1, 2, 3)
-    assert [line.partition(":")[2] for line in reporter.said] == [
-        " metrics.jsonl cannot be written: No space left on device. Training "
-        "continues. Free disk space or fix permissions.",
-        " The event file cannot be written: No space left on device. Training "
-        "continues. Free disk space or fix permissions.",
-    ]
-
-
-def test_no_record_is_lost_or_torn_when_there_is_room_again(reporter, tmp_path):
-    write_steps(reporter, 1, 2, 3)
-    make_room(reporter)
-    write_steps(reporter, 4, 5)
+def test_a_full_disk_is_told_of_once_and_loses_and_tears_no_record(full, tmp_path):
+    write_steps(full, 1, 2, 3)
+    for opened in (full._metrics, full._events):
+        opened._file._file.room = 10_000
+    write_steps(full, 4, 5)
     assert steps_in(tmp_path / "metrics.jsonl") == [1, 2, 3, 4, 5]
     assert [event.step for event in events_in(tmp_path)[1:]] == [1, 2, 3, 4, 5]
-    assert reporter.said[2:] == [
+    reason = "cannot be written: No space left on device."
+    assert [reason in line for line in full.said] == [True, True, False, False]
+    assert full.said[2:] == [
         "metrics.jsonl is written again.",
         "The event file is written again.",
     ]
@@ -266,16 +198,15 @@ def test_a_record_is_whole_at_once_though_the_system_takes_it_in_pieces(path):
             return self.file.write(content[: self.room])
 
     metrics = MetricsFile(path, step=0)
-    growing = metrics._file
-    growing._file = Pieces(growing._file, 7)
+    metrics._file._file = Pieces(metrics._file._file, 7)
     metrics.append({"step": 3, "kind": "train"})
     assert steps_in(path) == [3]
     metrics.close()
 
 
-def test_anything_else_that_cannot_be_written_ends_nothing_either(reporter):
+def test_anything_else_that_cannot_be_written_ends_nothing_either(writer):
     def write(path):
         raise OSError(errno.EROFS, "Read-only file system", path)
 
-    reporter.attempt("samples/8.txt", write, "samples/8.txt")
-    assert "samples/8.txt cannot be written: Read-only file system" in reporter.said[0]
+    writer.attempt("samples/8.txt", write, "samples/8.txt")
+    assert "samples/8.txt cannot be written: Read-only file system" in writer.said[0]
