@@ -11,7 +11,6 @@ import re
 import pytest
 
 from tests.integration.tiny import ROOT
-from tests.test_versions import rows_of_the_table
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 SETUP = configparser.ConfigParser()
@@ -32,10 +31,6 @@ def named_extras():
     return {name.strip() for some in [*built, listed] for name in some.split(",")}
 
 
-def test_the_package_and_its_metadata_are_copied():
-    assert {"t2t_jax", "configs", "setup.cfg", "pyproject.toml"} <= set(COPIED)
-
-
 @pytest.mark.parametrize("name", COPIED)
 def test_what_is_copied_exists_and_is_in_the_context(name):
     context = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
@@ -49,21 +44,8 @@ def test_the_extras_are_those_of_the_package():
     assert named_extras() <= set(SETUP["options.extras_require"])
 
 
-def test_the_python_is_one_that_was_run():
-    (version,) = re.findall(r"^FROM python:(3\.\d+)-", TEXT, re.MULTILINE)
-    assert version in {row[0] for row in rows_of_the_table()}
-
-
 def test_the_entry_point_is_the_installed_program():
     (command,) = re.findall(r"^ENTRYPOINT (.*)$", TEXT, re.MULTILINE)
     (program,) = json.loads(command)
     scripts = SETUP["options.entry_points"]["console_scripts"].split("\n")
     assert program in {line.partition("=")[0].strip() for line in scripts if line}
-
-
-def test_commands_mount_the_folder_where_the_program_starts():
-    folders = re.findall(r"^WORKDIR (.*)$", TEXT, re.MULTILINE)
-    mounted = re.findall(r'-v "\$PWD":(\S+)', TEXT)
-    assert mounted
-    assert set(mounted) == {folders[-1]}
-    assert f"mkdir -m 1777 {folders[-1]}\n" in TEXT

@@ -66,73 +66,13 @@ def test_shellcheck_has_nothing_to_say(path):
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "docs.sh", "environment.sh"])
-def test_a_wrong_argument_is_refused_before_anything_is_done(name, tmp_path):
-    done = launch(name, "--wrong", env=environment(), cwd=tmp_path)
-    assert done.returncode == 64
-    assert "usage:" in done.stderr
-
-
-@pytest.fixture
-def clone(tmp_path):
-    """Yields a clone without .venv, tools that note that they ran, and the note."""
-    shutil.copytree(LAUNCH, tmp_path / "clone/launch")
-    tools = tmp_path / "bin"
-    for tool in [*_TOOLS, *_PYTHONS]:
-        command(tools, tool, f"echo {tool} >> {tmp_path}/ran")
-    return tmp_path / "clone", tools, tmp_path / "ran"
-
-
-def answer(clone, name, option, cwd):
-    folder, tools, note = clone
-    done = subprocess.run(
-        ["bash", folder / "launch" / name, option],
-        capture_output=True,
-        text=True,
-        env=environment(path=tools, PYTHON="python"),
-        cwd=cwd,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert not note.exists()
-    assert [path.name for path in folder.iterdir()] == ["launch"]
-    return done.stdout
-
-
-@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("name", OF_LAUNCH)
-def test_help_shows_the_first_lines_and_does_nothing(clone, name, option, tmp_path):
-    path = clone[0] / "launch" / name
-    header = path.read_text(encoding="utf-8").splitlines()[1]
-    shown = answer(clone, name, option, cwd=tmp_path).splitlines()
+def test_help_shows_the_first_lines(name, tmp_path):
+    header = (LAUNCH / name).read_text(encoding="utf-8").splitlines()[1]
+    done = launch(name, "--help", env=environment(PYTHON="python"), cwd=tmp_path)
+    shown = done.stdout.splitlines()
     assert shown[0] == header.removeprefix("# ")
-    assert len(shown) >= 4
     assert not any(line.startswith(("#", "SBATCH", "set ")) for line in shown)
-
-
-@pytest.mark.parametrize("name", ["demo.sh", "test.sh", "docs.sh", "environment.sh"])
-def test_what_makes_the_environment_can_be_printed_and_makes_nothing(
-    clone, name, tmp_path
-):
-    shown = answer(clone, name, "--print", cwd=tmp_path)
-    commands = {
-        "demo.sh": ["environment.sh", "-m t2t_jax.main", "--mode=evaluate"],
-        "test.sh": ["environment.sh", ".venv/bin/ruff check .", ".venv/bin/pytest"],
-        "docs.sh": ["environment.sh", ".venv/bin/sphinx-build"],
-        "environment.sh": ["-m venv", "pip install"],
-    }
-    assert [part for part in commands[name] if part not in shown] == []
-
-
-def test_every_script_of_a_platform_can_be_printed():
-    sourced = {"slurm/job.sh", "tpu/settings.sh"}
-    found = {
-        str(path.relative_to(LAUNCH)) for path in SCRIPTS if LAUNCH in path.parents
-    }
-    of_platforms = {name for name in found if "/" in name}
-    assert of_platforms - sourced == set(PRINTED) - {"sweep.sh"}
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -176,16 +116,3 @@ def test_every_flag_that_a_launcher_passes_exists():
     names = {re.match(r"--([\w.]*\w)", flag).group(1) for _, flag in found}
     assert {"coordinator_address", "num_processes", "process_id", "mode"} <= names
     assert names <= known, names - known
-
-
-def test_the_readme_of_launch_names_every_file():
-    text = (LAUNCH / "README.md").read_text(encoding="utf-8")
-    files = [path for path in LAUNCH.rglob("*") if path.is_file()]
-    missing = [path.name for path in files if path.name not in text]
-    assert [name for name in missing if name != "README.md"] == []
-
-
-def test_the_readme_names_the_command_that_continuous_integration_runs():
-    text = "bash launch/test.sh"
-    assert text in (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert text in (ROOT / "README.md").read_text(encoding="utf-8")

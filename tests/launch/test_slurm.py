@@ -60,12 +60,6 @@ def directives(script):
     return [line.removeprefix("#SBATCH ") for line in header if "#SBATCH " in line]
 
 
-def test_a_finished_run_is_not_queued_again(cluster):
-    done = cluster.run("0,0,0")
-    assert done.returncode == 0, done.stderr
-    assert (cluster.requeued(), cluster.files()) == ("", [])
-
-
 def test_a_stopped_run_is_queued_again_however_often(cluster):
     for _ in range(5):
         assert cluster.run("75,75,75").returncode == 75
@@ -79,14 +73,6 @@ def test_a_translation_that_is_stopped_is_queued_again_a_few_times(cluster):
         assert cluster.run("75,75,75", "translate.sbatch").returncode == 75
         requeued.append(bool(cluster.requeued()))
     assert requeued == [True, True, True, False]
-
-
-def test_a_translation_that_goes_on_is_queued_again_however_often(cluster):
-    for _ in range(5):
-        flags = ("--shards=9", "--resume=true")
-        assert cluster.run("75,75,75", "translate.sbatch", *flags).returncode == 75
-        assert cluster.requeued() == "requeue 7\n"
-    assert cluster.files() == []
 
 
 @pytest.mark.parametrize("code", ["69", "70", "abort"])
@@ -120,14 +106,6 @@ def test_the_first_code_counts_and_not_the_highest(cluster):
     # srun returns the 75 of the slow task; the run failed with 65.
     assert cluster.run("65,slow75,slow75").returncode == 65
     assert cluster.requeued() == ""
-
-
-def test_outside_of_a_job_nothing_runs(cluster):
-    del cluster.env["SLURM_JOB_ID"]
-    done = cluster.run("0,0,0")
-    assert done.returncode == 64
-    assert "usage: sbatch launch/slurm/train.sbatch" in done.stderr
-    assert not list(cluster.folder.glob("seen-*"))
 
 
 @pytest.mark.parametrize("script", ["train.sbatch", "translate.sbatch"])

@@ -83,11 +83,6 @@ def test_rows_are_trained_in_order_and_compared(sweep):
     ]
 
 
-def test_places_can_be_chosen(sweep):
-    assert sweep.run("--runs=x", "--to=y.html", "c.py", "a", "b") == 0
-    assert sweep.ran()[-1] == "--mode=compare --workdirs=x/c_a,x/c_b --to=y.html"
-
-
 def test_a_failed_row_ends_neither_the_others_nor_the_comparison(sweep):
     assert sweep.run("c.py", "a", "b", "c", codes="b=76") == 76
     assert "row b ended with code 76" in sweep.said
@@ -117,12 +112,6 @@ def test_a_signal_goes_on_to_the_row_which_saves(sweep, number):
     assert "stopped in row a" in said
 
 
-def test_one_row_is_not_compared(sweep):
-    assert sweep.run("c.py", "a") == 0
-    assert sweep.ran() == [train("a")]
-    assert "fewer than two rows" in sweep.said
-
-
 @pytest.mark.parametrize(
     "argv",
     [
@@ -149,20 +138,3 @@ def test_on_slurm_rows_are_an_array_and_the_comparison_comes_after(sweep):
     assert after.startswith("--dependency=afterany:7 --job-name=c-compare")
     assert "--mode=compare" in after
     assert sweep.ran() == []
-
-
-@pytest.mark.parametrize(("index", "row"), [("0", "a"), ("1", "b")])
-def test_a_job_of_the_array_trains_its_row(sweep, index, row):
-    done = subprocess.run(
-        ["bash", LAUNCH / "slurm/sweep.sbatch", "--print", "c.py", "r", "a", "b", "--"],
-        env={
-            **sweep.env,
-            "SLURM_ARRAY_TASK_ID": index,
-            "SLURM_SUBMIT_DIR": str(LAUNCH.parent),
-        },
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    wanted = f"--mode=train --config=c.py:{row} --workdir=r/c_{row}"
-    assert wanted in done.stdout.replace("\\", "")

@@ -37,13 +37,6 @@ def test_arguments_arrive_on_the_workers_as_they_were_given(tmp_path):
     assert done.stdout.splitlines() == ["-m", "t2t_jax.main", *arguments]
 
 
-def test_run_asks_all_workers():
-    (line,) = launch_line("run.sh", ZONE, "--print", "--", "--workdir=/mnt/run")
-    assert line[:6] == ["gcloud", "compute", "tpus", "tpu-vm", "ssh", "t2t-jax"]
-    assert {"--worker=all", ZONE} <= set(line)
-    assert command_of(line).endswith("python -m t2t_jax.main --workdir=/mnt/run")
-
-
 def test_stop_does_not_end_the_shell_that_says_it():
     (line,) = launch_line("run.sh", ZONE, "--print", "--stop")
     words = shlex.split(command_of(line))
@@ -67,12 +60,6 @@ def test_create_asks_copies_installs_and_mounts():
     assert "--worker=all" in copy
     assert "'.[tpu]'" in command_of(install)
     assert "10.0.0.2:/a b" in shlex.split(command_of(mount).replace(";", " ; "))
-
-
-def test_delete_takes_the_request_and_the_tpu():
-    (line,) = printed("delete.sh", ZONE, "--name=mine", "--project=ours")
-    assert line[4:6] == ["delete", "mine"]
-    assert {"--force", "--project=ours"} <= set(line)
 
 
 def test_flags_go_before_the_environment():
