@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import math
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from importlib import resources
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from t2t_jax.serving import metrics, page
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.guard import (
+    CLOSE,
     App,
     ClientGoneError,
     Guard,
+    Metrics,
     bearer_key,
     headers_of,
     read_body,
     require_key,
 )
-from t2t_jax.serving.languages import Languages
+from t2t_jax.serving.languages import Languages, name_of
 from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.requests import (
+    Place,
     RequestError,
     TranslateRequest,
+    invalid,
     parse_body,
     read_text,
     read_translate_request,
 )
 from t2t_jax.serving.responses import (
-    error_body,
     segment,
     to_json,
     translate_response,
     without_weights,
 )
 from t2t_jax.serving.worker import TranslationWorker
+from t2t_jax.version import __version__
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Translation
@@ -52,10 +58,15 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Place: TypeAlias = tuple[int, int]
-"""The numbers of a text and of a sentence in it."""
-
 _THREADS = 4
+_KINDS = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+}
+_PATHS = {"index.html": "/", "openapi.json": "/spec"}
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -80,19 +91,18 @@ def make_app(
     config = config or ServingConfig()
     languages = Languages(models)
     worker = worker or TranslationWorker(languages, capacity=config.max_waiting)
-    counted = metrics.Metrics(worker)
-    api = _Api(languages, config, worker, counted)
+    metrics = Metrics(worker)
+    routes = [*_static_routes(), *_Api(languages, config, worker, metrics).routes()]
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
         yield
         await asyncio.to_thread(worker.close)
 
-    routes = api.routes()
     # Without Starlette's own application, whose errors are not JSON.
     router = Router(routes, lifespan=lifespan, redirect_slashes=False)
     paths = {route.path for route in routes}
-    app: App = Guard(router, config, counted, paths=paths)
+    app: App = Guard(router, config, metrics, paths=paths)
     if config.cors_origins:  # also on the errors of the guard
         app = CORSMiddleware(
             app,
@@ -112,26 +122,28 @@ class _Api:
         languages: Languages,
         config: ServingConfig,
         worker: TranslationWorker,
-        counted: metrics.Metrics,
+        metrics: Metrics,
     ):
         self._languages, self._config = languages, config
-        self._worker, self._metrics = worker, counted
+        self._worker, self._metrics = worker, metrics
         # Few, as each can delay the event loop by the time of a thread switch.
         self._threads = ThreadPoolExecutor(_THREADS, "requests")
 
     def routes(self) -> list[Route]:
         """Lists the endpoints."""
+        posted = {
+            "/translate": self.translate,
+            "/translate/stream": self.translate_stream,
+            "/detect": self.detect,
+            "/translate_file": self.refuse,
+            "/suggest": self.refuse,
+        }
         return [
-            *page.routes(),
-            Route("/translate", self.translate, methods=["POST"]),
-            Route("/translate/stream", self.translate_stream, methods=["POST"]),
-            Route("/detect", self.detect, methods=["POST"]),
+            *(Route(path, answer, methods=["POST"]) for path, answer in posted.items()),
             Route("/languages", self.languages),
             Route("/frontend/settings", self.settings),
             Route("/health", self.health),
             Route("/metrics", self.metrics),
-            Route("/translate_file", self.refuse, methods=["POST"]),
-            Route("/suggest", self.refuse, methods=["POST"]),
         ]
 
     async def translate(self, request: Request) -> Response:
@@ -147,7 +159,7 @@ class _Api:
             )
             if task.done():
                 return _json(task.result())
-            raise ClientGoneError if gone.done() else _late()
+            raise ClientGoneError if gone.done() else _timed_out()
         finally:
             task.cancel()
             gone.cancel()
@@ -158,15 +170,12 @@ class _Api:
         """Translates texts, and sends each sentence as soon as it is translated."""
         client, wanted = await self._read(request)
         if wanted.is_html:
-            raise RequestError(
-                400, "Invalid request: format=html is not for /translate/stream"
-            )
+            raise invalid("format=html is not for /translate/stream")
         results = self._results(wanted, client)
         # Before the response begins, so that an error has its own status.
         first = await anext(results, None)
-        return StreamingResponse(
-            self._lines(wanted, first, results), media_type="application/x-ndjson"
-        )
+        lines = self._lines(wanted, dict([first] if first else []), results)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def detect(self, request: Request) -> Response:
         """Lists the languages that a text may be in."""
@@ -179,10 +188,9 @@ class _Api:
 
     async def settings(self, request: Request) -> Response:
         """Returns what a user interface needs."""
-        source, target = next(iter(self._languages.models))
-        named = {
-            one.code: {"code": one.code, "name": one.name} for one in self._languages
-        }
+        pair = zip(
+            ("source", "target"), next(iter(self._languages.models)), strict=True
+        )
         has_keys = bool(self._config.api_keys)
         return _json(
             {
@@ -193,24 +201,25 @@ class _Api:
                 "suggestions": False,
                 "filesTranslation": False,
                 "supportedFilesFormat": [],
-                "language": {"source": named[source], "target": named[target]},
+                "language": {
+                    side: {"code": code, "name": name_of(code)} for side, code in pair
+                },
             }
         )
 
     async def health(self, request: Request) -> Response:
         """Returns whether requests are answered."""
         if not self._worker.is_alive:
-            return _json(error_body("The server is stopping"), status=503)
-        if not self._worker.is_ready:
-            return _json({"status": "loading"}, status=503)
-        return _json({"status": "ok"})
+            raise _stopping()
+        is_ready = self._worker.is_ready
+        status = "ok" if is_ready else "loading"
+        return _json({"status": status}, status=200 if is_ready else 503)
 
     async def metrics(self, request: Request) -> Response:
         """Returns metrics in the text format of Prometheus."""
         require_key(bearer_key(headers_of(request.scope)), self._config)
-        return Response(
-            self._metrics.text(), headers={"content-type": metrics.CONTENT_TYPE}
-        )
+        headers = {"content-type": Metrics.content_type}
+        return Response(self._metrics.text(), headers=headers)
 
     async def refuse(self, request: Request) -> Response:
         """Refuses files and suggestions, as LibreTranslate does without them."""
@@ -239,15 +248,16 @@ class _Api:
 
     async def _translate_all(self, wanted: TranslateRequest, client: str) -> bytes:
         """Translates all sentences of each text; returns the response."""
-        found: list[dict[int, Translation]] = [{} for _ in wanted.texts]
+        found: dict[Place, Translation] = {}
         async with aclosing(self._results(wanted, client)) as results:
-            async for (text, number), translation in results:
-                found[text][number] = (
+            async for place, translation in results:
+                found[place] = (
                     without_weights(translation) if wanted.is_html else translation
                 )
-        translations = [[one[n] for n in range(len(one))] for one in found]
-        self._log(wanted, translations)
-        return await self._in_thread(translate_response, wanted, translations)
+        if self._config.log_text:
+            for place, sentence in wanted.sentences.items():
+                _LOGGER.warning("%s -> %s", sentence.text, found[place].text)
+        return await self._in_thread(translate_response, wanted, found)
 
     async def _results(
         self, wanted: TranslateRequest, client: str
@@ -264,90 +274,63 @@ class _Api:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(found.put_nowait, (where[number], result))
 
-        jobs = self._jobs(wanted, client, deliver)
+        jobs = [
+            Job(
+                client,
+                kind,
+                [wanted.sentences[place].text for place in where],
+                partial(deliver, where),
+            )
+            for kind, where in _places_by_kind(wanted).items()
+        ]
         deadline = loop.time() + self._config.request_timeout
-        left = sum(len(job.sentences) for job in jobs)
         try:
             self._submit(jobs)
-            while left:
+            for _ in wanted.sentences:
                 try:
                     async with asyncio.timeout_at(deadline):
                         await asyncio.sleep(0)  # where results wait already
                         place, result = await found.get()
                 except TimeoutError:
-                    raise _late() from None
+                    raise _timed_out() from None
                 if isinstance(result, BaseException):
-                    raise _failure(result)
-                left -= 1
+                    lines = str(result).splitlines() or [type(result).__name__]
+                    raise RequestError(500, f"Cannot translate text: {lines[0][:200]}")
                 yield place, result
         finally:
             for job in jobs:
                 self._worker.queue.cancel(job)
-
-    def _jobs(
-        self,
-        wanted: TranslateRequest,
-        client: str,
-        deliver: Callable[[list[Place], int, Any], None],
-    ) -> list[Job]:
-        """Makes a job for the sentences of each kind."""
-        has_details = bool(wanted.details - {"segments"})
-        places: dict[Kind, list[Place]] = {}
-        for text, layout in enumerate(wanted.texts):
-            for number in range(len(layout.sentences)):
-                kind = Kind(
-                    (wanted.sources[text], wanted.target),
-                    several=wanted.alternatives > 0,
-                    # Markup follows the words, for which it takes attention weights.
-                    details=has_details or number in layout.marked,
-                )
-                places.setdefault(kind, []).append((text, number))
-        jobs = []
-        for kind, where in places.items():
-            sentences = [wanted.texts[t].sentences[n].text for t, n in where]
-            jobs.append(Job(client, kind, sentences, partial(deliver, where)))
-        return jobs
 
     def _submit(self, jobs: list[Job]) -> None:
         try:
             self._worker.submit(*jobs)
         except QueueFullError:
             if not self._worker.is_alive:
-                raise RequestError(
-                    503, "The server is stopping", {"connection": "close"}
-                ) from None
+                raise _stopping() from None
             seconds = math.ceil(self._worker.seconds_waiting)
-            raise RequestError(
-                429,
-                "Slowdown: too many texts are waiting",
-                {"retry-after": str(min(max(1, seconds), 60))},
-            ) from None
+            retry = {"retry-after": str(min(max(1, seconds), 60))}
+            about = "Slowdown: too many texts are waiting"
+            raise RequestError(429, about, retry) from None
 
     async def _lines(
         self,
         wanted: TranslateRequest,
-        first: tuple[Place, Translation] | None,
+        found: dict[Place, Translation],
         results: AsyncGenerator[tuple[Place, Translation]],
     ) -> AsyncIterator[bytes]:
         """Yields lines of JSON: a sentence each, in order, and at last `done`."""
-        order = [
-            (text, number)
-            for text, layout in enumerate(wanted.texts)
-            for number in range(len(layout.sentences))
-        ]
-        found = dict([first] if first else [])
         end: dict[str, Any] = {"done": True}
         if wanted.detected:
             end["detectedLanguage"] = list(wanted.detected)
         end["ends"] = [layout.end for layout in wanted.texts]
         try:
-            for place in order:
+            for place in wanted.sentences:
                 while place not in found:
                     other, translation = await anext(results)
                     found[other] = translation
                 yield await self._in_thread(_line, wanted, place, found.pop(place))
         except RequestError as error:
-            end = dict(error_body(error.message, status=int(error.status)))
+            end = {"error": error.message, "status": int(error.status)}
         finally:
             await results.aclose()
         yield to_json(end) + b"\n"
@@ -356,33 +339,33 @@ class _Api:
         self, function: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
         """Runs what takes a while, so that other requests are answered meanwhile."""
-        loop = asyncio.get_running_loop()
         call = partial(function, *args, **options)
-        return await loop.run_in_executor(self._threads, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
-    def _log(
-        self, wanted: TranslateRequest, translations: list[list[Translation]]
-    ) -> None:
-        if self._config.log_text:
-            for layout, found in zip(wanted.texts, translations, strict=True):
-                for one, translation in zip(layout.sentences, found, strict=True):
-                    _LOGGER.warning("%s -> %s", one.text, translation.text)
+
+def _places_by_kind(wanted: TranslateRequest) -> Mapping[Kind, list[Place]]:
+    """Groups the sentences by what they must share to be translated together."""
+    has_details = bool(wanted.details - {"segments"})
+    places: dict[Kind, list[Place]] = defaultdict(list)
+    for text, number in wanted.sentences:
+        # Markup follows the words, for which it takes attention weights.
+        details = has_details or number in wanted.texts[text].marked
+        pair = (wanted.sources[text], wanted.target)
+        places[Kind(pair, wanted.alternatives > 0, details)].append((text, number))
+    return places
 
 
 def _line(wanted: TranslateRequest, place: Place, translation: Translation) -> bytes:
-    text, number = place
-    sentence = wanted.texts[text].sentences[number]
-    fields = segment(sentence.gap, sentence.text, translation, wanted)
-    return to_json({"text": text, "sentence": number, **fields}) + b"\n"
+    fields = segment(wanted, place, translation)
+    return to_json(dict(zip(("text", "sentence"), place, strict=True)) | fields) + b"\n"
 
 
-def _late() -> RequestError:
+def _timed_out() -> RequestError:
     return RequestError(504, "Cannot translate text: the time is over")
 
 
-def _failure(error: BaseException) -> RequestError:
-    lines = str(error).splitlines() or [type(error).__name__]
-    return RequestError(500, f"Cannot translate text: {lines[0][:200]}")
+def _stopping() -> RequestError:
+    return RequestError(503, "The server is stopping", CLOSE)
 
 
 async def _disconnected(request: Request) -> None:
@@ -394,3 +377,24 @@ def _json(value: Any, *, status: int = 200) -> Response:
     """Makes a response of a value, or of its JSON."""
     body = value if isinstance(value, bytes) else to_json(value)
     return Response(body, status, media_type="application/json")
+
+
+def _static_routes() -> list[Route]:
+    """Lists the routes of the page, `/` and its files, and `/spec`."""
+    files = (resources.files("t2t_jax.serving") / "static").iterdir()
+    return [_static_route(file.name, file.read_bytes()) for file in files]
+
+
+def _static_route(name: str, content: bytes) -> Route:
+    content = content.replace(b"VERSION", __version__.encode())
+    # Browsers ask again at each load: a new version of the program is used at once.
+    tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    kind = {"content-type": _KINDS[name.rpartition(".")[2]]}
+
+    async def send(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers | kind)
+
+    return Route(_PATHS.get(name, f"/static/{name}"), send)

@@ -1,4 +1,7 @@
-"""Defends the application: hosts, origins, sizes, slow clients, security headers."""
+"""Defends the application, and counts its requests.
+
+Hosts, origins, keys, sizes, slow clients, security headers.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,36 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.metrics import Metrics
 from t2t_jax.serving.requests import RequestError
-from t2t_jax.serving.responses import error_body, to_json
+from t2t_jax.serving.responses import to_json
+from t2t_jax.serving.worker import TranslationWorker
+from t2t_jax.version import __version__
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -26,19 +48,22 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
+    b"cache-control": b"no-store",
+    b"content-security-policy": (
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        b"connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        b"frame-ancestors 'none'"
     ),
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
 }
+_ALONE = {b"cross-origin-resource-policy": b"same-origin"}  # without `cors_origins`
 _MISSING_KEY = "Please contact the server operator to obtain an API key"
-_OTHER = "other"
+LATE = "The request did not arrive in time"
+CLOSE = {"connection": "close"}
 _CLIENT_GONE = 499  # in metrics: nothing was sent
 # A body that is too large is read up to this multiple of the limit, so that clients
 # which send before they read get the response and not a reset connection.
@@ -52,6 +77,58 @@ _LOGGER = logging.getLogger(__name__)
 
 class ClientGoneError(Exception):
     """The client closed the connection."""
+
+
+_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Seconds; the upper ends of the buckets of the histogram."""
+
+
+class Metrics(Collector):
+    """Counts the requests of a server, in a registry of its own.
+
+    Attributes:
+      in_progress: requests that are being answered.
+    """
+
+    content_type = CONTENT_TYPE_PLAIN_0_0_4
+
+    def __init__(self, worker: TranslationWorker) -> None:
+        self.in_progress = 0
+        self._worker = worker
+        self._registry = CollectorRegistry()
+        options: dict[str, Any] = {"registry": self._registry}
+        names = ("path", "status")
+        self._requests = Counter("t2t_jax_requests", "Answered.", names, **options)
+        about = "Of requests to /translate."
+        self._seconds = Histogram(
+            "t2t_jax_translate_seconds", about, buckets=_BOUNDS, **options
+        )
+        Info("t2t_jax", "Version.", **options).info({"version": __version__})
+        ProcessCollector(**options)
+        self._registry.register(self)
+
+    def count(self, path: str, status: int, seconds: float) -> None:
+        """Counts a request that was answered."""
+        self._requests.labels(path, str(status)).inc()
+        if path == "/translate":
+            self._seconds.observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields what the worker and its queue count themselves."""
+        counts, queue = self._worker.counts, self._worker.queue
+        for name in ("sentences", "tokens", "groups", "failures"):
+            yield CounterMetricFamily(f"t2t_jax_{name}", "So far.", counts[name])
+        present = {
+            "waiting_sentences": queue.waiting,
+            "queue_capacity": queue.capacity,
+            "requests_in_progress": self.in_progress,
+        }
+        for name, value in present.items():
+            yield GaugeMetricFamily(f"t2t_jax_{name}", "At present.", value)
+
+    def text(self) -> bytes:
+        """Returns all metrics as Prometheus reads them."""
+        return generate_latest(self._registry)
 
 
 class Guard:
@@ -86,7 +163,7 @@ class Guard:
             self._metrics.in_progress -= 1
             path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
             self._metrics.count(
-                path if path in self._paths else _OTHER,
+                path if path in self._paths else "other",
                 response.status or _CLIENT_GONE,
                 time.perf_counter() - start,
             )
@@ -94,24 +171,22 @@ class Guard:
     async def _answer(
         self, scope: Scope, receive: Receive, response: _GuardedResponse
     ) -> None:
-        found = None
+        # With an application in the scope the router raises HTTPException.
+        scope.setdefault("app", self)
         try:
-            # With an application in the scope the router raises HTTPException.
-            scope.setdefault("app", self)
             self._check(scope)
             await self._app(scope, receive, response.send)
-        except RequestError as error:
-            found = error
-        except HTTPException as error:
-            found = RequestError(error.status_code, error.detail, error.headers)
         except ClientGoneError:
             response.abort()
+        except RequestError as error:
+            await response.send_error(error, receive)
+        except HTTPException as error:
+            found = RequestError(error.status_code, error.detail, error.headers)
+            await response.send_error(found, receive)
         except Exception:
             # Without the message, which may hold text of the request.
             _LOGGER.exception("A request failed.", exc_info=self._config.log_text)
-            found = RequestError(500, "Internal error")
-        if found is not None:
-            await response.send_error(found, receive)
+            await response.send_error(RequestError(500, "Internal error"), receive)
 
     def _check(self, scope: Scope) -> None:
         """Refuses requests of foreign hosts and origins, and of two framings."""
@@ -120,7 +195,7 @@ class Guard:
         framings = {b"content-length", b"transfer-encoding"}
         if names.count(b"host") > 1 or framings <= set(names):
             # Servers and proxies that read these differently can be played off.
-            raise RequestError(400, "Invalid request", {"connection": "close"})
+            raise RequestError(400, "Invalid request", CLOSE)
         host = headers.get("host", "")
         allowed = self._config.allowed_hosts
         if allowed and _name_of(host) not in allowed:
@@ -147,12 +222,14 @@ class _GuardedResponse:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = self._headers(message.get("headers", ()))
-        body, start = message.get("body", b""), 0
-        while len(body) - start > _PART:
-            part = body[start : start + _PART]
-            await self._send_part({**message, "body": part, "more_body": True})
-            start += _PART
-        await self._send_part({**message, "body": body[start:]} if start else message)
+            await self._send_part(message)
+            return
+        body = message.get("body", b"")
+        for start in range(0, len(body) or 1, _PART):
+            end = start + _PART
+            more = end < len(body) or message.get("more_body", False)
+            part = {**message, "body": body[start:end], "more_body": more}
+            await self._send_part(part)
 
     async def _send_part(self, message: Message) -> None:
         try:
@@ -168,24 +245,19 @@ class _GuardedResponse:
             self.abort()
             return
         headers = {"content-type": "application/json", **error.headers}
-        response = Response(to_json(error_body(error.message)), error.status, headers)
+        response = Response(to_json({"error": error.message}), error.status, headers)
         with suppress(ClientGoneError):
             await response(self._scope, receive, self.send)
 
     def abort(self) -> None:
         """Closes the connection at once, where the server allows it."""
-        abort = (self._scope.get("state") or {}).get("abort")
-        if abort is not None:
+        if abort := (self._scope.get("state") or {}).get("abort"):
             abort()
 
     def _headers(self, given: Any) -> list[tuple[bytes, bytes]]:
         found = {bytes(name).lower(): bytes(value) for name, value in given}
-        added = {"cache-control": "no-store", **_HEADERS}
-        if not self._config.cors_origins:
-            added["cross-origin-resource-policy"] = "same-origin"
-        for name, value in added.items():
-            found.setdefault(name.encode(), value.encode())
-        return list(found.items())
+        is_open = bool(self._config.cors_origins)
+        return list((({} if is_open else _ALONE) | _HEADERS | found).items())
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -213,40 +285,27 @@ async def read_body(
       RequestError: it is too large, or does not arrive in time.
       ClientGoneError: the client closed the connection.
     """
-    length = headers.get("content-length", "0")
-    most = config.max_body_bytes
-    declared = int(length) if length.isascii() and length.isdecimal() else 0
-    if declared > _DRAIN * most:
-        raise _body_too_large(most)
-    body, size = bytearray(), 0
+    length, most = headers.get("content-length", "0"), config.max_body_bytes
+    about = f"Invalid request: the body exceeds text limit ({most} bytes)"
+    too_large = RequestError(413, about, CLOSE)
+    if length.isascii() and length.isdecimal() and int(length) > _DRAIN * most:
+        raise too_large
+    body, size, more = bytearray(), 0, True
     try:
         async with asyncio.timeout(config.read_timeout):
-            while True:
+            while more and size <= _DRAIN * most:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGoneError
-                size += len(message.get("body", b""))
-                if size > _DRAIN * most:
-                    raise _body_too_large(most)
-                if size <= most:
-                    body += message.get("body", b"")
-                if not message.get("more_body", False):
-                    break
+                part = message.get("body", b"")
+                size += len(part)
+                body += part if size <= most else b""
+                more = message.get("more_body", False)
     except TimeoutError:
-        raise RequestError(
-            408, "The request did not arrive in time", {"connection": "close"}
-        ) from None
+        raise RequestError(408, LATE, CLOSE) from None
     if size > most:
-        raise _body_too_large(most)
+        raise too_large
     return bytes(body)
-
-
-def _body_too_large(most: int) -> RequestError:
-    return RequestError(
-        413,
-        f"Invalid request: the body exceeds text limit ({most} bytes)",
-        {"connection": "close"},
-    )
 
 
 def bearer_key(headers: Mapping[str, str]) -> str | None:

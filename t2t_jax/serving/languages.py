@@ -14,24 +14,18 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The source language of a request whose language is to be detected."""
 
-NAMES = {
-    **{"ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali"},
-    **{"ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek"},
-    **{"en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian"},
-    **{"eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French"},
-    **{"ga": "Irish", "gl": "Galician", "gu": "Gujarati", "ha": "Hausa"},
-    **{"he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian"},
-    **{"id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese"},
-    **{"ka": "Georgian", "kk": "Kazakh", "ko": "Korean", "lt": "Lithuanian"},
-    **{"lv": "Latvian", "mk": "Macedonian", "mr": "Marathi", "ms": "Malay"},
-    **{"nb": "Norwegian", "nl": "Dutch", "no": "Norwegian", "pl": "Polish"},
-    **{"ps": "Pashto", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian"},
-    **{"sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian"},
-    **{"sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai"},
-    **{"tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu"},
-    **{"vi": "Vietnamese", "zh": "Chinese"},
-}
-"""English names of languages by their code; others are named by their code."""
+_NAMES = (
+    "ar Arabic az Azerbaijani bg Bulgarian bn Bengali ca Catalan cs Czech da Danish "
+    "de German el Greek en English eo Esperanto es Spanish et Estonian eu Basque fa "
+    "Persian fi Finnish fr French ga Irish gl Galician gu Gujarati ha Hausa he Hebrew "
+    "hi Hindi hr Croatian hu Hungarian id Indonesian is Icelandic it Italian ja "
+    "Japanese ka Georgian kk Kazakh ko Korean lt Lithuanian lv Latvian mk Macedonian "
+    "mr Marathi ms Malay nb Norwegian nl Dutch no Norwegian pl Polish ps Pashto pt "
+    "Portuguese ro Romanian ru Russian sk Slovak sl Slovenian sq Albanian sr Serbian "
+    "sv Swedish sw Swahili ta Tamil te Telugu th Thai tl Tagalog tr Turkish uk "
+    "Ukrainian ur Urdu vi Vietnamese zh Chinese"
+).split()
+_NAME_OF = dict(zip(_NAMES[::2], _NAMES[1::2], strict=True))
 
 # The commonest words of a language that are rare in the others.
 _COMMON_WORDS = {
@@ -54,6 +48,11 @@ _COMMON_WORDS = {
 _CONFIDENT_WORDS = 3
 
 
+def name_of(code: str) -> str:
+    """Returns the English name of a language; its code if the name is not known."""
+    return _NAME_OF.get(code, code)
+
+
 class Language(NamedTuple):
     """A language by its code, such as `en`."""
 
@@ -69,15 +68,12 @@ class Languages:
         if not models:
             raise UserError("A server needs at least one model. Pass one.")
         self.models = dict(models)
-        self._common = {
-            code: frozenset(words.split()) for code, words in _COMMON_WORDS.items()
-        }
 
     def __iter__(self) -> Iterator[Language]:
         """Iterates over all languages, sources first, each with its targets."""
         for code in self.codes:
             targets = tuple(to for source, to in self.models if source == code)
-            yield Language(code, NAMES.get(code, code), targets)
+            yield Language(code, name_of(code), targets)
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -105,31 +101,22 @@ class Languages:
         words = words_of(text)
         codes = among or self.codes
         scores = {code: self._score(code, words, text) for code in codes}
-        total = sum(scores.values())
+        total = sum(scores.values()) or 1.0
         # A few words prove little.
-        certainty = min(1.0, len(words) / _CONFIDENT_WORDS) if words else 0.0
+        certainty = min(1.0, len(words) / _CONFIDENT_WORDS)
         found = [
-            {
-                "confidence": round(100 * certainty * scores[code] / total, 1)
-                if total
-                else 0.0,
-                "language": code,
-            }
-            for code in codes
+            {"confidence": round(100 * certainty * score / total, 1), "language": code}
+            for code, score in scores.items()
         ]
-        return sorted(found, key=lambda one: -float(str(one["confidence"])))
+        return sorted(found, key=lambda one: -one["confidence"])
 
     def _score(self, code: str, words: list[str], text: str) -> float:
         if not words:
             return 0.0
-        common = self._common.get(code, frozenset())
+        common = {*_COMMON_WORDS.get(code, "").split()}
         score = sum(word in common for word in words) / len(words)
-        known = [
-            model.known_words
-            for (source, _), model in self.models.items()
-            if source == code and model.known_words is not None
-        ]
-        if known:
-            unseen = known[0].unseen_shares([text])[0]
-            score += (1 - (unseen or 0.0)) ** 2
+        models = (one for (source, _), one in self.models.items() if source == code)
+        known = next((one.known_words for one in models if one.known_words), None)
+        if known is not None:
+            score += (1 - (known.unseen_shares([text])[0] or 0.0)) ** 2
         return score

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import FormParser, parse_options_header
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
-from t2t_jax.decoding.text.sentences import Layout, lay_out
+from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
-from t2t_jax.serving.languages import AUTO, NAMES, Languages
+from t2t_jax.serving.languages import AUTO, Languages, name_of
 
 if TYPE_CHECKING:
     from python_multipart.multipart import Field
+
+Place: TypeAlias = tuple[int, int]
+"""The numbers of a text and of a sentence in it."""
 
 SPLITS = ("sentences", "lines")
 """How a text is divided: at the ends of sentences too, or only of lines."""
@@ -26,11 +29,18 @@ SPLITS = ("sentences", "lines")
 FORMATS = ("text", "html")
 """What a text is; of HTML the text is translated and the markup kept."""
 
+DETAILS = ("segments", "token_scores", "alignments", "attention")
+"""Parameters, true or false, that add `segments` to a response."""
+
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MAX_FIELDS = 64
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _MAX_ALTERNATIVES = 100
 _SHOWN = 40
+_SWITCH: dict[object, bool] = {
+    **dict.fromkeys((True, "true", "1", "on"), True),
+    **dict.fromkeys((False, None, "false", "0", "", "off"), False),
+}
 
 
 class RequestError(Exception):
@@ -55,6 +65,7 @@ class TranslateRequest(NamedTuple):
 
     Attributes:
       texts: the texts, divided into sentences.
+      sentences: of all texts, in order.
       is_list: whether `q` was a list.
       sources: the code of the source language of each text.
       detected: of each text, if the source language was detected.
@@ -64,6 +75,7 @@ class TranslateRequest(NamedTuple):
     """
 
     texts: tuple[Layout | HtmlLayout, ...]
+    sentences: Mapping[Place, Sentence]
     is_list: bool
     sources: tuple[str, ...]
     detected: tuple[Mapping[str, Any], ...]
@@ -71,10 +83,6 @@ class TranslateRequest(NamedTuple):
     alternatives: int
     details: frozenset[str]
     is_html: bool = False
-
-
-DETAILS = ("segments", "token_scores", "alignments", "attention")
-"""Parameters, true or false, that add `segments` to a response."""
 
 
 def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
@@ -90,17 +98,15 @@ def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
         raise RequestError(415, "The charset of a request must be UTF-8.")
     if kind == "application/json" or kind.endswith("+json"):
         return _parse_json(body)
-    is_form = kind in (_FORM, _MULTIPART)
-    if body and not is_form:
-        raise RequestError(
-            415, "The content type must be application/json or that of a form."
-        )
+    if body and kind not in (_FORM, _MULTIPART):
+        about = "The content type must be application/json or that of a form."
+        raise RequestError(415, about)
     try:
+        fields = _parse_form(query)
         if kind == _MULTIPART:
-            fields = _parse_multipart(options.get(b"boundary", b""), body)
+            fields |= _parse_multipart(options.get(b"boundary", b""), body)
         else:
-            fields = _parse_form(body)
-        fields = _parse_form(query) | fields
+            fields |= _parse_form(body)
     except (ValueError, FormParserError) as error:
         raise RequestError(400, "Invalid form") from error
     # Forms are sent with CRLF at the ends of lines.
@@ -167,72 +173,63 @@ def read_translate_request(
     split = fields.get("split") or SPLITS[0]
     text_format = fields.get("format") or FORMATS[0]
     if split not in SPLITS:
-        raise _invalid(f"split must be one of {', '.join(SPLITS)}")
+        raise invalid(f"split must be one of {', '.join(SPLITS)}")
     if text_format not in FORMATS:
         raise RequestError(400, f"{_shown(text_format)} format is not supported")
+    is_html = text_format == "html"
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
     details = frozenset(name for name in DETAILS if _switch(fields, name))
     if target not in languages.codes:
-        raise RequestError(400, f"{_shown(target)} is not supported")
+        raise _unsupported(target)
     is_detailed = bool(details - {"segments"})
     if alternatives or is_detailed:
         _require_short(sum(map(len, texts)), config.max_detailed_characters, "texts")
     longest = config.max_detailed_sentence
-    layouts = tuple(_layout(text, text_format, split, longest) for text in texts)
-    sentences = [one.text for layout in layouts for one in layout.sentences]
+    layouts = tuple(
+        HtmlLayout(text, split=split, max_aligned=longest)
+        if is_html
+        else lay_out(text, split=split)
+        for text in texts
+    )
+    sentences = {
+        (text, number): sentence
+        for text, layout in enumerate(layouts)
+        for number, sentence in enumerate(layout.sentences)
+    }
     if is_detailed:
-        _require_short(max(map(len, sentences), default=0), longest, "sentences")
-    if len(sentences) > config.max_sentences:
-        raise _too_long(len(sentences), config.max_sentences, "sentences")
-    if text_format != "text":  # markup is in no language
-        texts = tuple(
-            " ".join(one.text for one in layout.sentences) for layout in layouts
-        )
-    sources, detected = _sources(source, target, texts, languages)
+        lengths = (len(sentence.text) for sentence in sentences.values())
+        _require_short(max(lengths, default=0), longest, "sentences")
+    _require(len(sentences), config.max_sentences, "sentences")
+    if is_html:  # markup is in no language
+        texts = [" ".join(one.text for one in layout.sentences) for layout in layouts]
+    detected: tuple[Mapping[str, Any], ...] = ()
+    sources = (source,) * len(texts)
+    if source == AUTO:
+        among = languages.sources_of(target)
+        detected = tuple(languages.detect(text, among=among)[0] for text in texts)
+        sources = tuple(one["language"] for one in detected)
+    for code in dict.fromkeys(sources):
+        _require_pair(code, target, languages)
     return TranslateRequest(
         layouts,
+        sentences,
         is_list,
         sources,
         detected,
         target,
         alternatives,
         details,
-        is_html=text_format == "html",
+        is_html,
     )
-
-
-def _sources(
-    source: str, target: str, texts: tuple[str, ...], languages: Languages
-) -> tuple[tuple[str, ...], tuple[Mapping[str, Any], ...]]:
-    """Returns the source language of each text, and what was detected, if it was."""
-    detected: tuple[Mapping[str, Any], ...] = ()
-    sources = (source,) * len(texts)
-    if source == AUTO:
-        among = languages.sources_of(target)
-        detected = tuple(languages.detect(text, among=among)[0] for text in texts)
-        sources = tuple(str(one["language"]) for one in detected)
-    for code in dict.fromkeys(sources):
-        _require_pair(code, target, languages)
-    return sources, detected
-
-
-def _layout(
-    text: str, text_format: str, split: str, longest: int
-) -> Layout | HtmlLayout:
-    if text_format == "html":
-        return HtmlLayout(text, split=split, max_aligned=longest)
-    return lay_out(text, split=split)
 
 
 def _require_short(size: int, most: int, unit: str) -> None:
     """Refuses details of long texts: their answers would be many times as long."""
     if size > most:
-        names = "token_scores, alignments and attention"
-        if unit == "texts":
-            names = f"alternatives, {names}"
-        raise _invalid(
-            f"{names} are for {unit} of up to {most} characters, and this has {size}. "
-            "Leave them out, or send less text"
+        also = "alternatives, " if unit == "texts" else ""
+        raise invalid(
+            f"{also}token_scores, alignments and attention are for {unit} of up to "
+            f"{most} characters, and this has {size}. Leave them out, or send less text"
         )
 
 
@@ -242,70 +239,66 @@ def read_text(fields: Mapping[str, Any], config: ServingConfig) -> str:
     Raises:
       RequestError: it is missing, not a string, or too long.
     """
-    texts, is_list = _texts(fields, config)
-    return " ".join(texts) if is_list else texts[0]
+    texts, _ = _texts(fields, config)
+    return " ".join(texts)
 
 
-def _texts(
-    fields: Mapping[str, Any], config: ServingConfig
-) -> tuple[tuple[str, ...], bool]:
+def _texts(fields: Mapping[str, Any], config: ServingConfig) -> tuple[list[str], bool]:
     q = fields.get("q")
     if not q and q not in (0, False):
-        raise _invalid("missing q parameter")
-    is_list = isinstance(q, list)
+        raise invalid("missing q parameter")
     texts = q if isinstance(q, list) else [q]
     if not all(isinstance(text, str) for text in texts):
-        raise _invalid("q must be a string or a list of strings")
-    if len(texts) > config.max_texts:
-        raise _too_long(len(texts), config.max_texts, "texts")
-    length = sum(map(len, texts))
-    if length > config.max_characters:
-        raise _too_long(length, config.max_characters, "characters")
-    return tuple(map(replace_lone_surrogates, texts)), is_list
+        raise invalid("q must be a string or a list of strings")
+    _require(len(texts), config.max_texts, "texts")
+    _require(sum(map(len, texts)), config.max_characters, "characters")
+    return [replace_lone_surrogates(text) for text in texts], isinstance(q, list)
 
 
-def _invalid(reason: str) -> RequestError:
+def invalid(reason: str) -> RequestError:
+    """Makes the error of a parameter that is missing or wrong."""
     return RequestError(400, f"Invalid request: {reason}")
 
 
-def _too_long(size: int, limit: int, unit: str) -> RequestError:
-    return RequestError(
-        413,
-        f"Invalid request: request ({size} {unit}) exceeds text limit ({limit} {unit})",
-    )
+def _require(size: int, limit: int, unit: str) -> None:
+    if size > limit:
+        about = f"request ({size} {unit}) exceeds text limit ({limit} {unit})"
+        raise RequestError(413, f"Invalid request: {about}")
 
 
 def _code(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     if value and isinstance(value, str):
         return value
-    raise _invalid(f"{name} must be a string" if value else f"missing {name} parameter")
+    raise invalid(f"{name} must be a string" if value else f"missing {name} parameter")
+
+
+def _unsupported(code: str) -> RequestError:
+    return RequestError(400, f"{_shown(code)} is not supported")
 
 
 def _require_pair(source: str, target: str, languages: Languages) -> None:
     if source not in languages.codes:
-        raise RequestError(400, f"{_shown(source)} is not supported")
+        raise _unsupported(source)
     if (source, target) not in languages.models:
-        to, of = (f"{NAMES.get(code, code)} ({code})" for code in (target, source))
+        to, of = (f"{name_of(code)} ({code})" for code in (target, source))
         raise RequestError(400, f"{to} is not available as a target language from {of}")
 
 
 def _switch(fields: Mapping[str, Any], name: str) -> bool:
     value = fields.get(name, False)
     text = value.lower() if isinstance(value, str) else value
-    if text in (True, "true", "1", "on"):
-        return True
-    if text in (False, None, "false", "0", "", "off"):
-        return False
-    raise _invalid(f"{name} must be true or false")
+    if not isinstance(text, Hashable) or text not in _SWITCH:
+        raise invalid(f"{name} must be true or false")
+    return _SWITCH[text]
 
 
 def _number(fields: Mapping[str, Any], name: str, *, most: int) -> int:
     value = fields.get(name, 0)
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         value = int(value[:9])
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise _invalid(f"{name} must be a number from 0 to {most}")
+    if type(value) is not int or not 0 <= value <= most:
+        raise invalid(f"{name} must be a number from 0 to {most}")
     return value
 
 

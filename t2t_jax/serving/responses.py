@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from t2t_jax.serving.requests import TranslateRequest
+from t2t_jax.serving.requests import Place, TranslateRequest
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Hypothesis, Translation
@@ -28,35 +29,32 @@ def to_json(value: Any) -> bytes:
 
 
 def translate_response(
-    request: TranslateRequest, translations: Sequence[Sequence[Translation]]
+    request: TranslateRequest, found: Mapping[Place, Translation]
 ) -> bytes:
     """Makes the JSON of LibreTranslate's response, and `segments` if requested.
 
     Args:
-      translations: of the sentences of each text.
+      found: the translations of the sentences.
     """
-    pairs = list(zip(request.texts, translations, strict=True))
-    fields: dict[str, Any] = {
-        "translatedText": [layout.fill(found) for layout, found in pairs]
-    }
-    if request.alternatives:
-        fields["alternatives"] = [
-            _alternatives(request, number, found)
-            for number, found in enumerate(translations)
-        ]
-    if request.detected:
-        fields["detectedLanguage"] = list(request.detected)
-    if request.details:
-        fields["segments"] = [
-            [
-                segment(sentence.gap, sentence.text, one, request)
-                for sentence, one in zip(layout.sentences, found, strict=True)
-            ]
-            for layout, found in pairs
-        ]
-    if not request.is_list:
-        fields = {name: value[0] for name, value in fields.items()}
-    return to_json(fields)
+    fields: dict[str, list[Any]] = defaultdict(list)
+    for text, layout in enumerate(request.texts):
+        places = [(text, number) for number in range(len(layout.sentences))]
+        translations = [found[place] for place in places]
+        fields["translatedText"].append(layout.fill(translations))
+        if request.alternatives:
+            # The second best of each sentence, and so on; of fewer, the last.
+            most = max((len(one.hypotheses) for one in translations), default=0)
+            texts = [layout.fill(translations, rank=rank) for rank in range(most)]
+            others = list(dict.fromkeys(texts))[1 : 1 + request.alternatives]
+            fields["alternatives"].append(others)
+        if request.detected:
+            fields["detectedLanguage"].append(request.detected[text])
+        if request.details:
+            segments = [segment(request, place, found[place]) for place in places]
+            fields["segments"].append(segments)
+    if request.is_list:
+        return to_json(fields)
+    return to_json({name: value[0] for name, value in fields.items()})
 
 
 def without_weights(translation: Translation) -> Translation:
@@ -71,31 +69,15 @@ def without_weights(translation: Translation) -> Translation:
     return dataclasses.replace(translation, hypotheses=tuple(hypotheses))
 
 
-def _alternatives(
-    request: TranslateRequest, number: int, found: Sequence[Translation]
-) -> list[str]:
-    """Lists other translations of a text: the second best of each sentence, and so on.
-
-    A sentence that has fewer contributes its last.
-    """
-    layout = request.texts[number]
-    most = max((len(one.hypotheses) for one in found), default=0)
-    texts = [layout.fill(found, rank=rank) for rank in range(most)]
-    return list(dict.fromkeys(texts))[1 : 1 + request.alternatives]
-
-
 def segment(
-    gap: str, source: str, translation: Translation, request: TranslateRequest
+    request: TranslateRequest, place: Place, translation: Translation
 ) -> dict[str, Any]:
-    """Makes the details of a sentence, with the names of `--format=jsonl`.
-
-    Args:
-      gap: the white space before the sentence.
-    """
+    """Makes the details of a sentence, with the names of `--format=jsonl`."""
+    sentence = request.sentences[place]
     hypotheses = translation.hypotheses[: 1 + request.alternatives]
     return {
-        "gap": gap,
-        "source": source,
+        "gap": sentence.gap,  # the white space before it
+        "source": sentence.text,
         "status": translation.status,
         "statuses": translation.statuses,
         "translation": translation.text,
@@ -103,34 +85,30 @@ def segment(
         "unseen_words": _rounded(translation.unseen_words),
         "source_tokens": translation.source_tokens,
         "hypotheses": [
-            dict(_fields(hypothesis, request, is_best=rank == 0))
-            for rank, hypothesis in enumerate(hypotheses)
+            _hypothesis(one, request.details - ({"attention"} if rank else set()))
+            for rank, one in enumerate(hypotheses)
         ],
     }
 
 
-def _fields(
-    hypothesis: Hypothesis, request: TranslateRequest, *, is_best: bool
-) -> Iterator[tuple[str, Any]]:
-    yield "translation", hypothesis.text
-    yield "score", _rounded(hypothesis.score)
-    yield "log_probability", _rounded(hypothesis.log_probability)
-    yield "num_tokens", hypothesis.num_tokens
-    yield "tokens", hypothesis.tokens
-    if "token_scores" in request.details:
-        logs = hypothesis.token_log_probabilities
-        yield "token_log_probabilities", list(map(_rounded, logs))
-    if "alignments" in request.details:
-        yield "alignment", hypothesis.alignment()
-    weights_TxS = hypothesis.attention_TxS
-    if "attention" in request.details and is_best and weights_TxS is not None:
-        yield "attention", [list(map(_rounded, row)) for row in weights_TxS.tolist()]
+def _hypothesis(one: Hypothesis, details: Collection[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "translation": one.text,
+        "score": _rounded(one.score),
+        "log_probability": _rounded(one.log_probability),
+        "num_tokens": one.num_tokens,
+        "tokens": one.tokens,
+    }
+    if "token_scores" in details:
+        logs = one.token_log_probabilities
+        fields["token_log_probabilities"] = list(map(_rounded, logs))
+    if "alignments" in details:
+        fields["alignment"] = one.alignment()
+    if "attention" in details and one.attention_TxS is not None:
+        rows = one.attention_TxS.tolist()
+        fields["attention"] = [list(map(_rounded, row)) for row in rows]
+    return fields
 
 
 def _rounded(number: float | None) -> float | None:
     return None if number is None else round(float(number), _DIGITS)
-
-
-def error_body(message: str, **more: Any) -> Mapping[str, Any]:
-    """Makes LibreTranslate's response to a request that failed."""
-    return {"error": message, **more}

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_jax.decoding.text.translation import Hypothesis, Translation
-from t2t_jax.serving.html_layout import HtmlLayout
-from t2t_jax.serving.html_markup import pieces_of
+from t2t_jax.serving.html_layout import HtmlLayout, pieces_of
 from tests.serving.fakes import fake_app, post, translation_of
 
 
