@@ -321,7 +321,7 @@ class _Api:
         """Yields lines of JSON: a sentence each, in order, and at last `done`."""
         end: dict[str, Any] = {"done": True}
         if wanted.detected:
-            end["detectedLanguage"] = list(wanted.detected)
+            end["detectedLanguage"] = wanted.detected
         end["ends"] = [layout.end for layout in wanted.texts]
         try:
             for place in wanted.sentences:

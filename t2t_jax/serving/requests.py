@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -77,8 +77,8 @@ class TranslateRequest(NamedTuple):
     texts: tuple[Layout | HtmlLayout, ...]
     sentences: Mapping[Place, Sentence]
     is_list: bool
-    sources: tuple[str, ...]
-    detected: tuple[Mapping[str, Any], ...]
+    sources: Sequence[str]
+    detected: Sequence[Mapping[str, Any]]
     target: str
     alternatives: int
     details: frozenset[str]
@@ -170,13 +170,7 @@ def read_translate_request(
     """
     texts, is_list = _texts(fields, config)
     source, target = (_code(fields, name) for name in ("source", "target"))
-    split = fields.get("split") or SPLITS[0]
-    text_format = fields.get("format") or FORMATS[0]
-    if split not in SPLITS:
-        raise invalid(f"split must be one of {', '.join(SPLITS)}")
-    if text_format not in FORMATS:
-        raise RequestError(400, f"{_shown(text_format)} format is not supported")
-    is_html = text_format == "html"
+    split, is_html = _how_to_read(fields)
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
     details = frozenset(name for name in DETAILS if _switch(fields, name))
     if target not in languages.codes:
@@ -185,12 +179,7 @@ def read_translate_request(
     if alternatives or is_detailed:
         _require_short(sum(map(len, texts)), config.max_detailed_characters, "texts")
     longest = config.max_detailed_sentence
-    layouts = tuple(
-        HtmlLayout(text, split=split, max_aligned=longest)
-        if is_html
-        else lay_out(text, split=split)
-        for text in texts
-    )
+    layouts = tuple(_layout(text, split, longest if is_html else 0) for text in texts)
     sentences = {
         (text, number): sentence
         for text, layout in enumerate(layouts)
@@ -202,25 +191,54 @@ def read_translate_request(
     _require(len(sentences), config.max_sentences, "sentences")
     if is_html:  # markup is in no language
         texts = [" ".join(one.text for one in layout.sentences) for layout in layouts]
-    detected: tuple[Mapping[str, Any], ...] = ()
-    sources = (source,) * len(texts)
+    sources, detected = _sources(source, target, texts, languages)
+    return TranslateRequest(
+        texts=layouts,
+        sentences=sentences,
+        is_list=is_list,
+        sources=sources,
+        detected=detected,
+        target=target,
+        alternatives=alternatives,
+        details=details,
+        is_html=is_html,
+    )
+
+
+def _how_to_read(fields: Mapping[str, Any]) -> tuple[str, bool]:
+    """Returns how texts are divided, and whether they are HTML."""
+    split = fields.get("split") or SPLITS[0]
+    text_format = fields.get("format") or FORMATS[0]
+    if split not in SPLITS:
+        raise invalid(f"split must be one of {', '.join(SPLITS)}")
+    if text_format not in FORMATS:
+        raise RequestError(400, f"{_shown(text_format)} format is not supported")
+    return split, text_format == "html"
+
+
+def _layout(text: str, split: str, max_aligned: int) -> Layout | HtmlLayout:
+    if max_aligned:
+        return HtmlLayout(text, split=split, max_aligned=max_aligned)
+    return lay_out(text, split=split)
+
+
+def _sources(
+    source: str, target: str, texts: Sequence[str], languages: Languages
+) -> tuple[list[str], list[Mapping[str, Any]]]:
+    """Returns the source language of each text, and what was detected, if it was."""
+    detected: list[Mapping[str, Any]] = []
     if source == AUTO:
         among = languages.sources_of(target)
-        detected = tuple(languages.detect(text, among=among)[0] for text in texts)
-        sources = tuple(one["language"] for one in detected)
+        detected = [languages.detect(text, among=among)[0] for text in texts]
+    sources = [one["language"] for one in detected] or [source] * len(texts)
     for code in dict.fromkeys(sources):
-        _require_pair(code, target, languages)
-    return TranslateRequest(
-        layouts,
-        sentences,
-        is_list,
-        sources,
-        detected,
-        target,
-        alternatives,
-        details,
-        is_html,
-    )
+        if code not in languages.codes:
+            raise _unsupported(code)
+        if (code, target) not in languages.models:
+            to, of = (f"{name_of(one)} ({one})" for one in (target, code))
+            about = f"{to} is not available as a target language from {of}"
+            raise RequestError(400, about)
+    return sources, detected
 
 
 def _require_short(size: int, most: int, unit: str) -> None:
@@ -275,14 +293,6 @@ def _code(fields: Mapping[str, Any], name: str) -> str:
 
 def _unsupported(code: str) -> RequestError:
     return RequestError(400, f"{_shown(code)} is not supported")
-
-
-def _require_pair(source: str, target: str, languages: Languages) -> None:
-    if source not in languages.codes:
-        raise _unsupported(source)
-    if (source, target) not in languages.models:
-        to, of = (f"{name_of(code)} ({code})" for code in (target, source))
-        raise RequestError(400, f"{to} is not available as a target language from {of}")
 
 
 def _switch(fields: Mapping[str, Any], name: str) -> bool:
