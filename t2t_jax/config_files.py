@@ -91,12 +91,17 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
             '"phrasebook", or the path of a Python file.'
         )
     try:
-        return _load(resolve(str(name)))
+        return load(resolve(str(name)))
     except UserError as error:  # Here it is an argument, not a flag.
         raise type(error)(p.replace("--config=", "") for p in error.problems) from error
 
 
-def _load(path: str) -> config_dict.ConfigDict:
+def load(path: str) -> config_dict.ConfigDict:
+    """Loads a configuration, as `load_config` does.
+
+    Args:
+      path: the value of `--config`, resolved, with `:ROW`.
+    """
     values, line = flags.FlagValues(), ["t2t_jax", f"--config={path}"]
     sys.modules.pop(_MODULE, None)
     try:

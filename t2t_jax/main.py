@@ -86,12 +86,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli.console.text_io import flush_before_exit
-    from t2t_jax.cli.flags.diagnostics import read_line
+    from t2t_jax.cli.flags.command_line import split
     from t2t_jax.cli.flags.modes import module_of
     from t2t_jax.cli.flags.options import DistributedOptions
     from t2t_jax.cli.flags.usage import requested_help
 
-    line = read_line(argv)
+    line = split(argv)
     text = requested_help(line)
     if text is None and line.last("version") is not None:
         text = f"{_version_text()}\n"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from markdown_text import prose
 
 from t2t_jax.cli.flags import usage
-from t2t_jax.cli.flags.modes import MODES, OPTIONS, flags_of
+from t2t_jax.cli.flags.modes import MODES, OPTIONS, flag_help, flags_of
 from t2t_jax.cli.flags.values import DIRECTORY, FILE, SWITCH, TEXT, Flag
 
 
@@ -24,11 +24,13 @@ def modes() -> Iterator[str]:
                 "--config=NAME", ["default phrasebook"], usage.CONFIG_HELP
             )
         for name, flag in flags_of(mode).items():
-            yield from _option(flag.usage(name), _notes(name, flag), flag.help)
+            yield from _option(
+                flag.usage(name), _notes(name, flag, mode), flag_help(name, mode)
+            )
 
 
-def _notes(name: str, flag: Flag) -> list[str]:
-    notes = usage.flag_notes(name, flag)
+def _notes(name: str, flag: Flag, mode: str) -> list[str]:
+    notes = usage.flag_notes(name, mode)
     if not flag.choices and flag.type not in (SWITCH, TEXT, FILE, DIRECTORY):
         notes.insert(int(flag.required), flag.type.valid)
     if flag.requires:

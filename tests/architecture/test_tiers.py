@@ -23,7 +23,7 @@ def test_each_prefix_names_tests_that_exist():
 @pytest.mark.parametrize(
     ("test", "tier"),
     [
-        ("tests/cli/test_required_workdir.py::test_a", QUICK),
+        ("tests/cli/flags/test_parser.py::test_a", QUICK),
         ("tests/model/rnn/test_layers.py::test_a[1]", DEFAULT),
         ("tests/faults/test_kills.py::test_a", FULL),
         ("tests/faults/test_signals.py::test_each_of_the_signals_x[2]", DEFAULT),

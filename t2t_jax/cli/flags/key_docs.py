@@ -1,16 +1,15 @@
-"""Documentation of every configuration key, parsed from the declaring docstrings."""
+"""Documentation of keys and flags, parsed from the docstrings of their dataclasses."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple, get_type_hints
 
 from t2t_jax.config import KINDS, Config, choices, defaults, sections
 
-_ENTRY = re.compile(r" {2}(\w+)(?: \(([^)]*)\))?: +(.*)")
+_ENTRY = re.compile(r" {2}(\w+?)_?(?: \(([^)]*)\))?: +(.*)")
 
 
 class KeyDoc(NamedTuple):
@@ -41,9 +40,9 @@ class KeyDoc(NamedTuple):
 @cache
 def key_docs() -> dict[str, KeyDoc]:
     """Maps every settable key to its documentation, in order of declaration."""
-    entries = _entries(Config)
+    entries = attribute_docs(Config)
     for section in sections():
-        of_section = _entries(get_type_hints(Config)[section])
+        of_section = attribute_docs(get_type_hints(Config)[section])
         entries |= {f"{section}.{name}": entry for name, entry in of_section.items()}
     words = choices()
     return {
@@ -54,29 +53,22 @@ def key_docs() -> dict[str, KeyDoc]:
 
 def section_doc(section: str) -> str:
     """Returns the description of a section of the configuration."""
-    return _entries(Config).get(section, ("", ""))[1]
+    return attribute_docs(Config).get(section, ("", ""))[1]
 
 
-def _entries(cls: type) -> dict[str, tuple[str, str]]:
-    """Maps each documented attribute to (unit, meaning); empty with `python -OO`."""
+def attribute_docs(cls: type) -> dict[str, tuple[str, str]]:
+    """Maps each documented attribute to (unit, meaning); empty with `python -OO`.
+
+    A final underscore, as of `from_`, is left out.
+    """
     found: dict[str, tuple[str, str]] = {}
     name = ""
-    for line in _attribute_lines(inspect.getdoc(cls) or ""):
-        entry = _ENTRY.fullmatch(line)
-        if entry:
+    _, _, attributes = (inspect.getdoc(cls) or "").partition("\nAttributes:\n")
+    for line in attributes.split("\n\n")[0].splitlines():
+        if entry := _ENTRY.fullmatch(line):
             name, unit, text = entry.groups()
             found[name] = (unit or "", text)
         elif name:
             unit, text = found[name]
             found[name] = (unit, f"{text} {line.strip()}".strip())
     return found
-
-
-def _attribute_lines(doc: str) -> Iterator[str]:
-    """Yields the lines of the section `Attributes:`."""
-    inside = False
-    for line in doc.splitlines():
-        if line and not line.startswith(" "):
-            inside = line == "Attributes:"
-        elif inside:
-            yield line

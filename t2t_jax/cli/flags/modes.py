@@ -9,7 +9,8 @@ from functools import cache
 from keyword import iskeyword
 from pathlib import Path
 
-from t2t_jax.cli.flags import checks, options, serving, translation, views
+from t2t_jax.cli.flags import options, translation, views
+from t2t_jax.cli.flags.key_docs import attribute_docs, key_docs
 from t2t_jax.cli.flags.options import DistributedOptions, Options
 from t2t_jax.cli.flags.values import Flag
 
@@ -24,7 +25,7 @@ OPTIONS: dict[str, type[Options]] = {
         options.AverageOptions,
         options.ExportOptions,
         options.ImportOptions,
-        serving.ServeOptions,
+        translation.ServeOptions,
         options.RecoverOptions,
         options.DescribeOptions,
         views.AttentionOptions,
@@ -32,9 +33,9 @@ OPTIONS: dict[str, type[Options]] = {
         views.CompareOptions,
         views.ShowBatchOptions,
         views.FiguresOptions,
-        checks.InspectDataOptions,
-        checks.StatusOptions,
-        checks.DoctorOptions,
+        views.InspectDataOptions,
+        views.StatusOptions,
+        views.DoctorOptions,
     )
 }
 """Mode -> the class of its options."""
@@ -42,12 +43,7 @@ OPTIONS: dict[str, type[Options]] = {
 MODES = {mode: cls.about for mode, cls in OPTIONS.items()}
 """One line about each mode."""
 
-_MODE = Flag(
-    "What to do; the mode's name may also stand first, without --mode=.",
-    default="train",
-    metavar="MODE",
-    choices=tuple(MODES),
-)
+_MODE = Flag(default="train", metavar="MODE", choices=tuple(MODES))
 
 
 def _flags(cls: type[Options]) -> dict[str, Flag]:
@@ -67,6 +63,15 @@ def flags_of(mode: str) -> dict[str, Flag]:
     """Maps the flags of a mode, but for `mode`, to their declarations in this mode."""
     own = _flags(OPTIONS[mode])
     return {name: own[name] for name in sorted(own, key=_OF_PROCESSES.__contains__)}
+
+
+def flag_help(name: str, mode: str) -> str:
+    """Returns the meaning of a flag in a mode; "" with `python -OO`."""
+    for cls in OPTIONS[mode].__mro__:
+        if name in (docs := attribute_docs(cls)):
+            return docs[name][1]
+    key = FLAGS[name].key
+    return key_docs()[key].meaning if key else ""
 
 
 def module_of(mode: str) -> str:

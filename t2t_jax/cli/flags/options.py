@@ -1,4 +1,7 @@
-"""Declares the options of each mode: a dataclass whose fields are its flags."""
+"""Declares the options of each mode: a dataclass whose fields are its flags.
+
+The docstring of a class has the meaning of its fields, which `--help` shows.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
     from t2t_jax.config import Config
     from t2t_jax.run.workdir import Workdir
 
-_RUN = "Directory of the run, or of an averaged or exported model."
-
 
 # Without eq and repr a class is made in a third of the time, which every start takes.
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -38,15 +39,16 @@ class Options:
     """What every mode takes.
 
     Attributes:
-      mode: also the name of its file in `cli/modes`.
-      examples: command lines, without the program's name.
-      is_read_only: whether the mode never writes to a run: a signal may end it at any
+      mode: What to do; the mode's name may also stand first, without --mode=.
+      examples: Command lines, without the program's name.
+      is_read_only: Whether the mode never writes to a run: a signal may end it at any
         time.
-      reads_config: whether it uses the configuration of the run in `workdir`.
-      uses_jax: whether it computes with JAX; else no cache of programs is set up, and
+      reads_config: Whether it uses the configuration of the run in `workdir`.
+      uses_jax: Whether it computes with JAX; else no cache of programs is set up, and
         a configuration has no effect and is refused.
-      config: of the run; for an existing workdir its own, with the overrides.
-      overrides: the `--config.KEY=VALUE` flags, including those of earlier commands.
+      config: Of the run; for an existing workdir its own, with the overrides.
+      overrides: The `--config.KEY=VALUE` flags, including those of earlier commands.
+      workdir: Directory of the run, or of an averaged or exported model.
     """
 
     mode: ClassVar[str]
@@ -60,26 +62,26 @@ class Options:
     overrides: dict[str, Any]
     config_given: bool
     workdir_given: bool = False
-    workdir: Workdir = flag(_RUN, DIRECTORY)
+    workdir: Workdir = flag(DIRECTORY)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunOptions(Options):
     """Of the modes that use an existing run or model."""
 
-    workdir: Workdir = flag(_RUN, DIRECTORY, required=True)
+    workdir: Workdir = flag(DIRECTORY, required=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelOptions(RunOptions):
-    """Of the modes that load one checkpoint."""
+    """Of the modes that load one checkpoint.
 
-    checkpoint: str = flag(
-        "Checkpoint to use: the one with the best development BLEU, the last one, or "
-        "the one of a step.",
-        default="best",
-        metavar="best|last|STEP",
-    )
+    Attributes:
+      checkpoint: Checkpoint to use: the one with the best development BLEU, the last
+        one, or the one of a step.
+    """
+
+    checkpoint: str = flag(default="best", metavar="best|last|STEP")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -87,22 +89,27 @@ class DistributedOptions(Options):
     """Of the modes that can run on several processes.
 
     Attributes:
-      processes: set once they are initialized.
+      coordinator_address: Address of process 0, for processes started by hand; not
+        needed under Slurm or on a TPU pod.
+      num_processes: Number of processes started by hand.
+      process_id: Rank of this process, from 0.
+      processes: Set once they are initialized.
     """
 
-    coordinator_address: str = flag(
-        "Address of process 0, for processes started by hand; not needed under Slurm "
-        "or on a TPU pod.",
-        ADDRESS,
-    )
-    num_processes: int = flag("Number of processes started by hand.", COUNT)
-    process_id: int | None = flag("Rank of this process, from 0.", INDEX)
+    coordinator_address: str = flag(ADDRESS)
+    num_processes: int = flag(COUNT)
+    process_id: int | None = flag(INDEX)
     processes: Processes = SINGLE_PROCESS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainOptions(DistributedOptions):
-    """Options of `--mode=train`."""
+    """Options of `--mode=train`.
+
+    Attributes:
+      workdir: Directory of the run, created or resumed; runs/NAME of the configuration
+        if not given.
+    """
 
     mode = "train"
     about = "trains a model, or resumes the run in --workdir"
@@ -111,16 +118,17 @@ class TrainOptions(DistributedOptions):
         "train --config=own_text:small --config.steps=5000",
     )
 
-    workdir: Workdir = flag(
-        "Directory of the run, created or resumed; runs/NAME of the configuration if "
-        "not given.",
-        DIRECTORY,
-    )
+    workdir: Workdir = flag(DIRECTORY)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PrepareOptions(Options):
-    """Options of `--mode=prepare`."""
+    """Options of `--mode=prepare`.
+
+    Attributes:
+      workdir: Directory of the run to prepare; runs/NAME of the configuration if not
+        given.
+    """
 
     mode = "prepare"
     about = "reads, filters and encodes the text of a run, without training"
@@ -129,10 +137,7 @@ class PrepareOptions(Options):
         "prepare --config=wmt_en_de --config.data.workers=8",
     )
 
-    workdir: Workdir = flag(
-        "Directory of the run to prepare; runs/NAME of the configuration if not given.",
-        DIRECTORY,
-    )
+    workdir: Workdir = flag(DIRECTORY)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -140,7 +145,18 @@ class AverageOptions(RunOptions):
     """Options of `--mode=average`.
 
     Attributes:
-      last: 0 means `checkpoint.keep`.
+      source: With --sliding: sentences to score on, instead of data.dev.
+      reference: With --sliding: their reference translations.
+      to: Directory to create for the averaged model.
+      last: Number of newest periodic checkpoints to average; checkpoint.keep if not
+        given.
+      average_steps: Steps of the checkpoints to average instead, such as
+        1000,2000,3000.
+      force: Also average checkpoints that are not evenly spaced.
+      trained: Average the parameters that are trained, where those that are evaluated
+        are their moving average or a schedule-free optimizer's.
+      sliding: Score the averages of all --last consecutive checkpoints instead of
+        writing one.
     """
 
     mode = "average"
@@ -150,36 +166,14 @@ class AverageOptions(RunOptions):
         "average --workdir=runs/mine --sliding --last=3",
     )
 
-    source: str = flag(
-        "With --sliding: sentences to score on, instead of data.dev.", FILE
-    )
-    reference: str = flag("With --sliding: their reference translations.", FILE)
-    to: str = flag(
-        "Directory to create for the averaged model.",
-        DIRECTORY,
-        required=True,
-        unless="sliding",
-    )
-    last: int = flag(
-        "Number of newest periodic checkpoints to average; checkpoint.keep if not "
-        "given.",
-        COUNT,
-        excludes="average_steps",
-    )
-    average_steps: tuple[int, ...] = flag(
-        "Steps of the checkpoints to average instead, such as 1000,2000,3000.", STEPS
-    )
-    force: bool = flag("Also average checkpoints that are not evenly spaced.", SWITCH)
-    trained: bool = flag(
-        "Average the parameters that are trained, where those that are evaluated are "
-        "their moving average or a schedule-free optimizer's.",
-        SWITCH,
-    )
-    sliding: bool = flag(
-        "Score the averages of all --last consecutive checkpoints instead of writing "
-        "one.",
-        SWITCH,
-    )
+    source: str = flag(FILE)
+    reference: str = flag(FILE)
+    to: str = flag(DIRECTORY, required=True, unless="sliding")
+    last: int = flag(COUNT, excludes="average_steps")
+    average_steps: tuple[int, ...] = flag(STEPS)
+    force: bool = flag(SWITCH)
+    trained: bool = flag(SWITCH)
+    sliding: bool = flag(SWITCH)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -187,9 +181,22 @@ class ExportOptions(ModelOptions):
     """Options of `--mode=export`.
 
     Attributes:
-      quantization: "" is float32.
-      max_bleu_loss: None is the default of the quantization.
-      languages: None is those of the training text's files, where they have any.
+      source: Source sentences for the comparison with the exported model, instead of
+        data.dev.
+      reference: Their reference translations.
+      format: Format of the exported model.
+      to: Directory to create for the exported model; for --format=argos also a file,
+        *.argosmodel.
+      quantization: Number format of --format=ctranslate2 and argos; float32 if not
+        given.
+      max_bleu_loss: Largest accepted loss of BLEU by --format=ctranslate2 and argos; 1
+        if not given, 0.5 for float16.
+      languages: Codes of the source and the target language, such as en,de, for
+        README.md; those in the names of the training files if not given.
+      license: License of the model for README.md, an identifier of Hugging Face's hub
+        such as apache-2.0.
+      check_lines: Number of lines, of --source or else data.dev, for the comparison
+        with the exported model.
     """
 
     mode = "export"
@@ -200,51 +207,15 @@ class ExportOptions(ModelOptions):
         "--to=mine-ct2",
     )
 
-    source: str = flag(
-        "Source sentences for the comparison with the exported model, instead of "
-        "data.dev.",
-        FILE,
-        requires="reference",
-    )
-    reference: str = flag("Their reference translations.", FILE, requires="source")
-    format: str = flag(
-        "Format of the exported model.",
-        metavar="FORMAT",
-        choices=EXPORT_FORMATS,
-        required=True,
-    )
-    to: str = flag(
-        "Directory to create for the exported model; for --format=argos also a file, "
-        "*.argosmodel.",
-        DIRECTORY,
-        required=True,
-    )
-    quantization: str = flag(
-        "Number format of --format=ctranslate2 and argos; float32 if not given.",
-        metavar="TYPE",
-        choices=QUANTIZATIONS,
-    )
-    max_bleu_loss: float | None = flag(
-        "Largest accepted loss of BLEU by --format=ctranslate2 and argos; 1 if not "
-        "given, 0.5 for float16.",
-        LOSS,
-    )
-    languages: tuple[str, str] | None = flag(
-        "Codes of the source and the target language, such as en,de, for README.md; "
-        "those in the names of the training files if not given.",
-        LANGUAGES,
-    )
-    license: str = flag(
-        "License of the model for README.md, an identifier of Hugging Face's hub such "
-        "as apache-2.0.",
-        LICENSE,
-    )
-    check_lines: int = flag(
-        "Number of lines, of --source or else data.dev, for the comparison with the "
-        "exported model.",
-        COUNT,
-        default="100",
-    )
+    source: str = flag(FILE, requires="reference")
+    reference: str = flag(FILE, requires="source")
+    format: str = flag(metavar="FORMAT", choices=EXPORT_FORMATS, required=True)
+    to: str = flag(DIRECTORY, required=True)
+    quantization: str = flag(metavar="TYPE", choices=QUANTIZATIONS)
+    max_bleu_loss: float | None = flag(LOSS)
+    languages: tuple[str, str] | None = flag(LANGUAGES)
+    license: str = flag(LICENSE)
+    check_lines: int = flag(COUNT, default="100")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -252,8 +223,15 @@ class ImportOptions(Options):
     """Options of `--mode=import`.
 
     Attributes:
-      from_: `--from`.
-      format: "" is what the files are.
+      from_: Model to import, a file or a directory; or hf://ORGANIZATION/NAME.
+      to: Directory to create for the model.
+      format: Toolkit of the model; found from its files if not given.
+      vocabularies: With models of Marian, fairseq or tensor2tensor: vocabularies of
+        source and target, or one for both; those beside the model if not given.
+      positions: With models of Marian or Hugging Face: positions as this program
+        computes them, to reproduce its outputs; those of the training if not given.
+      normalize: With models of Hugging Face: normalize the punctuation of sources as
+        Moses does, and as the training text of OPUS-MT was.
     """
 
     mode = "import"
@@ -265,35 +243,12 @@ class ImportOptions(Options):
     reads_config = False
 
     workdir: Workdir  # not a flag
-    from_: str = flag(
-        "Model to import, a file or a directory; or hf://ORGANIZATION/NAME.",
-        FILE,
-        metavar="PATH",
-        required=True,
-    )
-    to: str = flag("Directory to create for the model.", DIRECTORY, required=True)
-    format: str = flag(
-        "Toolkit of the model; found from its files if not given.",
-        metavar="TOOLKIT",
-        choices=IMPORT_FORMATS,
-    )
-    vocabularies: tuple[str, ...] = flag(
-        "With models of Marian, fairseq or tensor2tensor: vocabularies of source and "
-        "target, or one for both; those beside the model if not given.",
-        PATHS,
-        metavar="SOURCE,TARGET",
-    )
-    positions: str = flag(
-        "With models of Marian or Hugging Face: positions as this program computes "
-        "them, to reproduce its outputs; those of the training if not given.",
-        metavar="KIND",
-        choices=POSITIONS,
-    )
-    normalize: bool = flag(
-        "With models of Hugging Face: normalize the punctuation of sources as Moses "
-        "does, and as the training text of OPUS-MT was.",
-        SWITCH,
-    )
+    from_: str = flag(FILE, metavar="PATH", required=True)
+    to: str = flag(DIRECTORY, required=True)
+    format: str = flag(metavar="TOOLKIT", choices=IMPORT_FORMATS)
+    vocabularies: tuple[str, ...] = flag(PATHS, metavar="SOURCE,TARGET")
+    positions: str = flag(metavar="KIND", choices=POSITIONS)
+    normalize: bool = flag(SWITCH)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -314,8 +269,13 @@ class DescribeOptions(Options):
     """Options of `--mode=describe`.
 
     Attributes:
-      devices: 0 means those of this machine.
-      peak_tflops: 0 if not given.
+      workdir: Directory of a run to describe; the configuration alone if there is none.
+      format: Format of the results.
+      devices: Number of devices to describe; those of this machine or of the mesh if
+        not given.
+      peak_tflops: Peak of one device in model.compute_dtype, in TFLOP/s, to estimate
+        hours.
+      mfu: Fraction of --peak_tflops that training reaches (model FLOP utilization).
     """
 
     mode = "describe"
@@ -325,25 +285,8 @@ class DescribeOptions(Options):
         "describe --config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json",
     )
 
-    workdir: Workdir = flag(
-        "Directory of a run to describe; the configuration alone if there is none.",
-        DIRECTORY,
-    )
-    format: str = flag(
-        "Format of the results.", metavar="FORMAT", choices=("text", "json")
-    )
-    devices: int = flag(
-        "Number of devices to describe; those of this machine or of the mesh if not "
-        "given.",
-        COUNT,
-    )
-    peak_tflops: float = flag(
-        "Peak of one device in model.compute_dtype, in TFLOP/s, to estimate hours.",
-        POSITIVE,
-    )
-    mfu: float = flag(
-        "Fraction of --peak_tflops that training reaches (model FLOP utilization).",
-        FRACTION,
-        default="0.4",
-        requires="peak_tflops",
-    )
+    workdir: Workdir = flag(DIRECTORY)
+    format: str = flag(metavar="FORMAT", choices=("text", "json"))
+    devices: int = flag(COUNT)
+    peak_tflops: float = flag(POSITIVE)
+    mfu: float = flag(FRACTION, default="0.4", requires="peak_tflops")

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from absl import flags
-from ml_collections import config_flags
-
 from t2t_jax import config_files
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.flags import conflicts, diagnostics
-from t2t_jax.cli.flags.arguments import Argument, CommandLine
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of
+from t2t_jax.cli.flags.command_line import check, parse_key, split
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
 from t2t_jax.cli.flags.options import Options
-from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, parse, to_dict
-from t2t_jax.config_keys import alternatives
+from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
+from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
+from t2t_jax.config_keys import alternatives, did_you_mean
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.run.initial_model import adopt_model
 from t2t_jax.run.resume_rules import require_resumable
-from t2t_jax.run.workdir import Workdir
+from t2t_jax.run.workdir import Workdir, runs_near
 
-_PARSERS: dict[type, Callable[[str], Any]] = {
-    int: int,
-    float: float,
-    bool: flags.BooleanParser().parse,
-}
+_MAX_RUNS = 5
 
 
 def parse_argv(argv: Sequence[str]) -> Options:
@@ -37,31 +29,24 @@ def parse_argv(argv: Sequence[str]) -> Options:
     Raises:
       UserError: with all errors of the command line.
     """
-    line = diagnostics.read_line(argv)
-    command = _read_command(line)
-    mode, given = command.mode, command.flags
-    named: dict[str, Any] = {
-        name: flag.parse(given.get(name, flag.default), name=name, mode=mode)
-        for name, flag in flags_of(mode).items()
-        if not flag.key
-    }
-    named["workdir"] = workdir = Workdir(
-        Path(named.get("workdir") or _default_workdir(command.path))
-    )
+    command = _read_command(argv)
+    mode, given, named = command.mode, command.given, command.named
+    workdir = Workdir(Path(named.get("workdir") or _default_workdir(command.path)))
     workdir.require_valid_path()
     config, overrides = _configure(command, workdir)
-    _check_overrides_used(config, overrides)
-    if unused := conflicts.unused_flags(given, config):
-        raise UserError(unused)
+    _require_used(config, overrides, given=given)
     values = dict(flatten(to_dict(config)))
     named |= {n: values[flag.key] for n, flag in flags_of(mode).items() if flag.key}
+    named |= {
+        "workdir": workdir,
+        "workdir_given": "workdir" in given,
+        "config": config,
+        "config_given": command.config_given,
+        "overrides": overrides,
+    }
     cls = OPTIONS[mode]
     return cls(
-        config=config,
-        overrides=overrides,
-        config_given=command.config_given,
-        workdir_given="workdir" in given,
-        **{f.name: named[n] for f in fields(cls) if (n := f.name.rstrip("_")) in named},
+        **{f.name: named[n] for f in fields(cls) if (n := f.name.rstrip("_")) in named}
     )
 
 
@@ -74,90 +59,149 @@ class _Command(NamedTuple):
     """A command line without errors of flags.
 
     Attributes:
-      flags: the texts of the given flags.
+      given: the texts of the given flags.
+      named: the values of all flags of the mode, by name.
       path: of the configuration, with `:ROW`.
       values: of the configuration, with overrides.
+      overrides: key -> value.
     """
 
     mode: str
-    flags: dict[str, str]
+    given: dict[str, str]
+    named: dict[str, Any]
     path: str
     config_given: bool
     values: dict[str, Any]
     overrides: dict[str, Any]
 
 
-def _read_command(line: CommandLine) -> _Command:
+def _read_command(argv: Sequence[str]) -> _Command:
     """Reads all flags, and loads the configuration."""
-    word = line.leading if line.leading in MODES else ""
-    mode = word or line.last("mode") or ""
-    faults, good = diagnostics.find_faults(line, mode=mode)
+    line = split(argv)
+    valid, errors = check(line)
+    mode, config = line.mode or FLAGS["mode"].default, line.last("config")
+    given = {flag.name: flag.value or "" for flag in valid if flag.name in FLAGS}
+    overrides = {
+        key: parse_key(key, flag.value or "")
+        for flag in valid
+        if (key := flag.name.removeprefix("config.")) != flag.name
+    }
+    named: dict[str, Any] = {}
     problems = [
-        *diagnostics.conflicting_modes(word, line.last("mode")),
-        *diagnostics.explain_stray_words(line, mode=mode),
+        *_short_forms(given, into=overrides),
+        *_flag_problems(mode, given, has_config=bool(config), into=named),
     ]
-    kind: type[UserError] = ConfigError
-    if problems or not all(fault.is_config for fault in faults):
-        kind = UserError
-    problems += dict.fromkeys(fault.message for fault in faults)
-    given = {flag.name: flag.value or "" for flag in good if flag.name in FLAGS}
-    keys = [flag for flag in good if flag.name.startswith("config.")]
-    config = line.last("config")
-    short, contradictions = _short_forms(given, keys)
-    problems += contradictions
+    if mode in MODES and not OPTIONS[mode].uses_jax and (config or overrides):
+        problems.append(
+            f"--mode={mode} takes no configuration. Leave --config and its keys out."
+        )
+    errors += map(UserError, problems)
+    path, values = str(default_config()), {}
     try:
-        path = config_files.resolve(config) if config else str(default_config())
-        values, overrides = _load(path, [*keys, *short])
+        path = config_files.resolve(config) if config else path
+        values = config_files.load(path).to_dict()
     except UserError as error:
-        raise (kind if problems else type(error))(
-            [*problems, *error.problems]
-        ) from error
-    mode = mode or FLAGS["mode"].default
-    others = conflicts.flag_errors(mode, given, has_config=bool(config))
-    others += conflicts.unused_config(mode, [*keys, *short], config or "")
-    if problems or others:
-        raise (UserError if others else kind)([*problems, *others])
+        errors.append(error)
+    if errors:
+        kinds = {type(error) for error in errors}
+        kind = kinds.pop() if len(kinds) == 1 else UserError
+        messages = [message for error in errors for message in error.problems]
+        raise kind(dict.fromkeys(messages)) from errors[-1]
     if config and (row := config_files.default_row(path)):
         log(f"--config={config} has several rows. This is {config}:{row}.")
-    return _Command(mode, given, path, bool(config), values, overrides)
+    _override(values, overrides)
+    return _Command(mode, given, named, path, bool(config), values, overrides)
 
 
-def _load(
-    path: str, given: Sequence[Argument]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Loads the values of a configuration file, and those of the given keys."""
-    values = flags.FlagValues()
-    line = ["t2t_jax", f"--config={path}", *map(str, given)]
-    # ml_collections would load a second file of this process into the same module.
-    sys.modules.pop("config_config", None)
-    config_flags.DEFINE_config_file(
-        "config", None, "The experiment.", flag_values=values, sys_argv=line
-    )
-    try:
-        values(line)
-        values.config.lock()  # A file that could not be loaded raises only when used.
-    except (Exception, SystemExit) as error:
-        raise config_files.explain_load_failure(path, error) from error
-    return values.config.to_dict(), config_flags.get_override_values(values["config"])
+def _override(values: dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    for key, value in overrides.items():
+        section, _, name = key.rpartition(".")
+        (values.setdefault(section, {}) if section else values)[name] = value
 
 
-def _short_forms(
-    given: Mapping[str, str], keys: Sequence[Argument]
-) -> tuple[list[Argument], list[str]]:
-    """Returns the keys that the short flags set, and errors where a key has another."""
-    explicit = {key.name: key.value or "" for key in keys}
-    found, problems = [], []
+def _short_forms(given: Mapping[str, str], *, into: dict[str, Any]) -> Iterator[str]:
+    """Sets the keys of short flags; yields an error where a key has another value."""
     for name, text in given.items():
-        if not (key := FLAGS[name].key):
-            continue
-        found.append(Argument(f"config.{key}", text, f"--{name}"))
-        parse = _PARSERS.get(type(defaults()[key]), str)
-        if parse(explicit.get(f"config.{key}", text)) != parse(text):
-            problems.append(
-                f"--{name} is short for --config.{key}, and the two have different "
-                "values. Pass one of them."
-            )
-    return found, problems
+        if key := FLAGS[name].key:
+            value = parse_key(key, text)
+            if into.setdefault(key, value) != value:
+                yield (
+                    f"--{name} is short for --config.{key}, and the two have different "
+                    "values. Pass one of them."
+                )
+
+
+def _flag_problems(
+    mode: str, given: Mapping[str, str], *, has_config: bool, into: dict[str, Any]
+) -> Iterator[str]:
+    """Yields the errors of all flags, without the configuration.
+
+    Args:
+      given: the texts of the flags that were given.
+      has_config: whether `--config` was given.
+      into: gets the values of all flags of the mode.
+    """
+    if mode not in MODES:
+        near = did_you_mean(mode, list(MODES))
+        yield f"--mode={mode} must be one of {', '.join(MODES)}.{near}"
+        return
+    own = flags_of(mode)
+    others: dict[tuple[str, ...], list[str]] = {}
+    for name in given:
+        if name not in own and name != "mode":
+            others.setdefault(tuple(modes_of(name)), []).append(f"--{name}")
+    for modes, names in others.items():
+        yield (
+            f"--mode={mode} does not take {alternatives(names)}, which only "
+            f"--mode={alternatives(modes)} has. Choose another mode, or remove the "
+            "flag."
+        )
+    for name, flag in own.items():
+        # With --config the default is runs/NAME of that configuration, as in training.
+        if not (name == "workdir" and has_config):
+            yield from _relation_problems(name, mode=mode, given=given)
+        try:
+            text = given.get(name, flag.default)
+            into[name] = flag.parse(text, name=name, mode=mode)
+        except ValueError as error:
+            yield str(error)
+
+
+def _relation_problems(
+    name: str, *, mode: str, given: Mapping[str, str]
+) -> Iterator[str]:
+    """Yields errors if a flag is missing, or others that it requires or excludes."""
+    flag = flags_of(mode)[name]
+    other, _, value = flag.unless.partition("=")
+    spared = other and given.get(other) == (value or "true")
+    if flag.required and not given.get(name) and not spared:
+        advice = f". {flag_help(name, mode)}"
+        if name == "workdir":
+            advice = f", the run to use. {_runs_hint()}"
+        elif flag.choices:
+            advice += f" One of {', '.join(flag.choices)}."
+        yield f"--mode={mode} requires --{name}{advice}"
+    required, _, value = flag.requires.partition("=")
+    satisfied = given.get(required) and value in ("", given[required])
+    if name in given and required and not satisfied:
+        yield (
+            f"--{name} requires --{flag.requires} with --mode={mode}. Pass both, or "
+            "neither."
+        )
+    if name in given and flag.excludes in given:
+        yield (
+            f"--{name} and --{flag.excludes} are mutually exclusive. Pass one of them."
+        )
+
+
+def _runs_hint() -> str:
+    """Lists the runs to pass as `--workdir`."""
+    runs = runs_near(Path("runs"))
+    if not runs:
+        return "Train first, or pass the --workdir of a run."
+    named = ", ".join(str(run) for run in runs[:_MAX_RUNS])
+    more = f" and {len(runs) - _MAX_RUNS} more" if len(runs) > _MAX_RUNS else ""
+    return f"Pass --workdir={runs[0]} or another. Runs, newest first: {named}{more}."
 
 
 def _default_workdir(config: str) -> str:
@@ -175,9 +219,10 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
         return parse(command.values), command.overrides
     try:
         return _configure_existing(command, workdir)
+    except ConfigError:
+        raise
     except UserError as error:
-        if not isinstance(error, ConfigError):
-            _require_own(workdir, error)
+        _require_own(workdir, error)
         raise
 
 
@@ -197,7 +242,7 @@ def _configure_existing(
     command: _Command, workdir: Workdir
 ) -> tuple[Config, dict[str, Any]]:
     workdir.require_complete()
-    if command.mode == "describe" and "workdir" in command.flags:
+    if command.mode == "describe" and "workdir" in command.given:
         _require_run(workdir, config_given=command.config_given)
     if not workdir.has_config:
         _require_own(workdir)
@@ -208,9 +253,7 @@ def _configure_existing(
     values = to_dict(saved)
     if command.config_given:
         values = adopt_model(command.values, saved=saved, chosen=overrides)
-    for key, value in overrides.items():
-        section, _, name = key.rpartition(".")
-        (values[section] if section else values)[name] = value
+    _override(values, overrides)
     config = parse(values)
     require_resumable(saved, config, workdir=workdir.path)
     return config, overrides
@@ -226,14 +269,25 @@ def _require_run(workdir: Workdir, *, config_given: bool) -> None:
         raise type(error)([f"--workdir={p}" for p in error.problems]) from error
 
 
-def _check_overrides_used(config: Config, overrides: dict[str, Any]) -> None:
-    """Refuses overrides of another architecture's sections."""
-    used = ARCHITECTURES[config.architecture]
-    others = set(ARCHITECTURES.values()) - {used}
-    unused = [key for key in overrides if key.partition(".")[0] in others]
+def _require_used(
+    config: Config, overrides: Mapping[str, Any], *, given: Mapping[str, str]
+) -> None:
+    """Refuses overrides of another architecture, and sampling flags without sampling.
+
+    Args:
+      given: the flags that were given.
+    """
+    sections = set(ARCHITECTURES.values()) - {ARCHITECTURES[config.architecture]}
+    unused = [f"config.{key}" for key in overrides if key.partition(".")[0] in sections]
     if unused:
-        named = alternatives([f"config.{key}" for key in unused], word="and")
         raise ConfigError(
-            f"architecture={config.architecture!r} does not use {named}. Remove the "
-            "flags, or set config.architecture."
+            f"architecture={config.architecture!r} does not use "
+            f"{alternatives(unused, word='and')}. Remove the flags, or set "
+            "config.architecture."
+        )
+    unused = [f"--{name}" for name in SAMPLING_FLAGS if name in given]
+    if unused and not config.decoding.sample:
+        raise UserError(
+            f"Without --sample no mode uses {alternatives(unused, word='and')}. Pass "
+            "--sample, or leave them out."
         )

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import shutil
 import textwrap
 from collections.abc import Iterable
 
-from t2t_jax.cli.flags.arguments import CommandLine
+from t2t_jax.cli.flags.command_line import CommandLine
 from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flags_of, modes_of
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
 from t2t_jax.cli.flags.options import RunOptions
-from t2t_jax.cli.flags.values import SWITCH, Flag
+from t2t_jax.cli.flags.values import SWITCH
 from t2t_jax.config import defaults, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
-from t2t_jax.config_keys import alternatives, key_suggestions
+from t2t_jax.config_keys import alternatives, did_you_mean
 from t2t_jax.errors import UserError
 
-_HELP = ("help", "h")
 _NARROWEST, _WIDEST, _USUAL = 60, 100, 88
 _COMMON = {
     "--config=NAME": "Configuration: a shipped one (wmt_en_de, table3:C_N2), or "
@@ -31,7 +29,8 @@ _COMMON = {
 }
 _MORE = {
     "MODE --help": "Flags of a mode, with defaults and examples.",
-    "--help=SECTION": "Keys of one section of the configuration:",
+    "--help=SECTION": "Keys of one section of the configuration: "
+    f"{', '.join(sections())}.",
     "--help=KEY": "One key or flag: --help=optimizer.warmup_steps, --help=beam_size.",
     "--help=NAME": "A shipped configuration: --help=own_text.",
     "--help=all": "All modes, flags and keys.",
@@ -49,16 +48,13 @@ def requested_help(line: CommandLine) -> str | None:
     Raises:
       UserError: the topic does not exist.
     """
-    asked = [flag for flag in line.flags if flag.name in _HELP]
-    if line.leading != "help" and not asked:
+    asked = [flag.value for flag in line.flags if flag.name in ("help", "h")]
+    if line.word != "help" and not asked:
         return None
-    topic = asked[-1].value if asked else None
-    if not topic and line.leading == "help" and line.stray:
-        topic = line.stray[0].text
-    if not topic:
-        topic = line.leading if line.leading in MODES else line.last("mode")
-        topic = topic if topic in MODES else ""
-    return help_page(topic or "")
+    topic = asked[-1] if asked else None
+    if not topic and line.word == "help" and line.stray:
+        topic = line.stray[0][1]
+    return help_page(topic or (line.mode if line.mode in MODES else ""))
 
 
 def help_page(topic: str) -> str:
@@ -75,10 +71,10 @@ def help_page(topic: str) -> str:
         return _everything() if name else _overview()
     if name in MODES:
         return _about_mode(name)
+    docs = key_docs()
     parts = [_about_flag(name)] if name in FLAGS else []
     if name in sections():
         parts.append(_about_section(name))
-    docs = key_docs()
     found = [name] if name in docs and not parts else []
     if not parts and "." not in name:
         found = [key for key in docs if key.rpartition(".")[2] == name]
@@ -86,7 +82,13 @@ def help_page(topic: str) -> str:
     if not parts and name.partition(":")[0] in shipped_names():
         parts.append(_about_config(name))
     if not parts:
-        raise UserError(_unknown(topic, name))
+        near = did_you_mean(name, [*MODES, *sections()])
+        near = near or did_you_mean(name, [*FLAGS, *docs])
+        raise UserError(
+            f"--help={topic}: there is no such topic.{near} Pass a mode "
+            f"({', '.join(MODES)}), a section ({', '.join(sections())}), a flag, a "
+            "key, a shipped configuration, or all."
+        )
     return "\n".join(parts)
 
 
@@ -107,20 +109,7 @@ def _about_config(name: str) -> str:
     )
 
 
-def _unknown(topic: str, name: str) -> str:
-    near = difflib.get_close_matches(name, [*MODES, *sections()], n=1)
-    near = near or difflib.get_close_matches(name, FLAGS, n=1)
-    near = near or key_suggestions(name, [*key_docs()])
-    hint = f" Did you mean --help={near[0]}?" if near else ""
-    return (
-        f"--help={topic}: there is no such topic.{hint} Pass a mode "
-        f"({', '.join(MODES)}), a section ({', '.join(sections())}), a flag, a key, a "
-        "shipped configuration, or all."
-    )
-
-
 def _overview() -> str:
-    listed = f"{_MORE['--help=SECTION']} {', '.join(sections())}."
     return _page(
         _paragraph(
             "t2t-jax: train, evaluate and run translation Transformers "
@@ -134,7 +123,7 @@ def _overview() -> str:
         ),
         _table("Modes", MODES),
         _table("Common flags", _COMMON),
-        _table("More help", {**_MORE, "--help=SECTION": listed}),
+        _table("More help", _MORE),
         _examples([OPTIONS["train"].examples[1], OPTIONS["translate"].examples[0]]),
     )
 
@@ -145,7 +134,7 @@ def _about_mode(mode: str) -> str:
     listed = ["Flags:"]
     if takes_config(mode):
         listed.append(_entry("--config=NAME", ["default phrasebook"], CONFIG_HELP))
-    listed += [_flag_entry(name, flag) for name, flag in flags.items()]
+    listed += [_flag_entry(name, mode) for name in flags]
     return _page(
         _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
         _usage(" ".join([mode, *needed, "[--FLAG=VALUE …]"])),
@@ -187,63 +176,55 @@ def keys_note(mode: str) -> str:
     )
 
 
-def flag_notes(name: str, flag: Flag) -> list[str]:
+def flag_notes(name: str, mode: str) -> list[str]:
     """Returns what `--help` notes behind a flag: choices, default, short for which key.
 
     Example:
-      >>> flag_notes("beam_size", FLAGS["beam_size"])
+      >>> flag_notes("beam_size", "translate")
       ['default 4', 'short for config.decoding.beam_size']
     """
-    without = f" without --{flag.unless}" if flag.unless else ""
-    notes = [f"required{without}"] if flag.required else []
-    if flag.choices:
-        notes.append(f"one of {', '.join(flag.choices)}")
+    flag = modes_of(name)[mode]
+    notes = [f"one of {', '.join(flag.choices)}"] * bool(flag.choices)
+    if flag.required:
+        unless = f" without --{flag.unless}" if flag.unless else ""
+        return [f"required{unless}", *notes]
     default = flag.default
     if flag.type is SWITCH:
         default = "off"
     elif flag.key:
         default = str(defaults()[flag.key])
-    elif name == "format" and flag.choices and "if not given" not in flag.help:
+    elif name == "format" and "if not given" not in flag_help(name, mode):
         default = flag.choices[0]
-    if default and not flag.required:
-        notes.append(f"default {default}")
-    if flag.key:
-        notes.append(f"short for config.{flag.key}")
-    return notes
+    notes += [f"default {default}"] * bool(default)
+    return notes + [f"short for config.{flag.key}"] * bool(flag.key)
 
 
-def _flag_entry(name: str, flag: Flag) -> str:
+def _flag_entry(name: str, mode: str) -> str:
     """Formats a flag of a mode."""
-    return _entry(flag.usage(name), flag_notes(name, flag), flag.help)
+    usage = modes_of(name)[mode].usage(name)
+    return _entry(usage, flag_notes(name, mode), flag_help(name, mode))
 
 
 def _about_flag(name: str) -> str:
     """Formats a flag, once for all modes that declare it alike."""
-    groups: dict[Flag, list[str]] = {}
-    for mode, flag in modes_of(name).items():
-        groups.setdefault(flag, []).append(mode)
-    indent = " " * 6
+    groups: dict[str, list[str]] = {}
+    for mode in modes_of(name):
+        groups.setdefault(_flag_entry(name, mode), []).append(mode)
     return _page(
         *(
-            f"{_flag_entry(name, flag)}\n"
-            + _paragraph(f"Modes: {alternatives(modes)}.", indent=indent, first=indent)
-            for flag, modes in groups.items()
+            f"{entry}\n{_below(f'Modes: {alternatives(modes)}.')}"
+            for entry, modes in groups.items()
         )
     )
 
 
 def _about_section(section: str) -> str:
-    docs = [doc for doc in key_docs().values() if doc.key.startswith(f"{section}.")]
-    title = _paragraph(f"Section {section}: {section_doc(section)}")
-    return _page(title, "\n".join(map(_key_entry, docs)))
-
-
-def _top_level() -> str:
-    docs = [doc for doc in key_docs().values() if "." not in doc.key]
+    """Formats the keys of a section; "" means those outside sections."""
+    docs = [d for d in key_docs().values() if d.key.rpartition(".")[0] == section]
+    title = f"Section {section}: {section_doc(section)}"
     return _page(
-        "Keys outside sections:",
+        _paragraph(title if section else "Keys outside sections:"),
         "\n".join(map(_key_entry, docs)),
-        _table("Sections", {name: section_doc(name) for name in sections()}),
     )
 
 
@@ -256,7 +237,7 @@ def _key_entry(doc: KeyDoc) -> str:
 
 def _everything() -> str:
     modes = [_about_mode(mode) for mode in MODES]
-    keys = [_top_level(), *(_about_section(name) for name in sections())]
+    keys = [_about_section(name) for name in ("", *sections())]
     return "\n".join([_overview(), *modes, *keys])
 
 
@@ -284,13 +265,16 @@ def _paragraph(text: str, *, indent: str = "", first: str = "") -> str:
     )
 
 
+def _below(text: str) -> str:
+    return _paragraph(text, indent="      ", first="      ")
+
+
 def _entry(name: str, notes: Iterable[str], text: str) -> str:
     """Formats a flag or key with its values, and its meaning below."""
     head = f"  {name}  ({'; '.join(notes)})" if notes else f"  {name}"
-    blocks = [_paragraph(head, indent="          ")]
-    if text:
-        blocks.append(_paragraph(text, indent="      ", first="      "))
-    return "\n".join(blocks)
+    return "\n".join(
+        [_paragraph(head, indent="          "), *[_below(text)] * bool(text)]
+    )
 
 
 def _table(title: str, rows: dict[str, str]) -> str:

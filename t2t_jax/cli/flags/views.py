@@ -1,4 +1,4 @@
-"""Declares the options of the modes that show runs, batches and formulas."""
+"""Declares the options of the modes that show runs, data, formulas and the machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.flags.options import ModelOptions, Options, RunOptions
-from t2t_jax.cli.flags.values import COUNT, DIRECTORY, PATHS, flag
+from t2t_jax.cli.flags.values import COUNT, DIRECTORY, PATHS, PERCENT, flag
 
 if TYPE_CHECKING:
     from t2t_jax.run.workdir import Workdir
@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AttentionOptions(ModelOptions):
-    """Options of `--mode=attention`."""
+    """Options of `--mode=attention`.
+
+    Attributes:
+      to: Directory to create for the arrays and plots.
+      text: Source sentence to translate and plot.
+      target: Its translation; the model's own if not given.
+      layer: Layers to plot, from 0, such as 0,5; or all.
+      head: Heads to plot, from 0, such as 0,5; or all.
+    """
 
     mode = "attention"
     about = "plots the attention weights for a --text into the directory --to"
@@ -24,26 +32,20 @@ class AttentionOptions(ModelOptions):
         "--to=maps",
     )
 
-    to: str = flag(
-        "Directory to create for the arrays and plots.", DIRECTORY, required=True
-    )
-    text: str = flag(
-        "Source sentence to translate and plot.", metavar="SENTENCE", required=True
-    )
-    target: str = flag(
-        "Its translation; the model's own if not given.", metavar="SENTENCE"
-    )
-    layer: str = flag(
-        "Layers to plot, from 0, such as 0,5; or all.", default="all", metavar="LAYERS"
-    )
-    head: str = flag(
-        "Heads to plot, from 0, such as 0,5; or all.", default="all", metavar="HEADS"
-    )
+    to: str = flag(DIRECTORY, required=True)
+    text: str = flag(metavar="SENTENCE", required=True)
+    target: str = flag(metavar="SENTENCE")
+    layer: str = flag(default="all", metavar="LAYERS")
+    head: str = flag(default="all", metavar="HEADS")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ReportOptions(ModelOptions):
-    """Options of `--mode=report`."""
+    """Options of `--mode=report`.
+
+    Attributes:
+      to: HTML file to write; report.html in the run if not given.
+    """
 
     mode = "report"
     about = "writes a page about a run: curves, samples, attention, scores, data"
@@ -52,16 +54,18 @@ class ReportOptions(ModelOptions):
         "report --workdir=runs/mine --to=mine.html",
     )
 
-    to: str = flag(
-        "HTML file to write; report.html in the run if not given.",
-        DIRECTORY,
-        metavar="FILE",
-    )
+    to: str = flag(DIRECTORY, metavar="FILE")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CompareOptions(Options):
-    """Options of `--mode=compare`."""
+    """Options of `--mode=compare`.
+
+    Attributes:
+      workdirs: Directories of the runs, separated by commas; the others are compared
+        with the first.
+      to: HTML file to write, beside the text on stdout.
+    """
 
     mode = "compare"
     about = "compares the settings, scores, curves and samples of several runs"
@@ -72,21 +76,17 @@ class CompareOptions(Options):
     reads_config = False
 
     workdir: Workdir  # not a flag
-    workdirs: tuple[str, ...] = flag(
-        "Directories of the runs, separated by commas; the others are compared with "
-        "the first.",
-        PATHS,
-        metavar="DIR,DIR",
-        required=True,
-    )
-    to: str = flag(
-        "HTML file to write, beside the text on stdout.", DIRECTORY, metavar="FILE"
-    )
+    workdirs: tuple[str, ...] = flag(PATHS, metavar="DIR,DIR", required=True)
+    to: str = flag(DIRECTORY, metavar="FILE")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ShowBatchOptions(RunOptions):
-    """Options of `--mode=show_batch`."""
+    """Options of `--mode=show_batch`.
+
+    Attributes:
+      step: Training step whose batch is printed, from 1.
+    """
 
     mode = "show_batch"
     about = "prints the text of the batch of a training --step"
@@ -95,17 +95,16 @@ class ShowBatchOptions(RunOptions):
         "show_batch --workdir=runs/mine --step=4000",
     )
 
-    step: int = flag(
-        "Training step whose batch is printed, from 1.",
-        COUNT,
-        metavar="STEP",
-        required=True,
-    )
+    step: int = flag(COUNT, metavar="STEP", required=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FiguresOptions(Options):
-    """Options of `--mode=figures`."""
+    """Options of `--mode=figures`.
+
+    Attributes:
+      to: Directory to create for the plots.
+    """
 
     mode = "figures"
     about = "plots equation 3 and the positional encoding into the directory --to"
@@ -113,4 +112,72 @@ class FiguresOptions(Options):
     reads_config = False
 
     workdir: Workdir  # not a flag
-    to: str = flag("Directory to create for the plots.", DIRECTORY, required=True)
+    to: str = flag(DIRECTORY, required=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class InspectDataOptions(ModelOptions):
+    """Options of `--mode=inspect_data`.
+
+    Attributes:
+      to: File for the results: *.tsv for all pairs, *.html for a page of the worst; a
+        summary on stdout alone if not given.
+      split: Text to inspect.
+      lines: Number of pairs to inspect, evenly spaced; all if not given.
+      drop_worst: Also write the text without this share of its pairs, those of the
+        highest loss, beside --to: *.kept.source.txt and *.kept.target.txt.
+    """
+
+    mode = "inspect_data"
+    about = "ranks the text of a run by the model's loss, and finds odd pairs"
+    examples = (
+        "inspect_data --workdir=runs/mine --to=pairs.tsv",
+        "inspect_data --workdir=runs/mine --to=pairs.tsv --drop_worst=1%",
+    )
+    is_read_only = True
+
+    to: str = flag(DIRECTORY, metavar="FILE")
+    split: str = flag(default="train", metavar="SPLIT", choices=("train", "dev"))
+    lines: int = flag(COUNT, excludes="drop_worst")
+    drop_worst: float = flag(PERCENT, requires="to")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StatusOptions(RunOptions):
+    """Options of `--mode=status`.
+
+    Attributes:
+      format: Format of the results.
+    """
+
+    mode = "status"
+    about = "shows where a run is, what holds it and when it will be done"
+    examples = (
+        "status --workdir=runs/mine",
+        "status --workdir=runs/mine --format=json",
+    )
+    is_read_only = True
+    reads_config = False
+    uses_jax = False
+
+    format: str = flag(metavar="FORMAT", choices=("text", "json"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DoctorOptions(Options):
+    """Options of `--mode=doctor`.
+
+    Attributes:
+      workdir: Directory whose disk is checked; it need not exist.
+      format: Format of the results.
+    """
+
+    mode = "doctor"
+    about = "checks the machine and the installation, and what to do about problems"
+    examples = ("doctor", "doctor --workdir=/data/runs/mine --format=json")
+    is_read_only = True
+    reads_config = False
+    uses_jax = False
+
+    workdir: Workdir = flag(DIRECTORY)
+    format: str = flag(metavar="FORMAT", choices=("text", "json"))

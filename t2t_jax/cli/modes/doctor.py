@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from t2t_jax.cli.flags.checks import DoctorOptions
+from t2t_jax.cli.flags.views import DoctorOptions
 from t2t_jax.environment.report import check_environment
 from t2t_jax.errors import UnavailableError
 

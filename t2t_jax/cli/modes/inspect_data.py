@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.checks import InspectDataOptions
+from t2t_jax.cli.flags.views import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.mixture import SliceCorpus, parts_of

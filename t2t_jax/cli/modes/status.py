@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_jax.cli.flags.checks import StatusOptions
+from t2t_jax.cli.flags.views import StatusOptions
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import read_status

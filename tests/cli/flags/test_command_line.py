@@ -1,0 +1,151 @@
+"""What a wrong command line is answered with: what was meant, once, and never Python.
+
+Seen to fail: with absl as the parser, which named the first mistake with the text of a
+Python exception, took `--mode=…` for the value of `--workdir`, and dropped what
+`--undefok` names; without `_short_forms`' comparison (the last one counts, in silence).
+"""
+
+import re
+import shlex
+
+import pytest
+
+from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.errors import ConfigError, UserError
+from tests.refusals import problems_of
+
+pytestmark = pytest.mark.usefixtures("empty_directory")
+
+PAIR = "evaluate --workdir=w --source=a --reference=b"
+
+
+@pytest.mark.parametrize(
+    ("line", "named", "meant"),
+    [
+        # What is near is named, hyphens and capitals included.
+        ("--workdri=x", "--workdri", "--workdir"),
+        ("--Workdir=x", "--Workdir", "--workdir"),
+        ("translate --beam-size=3", "--beam-size", "--beam_size"),
+        ("--steps=3", "--steps", "--config.steps"),
+        ("--dropout=3", "--dropout", "--config.model.dropout"),
+        ("--translate", "--translate", "--mode=translate"),
+        ("--config.model.d_modle=3", "model.d_modle", "--config.model.d_model"),
+        ("--config.num_layers=3", "num_layers", "--config.model.num_layers"),
+        ("--config.rnn.layers=3", "rnn.layers", "num_layers"),
+        ("--config.model.vocab_size=3", "vocab_size", "config.vocabulary.size"),
+        ("--config.model=3", "--config.model", "--help=model"),
+        # Nothing is.
+        ("--undefok=x", "--undefok", ""),
+        ("--config.xyzzy=3", "config.xyzzy", ""),
+        ("evaluate --lins=3", "--lins", ""),  # near a flag of another mode only
+        # Values.
+        ("--config.steps=1.5", "--config.steps=1.5", "integer"),
+        ("--config.steps=auto", "--config.steps=auto", "integer"),
+        ("--config.training.micro_batches=many", "micro_batches", "integer or auto"),
+        ("--config.model.dropout=x", "--config.model.dropout=x", "number"),
+        ("--config.model.remat=maybe", "remat=maybe", "true or false"),
+        ("--config.steps", "--config.steps", "--config.steps=VALUE"),
+        ("--workdir --mode=describe", "--workdir", "--workdir=VALUE"),
+        ("--workdir=", "--workdir=", ""),
+        ("--config=", "--config=", ""),
+        ("translate --workdir=w --sample=maybe", "--sample", "true or false"),
+        ("--workdir=~nobody_of_that_name/run", "--workdir", "~user must be a user"),
+        ("--coordinator_address=node:99999", "--coordinator_address", "host:port"),
+        ("--process_id=-1", "--process_id", "an integer from 0"),
+        ("describe --devices=0", "--devices=0", "an integer from 1"),
+        ("describe --mfu=40", "--mfu=40", "at most 1"),
+        ("describe --peak_tflops=-1", "--peak_tflops=-1", "a number"),
+        ("average --average_steps=,", "--average_steps=,", "integers"),
+        ("score --format=json", "--format=json", "one of tsv, jsonl"),
+        # Words.
+        ("translte --workdir=w", "'translte'", "translate"),
+        ("--config.seed=3 translate", "'translate'", "one mode, first"),
+        ("translate in.txt", "'in.txt'", "--name=value"),
+        ("--", "'--'", "Modes: train"),
+        ("translate --mode=train", "--mode=train", "one of them"),
+        ("--text=a dog barks", "'dog barks'", "--text='a dog barks'"),
+        # Modes and their flags.
+        ("--mode=trian", "--mode=trian", "train?"),
+        ("--source=x", "--source", "--mode=evaluate, score, average or export"),
+        ("describe --process_id=0", "--process_id", "--mode=train"),
+        ("--beam_size=1", "--beam_size", "--mode=translate or evaluate"),
+        (f"{PAIR} --n_best=2", "--n_best", "--mode=translate has"),
+        ("average --workdir=w", "--to", "Directory to create"),
+        ("attention --to=x", "--text", "requires"),
+        # Flags that would be ignored.
+        (f"{PAIR} --last=3", "--last", "requires --protocol"),
+        (f"{PAIR} --protocol=parsing --lowercase", "--lowercase", "protocol=tokenized"),
+        (f"{PAIR} --ensemble=a --protocol=parsing", "--protocol", "--ensemble"),
+        ("translate --workdir=w --resume", "--resume", "requires --shards"),
+        ("translate --workdir=w --prefixes=x --stream", "--prefixes", "--stream are"),
+        ("status --workdir=w --config.seed=1", "--config", "takes no configuration"),
+        # Short forms of keys.
+        (
+            "translate --workdir=w --beam_size=7 --config.decoding.beam_size=8",
+            *("--beam_size", "is short for --config.decoding.beam_size"),
+        ),
+        ("translate --workdir=w --beam_size=many", "--beam_size=many", "an integer"),
+        ("translate --workdir=w --top_p=2", "decoding.top_p=2.0", "must be"),
+        (
+            f"{PAIR} --temperature=0.5 --top_k=13 --nosample",
+            *("--temperature and --top_k", "--sample"),
+        ),
+        # Keys of the model that is not built.
+        ("--config.rnn.d_hidden=8", "config.rnn.d_hidden", "'transformer'"),
+    ],
+)
+def test_a_mistake_is_named_with_what_was_meant(line, named, meant):
+    (problem,) = (p for p in problems_of(*line.split()).splitlines() if named in p)
+    assert meant in problem
+    assert meant or "Did you mean" not in problem
+
+
+def test_errors_of_keys_are_errors_of_the_configuration_and_of_flags_of_usage():
+    for line in ("--config.steps=x", "--config.stepz=3", "--config.steps=0"):
+        problems_of(line, error=ConfigError)
+    for mistake in ("--xyzzy", "--mode=trian", "--process_id=x"):
+        with pytest.raises(UserError) as info:
+            parse_argv(["--config.stepz=3", mistake])
+        assert (type(info.value), info.value.exit_code) == (UserError, 64)
+
+
+def test_a_long_or_unprintable_value_is_shortened():
+    problem = problems_of("--config.steps=" + "9" * 5000, "--config.seed=a\nb")
+    assert len(problem) < 600
+    assert len(problem.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("--config.seed=3 translate", "--translate", "runs/phrasebook", "workdir=w"),
+        *("translte", "--workdir=runs/phrasebook please"),
+    ],
+)
+def test_no_advice_about_words_is_a_command_that_trains(line):
+    advice = problems_of(*line.split())
+    assert "train" not in re.findall(r"(?:t2t-jax |mean |--mode=)(\w+)", advice)
+
+
+def test_all_mistakes_of_a_command_line_are_named_once_and_at_once():
+    line = "--mode=trian --config.stepz=3 --config.steps=many --foo=1 --foo=1 stray"
+    problems = problems_of(*shlex.split(f"{line} --config=missing.py"))
+    for said in ("--mode=trian", "stepz", "=many", "--foo", "'stray'", "missing.py"):
+        assert said in problems
+    assert len(problems.splitlines()) == 6
+    assert (
+        len(problems_of("--config.steps=0", "--config.model.d_ff=0").split("\n")) == 2
+    )
+
+
+def test_no_text_of_a_python_exception_reaches_the_user():
+    texts = ["", "x", "-1", "1e400", "nan", "²", "\0", "9" * 5000, "True", "[1]", "'"]
+    names = ["--config.steps", "--config.model.dropout", "--config.model.remat"]
+    names += ["--last", "--devices", "--mfu", "--process_id", "--average_steps"]
+    names += ["--sample", "--top_p", "--shards", "--config", "--workdir", "--mode"]
+    for name in names:
+        for text in texts:
+            said = problems_of(f"{name}={text}", "--xyzzy")
+            assert "There is no flag --xyzzy" in said
+            for python in ("literal", "Error", "argument", "Exceeds", "<class", "\\x"):
+                assert python not in said
