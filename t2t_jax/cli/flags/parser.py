@@ -175,12 +175,12 @@ def _relation_problems(
     other, _, value = flag.unless.partition("=")
     spared = other and given.get(other) == (value or "true")
     if flag.required and not given.get(name) and not spared:
-        advice = f". {flag_help(name, mode)}"
-        if name == "workdir":
-            advice = f", the run to use. {_runs_hint()}"
-        elif flag.choices:
-            advice += f" One of {', '.join(flag.choices)}."
-        yield f"--mode={mode} requires --{name}{advice}"
+        words = f" One of {', '.join(flag.choices)}." if flag.choices else ""
+        yield (
+            f"--mode={mode} requires --workdir, the run to use. {_runs_hint()}"
+            if name == "workdir"
+            else f"--mode={mode} requires --{name}. {flag_help(name, mode)}{words}"
+        )
     required, _, value = flag.requires.partition("=")
     satisfied = given.get(required) and value in ("", given[required])
     if name in given and required and not satisfied:
