@@ -1,10 +1,15 @@
-"""Absolute paths of a run's text, so that every later command works from anywhere."""
+"""Paths of a run's text: absolute, so that every later command works from anywhere.
+
+What leaves with an export has the names of the files alone.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from t2t_jax.config import Config
@@ -51,19 +56,53 @@ def absolute_spec(spec: str, directory: str) -> str:
     """
     if _SEPARATORS & set(directory):
         return spec
-    return "++".join(_absolute_part(part, directory) for part in split_spec(spec))
+    return _with_sides(spec, partial(_absolute_side, directory=directory))
 
 
-def _absolute_part(part: str, directory: str) -> str:
-    found = _FILES.fullmatch(part)
-    if found is None:
-        return part
-    sides = found["files"].split(",")
-    files = ",".join(_absolute_side(side, directory) for side in sides)
-    return f"{found['before']}{files}{found['after']}"
+def without_folders(config: Config) -> Config:
+    """Returns a configuration that tells no folder of the machine it was trained on."""
+    data: dict[str, Any] = {
+        name: spec_of_names(getattr(config.data, name))
+        for name in ("train", "dev", "held_out")
+    }
+    files: dict[str, Any] = {
+        name: os.path.basename(getattr(config.vocabulary, name))
+        for name in ("file", "source_file")
+    }
+    return dataclasses.replace(
+        config,
+        data=dataclasses.replace(config.data, **data, cache_dir=""),
+        vocabulary=dataclasses.replace(config.vocabulary, **files),
+        init_from=os.path.basename(config.init_from.rstrip("/")),
+    )
 
 
-def _absolute_side(side: str, directory: str) -> str:
+def spec_of_names(spec: str) -> str:
+    """Leaves out the folders of a spec's files.
+
+    Example:
+      >>> spec_of_names("2*text:/home/me/a.en+/b.en,/a.de+~/b.de[9:]++tsv:../x#3,1")
+      '2*text:a.en+b.en,a.de+b.de[9:]++tsv:x#3,1'
+    """
+    return _with_sides(spec, _side_of_names)
+
+
+def _with_sides(spec: str, change: Callable[[str], str]) -> str:
+    """Changes the file names of a spec, one side at a time."""
+    parts = split_spec(spec)
+    for number, part in enumerate(parts):
+        if found := _FILES.fullmatch(part):
+            files = ",".join(map(change, found["files"].split(",")))
+            parts[number] = f"{found['before']}{files}{found['after']}"
+    return "++".join(parts)
+
+
+def _side_of_names(side: str) -> str:
+    names = [side] if os.path.isfile(side) else side.split("+")
+    return "+".join(map(os.path.basename, names))
+
+
+def _absolute_side(side: str, *, directory: str) -> str:
     # One name may have a + in it.
     is_one = os.path.isfile(os.path.join(directory, side))
     names = [side] if is_one else side.split("+")

@@ -160,8 +160,13 @@ def test_training_does_not_go_on_in_it(one_file):
     assert b"is a model and not a training run" in done.stderr
 
 
-def test_a_model_directory_made_of_it_is_the_same_again(one_file, tmp_path):
-    place = exported(one_file, "model_dir", tmp_path / "again")
+def test_a_model_directory_made_of_it_is_the_same_again(one_file, workdir, tmp_path):
+    # An export does not tell where the development text is.
+    text = [
+        f"--{name}={workdir.parent / f'a.{ending}'}"
+        for name, ending in (("source", "en"), ("reference", "de"))
+    ]
+    place = exported(one_file, "model_dir", tmp_path / "again", *text)
     model = load(place, checkpoint="last")
     assert same(model.params, load(one_file).params)
     first, second = (
@@ -250,4 +255,4 @@ def test_own_lines_check_it_and_those_that_are_too_long_are_counted(
     place = exported(workdir, "safetensors", tmp_path / "x", *texts)
     found = json.loads(capsys.readouterr().out)
     assert (found["lines"], found["left_out"]) == (19, 2)
-    assert f"text:{tmp_path / 'source'}" in (place / "README.md").read_text()
+    assert "`text:source,reference`" in (place / "README.md").read_text()

@@ -6,6 +6,7 @@ translate like the model.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,6 +44,7 @@ from t2t_jax.inference import provenance
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory
 from t2t_jax.run.languages import only_pair
+from t2t_jax.run.text_paths import spec_of_names, without_folders
 from t2t_jax.run.workdir import Workdir
 
 FORMATS: Mapping[str, ExportFormat] = {
@@ -102,11 +104,14 @@ def export(
     origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))
     languages = spec.languages or only_pair(workdir, config)
+    # Whoever gets the export learns the names of the text's files, and no folders.
+    for corpus in origin.get("data", {}).values():
+        corpus["spec"] = spec_of_names(corpus.get("spec") or "")
     original = Original(model, config, origin, languages, spec.license)
-    written = original
+    written = original._replace(config=without_folders(config))
     if spec.format in FORBIDDING_FORMATS:
         # Marian has an option for unk.
-        written = without_forbidden_tokens(original, unk=spec.format != "marian")
+        written = without_forbidden_tokens(written, unk=spec.format != "marian")
     suffix = FILE_SUFFIXES.get(spec.format)
     only = f"*{suffix}" if to.suffix == suffix else ""
     with (
@@ -125,7 +130,8 @@ def export(
             or "CTranslate2" not in form.verified_with,
         )
         found.require(tolerance_of(spec), advice=_advice(spec))
-        card = _card(to.resolve().name, original, spec=spec, comparison=found)
+        checked = dataclasses.replace(found, text=spec_of_names(found.text))
+        card = _card(to.resolve().name, original, spec=spec, comparison=checked)
         (partial / "README.md").write_bytes(card)
         provenance.write_sha256sums(partial)
     return found

@@ -21,6 +21,7 @@ from t2t_jax.files import read_json_object
 from t2t_jax.inference.provenance import SHA256SUMS
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.run.text_paths import spec_of_names
 
 _DEVELOPMENT = (
     ("bleu", "BLEU", "bleu_signature"),
@@ -138,7 +139,8 @@ def _training(original: Original) -> Iterable[tuple[str, object]]:
         return
     yield "run", origin.get("run", "unknown")
     if config.init_from:
-        yield "began with", f"`{config.init_from}`{_imported_as(config.init_from)}"
+        name = Path(config.init_from).name
+        yield "began with", f"`{name}`{_imported_as(config.init_from)}"
     yield "step", f"{origin['step']:,} of {config.steps:,}"
     if averaged := origin.get("averaged_steps"):
         yield "mean of the steps", ", ".join(f"{step:,}" for step in averaged)
@@ -148,7 +150,7 @@ def _training(original: Original) -> Iterable[tuple[str, object]]:
         yield f"{name} text", f"`{corpus.get('spec')}`, {size}"
         yield f"{name} text, fingerprint", f"`{corpus.get('fingerprint')}`"
     if "data" not in origin:
-        yield "train text", f"`{train_and_dev(config.data)[0]}`"
+        yield "train text", f"`{spec_of_names(train_and_dev(config.data)[0])}`"
     yield "tokens of a batch, each side", f"{config.data.tokens_per_batch:,}"
     yield "label smoothing", config.training.label_smoothing
     yield "dropout", config.network.dropout

@@ -22,7 +22,11 @@ BAD_ZIP_ERRORS = (
 
 # bzip2 and LZMA unpack a block at once, whatever size is asked for.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_MAX_RATIO = 8  # Deflated float32 weights keep 90 % of their size.
+MAX_RATIO = 8
+"""Most times that content may be as large as its file.
+
+Deflated float32 weights keep 90 % of their size, and shared ones are a few.
+"""
 # A model has a few thousand members, of some 100 bytes each in the directory.
 _MAX_DIRECTORY_BYTES = 16 << 20
 
@@ -51,9 +55,9 @@ class Archive(zipfile.ZipFile):
             raise zipfile.BadZipFile("two members have one name")
         if sum(member.compress_size for member in members) > size:
             raise zipfile.BadZipFile("its members overlap")
-        if sum(self.sizes.values()) > _MAX_RATIO * size:
+        if sum(self.sizes.values()) > MAX_RATIO * size:
             raise zipfile.BadZipFile(
-                f"its members unpack to more than {_MAX_RATIO} times its size"
+                f"its members unpack to more than {MAX_RATIO} times its size"
             )
 
     def read_member(self, name: str, *, most: int | None = None) -> bytes:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.errors import DataError, short_repr
-from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
+from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, MAX_RATIO, Archive
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -90,16 +90,17 @@ def read_torch_file(path: Path) -> Any:
       tuples, strings, bytes, numbers, None, and read-only NumPy arrays for tensors.
 
     Raises:
-      DataError: the file is truncated or malformed, or refers to a class or function
-        that is not data.
+      DataError: the file is truncated or malformed, refers to a class or function that
+        is not data, or its tensors, which may share elements, would be more than
+        `MAX_RATIO` times as large as the file once each is copied.
       OSError: it cannot be read.
     """
     try:
         with path.open("rb") as file:
-            if file.read(4) == b"PK\x03\x04":
-                return _read_zip(file)
+            is_zip = file.read(4) == b"PK\x03\x04"
             file.seek(0)
-            return _read_legacy(file)
+            found = _read_zip(file) if is_zip else _read_legacy(file)
+            size, copied = file.seek(0, io.SEEK_END), _copied_bytes(found, {})
     except DataError as error:
         raise DataError(f"{path} is not a readable file of torch.save: {error}") from (
             error
@@ -109,6 +110,26 @@ def read_torch_file(path: Path) -> Any:
             f"{path} is not a readable file of torch.save: it is truncated or "
             f"malformed ({str(error)[:200]})."
         ) from error
+    if copied > MAX_RATIO * size:
+        raise DataError(
+            f"{path}: the tensors of a file must take at most {MAX_RATIO} times its "
+            f"{size:,} bytes, and copies of these take {short_repr(copied)}, as many "
+            "share elements. Save each tensor once, and with elements of its own."
+        )
+    return found
+
+
+def _copied_bytes(value: Any, known: dict[int, int]) -> int:
+    """Returns the size of all tensors of a value, each as often as it occurs."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if not isinstance(value, dict | list | tuple):
+        return 0
+    if id(value) not in known:
+        known[id(value)] = 0  # It may contain itself.
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = sum(_copied_bytes(item, known) for item in items)
+    return known[id(value)]
 
 
 def _read_zip(file: IO[bytes]) -> Any:

@@ -39,7 +39,8 @@ def model(tmp_path_factory):
     place = tmp_path_factory.mktemp("exporter")
     corpus = write_text(place)
     config = Config(
-        data=DataConfig(train=corpus, dev=corpus),
+        init_from=str(place / "first"),
+        data=DataConfig(train=corpus, dev=corpus, cache_dir=str(place)),
         vocabulary=VocabularyConfig(size=44),
         model=TransformerConfig(
             num_layers=1,
@@ -56,7 +57,8 @@ def model(tmp_path_factory):
     vocabularies = VocabularyPair.load_or_train(
         open_corpus(corpus), config=config.vocabulary, seed=0, log=print
     )
-    origin = {"step": 200, "kinds": ["final"]}
+    data = {"train": {"spec": corpus, "fingerprint": "f", "pairs": 400}}
+    origin = {"step": 200, "kinds": ["final"], "data": data}
     save_model_dir(
         place / "model",
         tiny_params(config.model),
@@ -65,6 +67,32 @@ def model(tmp_path_factory):
         origin=origin,
     )
     return place / "model"
+
+
+@pytest.mark.parametrize(
+    "form", ["model_dir", "safetensors", "ctranslate2", "hf_marian"]
+)
+def test_no_folder_of_the_text_leaves_with_an_export(model, tmp_path, form):
+    to, own = tmp_path / "made", json.loads((model / "config.json").read_text())
+    if form == "ctranslate2":
+        pytest.importorskip("ctranslate2")
+    flags = [f"--format={form}", f"--to={to}", "--check_lines=3"]
+    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+    folder = str(model.parent).encode()
+    files = [path for path in to.rglob("*") if path.is_file()]
+    assert [path for path in files if folder in path.read_bytes()] == []
+    card = (to / "README.md").read_text()
+    assert "| train text | `text:a.en,a.de`" in card
+    assert "3 lines of `text:a.en,a.de`" in card
+    assert "| began with | `first` |" in card
+    if form in ("model_dir", "safetensors"):
+        found = json.loads((to / "config.json").read_text())
+        assert found["data"]["dev"] == "text:a.en,a.de"
+        assert (found["init_from"], found["data"]["cache_dir"]) == ("first", "")
+        data = json.loads((to / "model.json").read_text())["data"]
+        assert data["train"]["spec"] == "text:a.en,a.de"
+    assert own == json.loads((model / "config.json").read_text())
+    assert str(model.parent) in own["data"]["dev"]
 
 
 def one_matrix_turned(spec):

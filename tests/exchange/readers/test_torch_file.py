@@ -167,6 +167,25 @@ def test_strides_of_zero_do_not_make_a_tensor_larger_than_the_file(tmp_path):
         read_torch_file(tmp_path / "a")
 
 
+@SAVES
+@pytest.mark.parametrize("how", ["storage", "names", "lists"])
+def test_shared_elements_do_not_make_tensors_larger_than_the_file(tmp_path, save, how):
+    array = np.ones((32, 32), np.float32)
+    shared, one = Storage(array), Tensor(array)
+    model = {f"w{n}": Tensor(array, storage=shared) for n in range(99)}
+    if how != "storage":
+        model = {f"w{n}": one for n in range(999)}
+    if how == "lists":
+        model = [one]
+        for _ in range(99):
+            model = [model, model]
+    save(tmp_path / "a", {"model": model})
+    with pytest.raises(
+        DataError, match=r"at most 8 times its .* Save each tensor once"
+    ):
+        read_torch_file(tmp_path / "a")
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x02K\x01.", b"text\n"])
 def test_other_files_are_one_error(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
