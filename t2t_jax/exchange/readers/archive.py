@@ -43,9 +43,10 @@ class Archive(zipfile.ZipFile):
     """
 
     def __init__(self, file: IO[bytes]):
-        limited = _Limited(file)
+        # `zipfile` makes an object for each member.
+        limited = LimitedFile(file, _MAX_DIRECTORY_BYTES, name="its directory")
         super().__init__(limited)
-        limited.most = sys.maxsize
+        limited.left = sys.maxsize >> 1
         members = self.infolist()
         self.sizes = {member.filename: member.file_size for member in members}
         size = file.seek(0, io.SEEK_END)
@@ -78,20 +79,32 @@ class Archive(zipfile.ZipFile):
         return content
 
 
-class _Limited:
-    """A file of which at most `most` bytes are read at once.
+class LimitedFile:
+    """A file of which `left` bytes may still be read.
 
-    `zipfile` reads the directory of an archive so, and makes an object for each member.
+    Args:
+      name: of what is read, for the message of the ValueError.
     """
 
-    def __init__(self, file: IO[bytes]):
-        self._file, self.most = file, _MAX_DIRECTORY_BYTES
+    def __init__(self, file: IO[bytes], left: int, *, name: str):
+        self._file, self.left = file, left
+        self._message = f"{name} has more than {left:,} bytes"
 
     def read(self, size: int = -1) -> bytes:
-        """Reads bytes; all that are left for a negative size."""
-        if size > self.most:
-            raise zipfile.BadZipFile("it has too many members")
+        """Reads bytes; all of the rest, uncounted, for a negative size."""
+        self._take(max(size, 0))
         return self._file.read(size)
+
+    def readline(self) -> bytes:
+        """Reads up to the end of a line."""
+        line = self._file.readline(self.left + 1)
+        self._take(len(line))
+        return line
+
+    def _take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise ValueError(self._message)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

@@ -23,7 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.errors import DataError, short_repr
-from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, MAX_RATIO, Archive
+from t2t_jax.exchange.readers.archive import (
+    BAD_ZIP_ERRORS,
+    MAX_RATIO,
+    Archive,
+    LimitedFile,
+)
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -147,8 +152,7 @@ def _read_zip(file: IO[bytes]) -> Any:
             element = np.dtype(dtype).newbyteorder("<" if order == "little" else ">")
             name = f"{folder}data/{key}"
             content = archive.read_member(name, most=size * element.itemsize)
-            found = np.frombuffer(content, element, size)
-            return found.astype(dtype, copy=False)
+            return np.frombuffer(content, element, size).astype(dtype, copy=False)
 
         pickle = archive.read_member(main, most=_MAX_PICKLE_BYTES)
         return _Interpreter(load).run(io.BytesIO(pickle))
@@ -156,30 +160,22 @@ def _read_zip(file: IO[bytes]) -> Any:
 
 def _read_legacy(file: IO[bytes]) -> Any:
     """Reads pickles of magic, protocol, system, object and keys, and then storages."""
-    data = _Interpreter(_refuse_tensor)
-    if data.run(file) != _LEGACY_MAGIC:
+    # First without tensors: the storages follow the object that refers to them.
+    first = _Interpreter(lambda *_: None)
+    if first.run(file) != _LEGACY_MAGIC:
         raise DataError("it does not begin as one.")
-    protocol, system = data.run(file), data.run(file)
+    protocol, system = first.run(file), first.run(file)
     if protocol != _LEGACY_PROTOCOL or not system["little_endian"]:
         raise DataError(
             f"it has protocol {short_repr(protocol)}, of system {short_repr(system)}."
         )
     begin = file.tell()
-    elements: dict[str, tuple[npt.DTypeLike, int]] = {}
-
-    def note(key: str, dtype: npt.DTypeLike, size: int) -> None:
-        elements[key] = dtype, size
-
-    # First without tensors: the storages follow the object that refers to them.
-    _Interpreter(note).run(file)
-    keys = [_as(str, key) for key in _as(list, data.run(file))]
-    storages = {key: _read_storage(file, *elements[key]) for key in keys}
+    first.run(file)
+    known = dict(first.storages)
+    keys = [_as(str, key) for key in _as(list, first.run(file))]
+    storages = {key: _read_storage(file, *known[key][:2]) for key in keys}
     file.seek(begin)
-    return _Interpreter(lambda key, dtype, size: storages[key]).run(file)
-
-
-def _refuse_tensor(key: str, dtype: npt.DTypeLike, size: int) -> Array:
-    raise DataError("it has a tensor where none is expected.")
+    return _Interpreter(lambda key, *_: storages[key]).run(file)
 
 
 def _read_storage(file: IO[bytes], dtype: npt.DTypeLike, size: int) -> Array:
@@ -197,166 +193,103 @@ def _read_storage(file: IO[bytes], dtype: npt.DTypeLike, size: int) -> Array:
     return found.astype(dtype, copy=False)
 
 
-class _Limited:
-    """A file of which a pickle may take `_MAX_PICKLE_BYTES` from its position."""
-
-    def __init__(self, file: IO[bytes]):
-        self._file, self._left = file, _MAX_PICKLE_BYTES
-
-    def read(self, size: int) -> bytes:
-        """Reads so many bytes, or those that are left of the file."""
-        self._take(size)
-        return self._file.read(size)
-
-    def readline(self) -> bytes:
-        """Reads up to the end of a line."""
-        line = self._file.readline(self._left + 1)
-        self._take(len(line))
-        return line
-
-    def _take(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
-            raise DataError(
-                f"a pickle of it has more than {_MAX_PICKLE_BYTES:,} bytes."
-            )
-
-
 class _Interpreter:
-    """Runs the opcodes of data, one pickle at a time."""
+    """Runs the opcodes of data, one pickle at a time.
+
+    Attributes:
+      stack, memo: of the pickle.
+      storages: type, number of elements, and these, by key.
+    """
 
     def __init__(self, load: _LoadStorage):
         self._load = load
-        self._stack: list[Any] = []
-        self._memo: dict[int, Any] = {}
-        self._storages: dict[str, tuple[npt.DTypeLike, int, Array | None]] = {}
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.storages: dict[str, tuple[npt.DTypeLike, int, Array | None]] = {}
         self._copied = 0
 
     def run(self, file: IO[bytes]) -> Any:
         """Runs the pickle at the position of the file, and returns its object."""
-        self._stack, self._memo = [], {}
-        opcodes = pickletools.genops(_Limited(file))  # type: ignore[arg-type]
+        self.stack, self.memo = [], {}
+        limited = LimitedFile(file, _MAX_PICKLE_BYTES, name="a pickle of it")
+        opcodes = pickletools.genops(limited)  # type: ignore[arg-type]
         for number, (opcode, argument, _) in enumerate(opcodes):
             if number == _MAX_OPCODES:
                 raise DataError(f"it has more than {_MAX_OPCODES:,} pickle opcodes.")
             if opcode.name == "STOP":
                 break
-            if opcode.name in _CONSTANTS:
-                self._stack.append(_CONSTANTS[opcode.name])
-            elif opcode.name in _LITERALS:
-                self._stack.append(argument)
+            if opcode.name in _PUSHED:
+                self.stack.append(_PUSHED[opcode.name](argument))
+            elif act := _ACTIONS.get(opcode.name):
+                act(self, argument)
             elif opcode.name not in _IGNORED:
-                act = getattr(self, f"_{opcode.name.lower()}", None)
-                if act is None:
-                    raise DataError(f"it uses the pickle opcode {opcode.name}.")
-                act(argument)
-        (result,) = self._stack
+                raise DataError(f"it uses the pickle opcode {opcode.name}.")
+        (result,) = self.stack
         return result
 
-    def _mark(self, _: None) -> None:
-        self._stack.append(_Mark)
+    def take(self, number: int) -> list[Any]:
+        """Pops so many items."""
+        return [self.stack.pop() for _ in range(number)][::-1]
 
-    def _pop(self, _: None) -> None:
-        self._stack.pop()
-
-    def _items_after_mark(self) -> list[Any]:
+    def take_marked(self) -> list[Any]:
+        """Pops the last mark, and returns the items above it."""
         items: list[Any] = []
-        while (item := self._stack.pop()) is not _Mark:
+        while (item := self.stack.pop()) is not _Mark:
             items.append(item)
         return items[::-1]
 
-    def _memoize(self, _: None) -> None:
-        self._memo[len(self._memo)] = self._stack[-1]
+    def memoize(self, index: int) -> None:
+        """Remembers the last item."""
+        self.memo[index] = self.stack[-1]
 
-    def _binput(self, index: int) -> None:
-        self._memo[index] = self._stack[-1]
+    def extend(self, items: list[Any]) -> None:
+        """Adds items to the list below them."""
+        _as(list, self.stack[-1]).extend(items)
 
-    _long_binput = _binput
-
-    def _binget(self, index: int) -> None:
-        self._stack.append(self._memo[index])
-
-    _long_binget = _binget
-
-    def _empty_dict(self, _: None) -> None:
-        self._stack.append({})
-
-    def _empty_list(self, _: None) -> None:
-        self._stack.append([])
-
-    def _tuple(self, _: None) -> None:
-        self._stack.append(tuple(self._items_after_mark()))
-
-    def _tuple1(self, _: None) -> None:
-        self._stack[-1:] = [(self._stack[-1],)]
-
-    def _tuple2(self, _: None) -> None:
-        first, second = self._stack[-2:]
-        self._stack[-2:] = [(first, second)]
-
-    def _tuple3(self, _: None) -> None:
-        first, second, third = self._stack[-3:]
-        self._stack[-3:] = [(first, second, third)]
-
-    def _append(self, _: None) -> None:
-        item = self._stack.pop()
-        _as(list, self._stack[-1]).append(item)
-
-    def _appends(self, _: None) -> None:
-        items = self._items_after_mark()
-        _as(list, self._stack[-1]).extend(items)
-
-    def _setitem(self, _: None) -> None:
-        value, key = self._stack.pop(), self._stack.pop()
-        _as(dict, self._stack[-1])[_key(key)] = value
-
-    def _setitems(self, _: None) -> None:
-        items = self._items_after_mark()
+    def update(self, items: list[Any]) -> None:
+        """Adds keys and values to the dict below them."""
         keys = map(_key, items[::2])
-        _as(dict, self._stack[-1]).update(zip(keys, items[1::2], strict=True))
+        _as(dict, self.stack[-1]).update(zip(keys, items[1::2], strict=True))
 
-    def _global(self, name: str) -> None:
-        self._stack.append(_allowed(name.replace(" ", ".", 1)))
-
-    def _stack_global(self, _: None) -> None:
-        name, module = _as(str, self._stack.pop()), _as(str, self._stack.pop())
-        self._stack.append(_allowed(f"{module}.{name}"))
-
-    def _binpersid(self, _: None) -> None:
-        kind, name, key, _device, size, *view = _as(tuple, self._stack.pop())
+    def refer(self, _: None) -> None:
+        """Replaces the description of a storage by its elements."""
+        kind, name, key, _device, size, *view = _as(tuple, self.stack.pop())
         # A tuple of tuples may take forever to hash.
         is_type = isinstance(name, str) and name in _DTYPES
         if kind != "storage" or not is_type or view not in ([], [None]):
             raise DataError(f"it refers to {short_repr((kind, name, *view))}.")
         dtype, size = _DTYPES[name], _as(int, size)
-        if _as(str, key) not in self._storages:
-            self._storages[key] = dtype, size, self._load(key, dtype, size)
-        *known, storage = self._storages[key]
+        if _as(str, key) not in self.storages:
+            self.storages[key] = dtype, size, self._load(key, dtype, size)
+        *known, storage = self.storages[key]
         if known != [dtype, size]:
             raise DataError(f"its storage {key} has two types or sizes.")
-        self._stack.append(storage)
+        self.stack.append(storage)
 
-    def _newobj(self, _: None) -> None:
-        arguments, name = self._stack.pop(), self._stack.pop()
+    def make_namespace(self, _: None) -> None:
+        """Replaces a class without arguments by an object of it."""
+        name, arguments = self.take(2)
         if (name, arguments) != (_NAMESPACE, ()):
             raise DataError(f"it makes an object of {short_repr(name)}.")
-        self._stack.append(_Namespace())
+        self.stack.append(_Namespace())
 
-    def _build(self, _: None) -> None:
-        state = self._stack.pop()
+    def set_state(self, _: None) -> None:
+        """Sets the state of the object below it."""
+        state = self.stack.pop()
         # An OrderedDict has state, too: the versions of modules, which are not needed.
-        if isinstance(self._stack[-1], _Namespace):
+        if isinstance(self.stack[-1], _Namespace):
             self._count(_as(dict, state))
-            self._stack[-1].update(state)
+            self.stack[-1].update(state)
 
-    def _reduce(self, _: None) -> None:
-        arguments, name = _as(tuple, self._stack.pop()), self._stack.pop()
+    def call(self, _: None) -> None:
+        """Replaces a function and its arguments by its result."""
+        name, arguments = self.take(2)
         call = _CALLS.get(name) if isinstance(name, _Name) else None
         if call is None:
             raise DataError(f"it calls {short_repr(name)}.")
-        for argument in arguments:
+        for argument in _as(tuple, arguments):
             self._count(argument)
-        self._stack.append(call(*arguments))
+        self.stack.append(call(*arguments))
 
     def _count(self, argument: Any) -> None:
         """Counts what a call copies: few opcodes can copy the same many times."""
@@ -369,17 +302,6 @@ class _Interpreter:
 
 
 _IGNORED = frozenset({"PROTO", "FRAME"})
-
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-
-_LITERALS = frozenset(
-    {
-        *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
-        *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
-        *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES"),
-    }
-)
-"""Opcodes that push their argument."""
 
 
 def _allowed(name: str) -> _Name:
@@ -454,3 +376,46 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     _PARAMETER: lambda tensor, *_: tensor,
     _ENCODE: _encode,
 }
+
+_LITERALS = (
+    *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
+    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
+    *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES"),
+)
+_PUSHED: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(_LITERALS, lambda argument: argument),
+    "NONE": lambda _: None,
+    "NEWTRUE": lambda _: True,
+    "NEWFALSE": lambda _: False,
+    "MARK": lambda _: _Mark,
+    "EMPTY_TUPLE": lambda _: (),
+    "EMPTY_LIST": lambda _: [],
+    "EMPTY_DICT": lambda _: {},
+    "GLOBAL": lambda name: _allowed(name.replace(" ", ".", 1)),
+}
+"""What an opcode pushes, of its argument."""
+
+_ACTIONS: Mapping[str, Callable[[_Interpreter, Any], Any]] = {
+    "POP": lambda it, _: it.stack.pop(),
+    "MEMOIZE": lambda it, _: it.memoize(len(it.memo)),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Interpreter.memoize),
+    **dict.fromkeys(
+        ("BINGET", "LONG_BINGET"), lambda it, index: it.stack.append(it.memo[index])
+    ),
+    "TUPLE": lambda it, _: it.stack.append(tuple(it.take_marked())),
+    "TUPLE1": lambda it, _: it.stack.append(tuple(it.take(1))),
+    "TUPLE2": lambda it, _: it.stack.append(tuple(it.take(2))),
+    "TUPLE3": lambda it, _: it.stack.append(tuple(it.take(3))),
+    "APPEND": lambda it, _: it.extend(it.take(1)),
+    "APPENDS": lambda it, _: it.extend(it.take_marked()),
+    "SETITEM": lambda it, _: it.update(it.take(2)),
+    "SETITEMS": lambda it, _: it.update(it.take_marked()),
+    "STACK_GLOBAL": lambda it, _: it.stack.append(
+        _allowed(".".join(_as(str, name) for name in it.take(2)))
+    ),
+    "BINPERSID": _Interpreter.refer,
+    "NEWOBJ": _Interpreter.make_namespace,
+    "BUILD": _Interpreter.set_state,
+    "REDUCE": _Interpreter.call,
+}
+"""What an opcode changes."""

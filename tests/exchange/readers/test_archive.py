@@ -81,5 +81,5 @@ def test_a_directory_of_a_million_members_is_not_read(tmp_path, bounded):
     path = tmp_path / "a"
     path.write_bytes(entry * 1_000_000 + end)
     bounded()
-    with path.open("rb") as file, pytest.raises(zipfile.BadZipFile, match="members"):
+    with path.open("rb") as file, pytest.raises(ValueError, match="its directory"):
         Archive(file)
