@@ -101,13 +101,7 @@ def export(
             f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
         )
     form.check_supported(config)
-    origin = provenance.provenance_of(workdir, model.step)
-    origin.setdefault("examples", list(text.sources[:1]))
-    languages = spec.languages or only_pair(workdir, config)
-    # Whoever gets the export learns the names of the text's files, and no folders.
-    for corpus in origin.get("data", {}).values():
-        corpus["spec"] = spec_of_names(corpus.get("spec") or "")
-    original = Original(model, config, origin, languages, spec.license)
+    original = _original(model, spec=spec, workdir=workdir, config=config, text=text)
     written = original._replace(config=without_folders(config))
     if spec.format in FORBIDDING_FORMATS:
         # Marian has an option for unk.
@@ -135,6 +129,23 @@ def export(
         (partial / "README.md").write_bytes(card)
         provenance.write_sha256sums(partial)
     return found
+
+
+def _original(
+    model: TranslationModel,
+    *,
+    spec: ExportSpec,
+    workdir: Workdir,
+    config: Config,
+    text: VerificationText,
+) -> Original:
+    """Collects what is known of a model; of its text the names of the files alone."""
+    origin = provenance.provenance_of(workdir, model.step)
+    origin.setdefault("examples", list(text.sources[:1]))
+    for corpus in origin.get("data", {}).values():
+        corpus["spec"] = spec_of_names(corpus.get("spec") or "")
+    languages = spec.languages or only_pair(workdir, config)
+    return Original(model, config, origin, languages, spec.license)
 
 
 def _card(
