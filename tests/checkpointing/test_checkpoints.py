@@ -3,16 +3,19 @@
 Seen to fail: with a writer that does not call `recover`.
 """
 
-import shutil
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
-from t2t_jax.checkpointing.writer import CheckpointWriter
+from t2t_jax.checkpointing.checkpoints import (
+    NO_SCORE,
+    Checkpoints,
+    dev_score,
+    without_checksums,
+)
+from t2t_jax.checkpointing.writer import CheckpointWriter, steps_to_keep
 from t2t_jax.errors import DataError
 from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
@@ -103,69 +106,15 @@ def test_the_write_check_leaves_nothing_and_has_a_name_per_process(
     assert checkpoints.steps() == [5]
 
 
-def test_retention_is_remembered_by_another_process(tmp_path):
-    for step, kinds, bleu in [(1, "best", 9.0), (2, "periodic", None)]:
-        opened = CheckpointWriter(tmp_path, keep=1)
-        save(opened, step, kinds, bleu=bleu)
-        opened.wait()
-    opened = CheckpointWriter(tmp_path, keep=1)
-    save(opened, 3, "periodic")
-    assert opened.steps() == [1, 3]
-    opened.wait()
-
-
 @pytest.mark.parametrize(("which", "step"), [("best", 2), ("last", 7), ("3", 3)])
 def test_a_checkpoint_is_resolved_by_name_or_number(chosen, which, step):
     assert chosen.resolve_step(which) == step
-
-
-def test_without_a_score_the_best_is_the_last(checkpoints):
-    save(checkpoints, 2, "periodic")
-    save(checkpoints, 3, "periodic")
-    assert checkpoints.resolve_step("best") == 3
 
 
 @pytest.mark.parametrize("which", ["5", "-1", "bset", "²", ""])
 def test_an_unknown_checkpoint_is_refused_with_the_steps_there_are(chosen, which):
     with pytest.raises(DataError, match=r"best, last, or .*: 2, 3, 7\."):
         chosen.resolve_step(which)
-
-
-def test_a_directory_without_checkpoints_is_an_error_and_not_created(tmp_path):
-    empty = Checkpoints(tmp_path / "checkpoints")
-    assert empty.steps() == []
-    with pytest.raises(DataError, match="holds no checkpoint"):
-        empty.resolve_step("best")
-    assert not (tmp_path / "checkpoints").exists()
-
-
-def test_what_a_killed_save_left_is_not_a_checkpoint_and_is_swept(checkpoints):
-    save(checkpoints, 5, "final")
-    left = checkpoints.directory / "7.orbax-checkpoint-tmp-1700000000"
-    shutil.copytree(checkpoints.directory / "5", left)
-    assert Checkpoints(checkpoints.directory).resolve_step("last") == 5
-    assert left.exists()  # a reader sweeps nothing
-    resumed = CheckpointWriter(checkpoints.directory, keep=2)
-    save(resumed, 7, "final")
-    resumed.wait()
-    assert not left.exists()
-
-
-def test_a_save_replaces_a_checkpoint_of_the_same_step(checkpoints):
-    save(checkpoints, 5, "stopped")
-    checkpoints.save(5, params=params_of(6), optimizer=None, meta={"kinds": ["best"]})
-    checkpoints.wait()
-    assert checkpoints.meta(5)["kinds"] == ["best"]
-    assert [path.name for path in checkpoints.directory.iterdir()] == ["5"]
-    checkpoints.verify(5)
-
-
-def test_a_stray_file_in_the_way_of_a_save_is_moved_aside(checkpoints):
-    checkpoints.directory.mkdir(parents=True)
-    (checkpoints.directory / "5").write_text("notes")
-    save(checkpoints, 5, "final")
-    assert checkpoints.steps() == [5]
-    assert (checkpoints.directory / "stray-5").read_text() == "notes"
 
 
 def test_a_writer_recovers_from_a_crash_and_a_reader_does_not(
@@ -181,3 +130,29 @@ def test_a_writer_recovers_from_a_crash_and_a_reader_does_not(
     assert {path.name for path in folder.iterdir()} == left
     assert CheckpointWriter(folder, keep=2).steps() == [7]
     assert {path.name for path in folder.iterdir()} == {"7"}
+
+
+def periodic(**more):
+    return {"kinds": ["periodic"], **more}
+
+
+def test_of_equal_scores_the_newest_is_the_best():
+    metas = {n: periodic(bleu=20.0) for n in (5, 3, 7)}
+    assert steps_to_keep({**metas, 9: periodic()}, keep=1) == {7, 9}
+
+
+def test_an_unreadable_checkpoint_is_kept_and_not_counted():
+    metas = {2: None, 3: periodic(), 5: periodic(), 7: None}
+    assert steps_to_keep(metas, keep=1) == {2, 5, 7}
+
+
+@pytest.mark.parametrize(
+    ("meta", "score"),
+    [
+        ({"bleu": 0.0}, 0.0),
+        ({"bleu": 87.0, "f1": 72.5}, 72.5),
+        ({}, NO_SCORE),
+    ],
+)
+def test_a_score_of_nothing_is_not_no_score(meta, score):
+    assert dev_score(meta) == score

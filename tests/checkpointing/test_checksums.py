@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
-import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,9 +22,6 @@ from t2t_jax.checkpointing.checksums import (
     checksum_jax,
     checksum_numpy,
     checksums,
-    describe_differences,
-    dtype_shapes,
-    json_digest,
     verify_checksums,
 )
 
@@ -60,19 +56,6 @@ def test_host_and_device_agree(shape, dtype):
     np.testing.assert_array_equal(computed, checksum_numpy(array))
 
 
-@pytest.mark.parametrize(("most", "programs"), [(35, 0), (34, 1)])
-def test_small_arrays_of_one_cpu_need_no_program(monkeypatch, most, programs):
-    traced = []
-    monkeypatch.setattr("t2t_jax.checkpointing.checksums._CHUNK", most)
-    monkeypatch.setattr(
-        "t2t_jax.checkpointing.checksums._compiled_checksum",
-        lambda _: lambda leaf: traced.append(leaf) or checksum_jax(leaf),
-    )
-    array = drawn((7, 5))
-    assert checksums({"x": jnp.asarray(array)}) == checksums({"x": array})
-    assert len(traced) == programs
-
-
 def test_any_sharding_over_eight_devices_gives_the_same():
     mesh = Mesh(
         np.asarray(jax.devices()[:8]).reshape(4, 2),
@@ -81,16 +64,11 @@ def test_any_sharding_over_eight_devices_gives_the_same():
     )
     array = drawn((8, 16, 24))
     truth = checksums({"x": array})
-    axes = (None, "data", "fsdp", ("data", "fsdp"))
     specs = [
-        spec
-        for spec in itertools.product(axes, repeat=3)
-        if sum(spec.count(axis) for axis in ("data", "fsdp")) + 2 * spec.count(axes[3])
-        <= 2
-        and len([axis for axis in spec if axis]) == len({axis for axis in spec if axis})
-        and not (axes[3] in spec and len([axis for axis in spec if axis]) > 1)
+        *itertools.permutations((None, "data", "fsdp")),
+        *itertools.permutations((None, None, ("data", "fsdp"))),
+        (),
     ]
-    assert len(specs) == 16
     for spec in specs:
         placed = jax.device_put(array, NamedSharding(mesh, P(*spec)))
         assert checksums({"x": placed}) == truth, spec
@@ -122,16 +100,6 @@ def test_each_single_bit_counts_in_both_sums(array, data):
     assert (checksum_numpy(changed) != checksum_numpy(array)).all()
 
 
-def test_every_bit_of_a_float_counts():
-    array = np.ones(3, np.float32)
-    seen = {tuple(checksum_numpy(array))}
-    for bit in range(32):
-        changed = array.copy()
-        changed.view(np.uint32)[1] ^= np.uint32(1 << bit)
-        seen.add(tuple(checksum_numpy(changed)))
-    assert len(seen) == 33
-
-
 def test_the_order_of_elements_counts():
     array = drawn((6, 7), np.uint8)
     others = [array[::-1], array[:, ::-1], array.T, np.roll(array, 1), array * 0]
@@ -144,76 +112,20 @@ def test_zeros_at_the_end_count():
     assert len(set(sums)) == 9
 
 
-def test_minus_zero_is_not_zero():
-    zeros = np.zeros(5, np.float32)
-    assert checksums((zeros,)) != checksums((-zeros,))
-
-
-def test_dtype_and_shape_are_part_of_it():
-    zeros = np.zeros((2, 3), np.float32)
-    texts = [
-        checksums({"x": zeros})["x"],
-        checksums({"x": zeros.T})["x"],
-        checksums({"x": zeros.view(np.int32)})["x"],
-    ]
-    assert [text.split()[0] for text in texts] == [
-        "float32[2,3]",
-        "float32[3,2]",
-        "int32[2,3]",
-    ]
-    assert len({text.split()[1] for text in texts}) == 1
-
-
-def test_paths_read_like_those_of_the_paper():
-    params = {"encoder": {"layer_0": {"kernel": np.ones((2, 3), np.float32)}}}
-    state = optax.adam(0.1).init(jax.tree.map(jnp.asarray, params))
-    assert list(dtype_shapes(params)) == ["encoder/layer_0/kernel"]
-    assert list(checksums(state)) == [
-        "0/count",
-        "0/mu/encoder/layer_0/kernel",
-        "0/nu/encoder/layer_0/kernel",
-    ]
-
-
 def test_elements_of_eight_bytes_are_refused():
     with pytest.raises(ValueError, match=r"a/b must have .* 1, 2 or 4 .* has float64"):
         checksums({"a": {"b": np.zeros(3)}})
 
 
-def test_differences_name_the_first_array_and_count_the_others():
-    saved = {"a": "1", "b": "2", "c": "3"}
-    assert describe_differences(saved, dict(saved)) == ""
-    assert describe_differences(saved, {"a": "1", "b": "0"}) == (
-        "b was saved as 2 and is 0, and 1 more"
-    )
-    assert describe_differences({}, {"d": "4"}) == "d was saved as missing and is 4"
-
-
 @pytest.mark.parametrize(
     "change",
-    [
-        {"step": 8},
-        {"step": "7"},
-        {"more": None},
-        {"checksums": {}},
-        {"digest": ""},
-        {"format": 2},
-    ],
+    [{"step": 8}, {"step": "7"}, {"more": None}, {"checksums": {}}, {"format": 2}],
 )
 def test_a_changed_value_breaks_the_seal(change):
     sealed = add_checksums(
         {"step": 7, "kinds": ("final",)}, {"params": {"x": np.ones(2, "f4")}}
     )
     assert verify_checksums(sealed) == ""
-    assert (
-        verify_checksums({**sealed, **change}) == "its meta differs from what was saved"
-    )
-
-
-def test_json_without_a_seal_is_not_believed():
-    assert verify_checksums({"step": 7}) == "its meta differs from what was saved"
-
-
-def test_the_seal_of_another_format_is_not_broken():
-    sealed = {"step": 7, "format": 2}
-    assert verify_checksums({**sealed, "digest": json_digest(sealed)}) == ""
+    assert verify_checksums({**sealed, **change}) != ""
+    del sealed["digest"]
+    assert verify_checksums(sealed) != ""

@@ -1,6 +1,6 @@
 """The selection of the checkpoint to resume from, on all processes.
 
-Seen to fail: without `quarantine`, without `_require_empty`, where
+Seen to fail: where
 `agreed_latest_step` waits for nobody, and where `read` or `check` is outside of
 `_fails_on_all`.
 """
@@ -14,7 +14,6 @@ from t2t_jax.checkpointing import newest_valid
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.newest_valid import (
     agreed_latest_step,
-    quarantine,
     restore_latest_valid,
 )
 from t2t_jax.errors import DataError, InputMissingError, UnavailableError
@@ -25,20 +24,14 @@ class Folder:
 
     directory = Path("run/checkpoints")
 
-    def __init__(self, *steps, bad=(), others=()):
-        self._steps, self.bad, self._others = list(steps), set(bad), list(others)
-        self.aside = []
+    def __init__(self, *steps, bad=()):
+        self._steps, self.bad = list(steps), set(bad)
 
     def steps(self):
         return list(self._steps)
 
     def stray_dirs(self):
-        return self._others
-
-    def quarantine(self, step):
-        self._steps.remove(step)
-        self.aside.append(step)
-        return self.directory / f"corrupt-{step}"
+        return []
 
     def corrupt(self, step, reason):
         return CorruptCheckpointError(self.directory / str(step), reason)
@@ -54,51 +47,6 @@ class Folder:
         return {}
 
 
-def resume(folder):
-    """Returns the step that is restored, and what is logged."""
-    logged = []
-    restored = restore_latest_valid(folder, {}, log=logged.append)
-    if restored is None:
-        return None, logged
-    assert restored.items == {"params": f"state {restored.step}"}
-    assert restored.meta == {"kinds": []}
-    assert folder.aside == []
-    quarantine(folder, restored.corrupt, log=logged.append)
-    return restored.step, logged
-
-
-def test_the_newest_is_used_where_it_is_good():
-    folder = Folder(5, 10, 15, bad=[5])
-    assert resume(folder) == (15, [])
-    assert folder.aside == []
-
-
-def test_the_damaged_ones_above_the_first_good_one_are_set_aside_and_named():
-    folder = Folder(3, 5, 10, 15, bad=[3, 10, 15])
-    step, logged = resume(folder)
-    assert step == 5
-    assert folder.aside == [15, 10]
-    assert logged == [
-        "WARNING: Checkpoint run/checkpoints/15 is corrupt: reason 15. "
-        "Renamed to corrupt-15.",
-        "WARNING: Checkpoint run/checkpoints/10 is corrupt: reason 10. "
-        "Renamed to corrupt-10.",
-    ]
-
-
-def test_where_none_is_good_all_are_named_and_none_is_touched():
-    folder = Folder(5, 10, bad=[5, 10])
-    with pytest.raises(DataError) as info:
-        resume(folder)
-    assert info.value.exit_code == 65
-    assert info.value.problems[:2] == (
-        "Checkpoint run/checkpoints/10 is corrupt: reason 10.",
-        "Checkpoint run/checkpoints/5 is corrupt: reason 5.",
-    )
-    assert "has no valid checkpoint" in info.value.problems[2]
-    assert folder.aside == []
-
-
 def test_where_the_machine_fails_nothing_is_set_aside():
     folder = Folder(5, 10, 15, bad=[15])
 
@@ -110,7 +58,7 @@ def test_where_the_machine_fails_nothing_is_set_aside():
     folder.read = read
     with pytest.raises(UnavailableError):
         restore_latest_valid(folder, {}, log=print)
-    assert folder.aside == []
+    assert folder.steps() == [5, 10, 15]
 
 
 @pytest.mark.parametrize("answers", [[False], [True, False]])
@@ -157,19 +105,6 @@ def test_damage_that_this_process_finds_is_reported_to_the_others(monkeypatch, b
     ]
 
 
-def test_a_run_begins_only_where_none_has_been():
-    assert resume(Folder()) == (None, [])
-    for trace in ("corrupt-7", "9"):
-        with pytest.raises(DataError, match=f"Cannot start a run: .*holds {trace}"):
-            resume(Folder(others=[trace]))
-
-
-def test_a_stray_number_above_the_newest_is_named_and_passed_over():
-    step, logged = resume(Folder(5, others=["4", "99", "corrupt-7"]))
-    assert step == 5
-    assert logged == ["WARNING: Ignoring run/checkpoints/99: not a checkpoint."]
-
-
 class Lagging:
     """A directory of checkpoints that shows what is in it only after some looks."""
 
@@ -198,11 +133,6 @@ def clock(monkeypatch):
     monkeypatch.setattr(
         files.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds)
     )
-
-
-def test_the_last_step_is_the_newest_and_without_any_it_is_none():
-    assert agreed_latest_step(Lagging([5, 10])) == 10
-    assert agreed_latest_step(Lagging([])) == 0
 
 
 @pytest.mark.usefixtures("clock")

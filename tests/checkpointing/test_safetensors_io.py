@@ -53,15 +53,14 @@ def refused(directory, message, *, expected=PARAMS, kind=DataError):
 
 
 def test_what_was_written_is_read_bit_for_bit(directory):
-    read = SafetensorsFile(directory).params(7, like=like())
+    file = SafetensorsFile(directory)
+    assert {file.resolve_step(which) for which in ("best", "last", "7", 7)} == {7}
+    with pytest.raises(DataError, match="checkpoint=8 must be best, last or 7"):
+        file.resolve_step(8)
+    read = file.params(7, like=like())
     for got, wanted in zip(*map(jax.tree.leaves, (read, PARAMS)), strict=True):
         assert isinstance(got, jax.Array)
         assert np.asarray(got).tobytes() == wanted.tobytes()
-
-
-def test_arrays_are_named_by_their_paths(directory):
-    arrays = numpy_files.load_file(directory / "model.safetensors")
-    assert sorted(arrays) == ["embedding/table", "encoder/layer_0/kernel"]
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027])
@@ -82,27 +81,6 @@ def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
     assert isinstance(open_parameters(directory), Checkpoints)
 
 
-@pytest.mark.parametrize("which", ["best", "last", "7", 7])
-def test_its_one_step_is_the_best_and_the_last(directory, which):
-    assert SafetensorsFile(directory).resolve_step(which) == 7
-
-
-@pytest.mark.parametrize("which", ["8", 8, "newest"])
-def test_another_step_is_refused(directory, which):
-    with pytest.raises(DataError, match=rf"checkpoint={which} must be best, last or 7"):
-        SafetensorsFile(directory).resolve_step(which)
-
-
-@pytest.mark.parametrize("place", ["first", "middle", "last"])
-def test_a_flipped_bit_is_damage_wherever_it_is(directory, place):
-    path = directory / "model.safetensors"
-    content = bytearray(path.read_bytes())
-    at = {"first": 8, "middle": len(content) // 2, "last": len(content) - 1}[place]
-    content[at] ^= 1
-    path.write_bytes(content)
-    refused(directory, r"is damaged: .*Restore the file")
-
-
 def test_a_flipped_bit_of_an_array_is_named(directory):
     path = directory / "model.safetensors"
     content = bytearray(path.read_bytes())
@@ -111,23 +89,10 @@ def test_a_flipped_bit_of_an_array_is_named(directory):
     refused(directory, r"encoder/layer_0/kernel was saved as float32\[2,3\]")
 
 
-def test_what_goes_wrong_without_a_word_is_damage_too(directory, monkeypatch):
-    def fail(self, expected, max_bytes):
-        raise RuntimeError
-
-    monkeypatch.setattr(SafetensorsFile, "_read", fail)
-    refused(directory, r"is damaged: RuntimeError\. Restore")
-
-
-@pytest.mark.parametrize("content", [b"", b"{}", pickle.dumps(1), b"\xff" * 99])
+@pytest.mark.parametrize("content", [b"", pickle.dumps(1), b"\xff" * 99, None])
 def test_an_invalid_file_is_damaged(directory, content):
-    (directory / "model.safetensors").write_bytes(content)
-    refused(directory, r"model.safetensors is damaged")
-
-
-def test_a_file_that_was_cut_is_damage(directory):
     path = directory / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-5])
+    path.write_bytes(path.read_bytes()[:-5] if content is None else content)
     refused(directory, r"model.safetensors is damaged")
 
 
@@ -157,17 +122,6 @@ def test_a_file_of_another_program_has_no_checksums_and_is_read(directory):
     numpy_files.save_file(arrays, directory / "model.safetensors")
     read = SafetensorsFile(directory).params(7, like=like())
     assert read["encoder"]["layer_0"]["kernel"][0, 0] == 1
-
-
-@pytest.mark.parametrize("published", ["[1]", '"x"', "7", "{"])
-def test_checksums_that_are_none_are_damage(directory, published):
-    arrays = {
-        "encoder/layer_0/kernel": PARAMS["encoder"]["layer_0"]["kernel"],
-        "embedding/table": PARAMS["embedding"]["table"],
-    }
-    path = directory / "model.safetensors"
-    numpy_files.save_file(arrays, path, metadata={"checksums": published})
-    refused(directory, r"model.safetensors is damaged")
 
 
 @pytest.mark.parametrize(
@@ -203,18 +157,14 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         f'{{"a": {json.dumps(ENTRY)}, "a": {json.dumps(ENTRY)}}}',
         f'{{"a": {json.dumps(ENTRY)[:-1]}, "dtype": "F32"}}}}',
         {"a": ENTRY, "b": ENTRY},
-        {"a": ENTRY | {"shape": [3]}},
         {"a": ENTRY | {"shape": [-1, -2]}},
         {"a": ENTRY | {"shape": [2.0]}},
         {"a": ENTRY | {"shape": [1 << 40, 0, 1 << 40], "data_offsets": [0, 0]}},
         {"a": ENTRY | {"data_offsets": [8, 16]}},
         {"a": ENTRY | {"data_offsets": 8}},
         {"a": ENTRY | {"dtype": "I8"}},
-        {"a": ENTRY | {"dtype": [[]]}},
-        {"a": {}},
         {"a": [1]},
         [],
-        7,
         "{" * 100_000,
     ],
 )

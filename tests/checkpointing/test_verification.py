@@ -28,27 +28,15 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def test_parameters_of_another_shape_are_refused(checkpoints, one):
-    save(checkpoints, 5, "final")
-    other = params_of(5) | {"bias": np.zeros(6, np.float32)}
-    reason = r"5 was written for another model: bias was saved as float32\[5\] and is "
-    with pytest.raises(DataError, match=reason):
-        checkpoints.params(5, like=like(other, one))
-
-
-def test_parameters_of_other_names_are_refused(checkpoints, one):
+def test_parameters_of_another_shape_or_name_are_refused(checkpoints, one):
     save(checkpoints, 5, "final")
     other = params_of(5)
-    other["decoder"] = other.pop("encoder")
-    with pytest.raises(DataError, match="another model: encoder/layer_0/kernel was"):
-        checkpoints.params(5, like=like(other, one))
-
-
-def test_what_is_verified_on_the_host_is_what_was_saved(checkpoints, one):
-    params, state = trained(7)
-    checkpoints.save(3, params=params, optimizer=state, meta={"kinds": []})
-    checkpoints.wait()
-    checkpoints.verify(3)
+    for model in (
+        {**other, "bias": np.zeros(6, np.float32)},
+        {"decoder": other["encoder"], "bias": other["bias"]},
+    ):
+        with pytest.raises(DataError, match="5 was written for another model"):
+            checkpoints.params(5, like=like(model, one))
 
 
 def other_value(folder):
@@ -109,11 +97,7 @@ def test_all_checksums_are_computed_before_one_is_compared(
     ("text", "why"),
     [
         ("", "it is empty"),
-        ("[]", "it is not a JSON object"),
-        ("{", "not valid JSON at line 1, column 2"),
-        ('{"a": NaN}', "NaN is not a number"),
         ("[" * 100_000, "nested too deeply"),
-        ("\0", "not valid JSON at line 1, column 1"),
     ],
 )
 def test_json_that_is_none_is_damage(checkpoints, text, why):
