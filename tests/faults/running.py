@@ -1,5 +1,6 @@
 """Runs of the tiny experiment that are hurt: starting, watching, ending, comparing."""
 
+import hashlib
 import json
 import os
 import re
@@ -136,6 +137,25 @@ def wait_for(
             raise AssertionError(f"it ended with {process.returncode}:\n{said}")
         assert time.monotonic() < deadline, f"nothing of {there} in {seconds} s"
         time.sleep(0.02)
+
+
+def refused(done: Any, code: int, *expected: str) -> str:
+    """Checks that a command was refused before it worked; returns its stderr."""
+    errors = done.stderr.decode()
+    assert done.returncode == code, errors
+    assert "Traceback" not in errors
+    assert "ompil" not in errors
+    assert [words for words in expected if words not in errors] == [], errors
+    return errors
+
+
+def hashes(workdir: Path) -> dict[str, str]:
+    """Returns the SHA-256 of every file but the lock, which every start writes."""
+    return {
+        str(path.relative_to(workdir)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in workdir.rglob("*")
+        if path.is_file() and path.name != "lock"
+    }
 
 
 def unstamped(line: str) -> str:

@@ -140,7 +140,7 @@ def compare(ours: Path, theirs: Path, step: int) -> Difference:
 
 def count(launches: list[Launch]) -> dict[str, Any]:
     """Counts what was done to a run, and what was lost by it."""
-    lost = [one.should_stop - two.newest for one, two in pairwise(launches)]
+    lost = [one.reached - two.newest for one, two in pairwise(launches)]
     return {
         "kills": sum(one.number == "SIGKILL" for one in launches),
         "terms": sum(one.number == "SIGTERM" for one in launches),
@@ -149,7 +149,7 @@ def count(launches: list[Launch]) -> dict[str, Any]:
         "topology changes": sum(
             one.topology != two.topology for one, two in pairwise(launches)
         ),
-        "steps": launches[-1].should_stop,
+        "steps": launches[-1].reached,
         "steps made again after kills": sum(max(steps, 0) for steps in lost),
         "launches that went wrong": [str(one) for one in launches if not one.is_right],
     }
@@ -166,7 +166,7 @@ def _phase(
     print(f"On {', '.join(map(str, topologies))}, {minutes:.1f} minutes:", flush=True)
     ours = directory / "hurt"
     launches = hurt(ours, topologies, minutes=minutes, chance=chance)
-    steps, last = launches[-1].should_stop, launches[-1].topology
+    steps, last = launches[-1].reached, launches[-1].topology
     found = count(launches)
     first = [(topologies[0], steps)]
     plain = compare(ours, undisturbed(directory / "undisturbed", first), steps)

@@ -14,6 +14,7 @@ import pytest
 from t2t_jax.checkpointing import diagnosis
 from t2t_jax.checkpointing.checksums import json_digest
 from tests.faults import running
+from tests.faults.running import hashes
 from tests.integration import tiny
 
 SAVED = (4, 8, 12)
@@ -152,24 +153,17 @@ def test_two_damaged_ones_are_both_set_aside_beside_an_older_one(workdir, sound)
     assert running.saved(workdir) == list(SAVED)
 
 
-def content(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in folder.rglob("*")
-    }
-
-
 def test_where_none_is_good_nothing_is_begun_and_nothing_changed(workdir, sound):
     checkpoints = workdir / "checkpoints"
     for step in SAVED:
         garbage(checkpoints / str(step))
-    before = content(checkpoints)
+    before = hashes(checkpoints)
     said = go_on(workdir, sound, code=65)
     for step in SAVED:
         assert f"error: Checkpoint {checkpoints / str(step)} is corrupt: its" in said
     assert "has no valid checkpoint. Nothing was changed" in said
     assert "Traceback" not in said
-    assert content(checkpoints) == before
+    assert hashes(checkpoints) == before
     assert running.last_step(workdir) == 12  # of the records, too, none is cut
 
 
@@ -178,17 +172,10 @@ def test_a_checkpoint_of_another_version_ends_the_run_and_stays(workdir, sound):
     meta = json.loads(path.read_text()) | {"format": 2}
     del meta["digest"]
     path.write_text(json.dumps(meta | {"digest": json_digest(meta)}))
-    before = content(workdir / "checkpoints")
+    before = hashes(workdir / "checkpoints")
     said = go_on(workdir, sound, code=65)
     assert "must have format 1 to be read here, and has 2: another version" in said
-    assert content(workdir / "checkpoints") == before
-
-
-def test_one_byte_of_an_older_one_ends_no_run(workdir, sound):
-    path = workdir / "checkpoints" / "4" / "meta" / "metadata"
-    path.write_bytes(path.read_bytes().replace(b'"kinds"', b'"kindr"'))
-    go_on(workdir, sound, steps=16)
-    assert running.saved(workdir) == [*SAVED, 16]
+    assert hashes(workdir / "checkpoints") == before
 
 
 def test_a_run_of_which_only_an_empty_folder_is_left_does_not_begin_again(
@@ -229,7 +216,7 @@ def test_who_reads_is_told_of_the_damage_and_of_other_steps_and_renames_nothing(
 ):
     folder = workdir / "checkpoints" / "12"
     flipped_in("params")(folder)
-    before = content(workdir / "checkpoints")
+    before = hashes(workdir / "checkpoints")
     mean = f"--to={workdir.parent / 'mean'}"
     for flags in (
         ("--mode=translate", "--checkpoint=12"),
@@ -240,7 +227,7 @@ def test_who_reads_is_told_of_the_damage_and_of_other_steps_and_renames_nothing(
         assert f"error: Checkpoint {folder} is corrupt: " in said
         assert "Other steps there: 4, 8." in said
         assert "Traceback" not in said
-    assert content(workdir / "checkpoints") == before
+    assert hashes(workdir / "checkpoints") == before
     assert read(workdir, "--mode=translate", "--checkpoint=8")[0] == 0
 
 

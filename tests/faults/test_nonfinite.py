@@ -188,14 +188,6 @@ def show(*flags):
     return done.returncode, done.stderr.decode()
 
 
-@pytest.mark.parametrize("step", ["0", "-1", "x", "1.5"])
-def test_a_step_must_be_a_whole_number_from_1(once, step):
-    assert show(f"--workdir={once[0]}", f"--step={step}") == (
-        64,
-        f"error: --step={step} must be an integer from 1. Change --step.\n",
-    )
-
-
 def test_what_shows_no_batch_says_why(once, tmp_path):
     code, said = show(f"--workdir={once[0]}")
     assert (code, said.startswith("error: --mode=show_batch requires --step.")) == (

@@ -6,7 +6,6 @@ with `Workdir.require_complete`, `require_unchanged`, `require_own_checkpoint`,
 with `atomic_write` in the place of `write_once`.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -25,27 +24,14 @@ from t2t_jax.cli.modes import prepare, train
 from t2t_jax.errors import OutputError
 from t2t_jax.inference import model_dir
 from t2t_jax.main import main
-from t2t_jax.run.workdir import Workdir, require_outside_runs
+from t2t_jax.run.workdir import Workdir
+from tests.faults.running import hashes
 from tests.integration import tiny
 
 pytestmark = pytest.mark.usefixtures("nothing_trained")
 
 IRREPLACEABLE = {"vocab.model", "vocab_source.model", "config.json"}
 OTHER = {"vocabulary__size": 140, "model__d_ff": 48}
-
-
-@pytest.fixture
-def copy(one_step, tmp_path):
-    return shutil.copytree(one_step, tmp_path / "run")
-
-
-def hashes(workdir):
-    """Returns the SHA-256 of every file but the lock, which every start writes."""
-    return {
-        str(path.relative_to(workdir)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in workdir.rglob("*")
-        if path.is_file() and path.name != "lock"
-    }
 
 
 def refused(capsys, argv, code, *expected):
@@ -77,11 +63,15 @@ def _only(*kept):
     return hurt
 
 
-def _written(name, content):
-    def hurt(workdir):
-        (workdir / name).write_text(content)
+def _damaged(workdir):
+    (workdir / "config.json").write_text("")
 
-    return hurt
+
+def _not_mounted(workdir):
+    """The checkpoints are on a disk that is not there."""
+    shutil.move(workdir / "checkpoints", workdir.parent / "disk")
+    (workdir / "checkpoints").symlink_to(workdir.parent / "not mounted")
+    (workdir / "config.json").unlink()
 
 
 @pytest.mark.parametrize("changed", [{}, OTHER], ids=["the same", "another"])
@@ -90,11 +80,10 @@ def _written(name, content):
     ("hurt", "expected"),
     [
         (_without("config.json"), ["no config.json", "checkpoints", "--mode=recover"]),
-        (_written("config.json", ""), ["config.json is damaged", "--mode=recover"]),
-        (_written("config.json", "{}}"), ["config.json is damaged"]),
+        (_damaged, ["config.json is damaged", "--mode=recover"]),
+        (_not_mounted, ["files of a run: checkpoints, fingerprints.json"]),
         (_only("checkpoints"), ["no config.json", "files of a run: checkpoints."]),
         (_only("metrics.jsonl"), ["metrics.jsonl", "Restore it from a copy"]),
-        (_only("samples"), ["files of a run: samples."]),
         (
             _only("fingerprints.json", "vocab.model"),
             ["files of a run: fingerprints.json"],
@@ -109,17 +98,8 @@ def test_what_is_left_of_a_run_is_not_started_in(
     hurt(copy)
     before = hashes(copy)
     argv = [f"--mode={mode}", *started(copy, **changed)]
-    errors = refused(capsys, argv, 65, "Nothing was changed" * (hurt is None))
-    for words in expected:
-        assert words in errors
+    errors = refused(capsys, argv, 65, *expected)
     assert len(errors.strip().splitlines()) <= 3
-    assert hashes(copy) == before
-
-
-def test_the_default_command_in_it_is_refused_too(copy, capsys):
-    (copy / "config.json").unlink()
-    before = hashes(copy)
-    refused(capsys, [f"--workdir={copy}"], 65, "Nothing was changed", "--mode=recover")
     assert hashes(copy) == before
 
 
@@ -145,10 +125,10 @@ def test_a_lost_vocabulary_is_not_learnt_again(copy, capsys, mode):
     assert hashes(copy) == before
 
 
-def test_another_vocabulary_is_not_used_though_fingerprints_are_lost(copy, capsys):
-    other = copy.parent / "other"
-    main(["--mode=prepare", *tiny.arguments(other, data__train="phrasebook:train:200")])
-    shutil.copy(other / "vocab.model", copy)
+def test_another_vocabulary_is_not_used_though_fingerprints_are_lost(
+    copy, capsys, another_vocabulary
+):
+    shutil.copy(another_vocabulary, copy / "vocab.model")
     (copy / "fingerprints.json").unlink()
     (copy.parent / "text").write_text("a\n")
     for argv in (["--mode=translate", "--input=text"], ["--mode=average", "--to=mean"]):
@@ -197,15 +177,6 @@ def test_a_run_that_begins_between_the_look_and_the_lock_is_kept(
     argv = [f"--mode={name}", *started(copy, **OTHER)]
     refused(capsys, argv, 78, "vocabulary.size was 150")
     assert hashes(copy) == hashes(elsewhere)
-
-
-def test_of_two_starts_at_once_one_is_refused(tmp_path, capsys):
-    workdir = Workdir(tmp_path / "run")
-    workdir.create()
-    with workdir.locked():
-        before = hashes(workdir.path)
-        refused(capsys, started(workdir.path), 73, f"by process {os.getpid()} on")
-    assert hashes(workdir.path) == before
 
 
 class Killed(BaseException):
@@ -292,13 +263,6 @@ def test_no_output_replaces_a_file_of_a_run(copy, capsys, flags, name, place):
     assert hashes(Path.cwd()) == before
 
 
-def test_an_output_may_lie_beside_the_files_of_a_run(copy):
-    require_outside_runs(copy / "translations.de", flag="output")
-    require_outside_runs(copy / "averages" / "best", flag="to")
-    (copy.parent / "elsewhere").mkdir()
-    require_outside_runs(copy.parent / "elsewhere" / "config.json", flag="output")
-
-
 @pytest.mark.parametrize(
     ("mode", "flag"),
     [
@@ -372,21 +336,15 @@ def test_arrays_are_not_written_where_they_cannot_be_read(copy, capsys, mode, na
 
 
 @pytest.mark.parametrize("mode", ["train", "prepare"])
-@pytest.mark.parametrize("lost", ["", "config.json", "model.json"])
-def test_a_model_directory_is_not_trained_in(copy, capsys, lost, mode):
+@pytest.mark.parametrize(("lost", "code"), [("", 64), ("config.json", 65)])
+def test_a_model_directory_is_not_trained_in(copy, capsys, lost, code, mode):
     main(["--mode=average", f"--workdir={copy}", "--last=1", "--to=mean"])
     if lost:
         Path("mean", lost).unlink()
     before = hashes(Path("mean"))
     capsys.readouterr()
-    argv = [f"--mode={mode}", f"--workdir={Path('mean').absolute()}"]
-    own = started(Path("mean").absolute())[1:]
-    code = {"": 64, "config.json": 65, "model.json": 65}[lost]
-    if (lost, mode) == ("model.json", "prepare"):
-        code = 0  # Which makes no file that the model cannot do without.
-    refused(capsys, [*argv, *own], code)
-    after = hashes(Path("mean"))
-    assert {name: after[name] for name in before if name[-8:] != "t.txt"} == before
+    refused(capsys, [f"--mode={mode}", *started(Path("mean").absolute())], code)
+    assert hashes(Path("mean")) == before
 
 
 def test_a_model_whose_configuration_is_lost_gets_it_back(copy, capsys):
@@ -410,7 +368,7 @@ def test_a_configuration_of_another_run_is_refused_before_anything_is_written(
     assert hashes(copy) == before
 
 
-@pytest.mark.parametrize("name", ["7", "01", "1e3", "-1", "٣", "corrupt-1", "1" * 30])
+@pytest.mark.parametrize("name", ["7", "01", "٣", "corrupt-1", "1" * 30])
 def test_a_folder_with_another_name_is_not_taken_for_a_step(copy, name):
     """A copy of a checkpoint under another number would be other data's state."""
     shutil.copytree(copy / "checkpoints" / "1", copy / "checkpoints" / name)
@@ -420,15 +378,6 @@ def test_a_folder_with_another_name_is_not_taken_for_a_step(copy, name):
     for step in set(steps) - {1}:
         with pytest.raises(CorruptCheckpointError, match="it was saved as step 1"):
             checkpoints.meta(step)
-
-
-def test_a_disk_of_checkpoints_that_is_not_mounted_is_missed(copy, capsys):
-    shutil.move(copy / "checkpoints", copy.parent / "disk")
-    (copy / "checkpoints").symlink_to(copy.parent / "not mounted")
-    (copy / "config.json").unlink()
-    before = hashes(copy)
-    refused(capsys, started(copy), 65, "files of a run: checkpoints, fingerprints.json")
-    assert hashes(copy) == before
 
 
 def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
@@ -441,4 +390,3 @@ def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
     options.workdir.write_config(options.config, options.overrides)
     said = refused(capsys, argv, 66, "run/vocab.model: no such file", "--mode=recover")
     assert "is complete" not in said
-    assert "Run python -m t2t_jax.main --mode=recover" in said  # As Python needs it.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_jax.files import read_json_object
 from t2t_jax.main import main
 
 pytestmark = pytest.mark.usefixtures("nothing_trained")
@@ -97,6 +98,7 @@ def test_a_file_of_another_kind_is_told_in_one_line(
         ["--mode=prepare", "--config.data.train=text:{},text"],
         ["--mode=prepare", FEW, "--config.data.dev=text:text,{}"],
         ["--mode=prepare", FEW, "--config.vocabulary.file={}"],
+        ["--mode=translate", "--input={}"],
     ],
     ids=" ".join,
 )
@@ -106,15 +108,10 @@ def test_a_file_that_a_flag_names_is_told_in_one_line(
     Path("text").write_text("a\n")
     KINDS[kind](tmp_path / "odd")
     argv = [flag.format(tmp_path / "odd") for flag in flags]
-    is_read = argv[0] in ("--mode=evaluate", "--mode=score")
+    is_read = argv[0] in ("--mode=evaluate", "--mode=score", "--mode=translate")
     workdir = one_step if is_read else tmp_path / "run"
     errors = refused(capsys, [*argv, f"--workdir={workdir}"])
     assert "odd" in errors
-
-
-def test_a_directory_to_translate_is_told_in_one_line(one_step, capsys):
-    Path("odd").mkdir()
-    refused(capsys, ["--mode=translate", f"--workdir={one_step}", "--input=odd"])
 
 
 @pytest.mark.parametrize(
@@ -133,7 +130,7 @@ def test_a_workdir_that_cannot_be_looked_for_is_told(capsys, mode, name, code, w
     assert why in errors
 
 
-@pytest.mark.parametrize("name", ["config.json", "overrides.json", "fingerprints.json"])
+@pytest.mark.parametrize("name", ["config.json", "fingerprints.json"])
 def test_a_file_that_may_not_be_read_is_told(
     one_step, tmp_path, capsys, monkeypatch, name
 ):
@@ -142,11 +139,8 @@ def test_a_file_that_may_not_be_read_is_told(
     def denied(path, **_):
         if path.name == name:
             raise PermissionError(13, "Permission denied", str(path))
-        return read(path, **_)
+        return read_json_object(path, **_)
 
-    read = __import__(
-        "t2t_jax.run.workdir", fromlist=["read_json_object"]
-    ).read_json_object
     monkeypatch.setattr("t2t_jax.run.workdir.read_json_object", denied)
     argv = ["--mode=prepare", f"--workdir={workdir}"]
     errors = refused(capsys, argv, (66,))

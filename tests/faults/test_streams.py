@@ -98,11 +98,6 @@ def test_each_line_is_answered_before_the_next_one_is_there(place):
     assert answers[0] != b"\n"
 
 
-def test_nothing_in_is_nothing_out(place):
-    done = tiny.run("--mode=translate", f"--workdir={place / 'run'}", "--stream")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
 @pytest.mark.parametrize("flags", [("--stream",), ()])
 def test_a_reader_that_has_had_enough_is_no_fault(place, flags):
     with started(place, *flags) as process:
@@ -184,16 +179,6 @@ def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, number):
     assert said.count("\n") == 1
     assert os.listdir(tmp_path) == ["out"]
     assert out.read_text() == "old\n"
-
-
-def test_a_file_is_no_place_for_a_stream(place, tmp_path):
-    out = tmp_path / "out.de"
-    flags = ("--mode=translate", f"--workdir={place / 'run'}", "--stream")
-    done = tiny.run(*flags, f"--output={out}", stdin=SENTENCE)
-    assert done.returncode == 73
-    error = f"error: --output={out}: --stream cannot write to a file"
-    assert done.stderr.startswith(error.encode())
-    assert os.listdir(tmp_path) == []
 
 
 def test_a_pipe_is_written_to_as_lines_come(place, tmp_path):

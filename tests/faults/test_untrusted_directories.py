@@ -22,6 +22,7 @@ from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.errors import DataError
 from t2t_jax.inference import load as load_module
+from tests.faults.running import refused
 from tests.integration import tiny
 
 LINE = b"The old teacher reads a book.\n"
@@ -36,16 +37,6 @@ class Bomb:
 
     def __reduce__(self):
         return os.mkdir, (str(self.mark),)
-
-
-@pytest.fixture
-def run(one_step):
-    return one_step
-
-
-@pytest.fixture
-def copy(run, tmp_path):
-    return shutil.copytree(run, tmp_path / "copy")
 
 
 @pytest.fixture
@@ -66,33 +57,24 @@ def _translate(workdir):
     return tiny.run("--mode=translate", f"--workdir={workdir}", stdin=LINE)
 
 
-def _refused(done, *expected):
-    errors = done.stderr.decode()
-    assert done.returncode == 65, errors
-    assert "Traceback" not in errors
-    assert done.stdout == b""
-    for words in expected:
-        assert words in errors
-
-
 @pytest.mark.parametrize("name", ["config.json", "vocab.model", "fingerprints.json"])
 def test_a_pickle_in_the_place_of_a_file_is_damage(copy, bomb, name):
     (copy / name).write_bytes(bomb)
-    _refused(_translate(copy), name)
+    refused(_translate(copy), 65, name)
 
 
 def test_a_checkpoint_of_pickles_is_damage_to_whoever_reads_it(copy, bomb, tmp_path):
     step = copy / "checkpoints" / "1"
     for path in filter(Path.is_file, step.rglob("*")):
         path.write_bytes(bomb)
-    _refused(_translate(copy), str(step))
+    refused(_translate(copy), 65, str(step))
     for side in ("en", "de"):
         (tmp_path / side).write_bytes(LINE)
     texts = [f"--source={tmp_path / 'en'}", f"--reference={tmp_path / 'de'}"]
-    _refused(tiny.run("--mode=evaluate", f"--workdir={copy}", *texts), str(step))
+    refused(tiny.run("--mode=evaluate", f"--workdir={copy}", *texts), 65, str(step))
     before = sorted(path.name for path in (copy / "checkpoints").iterdir())
     done = tiny.run(*tiny.arguments(copy, steps=2, checkpoint__every_steps=1))
-    _refused(done, str(step))
+    refused(done, 65, str(step))
     assert sorted(path.name for path in (copy / "checkpoints").iterdir()) == before
 
 
@@ -103,10 +85,10 @@ def _files_of_a_checkpoint(run):
 
 # Orbax lets go of what else it was reading, and its threads say so when it is too late.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_no_file_of_a_checkpoint_is_unpickled_whichever_it_is(run, bomb, tmp_path):
+def test_no_file_of_a_checkpoint_is_unpickled_whichever_it_is(one_step, bomb, tmp_path):
     refused = 0
-    for number, name in enumerate(_files_of_a_checkpoint(run)):
-        copy = shutil.copytree(run, tmp_path / str(number))
+    for number, name in enumerate(_files_of_a_checkpoint(one_step)):
+        copy = shutil.copytree(one_step, tmp_path / str(number))
         (copy / "checkpoints" / "1" / name).write_bytes(bomb)
         try:
             t2t_jax.load(copy)
@@ -137,7 +119,7 @@ def test_files_that_nobody_asked_for_are_not_opened(copy, bomb):
 )
 def test_huge_json_is_refused_before_it_is_read(copy, name):
     os.truncate(copy / name, TERABYTE)
-    _refused(_translate(copy), "must have at most 67,108,864 bytes")
+    refused(_translate(copy), 65, "must have at most 67,108,864 bytes")
 
 
 ARRAY = "embedding.table"
@@ -172,12 +154,12 @@ def test_an_array_is_not_read_in_chunks_that_it_does_not_need(copy, changed, rea
         return json.dumps({**json.loads(value), **changed}).encode()
 
     _forge(copy, ".zarray", change)
-    _refused(_translate(copy), "is corrupt", ARRAY.replace(".", "/"), reason)
+    refused(_translate(copy), 65, "is corrupt", ARRAY.replace(".", "/"), reason)
 
 
 def test_a_chunk_that_unpacks_to_gigabytes_is_not_unpacked(copy):
     _forge(copy, "0.0", lambda value: BOMB)
-    _refused(_translate(copy), "a chunk unpacks to more than its size")
+    refused(_translate(copy), 65, "a chunk unpacks to more than its size")
 
 
 def _change_model(copy, **changed):
@@ -195,7 +177,7 @@ def test_a_model_beyond_its_files_is_refused_before_it_is_built(
     monkeypatch.setattr(load_module, "make_module", None)
     with pytest.raises(DataError, match="was written for another model"):
         t2t_jax.load(copy)
-    _refused(_translate(copy), "was written for another model")
+    refused(_translate(copy), 65, "was written for another model")
 
 
 def test_shapes_that_no_file_holds_are_refused_before_the_model_is_built(copy):
@@ -208,7 +190,7 @@ def test_shapes_that_no_file_holds_are_refused_before_the_model_is_built(copy):
         sums[name] = re.sub(r"\b32([],])", r"1000000\1", sums[name])
     del meta["digest"]
     path.write_text(json.dumps({**meta, "digest": json_digest(meta)}))
-    _refused(_translate(copy), "cannot hold")
+    refused(_translate(copy), 65, "cannot hold")
 
 
 @pytest.mark.parametrize("format", ["sentencepiece", "table"])
@@ -222,7 +204,7 @@ def test_pieces_that_are_not_text_are_a_damaged_vocabulary(copy, format):
         place = content.index("\u2581th".encode()) + 3
         path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
     (copy / "fingerprints.json").unlink()
-    _refused(_translate(copy), "vocab.model")
+    refused(_translate(copy), 65, "vocab.model")
 
 
 def test_paths_in_a_models_configuration_are_followed_by_training_only(copy, tmp_path):
@@ -245,4 +227,4 @@ def test_a_pipe_in_a_model_is_not_waited_for(copy):
     (copy / "config.json").unlink()
     os.mkfifo(copy / "config.json")
     done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=LINE, timeout=240)
-    _refused(done, "config.json must be a file, and is a pipe")
+    refused(done, 65, "config.json must be a file, and is a pipe")
