@@ -29,11 +29,6 @@ def test_a_set_that_has_grown_is_written_again(outputs):
     assert outputs.read(8) is None  # of another set
 
 
-def test_what_is_missing_is_none(outputs, tmp_path):
-    assert outputs.read(9) is None
-    assert DevOutputs(tmp_path / "none").steps() == []
-
-
 def test_a_pipe_is_refused(outputs):
     os.mkfifo(outputs.folder / "9.txt")
     with pytest.raises(DataError, match="pipe"):

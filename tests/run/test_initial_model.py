@@ -43,19 +43,14 @@ def values(base, **changed):
 
 
 def test_the_network_is_that_of_the_model_and_training_is_ones_own(base):
-    found = parse(adopt_model(values(base, model__dropout=0.2), saved=None))
+    own = values(base, model__dropout=0.2, decoding__length_penalty=0.9)
+    found = parse(adopt_model(own, saved=None))
     assert found.model.num_layers == 3
     assert found.model.activation == "swish"
     assert found.model.vocab_size == 7
     assert found.model.dropout == 0.2
-    assert found.decoding.beam_size == 6
+    assert (found.decoding.beam_size, found.decoding.length_penalty) == (6, 0.9)
     assert found.init_from == str(base.path)
-
-
-def test_a_search_of_ones_own_is_kept(base):
-    found = parse(adopt_model(values(base, decoding__beam_size=2), saved=None))
-    assert found.decoding.beam_size == 2
-    assert found.decoding.length_penalty == 1.0
 
 
 def test_a_chosen_default_is_a_choice(base):
@@ -87,11 +82,6 @@ def test_a_run_is_resumed_without_the_first_model(base):
     assert adopt_model(gone, saved=saved)["model"]["num_layers"] == 3
     with pytest.raises(InputMissingError, match=r"^init_from=nowhere is not a run"):
         adopt_model(gone, saved=None)
-
-
-def test_without_a_first_model_nothing_changes():
-    nested = default().to_dict()
-    assert adopt_model(nested, saved=None) == nested
 
 
 def test_the_vocabulary_is_that_of_the_model(base, tmp_path):

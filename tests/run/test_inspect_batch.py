@@ -6,7 +6,6 @@ one before it, and with the sides of a pair exchanged.
 
 from itertools import islice
 
-import numpy as np
 import pytest
 
 from t2t_jax.cli.flags.parser import parse_argv
@@ -81,7 +80,9 @@ def test_each_step_s_batch_is_the_one_that_training_gets(text, steps):
 
 
 def test_records_shorten_the_planning_and_change_nothing(text, steps):
-    records = [{"step": 9, "kind": "final", "epoch": 7}]  # names no batch
+    # Two that name no batch.
+    records = [{"step": 9, "kind": "final", "epoch": 7}]
+    records += [{"step": 22, "kind": "train", "epoch": 0, "batch": 1.5}]
     records += [
         {"step": step, "kind": "train", **place._asdict()}
         for step, (place, _) in enumerate(steps, start=1)
@@ -93,12 +94,6 @@ def test_records_shorten_the_planning_and_change_nothing(text, steps):
     # And it is believed: this is how it is seen that it was used.
     wrong = {"step": 24, "kind": "train", "epoch": 0, "batch": 0}
     assert as_text(read_batch(text, 25, records=[wrong])) == steps[1][1]
-
-
-@pytest.mark.parametrize("value", [None, "3", 1.5, True])
-def test_a_record_without_integers_is_ignored(text, steps, value):
-    record = {"step": 24, "kind": "train", "epoch": 0, "batch": value}
-    assert read_batch(text, 25, records=[record]).position == steps[24][0]
 
 
 def test_a_pair_is_at_the_reported_line(text):
@@ -113,13 +108,6 @@ def test_a_pair_is_at_the_reported_line(text):
         assert pair.target == f"Zeile {number} {'ab' * number}".strip()
     assert len({pair.location.line for pair in seen[own]}) > 20
     assert len(seen) == 2
-
-
-def test_rows_are_those_that_hold_something(text, steps):
-    with text.train_batches(START, row_multiple=1, share=BatchShard()) as batches:
-        _, batch = next(batches)
-    rows = np.count_nonzero(batch.target_segments.max(axis=1))
-    assert read_batch(text, 1).num_rows == rows
 
 
 def test_sampled_subwords_are_shown_beside_the_text(tmp_path):

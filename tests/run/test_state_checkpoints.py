@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.config import Config
 from t2t_jax.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import DataError
@@ -94,12 +93,3 @@ def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
     opened._fingerprints = {"train": "same"}
     assert opened.resume()[1].step == 5
     assert (tmp_path / "checkpoints" / "corrupt-7").is_dir()
-
-
-def test_without_an_evaluation_no_best_score_is_saved(tmp_path):
-    opened = snapshots(tmp_path, SINGLE_PROCESS, [])
-    save(opened, 5)
-    opened.wait()
-    saved = Checkpoints(tmp_path / "checkpoints").meta(5)["progress"]
-    assert "best_score" not in saved
-    assert opened.resume()[1].best_score == -1.0

@@ -125,11 +125,6 @@ def test_a_stop_signal_leaves_a_checkpoint_of_its_kind(make_run):
     assert status["reason"] == "saved at step 163, where training resumes"
 
 
-def test_a_crash_after_a_resumed_stop_is_a_crash(make_run):
-    workdir = make_run(*TRAINED, checkpoint=149, kinds=["stopped"])
-    assert read_status(workdir)["state"] == "interrupted"
-
-
 @pytest.mark.parametrize(
     ("step", "reason"),
     [(500, "done"), (150, "ended early: evaluations without a better")],
@@ -152,53 +147,35 @@ def test_a_diverged_run_is_not_a_crash(make_run):
     assert "up to step 160" in status["reason"]
 
 
-def test_before_the_first_step(make_run):
+def test_before_the_first_step(make_run, tmp_path):
+    prepared = Workdir(tmp_path)
+    (tmp_path / "data.json").write_text("{}")
     workdir = make_run()
+    assert read_status(prepared)["state"] == "not_started"
     assert read_status(workdir)["state"] == "not_started"
-    with workdir.locked():
+    with workdir.locked(), prepared.locked():
         status = read_status(workdir)
+        assert read_status(prepared)["state"] == "preparing"
     assert (status["state"], status["reason"]) == ("running", "before its first step")
-
-
-def test_an_evaluation_may_have_no_bleu(make_run):
-    status = read_status(make_run(*TRAINED, evaluation(150, None, at=111)))
-    assert status["evaluation"]["bleu"] is None
-    assert status["best"] is None
-
-
-@pytest.mark.parametrize("name", ["vocab.model", "data.json"])
-def test_prepared_text_is_a_run_that_has_not_begun(tmp_path, name):
-    (tmp_path / name).write_text("{}")
-    workdir = Workdir(tmp_path)
-    assert read_status(workdir)["state"] == "not_started"
-    with workdir.locked():
-        assert read_status(workdir)["state"] == "preparing"
 
 
 @pytest.mark.parametrize(
     ("origin", "reason"),
     [
         ({"step": 7, "averaged_steps": [1, 2, 3]}, "the average of 3 checkpoints"),
-        (
-            {"step": 0, "imported": {"format": "marian"}},
-            "imported from another toolkit (marian)",
-        ),
+        ({"imported": {"format": "marian"}}, "imported from another toolkit (marian)"),
         ({"step": 4_000}, "exported at step 4,000"),
         ({"imported": "?"}, "a model and not a run"),
     ],
 )
-def test_a_model_is_no_run(tmp_path, origin, reason):
+def test_a_model_is_no_run(tmp_path, make_run, origin, reason):
     (tmp_path / "model.json").write_text(json.dumps(origin))
     status = read_status(Workdir(tmp_path))
     assert status["state"] == "model"
     assert reason in status["reason"]
-    assert status.keys() == read_status(Workdir(tmp_path)).keys()
-
-
-def test_every_status_has_the_same_fields(make_run, tmp_path):
-    (tmp_path / "model.json").write_text("{}")
-    model = read_status(Workdir(tmp_path))
-    assert read_status(make_run(*TRAINED)).keys() == model.keys()
+    run = make_run(*TRAINED, evaluation(150, None, at=111))
+    assert read_status(run).keys() == status.keys()
+    assert read_status(run)["best"] is None
 
 
 def test_what_is_no_run_is_an_error(tmp_path):
