@@ -29,21 +29,6 @@ def test_the_default_is_the_paper_s_base_model():
     assert (config.checkpoint.every_minutes, config.checkpoint.keep) == (10.0, 5)
 
 
-def test_a_config_file_cannot_invent_a_key():
-    config = default()
-    with pytest.raises(AttributeError):
-        config.model.d_modle = 512
-    with pytest.raises(AttributeError):
-        config.stepz = 3
-
-
-def test_a_peak_learning_rate_can_be_set_where_the_papers_is_the_default():
-    config = default()
-    assert parse(config).optimizer.peak_learning_rate == 0.0
-    config.optimizer.peak_learning_rate = 3e-3
-    assert parse(config).optimizer.peak_learning_rate == 3e-3
-
-
 def test_a_configuration_survives_json():
     config = Config(steps=7, logging=LoggingConfig(every_steps=3))
     assert parse(json.loads(json.dumps(to_dict(config)))) == config
@@ -54,15 +39,6 @@ def test_the_vocabulary_s_size_is_declared_once():
     assert "model.vocab_size" not in keys()
     config = parse({"vocabulary": {"size": 1_000}})
     assert config.model.vocab_size == config.vocabulary.size == 1_000
-
-
-def test_setting_the_derived_size_by_hand_is_refused():
-    assert "model.vocab_size" in "\n".join(
-        problems_of({"vocabulary": {"size": 1_000}, "model": {"vocab_size": 999}})
-    )
-
-
-def test_an_integer_will_do_for_a_float():
     rate = parse({"model": {"dropout": 0}}).model.dropout
     assert (rate, type(rate)) == (0.0, float)
 
@@ -70,28 +46,14 @@ def test_an_integer_will_do_for_a_float():
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"stepz": 3}, r"There is no key config\.stepz\. Did you mean steps\?"),
-        (
-            {"model": {"d_modle": 3}},
-            r"no key config\.model\.d_modle\. Did you mean model\.d_model\?",
-        ),
-        (
-            {"data": {"d_model": 3}},
-            r"no key config\.data\.d_model\. Did you mean model\.d_model\?",
-        ),
         ({"steps": "7"}, r"steps='7' must be an integer\. Change config\.steps\."),
-        ({"steps": 7.0}, r"steps=7\.0 must be an integer"),
         ({"steps": True}, r"steps=True must be an integer"),
         ({"model": {"dropout": None}}, r"model\.dropout=None must be a number"),
-        (
-            {"optimizer": {"peak_learning_rate": "big"}},
-            r"peak_learning_rate='big' must be a number",
-        ),
+        ({"model": {"vocab_size": 999}}, r"model\.vocab_size"),
         ({"model": 3}, r"model=3 must hold keys"),
-        ({"vocabulary": "file"}, r"vocabulary='file' must hold keys"),
         ({"steps": 0}, r"steps=0 must be at least 1\. Change config\.steps\."),
-        ({"seed": -1}, r"seed=-1 must lie in \[0, 2\^32\)\. Change config\.seed\."),
         ({"seed": 2**32}, r"seed=4294967296 must lie in"),
+        ({"architecture": "lstm"}, "known are 'transformer', 'rnn'"),
         (
             {"model": {"positions": "learned", "max_positions": 7}},
             r"data\.max_length=256 must not exceed model\.max_positions=7",
@@ -104,11 +66,9 @@ def test_an_integer_will_do_for_a_float():
         ({"checkpoint": {"every_minutes": -1.0}}, r"checkpoint\.every_minutes=-1\.0"),
         ({"evaluation": {"every_steps": -1}}, r"evaluation\.every_steps=-1"),
         ({"logging": {"every_steps": 0}}, r"logging\.every_steps=0"),
-        ({"logging": {"every_seconds": -1}}, r"logging\.every_seconds=-1"),
         ({"training": {"label_smoothing": 1.0}}, r"training\.label_smoothing=1\.0"),
-        ({"profile": {"steps": "5:3"}}, r"profile\.steps='5:3' must be \"first:last\""),
-        ({"profile": {"steps": "0:3"}}, r"profile\.steps='0:3' must be"),
-        ({"profile": {"steps": "7"}}, r"profile\.steps='7' must be"),
+        ({"training": {"max_bad_steps": 0}}, r"training\.max_bad_steps=0"),
+        ({"profile": {"steps": "0:3"}}, r"profile\.steps='0:3' must be \"first:last"),
         ({"profile": {"steps": "1:101"}}, r"at most 100 steps in all"),
     ],
 )
@@ -147,34 +107,14 @@ def test_the_source_s_own_vocabulary_reaches_the_model_that_is_built():
     assert "model.tying='all' needs one vocabulary" in said
 
 
-def test_an_unknown_architecture_lists_the_known_ones():
-    (said,) = problems_of({"architecture": "lstm"})
-    assert "'lstm' is not known; known are 'transformer', 'rnn'" in said
-
-
-def test_a_run_of_before_these_keys_goes_on_as_it_was():
-    values = to_dict(Config())
-    for key in ("architecture", "rnn"):
-        del values[key]
-    for key in ("source_size", "source_file"):
-        del values["vocabulary"][key]
-    assert parse(values) == Config()
-
-
 @pytest.mark.parametrize(
     ("key", "most"),
     [
         ("steps", 1_000_000_000),
         ("data.workers", 1_024),
-        ("data.tokens_per_batch", 100_000_000),
-        ("data.row_length", 1_000_000),
         ("vocabulary.size", 1_000_000),
         ("decoding.beam_size", 1_000),
-        ("decoding.tokens_per_batch", 100_000_000),
-        ("decoding.max_source_length", 1_000_000),
-        ("decoding.max_extra_tokens", 1_000_000),
         ("optimizer.warmup_steps", 1_000_000_000),
-        ("training.micro_batches", 100_000),
         ("training.step_timeout", 31_536_000),
         ("model.num_layers", 1_000),
         ("mesh.fsdp", 100_000),
@@ -212,7 +152,6 @@ OTHERWISE_AT_0 = {
     "optimizer.adam_learning_rate": "0 for the same",
     "training.micro_batches": "0 (`auto`",
 }
-NOT_0 = ("steps", "logging.every_steps", "checkpoint.keep", "training.max_bad_steps")
 
 
 @pytest.mark.parametrize("key", [*OFF_AT_0, *OTHERWISE_AT_0])
@@ -226,10 +165,3 @@ def test_keys_say_what_0_means(key):
     elif not re.search(off, text):  # said once of all three
         assert key.startswith("checkpoint.")
         assert "0 turns one off" in (CheckpointConfig.__doc__ or "")
-
-
-@pytest.mark.parametrize("key", NOT_0)
-def test_intervals_that_cannot_be_never_refuse_0(key):
-    section, _, name = key.rpartition(".")
-    with pytest.raises(ConfigError, match=key):
-        parse({section: {name: 0}} if section else {name: 0})

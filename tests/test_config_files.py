@@ -48,7 +48,6 @@ def test_an_unknown_name_lists_the_shipped_ones():
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        ("configs/wmt_en_de.py", "wmt_en_de"),
         ("wmt_en_de.py", "wmt_en_de"),
         ("configs/table3.py:C_N2", "table3:C_N2"),
     ],
@@ -57,20 +56,6 @@ def test_a_path_of_the_clone_is_answered_with_the_name(given, name):
     problem = problems_of(f"--config={given}", error=InputMissingError)
     assert "there is no such file in" in problem
     assert problem.endswith(f"pass --config={name}.")
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("nothere.py", "nothere.py: there is no such file in"),
-        (".", "./: is a directory"),
-    ],
-)
-def test_what_is_not_a_file_is_named(given, said):
-    given = "./" if given == "." else given
-    problem = problems_of(f"--config={given}", error=InputMissingError)
-    assert said.split(":")[0] in problem
-    assert ("no such file" in problem) == (given == "nothere.py")
 
 
 START = """from t2t_jax.config import default
@@ -83,26 +68,18 @@ def get_config():
     ("text", "said"),
     [
         ("def get_config():\n    return 1 / 0\n", "line 2 cannot be loaded: ZeroDiv"),
-        ("\nimport nothere\n", "line 2 cannot be loaded: ModuleNotFoundError"),
+        ("import sys\n\nsys.exit(3)\n", "line 3 cannot be loaded: SystemExit"),
+        ("x = 1\n", "mine.py does not define get_config()."),
         ("x = 1\ndef get_config(:\n", "invalid syntax (mine.py, line 2)"),
         (
             f"{START}    config.model.d_modle = 3\n    return config\n",
             "line 4: There is no key config.model.d_modle. Did you mean model.d_model?",
         ),
         (
-            f"{START}    config.stepz = 3\n    return config\n",
-            "line 4: There is no key config.stepz. Did you mean steps?",
-        ),
-        (
-            f"{START}    config.steps = 2.5\n    return config\n",
-            "line 4: config.steps must be an integer, but 2.5 is a number.",
-        ),
-        (
             f"{START}    config.logging.every_steps = 'x'\n    return config\n",
             "line 4: config.logging.every_steps must be an integer, but x is text.",
         ),
         ("def get_config():\n    return {}\n", "get_config() did not return a conf"),
-        ("def get_config():\n    pass\n", "get_config() did not return a conf"),
         ("def get_config(row):\n    return {}\n", "Pass one of them, as --config=mine"),
     ],
 )
@@ -113,29 +90,10 @@ def test_a_broken_config_file_is_named_with_its_line(tmp_path, text, said):
     assert said in problem
     assert len(problem.splitlines()) <= 3
     assert "<class" not in problem
-
-
-def test_a_config_file_without_its_function_is_named(tmp_path):
-    (tmp_path / "functionless.py").write_text("x = 1\n")
-    problem = problems_of("--config=functionless.py", error=ConfigError)
-    assert problem.startswith("functionless.py does not define get_config().")
-
-
-def test_a_row_that_a_config_file_does_not_take_is_named(tmp_path):
-    (tmp_path / "mine.py").write_text("def get_config():\n    return {}\n")
-    problem = problems_of("--config=mine.py:big", error=ConfigError)
-    assert "mine.py has no rows. Leave :big out" in problem
-
-
-def test_mistakes_beside_a_broken_config_file_are_named_with_it():
-    problems = problems_of("--config=nothere.py", "--xyzzy").splitlines()
-    assert len(problems) == 2
-
-
-def test_a_config_file_that_exits_is_named(tmp_path):
-    (tmp_path / "exits.py").write_text("import sys\n\nsys.exit(3)\n")
-    problem = problems_of("--config=exits.py", error=ConfigError)
-    assert problem.startswith("exits.py, line 3 cannot be loaded: SystemExit")
+    if "did not return" in said:
+        assert "t2t_jax.default_config()" in problem
+        row = problems_of("--config=mine.py:big", error=ConfigError)
+        assert "mine.py has no rows. Leave :big out" in row
 
 
 @pytest.mark.parametrize("name", ["wmt_en_dee", "a/b.py", "phrasebook:x", ""])
@@ -145,12 +103,7 @@ def test_python_reads_of_names_and_not_of_flags(name):
     assert "--config" not in str(info.value)
 
 
-def test_what_is_no_name_of_a_config_is_a_type_error():
-    with pytest.raises(TypeError, match="takes a name or a path, not a NoneType"):
-        load_config(None)
-
-
-@pytest.mark.parametrize("given", ["corpus.txt", "./corpus.txt", "./config.json"])
+@pytest.mark.parametrize("given", ["corpus.txt", "./config.json"])
 def test_a_file_that_is_not_python_is_named_as_such(tmp_path, given):
     (tmp_path / "corpus.txt").write_text("A dog barks.\n")
     (tmp_path / "config.json").write_text('{"steps": 7, "a": true}')
@@ -160,8 +113,3 @@ def test_a_file_that_is_not_python_is_named_as_such(tmp_path, given):
     with pytest.raises(ConfigError) as info:
         load_config(given)
     assert "--" not in str(info.value)
-
-
-def test_the_hints_of_a_config_file_name_public_functions(tmp_path):
-    (tmp_path / "mine.py").write_text("def get_config():\n    return {}\n")
-    assert "t2t_jax.default_config()" in problems_of("--config=mine.py")

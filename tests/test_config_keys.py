@@ -10,15 +10,8 @@ from t2t_jax.config_keys import suggestion
     ("name", "meant"),
     [
         ("model.d_modle", " Did you mean model.d_model?"),
-        ("num_layers", " Did you mean model.num_layers?"),
         ("data.num_layers", " Did you mean model.num_layers?"),
         ("rnn.num_lyers", " Did you mean rnn.num_layers?"),
-        ("d_hidden", " Did you mean rnn.d_hidden?"),
-        (
-            "every_steps",
-            " Did you mean evaluation.every_steps, checkpoint.every_steps or "
-            "logging.every_steps?",
-        ),
         ("evaluaton.every_steps", " Did you mean evaluation.every_steps?"),
         ("model.vocab_size", " It always equals vocabulary.size."),
         ("zzz", ""),

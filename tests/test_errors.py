@@ -23,24 +23,18 @@ def test_each_kind_of_mistake_has_its_exit_code(name, code):
     assert isinstance(error, ValueError)
 
 
-def test_one_message_is_one_problem_and_not_its_letters():
-    assert UserError("a message").problems == ("a message",)
-
-
-def test_all_the_messages_are_in_the_error_and_in_its_text():
-    error = DataError(line for line in ("first", "second"))
-    assert error.problems == ("first", "second")
-    assert str(error) == "first\nsecond"
-
-
 def test_problems_are_collected_in_order_and_raised_together():
     problems = ErrorCollector()
-    problems.check(False, "first")
     problems.check(True, "not this one")
+    problems.raise_if_any()
+    problems.check(False, "first")
     problems.check(False, "second")
     with pytest.raises(ConfigError) as info:
         problems.raise_if_any()
     assert info.value.problems == ("first", "second")
+    assert str(info.value) == "first\nsecond"
+    with pytest.raises(DataError, match="first"):
+        problems.raise_if_any(DataError)
 
 
 def test_failed_calls_are_collected_and_raised_as_the_first_error():
@@ -58,16 +52,3 @@ def test_failed_calls_are_collected_and_raised_as_the_first_error():
         errors.raise_if_any()
     assert info.value.problems == ("first", "common", "second")
     assert info.value.unlisted == 6
-
-
-def test_without_problems_nothing_is_raised():
-    problems = ErrorCollector()
-    problems.check(True, "all is well")
-    problems.raise_if_any()
-
-
-def test_problems_can_be_raised_as_another_kind():
-    problems = ErrorCollector()
-    problems.check(False, "line 3 is no pair")
-    with pytest.raises(DataError, match="line 3"):
-        problems.raise_if_any(DataError)

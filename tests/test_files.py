@@ -39,14 +39,10 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
         atomic_write(path, "new")
+    with pytest.raises(OSError, match=r"'/proc/none'"):  # Not the temporary one.
+        atomic_write(Path("/proc/none"), "new")
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
-
-
-def test_a_failed_write_names_the_file_and_not_the_temporary_one():
-    with pytest.raises(OSError, match=r"'/proc/none'") as raised:
-        atomic_write(Path("/proc/none"), "new")
-    assert raised.value.filename == "/proc/none"
 
 
 def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
@@ -55,19 +51,6 @@ def test_a_file_is_read_up_to_its_bound_and_not_beyond(tmp_path):
     assert read_limited(path, max_bytes=7, advice="Leave it.") == b"seven b"
     with pytest.raises(DataError, match=r"at most 6 bytes, and has 7\. Leave it\."):
         read_limited(path, max_bytes=6, advice="Leave it.")
-
-
-def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
-    path = tmp_path / "a.json"
-    with path.open("wb") as file:
-        file.truncate(1 << 40)  # a terabyte of holes
-    with pytest.raises(DataError, match=r"at most 67,108,864 bytes, and has 1,099,"):
-        read_json_object(path, advice="Remove it.")
-
-
-def test_a_directory_is_refused_by_name(tmp_path):
-    with pytest.raises(DataError, match=r"must be a file, and is a directory\. Leave"):
-        read_limited(tmp_path, max_bytes=7, advice="Leave it.")
 
 
 def test_a_file_written_once_is_never_replaced(tmp_path):
@@ -98,39 +81,14 @@ def test_a_path_of_another_kind_is_not_replaced(tmp_path, make):
     assert os.path.lexists(path)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_pipes_and_devices_are_not_read(tmp_path, kind):
-    path = tmp_path / "a"
-    if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/zero")
-    with pytest.raises(DataError, match=f"must be a file, and is a {kind}"):
-        read_limited(path, max_bytes=7, advice="Remove it.")
-
-
-def test_a_missing_file_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        read_json_object(tmp_path / "none", advice="")
-
-
-def test_an_object_comes_back_as_it_was_written(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('{"größe": [1, 2.5, null, {"b": true}]}', encoding="utf-8")
-    assert read_json_object(path, advice="") == {"größe": [1, 2.5, None, {"b": True}]}
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         (b"", "it is empty"),
-        (b'{"a": 1', "not valid JSON at line 1, column 8"),
         (b'{"a": 1,\n "b" 2}', "not valid JSON at line 2, column 6"),
-        (b"\xff{}", "invalid UTF-8 (byte 0xff) at line 1, column 1"),
         (b'{"a":\n "\xff"}', "invalid UTF-8 (byte 0xff) at line 2, column 3"),
         (b"[1]", "it is not a JSON object"),
         (b'{"a": NaN}', "NaN is not a number"),
-        (b'{"a": [-Infinity]}', "-Infinity is not a number"),
         (b'{"a": ' + b"9" * 9_999 + b"}", "a number has too many digits"),
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
@@ -142,16 +100,11 @@ def test_an_invalid_json_object_is_damaged(tmp_path, content, why):
         read_json_object(path, advice="Remove it.")
 
 
-@pytest.mark.parametrize(
-    "name", ["../a", "..", ".", "", "b/a", "/etc/passwd", "b/../../a", "link"]
-)
+@pytest.mark.parametrize("name", ["../a", "..", "", "b/a", "/etc/passwd", "link"])
 def test_a_name_from_a_file_never_leads_out_of_the_directory(tmp_path, name):
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(DataError, match=re.escape(repr(name))):
         safe_child_path(tmp_path, name)
-
-
-def test_a_name_of_the_directory_itself_is_a_name_of_it(tmp_path):
     assert safe_child_path(tmp_path, "..a") == tmp_path / "..a"
 
 
