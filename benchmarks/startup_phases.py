@@ -64,7 +64,7 @@ def _import_all(workdir: str, clock: Callable[[str], None]) -> None:
 
 
 def _translate(workdir: str, clock: Callable[[str], None]) -> None:
-    from t2t_jax.checkpointing.parameters import open_parameters
+    from t2t_jax.checkpointing.safetensors_io import open_parameters
     from t2t_jax.inference.load import abstract_params, load
     from t2t_jax.model.architectures import make_module
     from t2t_jax.run.workdir import Workdir

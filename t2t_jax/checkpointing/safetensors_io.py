@@ -19,13 +19,14 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.checksums import (
     checksums,
     describe_differences,
     dtype_shapes,
 )
 from t2t_jax.checkpointing.diagnosis import as_io_error
-from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta
+from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
 from t2t_jax.errors import (
     DataError,
     InputMissingError,
@@ -178,10 +179,8 @@ class SafetensorsFile:
           DataError: `model.json` is damaged, or of another step.
           InputMissingError: `model.json` does not exist.
         """
-        meta = self._read_meta()
-        if meta["step"] != step:
-            raise self._wrong_step(str(step), meta["step"])
-        return meta
+        self.resolve_step(step)
+        return self._read_meta()
 
     def resolve_step(self, which: str | int) -> int:
         """Returns the only step.
@@ -192,7 +191,10 @@ class SafetensorsFile:
         """
         step: int = self._read_meta()["step"]
         if str(which) not in ("best", "last", str(step)):
-            raise self._wrong_step(str(which), step)
+            raise DataError(
+                f"checkpoint={which} must be best, last or {step}: {self.directory} is "
+                "a model, and holds no other checkpoint. Pass one of these."
+            )
         return step
 
     def read_chosen(self, which: str | int, read: Callable[[int], T]) -> T:
@@ -258,18 +260,18 @@ class SafetensorsFile:
             meta = read_json_object(path, advice=_ADVICE)
         except FileNotFoundError as error:
             raise InputMissingError(
-                f"{path} does not exist, and must hold the step of {SAFETENSORS}. "
-                f"{_ADVICE}"
+                f"{path}, which holds the step, does not exist. {_ADVICE}"
             ) from error
         if not isinstance(meta.get("step"), int):
             raise DataError(f"{path} is damaged: it has no step\n{_ADVICE}")
         return meta
 
-    def _wrong_step(self, which: str, step: int) -> DataError:
-        return DataError(
-            f"checkpoint={which} must be best, last or {step}: {self.directory} is a "
-            "model, and holds no other checkpoint. Pass one of these."
-        )
-
     def _damaged(self, reason: str) -> DataError:
         return DataError(f"{self._path} is damaged: {reason}. {_ADVICE}")
+
+
+def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
+    """Opens the checkpoints, or `model.safetensors`, of a run or model directory."""
+    if is_safetensors_dir(directory):
+        return SafetensorsFile(directory)
+    return Checkpoints(directory / "checkpoints")

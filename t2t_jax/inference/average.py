@@ -33,7 +33,7 @@ from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory, check_new_dir, save_model_dir
 from t2t_jax.inference.provenance import run_facts
 from t2t_jax.model.architectures import make_module
-from t2t_jax.run.example_sentences import example_sentences
+from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.run.workdir import Workdir
 
 

@@ -12,7 +12,7 @@ from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
 from t2t_jax.checkpointing.checksums import dtype_shapes
-from t2t_jax.checkpointing.parameters import open_parameters
+from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines

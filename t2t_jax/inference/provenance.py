@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import t2t_jax
-from t2t_jax.checkpointing.parameters import open_parameters
+from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import read_json_object
-from t2t_jax.run.example_sentences import example_sentences
+from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 

@@ -16,8 +16,8 @@ from t2t_jax.distributed.processes import (
 )
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
+from t2t_jax.run.estimates import RunSize, estimate
 from t2t_jax.run.state_checkpoints import RunCheckpointer
-from t2t_jax.run.time_estimate import RunSize, estimate
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.training.optimizer import learning_rate

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TextIO
 from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.errors import UserError
+from t2t_jax.run.estimates import size_advice
 from t2t_jax.run.prepared_data import PreparedData, prepare_data
 from t2t_jax.run.resume_rules import require_own_checkpoint, require_resumable
-from t2t_jax.run.size_advice import size_advice
 from t2t_jax.run.text_paths import with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.sharding.config import MeshConfig

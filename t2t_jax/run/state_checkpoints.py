@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from t2t_jax.checkpointing.newest_valid import quarantine, restore_latest_valid
-from t2t_jax.checkpointing.parameters import open_parameters
+from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse, to_dict

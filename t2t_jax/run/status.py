@@ -20,6 +20,7 @@ from t2t_jax.checkpointing.step_dirs import StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
 from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
+from t2t_jax.run.estimates import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -267,7 +268,8 @@ def _time_left(status: dict[str, Any], history: History, now: float) -> dict[str
     if status["state"] != "running" or seconds is None or last is None:
         return {}
     since = max(0.0, now - _seconds(last))
-    left = max(0.0, (status["steps"] - last["step"]) * seconds - since)
+    size = RunSize(steps=status["steps"])
+    left = max(0.0, size.seconds_left(last["step"], step_seconds=seconds) - since)
     done = datetime.fromtimestamp(now + left, UTC)
     return {
         "seconds_left": round(left),

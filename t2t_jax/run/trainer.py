@@ -20,10 +20,10 @@ from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention, run_kernel
 from t2t_jax.run.callbacks import RunCallbacks
+from t2t_jax.run.estimates import RunSize
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.text_paths import with_absolute_text
-from t2t_jax.run.time_estimate import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.sharding.mesh import local_batch_shard, make_mesh, row_shards

@@ -17,9 +17,9 @@ import pytest
 
 from t2t_jax.checkpointing import safetensors_io
 from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.parameters import open_parameters
 from t2t_jax.checkpointing.safetensors_io import (
     SafetensorsFile,
+    open_parameters,
     read_safetensors,
     write_safetensors,
 )

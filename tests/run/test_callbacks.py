@@ -6,7 +6,7 @@ from t2t_jax.config import Config
 from t2t_jax.distributed.gather import Cancelled
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.run.dev_outputs import DevOutputs
-from t2t_jax.run.time_estimate import RunSize
+from t2t_jax.run.estimates import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import RunProgress
 

@@ -1,9 +1,13 @@
 import dataclasses
+import io
+import json
 
 import pytest
 
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import Config, keys
 from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import TransformerConfig
@@ -14,7 +18,11 @@ from t2t_jax.run.resume_rules import (
     differences,
     forbidden_changes,
 )
+from t2t_jax.run.start import make_console, open_run
+from t2t_jax.run.text_paths import absolute_spec, with_absolute_text
+from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.config import LoggingConfig, TrainingConfig
+from tests.integration import tiny
 
 
 def test_differences_are_by_key():
@@ -88,3 +96,87 @@ def test_changed_text_is_reported_with_the_old_and_the_new_spec():
         check_fingerprints({"dev": "cd"}, {"dev": "ef"}, configs=(held, held))
     with pytest.raises(DataError, match=r"vocabulary\.\nRestore it"):
         check_fingerprints({"vocabulary": "a"}, {"vocabulary": "b"}, configs=(old, new))
+
+
+@pytest.mark.parametrize(
+    ("spec", "absolute"),
+    [
+        ("", ""),
+        ("text:a,x/../b", "text:/d/a,/d/b"),
+        ("text:x/$PART/a,b", "text:/d/x/$PART/a,/d/b"),
+        ("text:a.en+b.en,a.de+b.de", "text:/d/a.en+/d/b.en,/d/a.de+/d/b.de"),
+        ("tsv:a+b#3,1[:1%]", "tsv:/d/a+/d/b#3,1[:1%]"),
+        ("trees:a,b#tags[2:]", "trees:/d/a,/d/b#tags[2:]"),
+        ("phrasebook:train:7", "phrasebook:train:7"),
+        ("tfds:a/de-en:train[:1%]:en-de", "tfds:a/de-en:train[:1%]:en-de"),
+        (
+            "0.5*tsv:a++2*phrasebook:dev:9[3:]++text:c++/a,c++/b",
+            "0.5*tsv:/d/a++2*phrasebook:dev:9[3:]++text:/d/c++/a,/d/c++/b",
+        ),
+        ("a.en,b.de", "a.en,b.de"),
+    ],
+)
+def test_paths_of_a_spec_become_absolute(spec, absolute):
+    assert absolute_spec(spec, "/d") == absolute
+    assert absolute_spec(absolute, "/elsewhere") == absolute
+
+
+@pytest.mark.parametrize("name", ["c++", "a[1]", "$x"])
+def test_below_a_directory_with_separators_nothing_changes(name):
+    assert absolute_spec("text:a,b", f"/d/{name}") == "text:a,b"
+
+
+def test_a_file_with_a_plus_in_its_name_stays_one(tmp_path):
+    (tmp_path / "a+b").touch()
+    spec = absolute_spec("text:a+b,a+b", str(tmp_path))
+    assert spec == f"text:{tmp_path}/a+b,{tmp_path}/a+b"
+
+
+def test_the_first_model_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = Config(init_from="runs/a", data=DataConfig(dev="tsv:a"))
+    stored = with_absolute_text(config)
+    assert (stored.init_from, stored.data.dev) == (
+        f"{tmp_path}/runs/a",
+        f"tsv:{tmp_path}/a",
+    )
+    assert with_absolute_text(Config()) == Config()
+
+
+def _start(*argv):
+    options = parse_argv([f"--workdir={argv[0]}", *argv[1:]])
+    console = make_console(options.config, stream=io.StringIO())
+    overrides = options.overrides
+    with open_run(
+        options.config, workdir=options.workdir, overrides=overrides, console=console
+    ) as opened:
+        return opened.text
+
+
+def test_a_run_is_resumed_and_read_from_any_directory(tmp_path, monkeypatch):
+    # Seen to fail: with `write_config(config, overrides)` in `open_run`.
+    home, elsewhere, run = (tmp_path / name for name in ("home", "elsewhere", "run"))
+    for path in (home, elsewhere):
+        path.mkdir()
+    pairs = [*open_corpus("phrasebook:dev:300")]
+    (home / "all.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    changed = {"data.train": "tsv:all.tsv", "data.dev": "", "data.dev_pairs": 11}
+    words = tiny.arguments(run, **changed)[1:]
+    monkeypatch.chdir(home)
+    first = _start(run, *words)
+    config = json.loads((run / "config.json").read_text())
+    overrides = json.loads((run / "overrides.json").read_text())
+    assert config["data"]["train"] == f"tsv:{home}/all.tsv" == overrides["data.train"]
+    assert _start(run, *words).fingerprints == first.fingerprints
+    monkeypatch.chdir(elsewhere)
+    assert _start(run).fingerprints == first.fingerprints
+    dev = Workdir(run).read_config().data.train
+    assert len([*open_corpus(dev)]) == 300
+
+    # A run that has relative paths is resumed from the directory that it began in.
+    config["data"]["train"] = overrides["data.train"] = "tsv:all.tsv"
+    (run / "config.json").write_text(json.dumps(config))
+    (run / "overrides.json").write_text(json.dumps(overrides))
+    monkeypatch.chdir(home)
+    assert _start(run).fingerprints == first.fingerprints
+    assert Workdir(run).read_config().data.train == f"tsv:{home}/all.tsv"

@@ -13,7 +13,7 @@ from t2t_jax.cli.flags.translation import TOKENIZED, EvaluateOptions
 from t2t_jax.cli.processes.shared_model import require_run_for_last
 from t2t_jax.config import Config
 from t2t_jax.errors import ErrorCollector, UserError
-from t2t_jax.run.languages import language_of_file, languages_of
+from t2t_jax.run.text_facts import language_of_file, languages_of
 from t2t_jax.run.workdir import Workdir
 
 

@@ -7,8 +7,8 @@ import shlex
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import PrepareOptions
 from t2t_jax.errors import UserError
+from t2t_jax.run.estimates import size_advice
 from t2t_jax.run.prepared_data import REPORT, prepare_data
-from t2t_jax.run.size_advice import size_advice
 from t2t_jax.run.start import require_unchanged
 from t2t_jax.training.reporting.console import Console
 

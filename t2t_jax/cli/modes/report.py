@@ -119,7 +119,7 @@ def _pairs(
     if output is not None:
         sources = output.sources[:_SEARCHED]
     else:
-        from t2t_jax.run.example_sentences import example_sentences
+        from t2t_jax.run.text_facts import example_sentences
 
         sources = list(example_sentences(options.workdir))
     return list(zip(sources, model.translate(sources), strict=True))

@@ -27,7 +27,7 @@ from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
 from t2t_jax.distributed.rendezvous import hard_exit
 from t2t_jax.errors import UserError
-from t2t_jax.run.example_sentences import example_sentences
+from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.training.health.stop_signals import raise_on_signals
 
 if TYPE_CHECKING:

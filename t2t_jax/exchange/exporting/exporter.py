@@ -43,7 +43,7 @@ from t2t_jax.exchange.exporting.verification import (
 from t2t_jax.inference import provenance
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory
-from t2t_jax.run.languages import only_pair
+from t2t_jax.run.text_facts import only_pair
 from t2t_jax.run.text_paths import spec_of_names, without_folders
 from t2t_jax.run.workdir import Workdir
 

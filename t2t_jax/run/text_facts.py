@@ -1,9 +1,10 @@
-"""Example sentences for a model, from its own text."""
+"""What the text of a run or model is: its languages, and sentences from it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -13,6 +14,78 @@ from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
+
+_SUFFIX = re.compile(r"(?:^|.\.)([a-z]{2,3}(?:[_-][A-Za-z]+)?)(?:\.txt)?(?:\.gz)?$")
+# Extensions of text in any language.
+_NO_LANGUAGES = (
+    *("bpe", "hyp", "in", "out", "raw", "ref", "spm", "src", "tgt", "tok", "trg"),
+    *("tsv", "txt"),
+)
+
+Pair = tuple[str, str]
+"""Codes of the source and the target language."""
+
+
+def language_of_file(path: str) -> str:
+    """Returns the language that a file's name ends in; "" if it names none.
+
+    Example:
+      >>> [language_of_file(name) for name in ("train.fr", "a/dev.pt_BR.gz", "fr.txt")]
+      ['fr', 'pt_BR', 'fr']
+      >>> [language_of_file(name) for name in ("source.txt", "test.src", "de")]
+      ['', '', 'de']
+    """
+    found = _SUFFIX.search(Path(path).name)
+    return found[1] if found and found[1] not in _NO_LANGUAGES else ""
+
+
+def languages_of_spec(spec: str) -> list[Pair]:
+    """Lists the pairs of languages that the corpora of a spec name, each once.
+
+    Example:
+      >>> languages_of_spec("text:train.en.gz,train.de.gz++2*text:a.en,a.fr[:9]")
+      [('en', 'de'), ('en', 'fr')]
+      >>> languages_of_spec("tfds:wmt14_translate/de-en:train[:1%]:en-de++tsv:a.tsv")
+      [('en', 'de')]
+    """
+    found = [_languages_of_corpus(corpus) for corpus in spec.split("++")]
+    return list(dict.fromkeys(pair for pair in found if pair))
+
+
+def _languages_of_corpus(spec: str) -> Pair | None:
+    plain = re.sub(r"\[[^\]]*\]", "", re.sub(r"^[\d.]+\*", "", spec))
+    kind, _, rest = plain.partition(":")
+    if kind == "phrasebook":
+        return "en", "de"
+    if kind == "tfds":
+        source, dash, target = rest.rpartition(":")[2].partition("-")
+        return (source, target) if dash and ":" in rest else None
+    sides = [language_of_file(files.split("+")[0]) for files in rest.split(",")]
+    # The same ending of both files is not a language.
+    if kind != "text" or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
+        return None
+    return sides[0], sides[1]
+
+
+def languages_of(workdir: Workdir, config: Config) -> list[Pair]:
+    """Lists the pairs of languages of a run or model; empty if they are not known.
+
+    Args:
+      config: of the workdir. Of an imported model, the languages that its files name
+        take precedence over those of `data.train`.
+    """
+    with suppress(OSError, UserError, KeyError, TypeError, ValueError):
+        model = read_json_object(workdir.path / "model.json", advice="")
+        source, target = model["imported"]["languages"]
+        return [(str(source), str(target))]
+    return languages_of_spec(config.data.train)
+
+
+def only_pair(workdir: Workdir, config: Config) -> Pair | None:
+    """Returns the languages of a run or model; None if not known, or several pairs."""
+    pairs = languages_of(workdir, config)
+    return pairs[0] if len(pairs) == 1 else None
+
 
 MAX_EXAMPLES = 4
 """Number of example sentences."""
