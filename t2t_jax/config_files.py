@@ -118,25 +118,15 @@ def load(path: str) -> config_dict.ConfigDict:
     return config
 
 
-def is_file(path: str) -> bool:
-    """Returns whether a path is a file; False if the path itself is invalid."""
+def _kind_of(path: str) -> str:
+    """Returns file, directory, other (a pipe or a device), or "" for nothing."""
     with suppress(OSError, ValueError):  # too long; a null byte
-        return Path(path).is_file()
-    return False
-
-
-def _is_pipe_or_device(path: str) -> bool:
-    with suppress(OSError, ValueError):
         found = Path(path)
-        return found.exists() and not (found.is_file() or found.is_dir())
-    return False
-
-
-def is_directory(path: str) -> bool:
-    """Returns whether a path is a directory; False if the path itself is invalid."""
-    with suppress(OSError, ValueError):
-        return Path(path).is_dir()
-    return False
+        if found.exists():
+            return (
+                "file" if found.is_file() else "directory" * found.is_dir() or "other"
+            )
+    return ""
 
 
 def resolve(given: str) -> str:
@@ -151,7 +141,7 @@ def resolve(given: str) -> str:
     """
     name, colon, row = given.partition(":")
     if not name or "/" in name or name.endswith(".py"):
-        if _is_pipe_or_device(name):
+        if _kind_of(name) == "other":
             raise InputMissingError(
                 f"--config={name} is a pipe or a device. Pass a Python file."
             )
@@ -161,7 +151,7 @@ def resolve(given: str) -> str:
         return f"{shipped_directory() / name}.py{colon}{row}"
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --config={near[0]}?" if near else ""
-    if is_file(name):
+    if _kind_of(name) == "file":
         if _has_other_suffix(name):
             raise _not_a_configuration(name)
         hint = f" Pass a path as --config=./{name}."
@@ -195,9 +185,10 @@ def explain_load_failure(path: str, error: BaseException) -> UserError:
       error: the exception.
     """
     name, _, row = path.partition(":")
-    if is_directory(name):
+    kind = _kind_of(name)
+    if kind == "directory":
         return InputMissingError(f"--config={name} is a directory. Pass a Python file.")
-    if not name or not is_file(name):
+    if not name or kind != "file":
         return _missing(path)
     causes = list(error_chain(error))
     raised = [cause for cause in causes if isinstance(cause, ConfigError)]

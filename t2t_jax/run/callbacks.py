@@ -77,30 +77,21 @@ class RunCallbacks:
         self._checkpointer.check_for_errors()
 
     def show(self, record: Record) -> None:
-        """Shows a training record on the console, and once a time estimate."""
+        """Shows a training record, and once, after enough steps, the time left."""
         self._console.show(self._with_rate(record))
-        if not self._estimated:
-            self._estimate(record)
-
-    def _estimate(self, record: Record) -> None:
-        """Logs the estimated time left, once enough steps have been made."""
-        now = time.perf_counter() - self._paused
-        if self._shown_first is None:
-            self._shown_first = (record["step"], now)
-            return
-        steps = record["step"] - self._shown_first[0]
-        seconds = now - self._shown_first[1]
+        now, step = time.perf_counter() - self._paused, record["step"]
+        first, begun = self._shown_first = self._shown_first or (step, now)
+        steps, seconds = step - first, now - begun
         is_soon = steps < _FEWEST_STEPS or seconds < _ESTIMATED_SECONDS
-        if steps < _ESTIMATED_STEPS and is_soon:
+        if self._estimated or (steps < _ESTIMATED_STEPS and is_soon):
             return
         self._estimated = True
-        if record["step"] < self._size.steps:
+        if step < self._size.steps:
+            pace = record["target_tokens_per_second"]
+            step_seconds = seconds / steps
             self._console.log(
                 estimate(
-                    self._size,
-                    record["step"],
-                    step_seconds=seconds / steps,
-                    tokens_per_second=record["target_tokens_per_second"],
+                    self._size, step, step_seconds=step_seconds, tokens_per_second=pace
                 )
             )
 

@@ -10,6 +10,7 @@ any other start is refused and replaces nothing.
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -256,18 +257,13 @@ def _open_corpora(
     errors.try_call(check_cache_writable, config.data)
     dev_lines = errors.try_call(list, dev) if evaluates else ()
     if errors.has_errors:  # Before a vocabulary is trained.
-        errors.try_call(_read_all, train)
+        errors.try_call(deque(maxlen=0).extend, train)
     errors.raise_if_any()
     return train, dev, dev_lines
 
 
 def _open_dev(config: Config, spec: str) -> Corpus:
-    joiner = config.data.subword_joiner
-    return open_corpus(spec, key=_dev_key(config, spec), joiner=joiner)
-
-
-def _dev_key(config: Config, spec: str) -> str:
-    """Returns the configuration key that names the development corpus."""
+    """Opens the development corpus; its errors name its configuration key."""
     if not spec:
         raise ConfigError(
             f"evaluation.every_steps={config.evaluation.every_steps} needs development "
@@ -276,13 +272,8 @@ def _dev_key(config: Config, spec: str) -> str:
             "config.evaluation.every_steps=0 to train without evaluation."
         )
     # Held-out pairs (`data.dev_pairs`) come from the training corpus.
-    return "data.dev" if config.data.dev else "data.train"
-
-
-def _read_all(corpus: Corpus) -> None:
-    """Reads a corpus for its errors."""
-    for _ in corpus:
-        pass
+    key = "data.dev" if config.data.dev else "data.train"
+    return open_corpus(spec, key=key, joiner=config.data.subword_joiner)
 
 
 def _without_filters(config: DataConfig) -> DataConfig:
@@ -322,14 +313,12 @@ def _report(
         "corpus": str(text.train.meta["corpus"]),
     }
     lines = measure_source_lines(
-        text.train, text.vocabularies.source, count_sentences=_count_sentences
+        text.train,
+        text.vocabularies.source,
+        count_sentences=lambda line: len(lay_out(line, split="sentences").sentences),
     )
     data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
     workdir.write_json("data.json", data)
-
-
-def _count_sentences(line: str) -> int:
-    return len(lay_out(line, split="sentences").sentences)
 
 
 def _load_vocabularies(

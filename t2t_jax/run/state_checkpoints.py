@@ -80,9 +80,7 @@ class RunCheckpointer:
         step, params = stored.read_chosen(
             "best", lambda step: (step, stored.params(step, like=like))
         )
-        shown = Path(directory)
-        if shown.is_relative_to(Path.cwd()):
-            shown = shown.relative_to(Path.cwd())
+        shown = directory.removeprefix(f"{Path.cwd()}/")
         self._log(f"Beginning with the parameters of step {step:,} in {shown}.")
         return new_state(params=params), RunProgress()
 

@@ -38,7 +38,7 @@ from t2t_jax.training.health.stop_signals import (
 )
 from t2t_jax.training.health.watchdog import Watchdog
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.progress import Intervals, Record, RunProgress
+from t2t_jax.training.progress import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import (
     MetricsWriter,
@@ -106,27 +106,25 @@ class Trainer:
             frozen=config.training.frozen,
         )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
-        self._checkpointer = self._make_checkpointer(params_key)
-        shapes = jax.tree.leaves(self._checkpointer.shapes.params)
-        self._num_parameters = sum(leaf.size for leaf in shapes)
-
-    def _make_checkpointer(self, params_key: jax.Array) -> RunCheckpointer:
-        return RunCheckpointer(
-            self._config,
-            workdir=self._workdir,
+        has_average = config.training.ema_decay > 0
+        self._checkpointer = RunCheckpointer(
+            config,
+            workdir=workdir,
             init=partial(
                 init_state,
                 self._module,
                 self._optimizer,
                 params_key,
-                ema=self._config.training.ema_decay > 0,
+                ema=has_average,
             ),
             mesh=self._mesh,
-            fingerprints=self._text.fingerprints,
-            log=self._console.log,
-            processes=self._processes,
-            files=self._text.vocabularies.files,
+            fingerprints=text.fingerprints,
+            log=console.log,
+            processes=processes,
+            files=text.vocabularies.files,
         )
+        shapes = jax.tree.leaves(self._checkpointer.shapes.params)
+        self._num_parameters = sum(leaf.size for leaf in shapes)
 
     def train(self, stop: StopRequest) -> RunProgress:
         """Trains from the newest checkpoint, or from the start, to the last step.
@@ -163,7 +161,8 @@ class Trainer:
             stop,
         ):
             callbacks = self._make_callbacks(metrics, stop, watchdog)
-            self._console.start(progress.step, history=self._records())
+            records = read_metrics(self._workdir.path / "metrics.jsonl")
+            self._console.start(progress.step, history=records)
             with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
                 _, progress = loop.train(
                     state,
@@ -298,10 +297,6 @@ class Trainer:
             settings=dict(flatten(to_dict(self._config))),
         )
 
-    def _records(self) -> Iterator[Record]:
-        """Yields the records of the run so far."""
-        return read_metrics(self._workdir.path / "metrics.jsonl")
-
     def _run_size(self) -> RunSize:
         """Returns the sizes for the time estimate."""
         config, dev_tokens = self._config, 0
@@ -348,9 +343,8 @@ class Trainer:
         memory = 0 if micro_batches else self._min_device_memory()
         if memory:
             steps.choose_micro_batches(memory)
-            self._console.log(steps.layout.text())
-        else:
-            self._console.log(steps.layout.text())
+        self._console.log(steps.layout.text())
+        if not memory:
             steps.compile_for(steps.layout.shapes[-1])
         return steps
 
