@@ -260,7 +260,7 @@ class SafetensorsFile:
             meta = read_json_object(path, advice=_ADVICE)
         except FileNotFoundError as error:
             raise InputMissingError(
-                f"{path}, which holds the step, does not exist. {_ADVICE}"
+                f"{path} does not exist, and holds the step. {_ADVICE}"
             ) from error
         if not isinstance(meta.get("step"), int):
             raise DataError(f"{path} is damaged: it has no step\n{_ADVICE}")
