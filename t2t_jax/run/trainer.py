@@ -139,11 +139,7 @@ class Trainer:
         signals = exit_on_signals() if self._owns_process else nullcontext()
         with signals, self._make_watchdog():
             state, progress = self._checkpointer.resume() or self._checkpointer.init()
-            self._console.log(
-                f"{self._num_parameters:,} parameters, computing in "
-                f"{self._module.config.compute_dtype}"
-            )
-            self._record_attention()
+            self._log_model()
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
         with (
@@ -178,8 +174,12 @@ class Trainer:
                 self._end(progress, metrics)
         return progress
 
-    def _record_attention(self) -> None:
-        """Logs the chosen attention kernel, and saves it."""
+    def _log_model(self) -> None:
+        """Logs the model's size, and the chosen attention kernel, which is saved."""
+        self._console.log(
+            f"{self._num_parameters:,} parameters, computing in "
+            f"{self._module.config.compute_dtype}"
+        )
         if self._attention:
             self._console.log(self._attention)
             if self._processes.is_first:
