@@ -1,20 +1,11 @@
-"""Sends mutated requests to a server with a key: `python -m tests.serving.fuzz 10000`.
+"""Mutated requests to a server with a key.
 
-None has the key, so that all of it is read from strangers. Prints the statuses, the
-longest times of `/health` meanwhile, and the memory after each fifth.
+None has the key, so that all of it is read from strangers.
 """
 
 import asyncio
-import json
 import random
-import sys
-import threading
-import time
-import urllib.request
 from collections import Counter
-from pathlib import Path
-
-from tests.serving.fake_server import fake_server
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 MULTIPART, JSON = "multipart/form-data; boundary=x", "application/json"
@@ -119,47 +110,13 @@ async def answer(port, request):
         writer.close()
 
 
-async def fuzz(port, count, *, seed, clients=8, observe=lambda done: None):
+async def fuzz(port, count, *, seed, clients=8):
     """Sends requests, several at a time; returns how many had each status."""
     found, waiting = Counter(), requests(count, seed=seed)
 
     async def client():
         for request in waiting:
             found[await answer(port, request)] += 1
-            observe(found.total())
 
     await asyncio.gather(*(client() for _ in range(clients)))
     return found
-
-
-def measure(process, port, count):
-    """Fuzzes, and watches `/health` and the memory."""
-    times, memory, done = [], {}, threading.Event()
-
-    def observe(number):
-        if number % max(1, count // 5) == 0:
-            pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
-            memory[number] = int(pages) * 4096 // 10**6
-
-    def watch():
-        while not done.wait(0.02):
-            start = time.perf_counter()
-            url = f"http://127.0.0.1:{port}/health"
-            with urllib.request.urlopen(url, timeout=60) as response:
-                assert response.status == 200
-            times.append(time.perf_counter() - start)
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    statuses = asyncio.run(fuzz(port, count, seed=count, observe=observe))
-    done.set()
-    watching.join()
-    times.sort()
-    slowest = {"p99": times[int(0.99 * len(times))], "max": times[-1]}
-    statuses = {str(status): number for status, number in sorted(statuses.items())}
-    return {"statuses": statuses, "health_seconds": slowest, "memory_mb": memory}
-
-
-if __name__ == "__main__":
-    with fake_server("0", {"api_keys": ["secret"]}) as (started, number):
-        print(json.dumps(measure(started, number, int(sys.argv[1]))))

@@ -16,14 +16,24 @@ FIELDS = {"q": "hello you", "source": "en", "target": "de"}
 
 @pytest.fixture(scope="module")
 def app():
-    made, worker = fake_app()
-    yield made
+    found, worker = fake_app()
+    yield found
     assert worker.close()
 
 
-def test_a_text(app):
-    response = post(app, "/translate", FIELDS)
-    assert (response.status, response.json) == (200, {"translatedText": "HELLO YOU"})
+@pytest.fixture
+def make():
+    """Makes an application, its worker and its model."""
+    workers = []
+
+    def make(**limits):
+        model = FakeModel()
+        app, worker = fake_app({("en", "de"): model}, **limits)
+        workers.append(worker)
+        return app, worker, model
+
+    yield make
+    assert all(worker.close() for worker in workers)
 
 
 def test_a_list_of_texts_keeps_order_and_white_space(app):
@@ -50,11 +60,6 @@ def test_forms(app, kind, body):
     headers = [("content-type", kind)]
     response = ask(app, "POST", "/translate", headers=headers, chunks=(body.encode(),))
     assert response.json == {"translatedText": "A B\nC"}
-
-
-def test_parameters_in_the_query(app):
-    response = ask(app, "POST", "/translate?q=a%20b&source=en&target=de")
-    assert response.json == {"translatedText": "A B"}
 
 
 def test_alternatives_of_a_text_and_of_a_list(app):
@@ -97,15 +102,10 @@ def test_languages_settings_spec_and_health(app):
     assert languages[0] == {"code": "en", "name": "English", "targets": ["de"]}
     settings = ask(app, "GET", "/frontend/settings").json
     assert settings["language"]["target"] == {"code": "de", "name": "German"}
-    assert (settings["keyRequired"], settings["charLimit"]) == (False, 100_000)
     # What GNOME Dialect asks for, besides translations.
-    assert not settings["suggestions"]
-    assert not settings["apiKeys"]
+    names = ("keyRequired", "apiKeys", "suggestions")
+    assert not any(settings[name] for name in names)
     assert post(app, "/suggest", {"q": "a", "s": "b"}).status == 403
-    form = [("content-type", FORM)]
-    body = b"q=hello&api_key=none"
-    found = ask(app, "POST", "/detect", headers=form, chunks=(body,)).json
-    assert "confidence" in found[0]
     assert ask(app, "GET", "/spec").json["info"]["title"] == "LibreTranslate"
     assert ask(app, "GET", "/health").json == {"status": "ok"}
 
@@ -126,10 +126,13 @@ def test_the_stream_is_in_order_and_says_when_it_is_done(app):
     assert response.headers["content-type"] == "application/x-ndjson"
 
 
-def asked_at_once(words):
+@pytest.fixture
+def asked_at_once(make):
+    return lambda words: ask_at_once(*make(), words)
+
+
+def ask_at_once(app, worker, model, words):
     """Asks for each word while the first is translated; returns answers and groups."""
-    model = FakeModel()
-    app, worker = fake_app({("en", "de"): model})
     model.gate.clear()
 
     async def ask_all():
@@ -139,19 +142,17 @@ def asked_at_once(words):
         model.gate.set()
         return await asyncio.gather(*asking)
 
-    answers = asyncio.run(ask_all())
-    assert worker.close()
-    return answers, model.groups
+    return asyncio.run(ask_all()), model.groups
 
 
-def test_one_sentence_that_fails_fails_alone():
+def test_one_sentence_that_fails_fails_alone(asked_at_once):
     answers, groups = asked_at_once(("first", "good", "poison", "fine"))
     assert [one.status for one in answers] == [200, 200, 500, 200]
     assert answers[2].json["error"].startswith("Cannot translate text: The score")
     assert ["good", "poison", "fine"] in groups
 
 
-def test_requests_of_several_clients_are_translated_together():
+def test_requests_of_several_clients_are_translated_together(asked_at_once):
     words = [f"word{number}" for number in range(30)]
     answers, groups = asked_at_once(words)
     found = [one.json["translatedText"] for one in answers]
@@ -159,9 +160,8 @@ def test_requests_of_several_clients_are_translated_together():
     assert len(groups) == 2
 
 
-def test_a_full_queue_is_429_and_a_late_answer_504():
-    model = FakeModel()
-    app, worker = fake_app({("en", "de"): model}, max_waiting=3, request_timeout=3)
+def test_a_full_queue_is_429_and_a_late_answer_504(make):
+    app, _, model = make(max_waiting=3, request_timeout=3)
     model.gate.clear()
 
     async def three():
@@ -174,17 +174,12 @@ def test_a_full_queue_is_429_and_a_late_answer_504():
     full, late = asyncio.run(three())
     assert full.status == 429
     assert int(full.headers["retry-after"]) >= 1
-    assert (late.status, late.json) == (
-        504,
-        {"error": "Cannot translate text: the time is over"},
-    )
+    assert (late.status, set(late.json)) == (504, {"error"})
     model.gate.set()
-    worker.close()
 
 
-def test_what_a_client_that_is_gone_waited_for_is_not_translated():
-    model = FakeModel()
-    app, worker = fake_app({("en", "de"): model})
+def test_what_a_client_that_is_gone_waited_for_is_not_translated(make):
+    app, worker, model = make()
     model.gate.clear()
 
     async def leave():
@@ -199,7 +194,6 @@ def test_what_a_client_that_is_gone_waited_for_is_not_translated():
     gone, waiting, first = asyncio.run(leave())
     assert (gone.status, waiting, first.status) == (0, 0, 200)
     assert model.groups == [["a"]]
-    worker.close()
 
 
 LONG = "dog " * 1_250
@@ -220,30 +214,26 @@ def test_details_of_long_texts_are_refused_with_the_limit(app, fields, limit):
     assert f"up to {limit} characters" in response.json["error"]
 
 
-def test_long_html_is_translated_without_attention():
-    model = FakeModel()
-    app, worker = fake_app({("en", "de"): model})
+def test_long_html_is_translated_without_attention(make):
+    app, _, model = make()
     fields = {"q": f"<b>dog</b> {LONG}", "format": "html"}
     response = post(app, "/translate", {**FIELDS, **fields})
     assert response.json["translatedText"].startswith("<b>DOG</b> DOG")
     assert model.detailed == [False]
-    assert worker.close()
 
 
-def test_the_time_of_a_request_includes_its_answer(monkeypatch):
-    app, worker = fake_app(request_timeout=0.3)
+def test_the_time_of_a_request_includes_its_answer(make, monkeypatch):
+    app, *_ = make(request_timeout=0.3)
     released = threading.Event()
     monkeypatch.setattr(
         "t2t_jax.serving.app.translate_response", lambda *_: released.wait(60)
     )
     assert post(app, "/translate", FIELDS).status == 504
     released.set()
-    worker.close()
 
 
-def test_a_server_is_healthy_when_the_first_programs_are_compiled():
-    model = FakeModel()
-    app, worker = fake_app({("en", "de"): model})
+def test_a_server_is_healthy_when_the_first_programs_are_compiled(make):
+    app, worker, model = make()
     model.gate.clear()
     worker.warm_up()
     response = ask(app, "GET", "/health")
@@ -253,19 +243,13 @@ def test_a_server_is_healthy_when_the_first_programs_are_compiled():
     while ask(app, "GET", "/health").status == 503 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert ask(app, "GET", "/health").json == {"status": "ok"}
-    assert worker.close()
-
-
-def test_a_server_that_stops_is_not_healthy():
-    app, worker = fake_app()
-    worker.close()
+    worker.close()  # a server that stops
     assert ask(app, "GET", "/health").status == 503
-    response = post(app, "/translate", FIELDS)
-    assert (response.status, response.json["error"]) == (503, "The server is stopping")
+    assert post(app, "/translate", FIELDS).status == 503
 
 
-def test_a_worker_that_died_answers_with_errors(monkeypatch):
-    app, worker = fake_app()
+def test_a_worker_that_died_answers_with_errors(make, monkeypatch):
+    app, worker, _ = make()
     monkeypatch.setattr(worker, "_translate", lambda taken: 1 / 0)
     assert post(app, "/translate", FIELDS).status == 500
     assert ask(app, "GET", "/health").status == 503
@@ -278,8 +262,8 @@ def test_a_worker_that_died_answers_with_errors(monkeypatch):
         *(("right", False, 200), ("right", True, 200), ("ri\u00dfht", False, 403)),
     ],
 )
-def test_keys(key, in_header, status):
-    app, worker = fake_app(api_keys=frozenset({"right", "other"}))
+def test_keys(make, key, in_header, status):
+    app, *_ = make(api_keys=frozenset({"right", "other"}))
     headers = [("authorization", f"Bearer {key}")] if in_header else []
     fields = FIELDS if in_header or not key else {**FIELDS, "api_key": key}
     response = post(app, "/translate", fields, headers=headers)
@@ -289,31 +273,27 @@ def test_keys(key, in_header, status):
     assert ask(app, "GET", "/languages").status == 200
     assert ask(app, "GET", "/metrics").status == 401
     assert ask(app, "GET", "/frontend/settings").json["keyRequired"]
-    worker.close()
 
 
-def test_a_key_in_the_header_is_checked_before_the_body_is_read():
-    app, worker = fake_app(api_keys=frozenset({"right"}))
+def test_a_key_in_the_header_is_checked_before_the_body_is_read(make):
+    app, *_ = make(api_keys=frozenset({"right"}))
     headers = [("authorization", "Bearer wrong")]
     read = [b"", 60.0, b""]  # whoever reads it waits a minute
     response = ask(app, "POST", "/translate", headers=headers, chunks=read)
     assert response.status == 403
     for key in (["right"], {"a": 1}, 7, True):
         assert post(app, "/translate", {**FIELDS, "api_key": key}).status == 403
-    worker.close()
 
 
-def test_hosts_and_origins():
-    app, worker = fake_app(
-        allowed_hosts=frozenset({"localhost", "::1"}),
-        cors_origins=frozenset({"https://good.example"}),
-    )
+def test_hosts_and_origins(make):
+    origin = "https://good.example"
+    hosts = frozenset({"localhost", "::1"})
+    app, *_ = make(allowed_hosts=hosts, cors_origins=frozenset({origin}))
 
     def status(host, origin=None, method="POST"):
         headers = [("host", host), *([("origin", origin)] if origin else [])]
         headers.append(("access-control-request-method", "POST"))
-        path = "/translate?q=a&source=en&target=de"
-        return ask(app, method, path, headers=headers)
+        return ask(app, method, f"{PATH}a", headers=headers)
 
     assert status("localhost:5000").status == status("[::1]:5000").status == 200
     assert status("evil.example").status == status("").status == 421
@@ -324,16 +304,12 @@ def test_hosts_and_origins():
     for wrong in ("null", "http://[", "http://[::1", "http://[x]", "[", "://", "\xff"):
         assert status("localhost:5000", wrong).status == 403
         assert status("localhost:5000", wrong, "GET").status == 405
-    good = status("localhost:5000", "https://good.example")
-    assert good.headers["access-control-allow-origin"] == "https://good.example"
-    preflight = status("localhost:5000", "https://good.example", "OPTIONS")
-    assert preflight.status == 200
-    assert "POST" in preflight.headers["access-control-allow-methods"]
-    error = status("localhost:5000", "https://good.example", "PUT")
-    assert error.headers["access-control-allow-origin"] == "https://good.example"
+    for method, code in (("POST", 200), ("OPTIONS", 200), ("PUT", 405)):
+        good = status("localhost:5000", origin, method)
+        assert good.status == code
+        assert good.headers["access-control-allow-origin"] == origin
     bad = status("localhost:5000", "http://evil.example", "OPTIONS")
     assert "access-control-allow-origin" not in bad.headers
-    worker.close()
 
 
 def test_headers_of_every_response(app):
@@ -344,9 +320,8 @@ def test_headers_of_every_response(app):
         post(app, "/translate", {}),
     ):
         policy = response.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert "frame-ancestors 'none'" in policy
+        assert {"default-src 'none'", "frame-ancestors 'none'"} <= {*policy.split("; ")}
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in response.headers
@@ -356,9 +331,7 @@ def test_the_page_has_no_inline_code_and_loads_only_its_own_files(app):
     page = ask(app, "GET", "/")
     text = page.body.decode()
     assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert "style=" not in text
-    assert "onclick" not in text
-    assert "://" not in text
+    assert not any(part in text for part in ("style=", "onclick", "://"))
     names = [part.split('"')[0] for part in text.split("static/")[1:]]
     assert len(names) >= 4
     for name in (*names, "client.js", "words.js", "panels.js"):
@@ -376,8 +349,6 @@ def test_metrics_count_and_hold_no_paths_of_strangers(app):
     assert "secret-path" not in text
     assert 't2t_jax_requests_total{path="other",status="404"}' in text
     assert 't2t_jax_translate_seconds_bucket{le="+Inf"}' in text
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert all(float(line.rpartition(" ")[2]) >= 0 for line in lines)
 
 
 def test_texts_are_logged_only_if_asked(caplog):
