@@ -8,16 +8,41 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import t2t_jax
-from t2t_jax.environment.check import Check
 from t2t_jax.quantities import format_bytes
 
 _TIMEOUT = 60.0  # seconds
 _PROBE = (sys.executable, "-m", "t2t_jax.model.device_probe")
 _ACCELERATORS = {"/dev/nvidia0": "cuda", "/dev/accel0": "tpu", "/dev/vfio/0": "tpu"}
+
+
+Status: TypeAlias = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of one check.
+
+    Attributes:
+      group: of the report, such as "devices".
+      name: unique within the group, and stable.
+      status: an error prevents training or translation; a warning makes it slower, or
+        less reliable.
+      message: what was found.
+      advice: what to do about it; "" for nothing.
+      details: the same as JSON values.
+    """
+
+    group: str
+    name: str
+    status: Status
+    message: str
+    advice: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 def check_devices(

@@ -24,10 +24,10 @@ from t2t_jax.inspection.findings import (
     KINDS,
     Pair,
     PairFile,
+    Trigrams,
     bits_of,
     script_of,
 )
-from t2t_jax.inspection.trigrams import Trigrams
 from t2t_jax.types import UNK
 
 _WINDOW = 4_096
@@ -46,6 +46,7 @@ _OTHER_SIDE = 0.5
 _RARE_SHARE = 1e-5
 
 Floats = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Inspection:
     """
 
     pairs: PairFile
-    numbers: npt.NDArray[np.int64]
+    numbers: Indices
     losses: Floats
     gains: Floats
     lengths: npt.NDArray[np.int32]
@@ -76,12 +77,12 @@ class Inspection:
         """[P] which pairs have a loss."""
         return ~np.isnan(self.losses)
 
-    def ranking(self) -> npt.NDArray[np.int64]:
+    def ranking(self) -> Indices:
         """Returns [P] the pairs by falling loss, unscored ones last, ties in order."""
         keys = np.where(self.is_scored, -self.losses, np.inf)
         return np.argsort(keys, kind="stable")
 
-    def worst(self, share: float) -> npt.NDArray[np.int64]:
+    def worst(self, share: float) -> Indices:
         """Returns the pairs of the highest loss, a share of those scored."""
         return self.ranking()[: round(share * int(self.is_scored.sum()))]
 
@@ -190,17 +191,15 @@ class _Columns:
     def finish(self) -> Inspection:
         """Joins the windows."""
         empty = (np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros(0))
-        parts = self._parts or [empty]
-        numbers, losses, lengths, findings = map(
-            np.concatenate, zip(*parts, strict=True)
-        )
+        columns = zip(*(self._parts or [empty]), strict=True)
+        numbers, losses, lengths, findings = map(np.concatenate, columns)
         return Inspection(
-            self.pairs,
-            numbers.astype(np.int64),
-            losses.astype(np.float32),
-            np.full(len(losses), np.nan, np.float32),
-            lengths.astype(np.int32),
-            findings.astype(np.int32),
+            pairs=self.pairs,
+            numbers=numbers.astype(np.int64),
+            losses=losses.astype(np.float32),
+            gains=np.full(len(losses), np.nan, np.float32),
+            lengths=lengths.astype(np.int32),
+            findings=findings.astype(np.int32),
         )
 
 
@@ -224,10 +223,8 @@ def _find_length_outliers(found: Inspection) -> None:
         return
     ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
     center, spread = robust_normal(ratios[scored])
-    limit = max(_OUTLIER * spread, np.log(2))
-    found.findings[scored & (np.abs(ratios - center) > limit)] |= bits_of(
-        "length_ratio"
-    )
+    is_odd = np.abs(ratios - center) > max(_OUTLIER * spread, np.log(2))
+    found.findings[scored & is_odd] |= bits_of("length_ratio")
 
 
 def robust_normal(values: npt.NDArray[Any]) -> tuple[float, float]:
@@ -256,11 +253,8 @@ def _find_rare_text(found: Inspection, columns: _Columns) -> None:
 
 def _usual_script(counts: Counter[str]) -> str:
     """Returns the script of more than half of the lines that have one; else ""."""
-    named = Counter({script: n for script, n in counts.items() if script})
-    if not named:
-        return ""
-    script, count = named.most_common(1)[0]
-    return script if 2 * count > named.total() else ""
+    total = counts.total() - counts[""]
+    return next((one for one, count in counts.items() if one and 2 * count > total), "")
 
 
 def _find_suspects(
@@ -294,14 +288,13 @@ def _find_suspects(
     found.findings[suspects[is_misaligned]] |= bits_of("misaligned")
 
 
-def _suspects(found: Inspection) -> npt.NDArray[np.int64]:
+def _suspects(found: Inspection) -> Indices:
     """Returns the pairs of the highest loss: a share of all, or all outliers."""
     losses = found.losses[found.is_scored]
     center, spread = robust_normal(losses)
     outliers = int((losses > center + _OUTLIER * spread).sum())
-    return found.ranking()[
-        : min(max(round(_SUSPECTS * len(losses)), outliers), _MAX_SUSPECTS)
-    ]
+    most = max(round(_SUSPECTS * len(losses)), outliers)
+    return found.ranking()[: min(most, _MAX_SUSPECTS)]
 
 
 def _gains(

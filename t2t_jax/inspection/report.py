@@ -11,7 +11,7 @@ import numpy as np
 from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.mixture import PairLocation, SliceCorpus, parts_of
 from t2t_jax.inspection.findings import KINDS, bits_of, kinds_of
-from t2t_jax.inspection.inspector import Inspection
+from t2t_jax.inspection.inspector import Indices, Inspection
 from t2t_jax.report.page import Block, Note, Section, Table, render
 from t2t_jax.report.run_page import page_data
 
@@ -48,18 +48,14 @@ class Locator:
 
     def __init__(self, corpus: Corpus):
         self._parts = []
-        first = 0
-        parts = parts_of(corpus)
+        first, parts = 0, parts_of(corpus)
         for part, _ in parts:
-            offset = 1
-            name = part.spec
-            while isinstance(part, SliceCorpus):
-                offset += part.start
-                part = part.base
-                name = part.spec
-            self._parts.append((first, name, offset))
-            if len(parts) > 1:
-                first += parts[len(self._parts) - 1].corpus.num_pairs()
+            base, offset = part, 1
+            while isinstance(base, SliceCorpus):
+                offset += base.start
+                base = base.base
+            self._parts.append((first, base.spec, offset))
+            first += part.num_pairs() if len(parts) > 1 else 0
 
     def __call__(self, number: int) -> PairLocation:
         """Returns the location of the pair of a number, from 0."""
@@ -113,9 +109,9 @@ class Report(NamedTuple):
         """Yields all pairs as tab-separated lines, the highest loss first."""
         yield "\t".join(COLUMNS)
         for rank, index in enumerate(map(int, self.found.ranking()), start=1):
-            corpus, *others, source, target = self._cells(index)
-            source, target = escape_field(source), escape_field(target)
-            yield "\t".join((str(rank), escape_field(corpus), *others, source, target))
+            corpus, line, *others, source, target = self._cells(index)
+            texts = map(escape_field, (corpus, source, target))
+            yield "\t".join((str(rank), next(texts), line, *others, *texts))
 
     def _cells(self, index: int) -> tuple[str, ...]:
         found = self.found
@@ -159,3 +155,23 @@ class Report(NamedTuple):
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def kept_lines(found: Inspection, dropped: Indices, side: int) -> Iterator[str]:
+    """Yields the lines of a side, 0 for the source, without those of dropped pairs."""
+    for index in np.setdiff1d(np.arange(len(found.pairs)), dropped):
+        # A line end, which text files cannot contain, would misalign the sides.
+        yield found.pairs[int(index)][side].replace("\n", " ")
+
+
+def dropped_summary(found: Inspection, dropped: Indices) -> Iterator[str]:
+    """Yields lines with the counts before and after dropping pairs."""
+    before, gone = len(found.pairs), len(dropped)
+    yield f"dropped {gone:,} of {before:,} pairs, kept {before - gone:,}"
+    if gone:
+        least = float(found.losses[dropped].min())
+        yield f"  each has a loss of at least {least:.2f} nats a token"
+    fewer = found.counts(dropped)
+    for kind, count in found.counts().items():
+        if count:
+            yield f"  {kind}: {count:,} before, {count - fewer[kind]:,} after"

@@ -7,10 +7,15 @@ import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.inspection import inspector
-from t2t_jax.inspection.filtering import Filtered
 from t2t_jax.inspection.findings import KINDS, Pair, PairFile, kinds_of
 from t2t_jax.inspection.inspector import inspect, select
-from t2t_jax.inspection.report import COLUMNS, Locator, Report, escape_field
+from t2t_jax.inspection.report import (
+    COLUMNS,
+    Locator,
+    Report,
+    dropped_summary,
+    kept_lines,
+)
 from t2t_jax.types import UNK
 
 SPEC = "phrasebook:test:101"
@@ -77,10 +82,7 @@ def corpus():
         (("", "Hallo du"), "unscored"),
         (("a " * 50, "b " * 50), "unscored"),
         (("the same", " the same"), "copy"),
-        (
-            ("he ate", "er hat den ganzen Tag und die halbe Nacht Kuchen"),
-            "length_ratio",
-        ),
+        (("he ate", "er hat den Tag und die Nacht lang Kuchen"), "length_ratio"),
         (("he ate", "Он ел"), "script"),
         (("he ¿ ate", "er aß"), "rare_characters"),
         (("he ? ate", "er aß"), "unknown_tokens"),
@@ -133,23 +135,23 @@ def test_another_language_of_the_same_script_is_found(corpus):
 def test_pairs_that_are_not_scored_come_last_and_are_never_dropped(corpus):
     found = inspected([("", "x y"), *corpus])
     assert found.ranking()[-1] == 0
-    kept = Filtered.drop_worst(found, 0.99)
-    assert len(kept.dropped) == 100
-    assert next(kept.lines(1)) == "x y"
+    dropped = found.worst(0.99)
+    assert len(dropped) == 100
+    assert next(kept_lines(found, dropped, 1)) == "x y"
 
 
 @pytest.mark.parametrize(("share", "gone"), [(0.01, 1), (0.1, 10), (0.004, 0)])
 def test_dropping_gives_exactly_the_counts_that_are_written(corpus, share, gone):
     losses = [1 + (n * 37 % 101) / 10 for n in range(101)]
     found = inspected(corpus, losses)
-    kept = Filtered.drop_worst(found, share)
-    sides = [list(kept.lines(side)) for side in range(2)]
-    assert [len(side) for side in sides] == [101 - gone] * 2
+    dropped = found.worst(share)
+    sides = [list(kept_lines(found, dropped, side)) for side in range(2)]
     worst = sorted(range(101), key=lambda n: -losses[n])[:gone]
     assert list(zip(*sides, strict=True)) == [
         pair for n, pair in enumerate(corpus) if n not in worst
     ]
-    assert next(kept.summary()) == (f"dropped {gone} of 101 pairs, kept {101 - gone}")
+    summary = dropped_summary(found, dropped)
+    assert next(summary) == f"dropped {gone} of 101 pairs, kept {101 - gone}"
 
 
 def report_of(pairs):
@@ -159,44 +161,33 @@ def report_of(pairs):
 
 def test_the_table_has_every_pair_and_no_field_breaks_it(corpus):
     odd = ("tab\there, back\\slash", "line\u2028end \x85 and \r too \x00")
-    rows = [line.split("\t") for line in report_of([*corpus[:7], odd]).table()]
+    formulas = [("=HYPERLINK(A1)", "@SUM(1)"), ("-2+3", "+a"), ("a = b", "c@d")]
+    pairs = [*corpus[:4], odd, *formulas]
+    rows = [line.split("\t") for line in report_of(pairs).table()]
     assert tuple(rows[0]) == COLUMNS
     assert [len(row) for row in rows] == [len(COLUMNS)] * 9
     assert [row[0] for row in rows[1:]] == list("12345678")
-    (row,) = (row for row in rows if row[2] == "8")
-    assert row[-2:] == [
-        "tab\\there, back\\\\slash",
-        "line\\u2028end \\u0085 and \\r too \\u0000",
-    ]
-    assert not any(len("\t".join(row).splitlines()) > 1 for row in rows)
-
-
-def test_no_text_of_the_table_is_a_formula():
-    pairs = [("=HYPERLINK(A1)", "@SUM(1)"), ("-2+3", "+a"), ("a = b", "c@d")]
-    rows = [line.split("\t")[-2:] for line in report_of(pairs).table()]
-    assert sorted(rows[1:]) == [
-        ["\\u002d2+3", "\\u002ba"],
+    assert [row[-2:] for row in sorted(rows[1:], key=lambda row: row[2])[4:]] == [
+        ["tab\\there, back\\\\slash", "line\\u2028end \\u0085 and \\r too \\u0000"],
         ["\\u003dHYPERLINK(A1)", "\\u0040SUM(1)"],
+        ["\\u002d2+3", "\\u002ba"],
         ["a = b", "c@d"],
     ]
+    assert not any(len("\t".join(row).splitlines()) > 1 for row in rows)
 
 
 def test_the_page_is_text_only():
     attack = ("<script>alert(1)</script>", '<img src=x onerror="alert(2)"> & more')
     page = report_of([attack, ("a b", "c d")]).page()
-    assert "<script>alert" not in page
-    assert "<img" not in page
+    assert not any(markup in page for markup in ("<script>alert", "<img"))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "a &lt;b&gt; corpus" in page
 
 
 def test_the_summary_names_each_kind_and_the_worst_pairs(corpus):
-    losses = [1.0] * 100 + [5.25]
-    found = inspected(corpus, losses)
+    found = inspected(corpus, [1.0] * 100 + [5.25])
     lines = list(Report(SPEC, 101, found, Locator(open_corpus(SPEC))).summary())
     assert lines[0] == f"{SPEC}: 101 pairs read, 101 inspected, 101 scored"
-    assert "median 1.00" in lines[1]
-    assert "highest 5.25" in lines[1]
     assert all(any(f"  {kind} " in line for line in lines) for kind in KINDS)
     assert f"  5.25  line 101 of {SPEC}" in "\n".join(lines)
 
@@ -227,9 +218,3 @@ def test_a_sample_is_evenly_spaced(corpus, most, count):
     assert len(numbers) == count
     gaps = set(np.diff(numbers).tolist())
     assert max(gaps) - min(gaps) <= 1
-
-
-def test_an_escaped_field_can_be_read_back():
-    text = "a\\tb\tc\\\\d\n"
-    back = escape_field(text).encode().decode("unicode_escape")
-    assert back == text

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from t2t_jax.cli.flags.views import DoctorOptions
-from t2t_jax.environment.report import check_environment
+from t2t_jax.environment.checks import check_environment
 from t2t_jax.errors import UnavailableError
 
 _TITLES = {"variables": "environment variables"}

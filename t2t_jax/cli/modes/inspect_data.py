@@ -132,14 +132,15 @@ def _write(options: InspectDataOptions, outputs: _Outputs, report: Report) -> No
     if outputs.report is not None:
         is_page = options.to.endswith(".html")
         write_lines(outputs.report, [report.page()] if is_page else report.table())
-    from t2t_jax.inspection.filtering import Filtered
+    from t2t_jax.inspection.report import dropped_summary, kept_lines
 
     lines = list(report.summary())
     if outputs.sides:
-        kept = Filtered.drop_worst(report.found, options.drop_worst)
+        found = report.found
+        dropped = found.worst(options.drop_worst)
         for side, out in enumerate(outputs.sides):
-            write_lines(out, kept.lines(side))
-        lines += kept.summary()
+            write_lines(out, kept_lines(found, dropped, side))
+        lines += dropped_summary(found, dropped)
         lines.append(
             f"  to train on it: --config.data.train=text:{','.join(outputs.paths)}"
         )

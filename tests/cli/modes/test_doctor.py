@@ -1,13 +1,14 @@
 """`--mode=doctor`: one line for each check, and the exit code."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from t2t_jax import main
 from t2t_jax.cli.modes.doctor import report_lines
-from t2t_jax.environment import host, report
-from t2t_jax.environment.check import Check
+from t2t_jax.environment import checks
+from t2t_jax.environment.checks import Check
 
 ADVICE = "Unset it."
 
@@ -18,8 +19,8 @@ def doctor(monkeypatch, capsys):
 
     def run(*argv, variables=()):
         ok = [Check("devices", "jax", "ok", "JAX computes")]
-        monkeypatch.setattr(report, "check_devices", lambda: ok)
-        monkeypatch.setattr(host, "check_variables", lambda: list(variables))
+        monkeypatch.setattr(checks, "check_devices", lambda: ok)
+        monkeypatch.setattr(checks, "check_variables", lambda: list(variables))
         code = main.main(["doctor", *argv])
         return code, capsys.readouterr().out
 
@@ -38,7 +39,7 @@ def test_only_an_error_changes_the_exit_code(
     doctor, tmp_path, monkeypatch, status, code, words
 ):
     for name in ("machine", "storage", "versions"):
-        monkeypatch.setattr(host, f"check_{name}", lambda *_, **__: iter(()))
+        monkeypatch.setattr(checks, f"check_{name}", lambda *_, **__: iter(()))
     variables = [Check("variables", "X", status, "X=1", ADVICE)]
     found, out = doctor(f"--workdir={tmp_path}", variables=variables)
     assert found == code
@@ -62,7 +63,7 @@ def test_a_check_that_raises_is_a_line(doctor, tmp_path, monkeypatch):
     def broken():
         raise RuntimeError("what is this?")
 
-    monkeypatch.setattr(host, "check_machine", broken)
+    monkeypatch.setattr(checks, "check_machine", broken)
     _, out = doctor(f"--workdir={tmp_path}")
     assert "this check failed: RuntimeError: what is this?" in out
 
@@ -77,7 +78,7 @@ def test_names_precede_the_messages_that_do_not_begin_with_them():
         Check("devices", "jax", "ok", "0.10.2"),
         Check("variables", "X", "ok", "X='1'"),
     ]
-    found = {"checks": [check.to_dict() for check in checks], "seconds": 1}
+    found = {"checks": [asdict(check) for check in checks], "seconds": 1}
     lines = list(report_lines(found))
     assert lines[1] == "  ok      jax: 0.10.2"
     assert lines[3] == "  ok      X='1'"

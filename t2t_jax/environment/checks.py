@@ -1,4 +1,4 @@
-"""Checks versions, processors, memory, disks, caches and environment variables."""
+"""Checks what a bug report needs: versions, machine, disks, variables, devices."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from t2t_jax.environment.check import Check, Status
+from t2t_jax.environment.devices import Check, Status, check_devices
 from t2t_jax.errors import UserError
 from t2t_jax.files import cache_home, locked
 from t2t_jax.quantities import format_bytes
+from t2t_jax.version import __version__
 
+_SEVERITY: tuple[Status, ...] = ("ok", "warning", "error")
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
 _EXTRAS = ("ctranslate2", "matplotlib", "sacremoses", "safetensors", "starlette")
 _LITTLE_SPACE, _LEAST_SPACE = 2 << 30, 200 << 20  # bytes
@@ -33,23 +38,66 @@ _HARMFUL = re.compile(
 )
 
 
+def check_environment(workdir: Path, *, is_given: bool) -> dict[str, Any]:
+    """Checks versions, devices, machine, disks and environment variables.
+
+    Args:
+      workdir: whose disk is checked; it need not exist.
+      is_given: whether the user chose it.
+
+    Returns:
+      A JSON object: `status` (the worst), `checks`, `t2t_jax` (its version) and
+      `seconds`.
+    """
+    began = time.perf_counter()
+    groups: dict[str, Callable[[], Iterable[Check]]] = {
+        "versions": check_versions,
+        "devices": check_devices,
+        "machine": check_machine,
+        "storage": lambda: check_storage(workdir, is_given=is_given),
+        "variables": check_variables,
+    }
+    checks: list[Check] = []
+    for group, check in groups.items():
+        try:
+            checks += check()
+        except Exception as error:  # A fault of a check must not hide the others.
+            message = f"this check failed: {type(error).__name__}: {error}"
+            checks.append(Check(group, "failed", "warning", message))
+    return {
+        "t2t_jax": __version__,
+        "status": worst(checks),
+        "checks": [asdict(check) for check in checks],
+        "seconds": round(time.perf_counter() - began, 2),
+    }
+
+
+def worst(checks: Iterable[Check]) -> Status:
+    """Returns the most severe status of checks, "ok" for none.
+
+    Example:
+      >>> worst([Check("a", "b", "ok", ""), Check("a", "c", "warning", "")])
+      'warning'
+    """
+    return max((check.status for check in checks), key=_SEVERITY.index, default="ok")
+
+
 def check_versions() -> Iterator[Check]:
     """Checks Python and the required packages, and names installed optional ones."""
-    yield Check("versions", "python", "ok", f"Python {platform.python_version()}")
+    group = "versions"
+    yield Check(group, "python", "ok", f"Python {platform.python_version()}")
+    required: list[str] = []
     try:
         required = metadata.requires("t2t-jax") or []
     except metadata.PackageNotFoundError:
         advice = "Run pip install -e . in the clone."
-        yield Check(
-            "versions", "t2t-jax", "warning", "t2t-jax is not installed", advice
-        )
-        required = []
+        yield Check(group, "t2t-jax", "warning", "t2t-jax is not installed", advice)
     lines = [line for line in required if "extra ==" not in line]
     for name, least in (_REQUIREMENT.findall(line)[0] for line in lines):
         version = _version(name)
         is_old = not version or _numbers(version) < _numbers(least)
         yield Check(
-            "versions",
+            group,
             name.lower(),
             "error" if is_old else "ok",
             f"{name} {version or 'is not installed'}",
@@ -58,7 +106,7 @@ def check_versions() -> Iterator[Check]:
         )
     found = {name: _version(name) for name in _EXTRAS if _version(name)}
     words = ", ".join(f"{name} {version}" for name, version in found.items())
-    yield Check("versions", "optional", "ok", f"optional: {words or 'none'}", "", found)
+    yield Check(group, "optional", "ok", f"optional: {words or 'none'}", "", found)
 
 
 def _version(name: str) -> str:
@@ -79,24 +127,15 @@ def check_machine() -> Iterator[Check]:
     usable = len(affinity(0)) if affinity else total
     about = f"{usable} of {total} processors can be used, {platform.platform()}"
     yield Check("machine", "processors", "ok", about, "", {"usable": usable})
-    limits = [_read_number("/sys/fs/cgroup/memory.max")]
-    limits += [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    memory = min(filter(None, limits))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no limit
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")
+        memory = min(memory, int(limit))
     is_little = memory < _LEAST_MEMORY
-    yield Check(
-        "machine",
-        "memory",
-        "warning" if is_little else "ok",
-        format_bytes(memory),
-        "Training may run out of memory. Use a smaller model." if is_little else "",
-        {"bytes": memory},
-    )
-
-
-def _read_number(path: str) -> int:
-    with suppress(OSError, ValueError):
-        return int(Path(path).read_text(encoding="ascii"))
-    return 0  # no limit
+    status: Status = "warning" if is_little else "ok"
+    advice = "Training may run out of memory. Use a smaller model." if is_little else ""
+    about = format_bytes(memory)
+    yield Check("machine", "memory", status, about, advice, {"bytes": memory})
 
 
 def check_storage(
