@@ -3,8 +3,6 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from tests.made_once import made_once
 
 
@@ -22,17 +20,6 @@ def test_of_several_at_once_one_makes_it_and_all_have_it(tmp_path):
     with ThreadPoolExecutor(3) as threads:
         assert list(threads.map(text_of, range(3))) == ["text"] * 3
     assert made == [tmp_path / "one"]
-
-
-def test_after_a_failure_it_is_made_anew(tmp_path):
-    def fail(directory):
-        (directory / "half").touch()
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        made_once(tmp_path / "one", fail)
-    directory = made_once(tmp_path / "one", lambda path: (path / "whole").touch())
-    assert [path.name for path in directory.iterdir()] == ["whole"]
 
 
 def test_workers_have_the_directory_of_the_run_in_common(

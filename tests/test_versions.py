@@ -56,14 +56,3 @@ def test_the_citation_and_the_changelog_have_this_version():
     assert citation["license"] == _SETUP["metadata"]["license"]
     assert citation["repository-code"] == _SETUP["metadata"]["url"]
     assert citation["title"] in _SETUP["metadata"]["url"]
-
-
-def test_the_forms_of_issues_are_what_they_should_be():
-    forms = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*_*.yml"))
-    assert len(forms) == 2
-    for path in forms:
-        form = yaml.safe_load(path.read_text(encoding="utf-8"))
-        assert {"name", "description", "body"} <= set(form)
-        names = [part["id"] for part in form["body"]]
-        assert len(set(names)) == len(names) > 1
-        assert form["body"][0]["validations"]["required"]

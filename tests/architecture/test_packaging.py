@@ -57,16 +57,6 @@ def test_what_is_built_is_the_whole_program(tmp_path):
     } <= found
 
 
-def test_a_package_index_knows_whose_the_project_is():
-    metadata = _SETUP["metadata"]
-    assert metadata["author"] == "The t2t_jax developers"
-    assert metadata["url"].startswith("https://")
-    assert {"Documentation", "Source", "Issues"} <= {
-        line.split(" = ")[0] for line in metadata["project_urls"].strip().splitlines()
-    }
-    assert "transformer" in metadata["keywords"].split("\n")
-
-
 def test_git_ignores_no_source():
     asked = subprocess.run(
         [

@@ -70,9 +70,3 @@ def test_each_rule_of_the_data_is_reported(keys, message):
 def test_each_rule_of_the_vocabulary_is_reported(keys, message):
     with pytest.raises(ConfigError, match=message):
         VocabularyConfig(**keys)
-
-
-def test_all_broken_rules_come_at_once():
-    with pytest.raises(ConfigError) as caught:
-        DataConfig(max_length=300, tokens_per_batch=100)
-    assert len(caught.value.problems) == 2

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
+from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.errors import UserError
 from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
 from t2t_jax.inference.load import load, translate
 from t2t_jax.inference.model import TranslationModel
@@ -80,21 +79,6 @@ def test_what_is_not_lines_is_a_type_error_that_shows_the_fix(lines, message):
     assert message in str(caught.value)
 
 
-def test_an_error_inside_a_generator_is_not_hidden():
-    def lines():
-        yield "a"
-        raise TypeError("of the generator")
-
-    with pytest.raises(TypeError, match="of the generator"):
-        as_lines(lines(), caller="translate")
-
-
-def test_what_is_only_checked_is_not_read():
-    lines = (line for line in ["a"])
-    require_lines(lines, caller="train")
-    assert list(lines) == ["a"]
-
-
 @pytest.fixture(scope="module")
 def vocabulary():
     return Vocabulary.train(["ab ba"] * 3, config=VocabularyConfig(size=8), seed=0)
@@ -151,17 +135,7 @@ def test_no_function_of_lines_takes_a_string_for_its_characters(takers, lines):
         assert "Pass" in str(caught.value), name
 
 
-def test_an_unknown_metric_is_named():
-    with pytest.raises(ValueError, match="'blue' is not known"):
-        bleu.corpus_scores(["a"], ["a"], metrics=["blue"])
-
-
 @pytest.mark.parametrize("path", [None, 3, ["runs"]])
 def test_a_directory_is_a_path(path):
     with pytest.raises(TypeError, match=r"load takes the path of a directory, not "):
         as_directory(path, caller="load")
-
-
-def test_an_empty_path_is_not_the_working_directory():
-    with pytest.raises(UserError, match=r'it is empty\. Pass "\."'):
-        as_directory("", caller="train")

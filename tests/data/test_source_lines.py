@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from t2t_jax.data import source_lines
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.source_lines import SourceLines, Spread, measure_source_lines
 from t2t_jax.data.token_cache.token_cache import build_or_open
@@ -30,15 +29,6 @@ def test_source_lines_are_measured(measure, vocabularies):
     longest = len(vocabularies.source.encode([lines[1]])[0])
     # The line of 100 is longer than data.max_length: the model does not see it.
     assert measure(lines) == SourceLines(Spread(longest, longest), Spread(7, 7))
-
-
-def test_a_line_beyond_the_percentile_is_the_maximum(measure, monkeypatch):
-    monkeypatch.setattr(source_lines, "_SAMPLED_LINES", 29)
-    lines = ["a cat the dog"] * 2_003
-    lines[1] = "the " * 9
-    measured = measure(lines)
-    assert measured.sentences == Spread(1, 9)
-    assert measured.subwords.most < measured.subwords.maximum
 
 
 def test_an_entry_is_read_as_it_was_written(tmp_path):

@@ -5,7 +5,6 @@ import pytest
 
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config, parse
-from t2t_jax.data.config import DataConfig
 from t2t_jax.description.departures import _MATCHES, departures, matches
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.training.config import OptimizerConfig
@@ -105,53 +104,6 @@ def test_a_departure_reports_how_the_paper_has_it_and_how_it_is_here():
     assert found.here == "2.000e-03"
 
 
-def test_weight_decay_departs_beside_the_optimizer_that_it_needs():
-    found = chosen(optimizer=OptimizerConfig(name="adamw", weight_decay=0.125))
-    assert [(d.key, d.here) for d in found] == [
-        ("optimizer.weight_decay", "0.125"),
-        ("optimizer.name", "AdamW: Adam with decoupled weight decay"),
-    ]
-
-
-def test_the_paper_s_own_peak_written_out_is_not_a_departure():
-    assert chosen(optimizer=OptimizerConfig(peak_learning_rate=6.988e-4)) == []
-
-
-@pytest.mark.parametrize("tokens", [20_000, 25_000, 30_000])
-def test_a_batch_within_a_fifth_of_25000_is_the_paper_s(tokens):
-    assert chosen(data=DataConfig(tokens_per_batch=tokens)) == []
-
-
-def test_pairs_of_like_length_are_not_a_departure():
-    config = dataclasses.replace(Config(), data=DataConfig(layout="length_buckets"))
-    assert [departure.name for departure in departures(config)] == ALWAYS[1:]
-
-
-def test_another_bound_on_sentences_is_a_choice():
-    config = dataclasses.replace(Config(), data=DataConfig(max_length=100))
-    (found,) = (d for d in departures(config) if d.name == "longest sentence")
-    assert found.key == "data.max_length"
-    assert "over 100 subwords" in found.here
-
-
-def test_what_table_3_varies_is_not_a_departure():
-    model = TransformerConfig(num_layers=2, d_model=256, d_ff=1024, dropout=0.0)
-    assert chosen(model=model, steps=300_000) == []
-
-
-def test_a_decoder_as_deep_as_the_encoder_is_not_a_departure_however_it_is_given():
-    assert chosen(model=TransformerConfig(num_decoder_layers=6)) == []
-    (found,) = chosen(model=TransformerConfig(num_layers=12, num_decoder_layers=1))
-    assert found.here == "1, and 12 of the encoder"
-
-
-def test_learned_positions_have_no_rates_to_depart_in():
-    model = TransformerConfig(
-        positions="learned", max_positions=1100, position_rates="tensor2tensor"
-    )
-    assert [d.name for d in chosen(model=model)] == ["scale of learned positions"]
-
-
 @pytest.mark.parametrize(
     ("every", "here"),
     [
@@ -211,14 +163,6 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
         for match in _MATCHES
         if key in match.keys or (key.endswith("source_size") and "tying" in str(match))
     }
-
-
-@pytest.mark.parametrize(
-    "key", ["model.first_position", "model.start", "model.layer_norm_epsilon"]
-)
-def test_what_the_paper_does_not_specify_takes_nothing_away(key):
-    config = config_of(key, CHOICES[key][0])
-    assert [found.name for found in matches(config)] == EXACT
 
 
 def test_workspace_quotes_the_same_words():

@@ -8,8 +8,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.description.departures import departures, matches
-from t2t_jax.description.parsing import ROWS, paper_model
-from t2t_jax.description.table3 import closest_row, table3_row, variations
+from t2t_jax.description.parsing import paper_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.resume_rules import differences
 from tests.configs.test_configs import _config
@@ -82,37 +81,12 @@ def test_each_choice_is_compared_with_section_6_3(key, value, printed, here, los
     assert left == [match.name for match in matches(base) if match.name != lost]
 
 
-def test_dropout_and_learning_rate_were_chosen_and_not_printed():
-    for row in ROWS:
-        config = _config("parsing_wsj", row)
-        assert not {"model", "optimizer"} & {
-            key.partition(".")[0] for key in chosen(config) if key != "model.tying"
-        }
-
-
 @pytest.mark.parametrize("name", ["parsing_wsj", "parsing_semi"])
 def test_the_shipped_configs_of_the_paper_depart_in_what_it_leaves_open(name):
     assert {*chosen(_config(name))} == {
         *("data.max_length", "model.tying"),
         *("vocabulary.source_size", "vocabulary.unit"),
     }
-
-
-def test_the_parser_of_gum_departs_in_its_size():
-    found = chosen(_config("parsing_gum"))
-    for key in ("num_layers", "d_model", "d_ff", "num_heads"):
-        assert "§6.3" in found[f"model.{key}"][0]
-    assert {"vocabulary.source_size", "data.tokens_per_batch"} <= {*found}
-
-
-def test_a_parser_is_no_row_of_table_3():
-    translation = dataclasses.replace(
-        Config(), data=DataConfig(train="phrasebook:train")
-    )
-    assert table3_row(translation) == closest_row(translation) == "base"
-    parses = dataclasses.replace(Config(), data=TREES)
-    assert table3_row(parses) == closest_row(parses) == ""
-    assert variations(dataclasses.replace(parses, steps=300_000)) == []
 
 
 def test_differences_are_those_from_the_paper_s_parser():

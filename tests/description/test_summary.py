@@ -9,7 +9,7 @@ from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig
 from t2t_jax.description.summary import describe, estimate_hours
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.counting import count_parameters, training_flops
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import OptimizerConfig
 from tests.model.tiny import TINY
@@ -60,25 +60,11 @@ def test_parameters_are_those_of_the_formula_with_their_sum(description):
     assert description["parameters"] == {**count._asdict(), "total": count.total}
 
 
-def test_differences_are_by_key(description):
-    found = {entry["key"]: entry for entry in description["differences"]}
-    assert found["steps"] == {"key": "steps", "base": 100_000, "here": 11}
-    assert found["data.row_length"]["here"] == 17
-    assert "seed" not in found
-
-
 def test_variations_and_departures_are_distinguished(description):
     varied = {entry["key"] for entry in description["variations"]}
     departed = {entry["key"] for entry in description["departures"]} - {""}
     assert "model.num_layers" in varied
     assert departed == {"data.max_length", "data.tokens_per_batch", "checkpoint.keep"}
-
-
-def test_flops_of_a_step_are_those_of_all_rows(description):
-    row = training_flops(CONFIG.model, source_length=17, target_length=17)
-    assert description["flops_per_step"] == pytest.approx(6 * row.total)
-    assert description["training_flops"] == pytest.approx(11 * 6 * row.total)
-    assert sum(description["flops_by_part"].values()) == pytest.approx(6 * row.total)
 
 
 def test_the_batch_is_shared_evenly_with_an_empty_row(description):
@@ -109,30 +95,6 @@ def test_memory_is_by_hand_and_by_the_compiler(description):
     of_hand = parameters + memory["optimizer"] + batch
     assert memory["compiler"]["arguments"] == pytest.approx(of_hand, rel=0.01)
     assert memory["platform"] == "cpu"
-
-
-def test_checkpoints_hold_parameters_and_moments(description):
-    parameters = 4 * count_parameters(CONFIG.model).total
-    assert description["checkpoint_bytes"] == 3 * parameters + 8
-    # checkpoint.keep of them, the best and the last.
-    assert description["checkpoints_bytes"] == 9 * (3 * parameters + 8)
-
-
-def test_the_peak_of_a_run_that_ends_in_the_warm_up_is_its_end(description):
-    # Equation 3 with d_model 14, at step 11 of 4,000.
-    assert description["learning_rate"]["step"] == 11
-    peak = 14**-0.5 * 11 * 4000**-1.5
-    assert description["learning_rate"]["peak"] == pytest.approx(peak, rel=1e-5)
-
-
-def test_epochs_are_slots_by_the_longer_side(description):
-    # One row of the six is empty.
-    assert description["epochs"] == pytest.approx(11 * 5 * 17 / (19 * 4.5))
-
-
-def test_what_is_known_of_the_text_is_reported_with_what_is_not(description):
-    assert description["data"] == PAIRS
-    assert description["data_notes"] == ["c: no such file."]
 
 
 def test_hours_are_an_estimate_by_the_formula(description):
@@ -198,29 +160,3 @@ def test_the_results_in_the_paper_are_those_of_its_rows_only(uncompiled):
     assert uncompiled(departing)["paper_results"]["departs_here"] == ["optimizer.beta2"]
     assert told["departs_here"] == []
     assert uncompiled(dataclasses.replace(Config(), steps=7))["paper_results"] is None
-
-
-def test_without_any_count_there_is_no_data(uncompiled):
-    nothing = {"train": {"spec": "", "pairs": None, "note": "names no corpus."}}
-    told = uncompiled(CONFIG, data=nothing)
-    assert told["data"] is None
-    assert told["data_notes"] == ["names no corpus."]
-
-
-def test_length_buckets_are_described_by_the_longest():
-    data = dataclasses.replace(DATA, layout="length_buckets")
-    config = dataclasses.replace(CONFIG, data=data)
-    told = describe(config, mesh=make_mesh(jax.devices()[:1]))["batch"]
-    rows = data.tokens_per_batch // data.max_length
-    assert (told["rows"], told["row_length"]) == (rows, data.max_length)
-    assert told["layout"] == "length_buckets"
-    assert told["shorter_rows"] == []
-
-
-def test_shorter_rows_are_described_beside_the_longest():
-    keys = {"tokens_per_batch": 96, "row_length": 32, "max_length": 16}
-    data = dataclasses.replace(DATA, **keys, packed_row_lengths=3)
-    config = dataclasses.replace(CONFIG, data=data)
-    told = describe(config, mesh=make_mesh(jax.devices()[:4]))["batch"]
-    assert (told["rows"], told["row_length"]) == (4, 32)
-    assert told["shorter_rows"] == [[8, 16], [12, 8]]

@@ -12,7 +12,7 @@ import shutil
 import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
-from tests.docs.commands import LANGUAGES, Block, blocks, run_python, run_shell
+from tests.docs.commands import LANGUAGES, blocks, run_python, run_shell
 from tests.exchange import marian_save
 from tests.integration import tiny
 from tests.integration.tiny import ROOT, TINY
@@ -82,14 +82,6 @@ def test_the_commands_of_a_page_run_in_order(page, trained, tmp_path):
             assert shown in printed
 
 
-def test_what_is_run_elsewhere_is_read_by_that_test():
-    named = {(page, b.elsewhere) for page, found in PAGES.items() for b in found}
-    named = {(page, path) for page, path in named if path}
-    assert named
-    for page, path in named:
-        assert f"docs/{page}" in (ROOT / path).read_text(encoding="utf-8")
-
-
 def test_what_is_not_run_says_why():
     skipped = [b.skipped for found in PAGES.values() for b in found if b.skipped]
     assert 0 < len(skipped) < 25
@@ -110,18 +102,6 @@ def test_each_block_of_another_page_names_its_test_or_says_why_not(path):
             assert path.split("/")[-1] in (ROOT / block.elsewhere).read_text("utf-8")
 
 
-def test_the_site_includes_files_of_other_folders():
-    assert len(INCLUDED) > 2
-
-
-@pytest.mark.parametrize("path", INCLUDED)
-def test_a_file_that_the_site_includes_says_that_its_commands_are_not_run(path):
-    text = (ROOT / path).read_text(encoding="utf-8")
-    first = re.search(r"^(```|    (python|bash|pip) )", text, re.MULTILINE)
-    if first:
-        assert "<!-- test: skip, " in text[: first.start()]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_are_in_blocks_that_tests_read(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
@@ -131,14 +111,3 @@ def test_commands_are_in_blocks_that_tests_read(page):
     others = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
     unread = [code for language, code in others if language not in (*LANGUAGES, "text")]
     assert [c for c in unread if re.search(rf"^\$? ?{command}", c, re.MULTILINE)] == []
-
-
-def test_a_replacement_that_replaces_nothing_is_an_error():
-    with pytest.raises(AssertionError, match="--steps=9 is not in"):
-        Block("sh", "train --steps=8", ["--steps=9 => x"]).changed()
-
-
-def test_a_block_keeps_its_notes():
-    text = "<!-- test: a => b -->\n<!-- test: skip, why not -->\n```sh\na\n```\n"
-    assert blocks(text) == [Block("sh", "a\n", ["a => b", "skip, why not"])]
-    assert blocks(text)[0].skipped == "why not"

@@ -19,23 +19,6 @@ def test_a_tutorial_runs_and_prints_what_it_shows(page, tmp_path):
     pages.run(page, tmp_path)
 
 
-def test_the_steps_of_a_page_are_found_in_order():
-    text = (
-        "<!-- test: 800 => 4 TINY -->\n```sh\ntrain --steps=800\n```\n\n"
-        "```text\nstep 800  loss 1.2\n…\n```\n\n"
-        "<!-- test: skip, it needs a network -->\n```sh\ncurl\n```\n"
-        "```python\nprint(1)\n```\n<!-- test: other output -->\n```text\n2\n```\n"
-    )
-    train, python = pages.steps(text)
-    assert train.code.startswith("train --steps=4 --config.data.train=")
-    assert train.outputs == ["step 800  loss 1.2\n…\n"]
-    assert (python.language, python.code, python.outputs) == (
-        "python",
-        "print(1)\n",
-        [],
-    )
-
-
 @pytest.mark.parametrize(
     ("shown", "is_missing"),
     [

@@ -7,7 +7,6 @@ from t2t_jax.evaluation.bleu import (
     METRICS,
     BleuSettings,
     corpus_scores,
-    make_metric,
 )
 from t2t_jax.evaluation.config import TOKENIZERS
 
@@ -46,15 +45,6 @@ def test_ter_is_scored_where_it_is_asked_for_and_never_in_training():
     assert not any("ter" in name for name in corpus_scores(HYPOTHESES, REFERENCES))
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_one_metric_scores_several_systems_one_after_another(name):
-    metric = make_metric(name, REFERENCES)
-    worse = [line.lower()[5:] for line in HYPOTHESES]
-    for system in (HYPOTHESES, worse, HYPOTHESES):
-        wanted = corpus_scores(system, REFERENCES, metrics=[name])[name]
-        assert metric.corpus_score(system, None).score == wanted
-
-
 def test_the_score_is_of_the_corpus_and_not_a_mean_over_sentences():
     # The long sentence weighs more than the short one.
     hypotheses = [REFERENCES[0], "Katzen schlafen gern lange."]
@@ -66,16 +56,6 @@ def test_the_score_is_of_the_corpus_and_not_a_mean_over_sentences():
     together = corpus_scores(hypotheses, references)["bleu"]
     assert long == pytest.approx(100.0)
     assert together > (long + short) / 2 + 5
-
-
-def test_hypotheses_and_references_are_not_swapped():
-    # Brevity is punished, length is not: the two directions differ.
-    there = corpus_scores(HYPOTHESES, REFERENCES)["bleu"]
-    assert there != corpus_scores(REFERENCES, HYPOTHESES)["bleu"]
-
-
-def test_an_empty_translation_is_scored():
-    assert corpus_scores([""], REFERENCES[:1])["bleu"] == 0
 
 
 @pytest.mark.parametrize(
@@ -96,10 +76,3 @@ def test_every_tokenizer_is_sacrebleu_s_and_in_the_signature(tokenize):
     assert scores["bleu"] == wanted.score > 0
     assert f"|tok:{tokenize}|" in scores["bleu_signature"]
     assert scores["chrf"] == corpus_scores(HYPOTHESES, REFERENCES)["chrf"]
-
-
-def test_case_is_ignored_where_that_is_asked_for():
-    settings = BleuSettings(lowercase=True)
-    scores = corpus_scores(HYPOTHESES, REFERENCES, bleu=settings)
-    assert scores["bleu"] > corpus_scores(HYPOTHESES, REFERENCES)["bleu"]
-    assert "|case:lc|" in scores["bleu_signature"]

@@ -64,37 +64,6 @@ def test_a_model_whose_translations_do_not_end_translates_the_first_ones_only():
     assert case.evaluator.samples(hypotheses, 2).count("source") == 2
 
 
-def test_up_to_the_share_that_is_allowed_every_sentence_is_scored():
-    case = LongSet(endless=16)
-    record, hypotheses = case.evaluator.evaluate(0.0, step=12)
-    assert case.calls == [(0, PROBE), (PROBE, 36)]
-    assert hypotheses == case.sources
-    assert record["bleu"] == pytest.approx(100.0)
-    assert (record["sentences"], record["unfinished"]) == (100, 16)
-    assert "bleu_skipped" not in record
-
-
-@pytest.mark.parametrize(("share", "count"), [(1.0, 100), (0.0, PROBE)])
-def test_a_share_of_1_and_a_small_set_are_always_scored(share, count):
-    case = LongSet(endless=100, max_unfinished=share, count=count)
-    record, _ = case.evaluator.evaluate(0.0, step=12)
-    assert record["bleu"] == pytest.approx(100.0)
-    assert record["unfinished"] == count
-
-
-def test_an_evaluation_reports_progress():
-    case = LongSet(endless=0)
-    case.evaluator.evaluate(0.0, step=12)
-    assert case.said == [
-        "computing the loss, batch 1",
-        "computing the loss, batch 2",
-        "translated 0/100 sentences",
-        "translated 64/100 sentences",
-        "translated 64/100 sentences",
-        "translated 100/100 sentences",
-    ]
-
-
 def evaluator_of(translate=None, batches=("first", "second")):
     """Makes an evaluator whose "model" is a number added to each loss."""
     return Evaluator(
@@ -149,21 +118,3 @@ def test_the_sources_are_translated_with_the_same_parameters_in_order():
 def test_a_translator_that_loses_a_line_is_found_out():
     with pytest.raises(DataError, match="2 and 3"):
         evaluator_of(lambda params, lines: REFERENCES[:2]).evaluate(0.0, step=1)
-
-
-def test_samples_stand_side_by_side():
-    assert evaluator_of().samples(["eins", "", "sechs"], 2) == (
-        "  source       one two three four\n"
-        "  reference    eins zwei drei vier\n"
-        "  translation  eins\n"
-        "\n"
-        "  source       five\n"
-        "  reference    fünf\n"
-        "  translation  "
-    )
-
-
-@pytest.mark.parametrize(("count", "shown"), [(0, 0), (1, 1), (3, 3), (99, 3)])
-def test_no_more_samples_are_shown_than_there_are(count, shown):
-    text = evaluator_of().samples(REFERENCES, count)
-    assert text.count("source") == shown

@@ -1,5 +1,4 @@
 import json
-import math
 import os
 import random
 import re
@@ -8,8 +7,6 @@ import sys
 
 import pytest
 
-from t2t_jax.errors import DataError
-from t2t_jax.evaluation import significance
 from t2t_jax.evaluation.bleu import METRICS, corpus_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 
@@ -105,13 +102,6 @@ def test_the_better_system_is_named_whichever_side_it_is_on(name):
     assert ours["p_value"] < 0.01
 
 
-def test_of_two_equal_systems_none_is_better_and_nothing_is_proven():
-    found = paired_test(GOOD, REFERENCES, baseline=list(GOOD), metrics=METRICS)
-    for name in METRICS:
-        assert found[name]["better"] == "neither"
-        assert found[name]["p_value"] is None
-
-
 def test_a_second_run_gives_the_same_figures_whatever_the_environment(monkeypatch):
     def figures():
         return (
@@ -125,32 +115,3 @@ def test_a_second_run_gives_the_same_figures_whatever_the_environment(monkeypatc
     monkeypatch.setenv("SACREBLEU_SEED", "none")
     assert figures() == first
     assert os.environ["SACREBLEU_SEED"] == "none"
-
-
-def test_the_environment_is_restored_after_a_failure(monkeypatch):
-    def fail(*_, **__):
-        assert os.environ["SACREBLEU_SEED"] == "12345"
-        raise OSError
-
-    monkeypatch.setenv("SACREBLEU_SEED", "7")
-    monkeypatch.setattr("sacrebleu.significance.PairedTest", fail)
-    with pytest.raises(OSError):  # noqa: PT011
-        bootstrap_intervals(GOOD, REFERENCES)
-    assert os.environ["SACREBLEU_SEED"] == "7"
-
-
-def test_everything_is_plain_json():
-    found = paired_test(GOOD, REFERENCES, baseline=POOR, metrics=METRICS)
-    assert json.loads(json.dumps(found)) == found
-    found = bootstrap_intervals(GOOD, REFERENCES, metrics=METRICS)
-    assert json.loads(json.dumps(found)) == found
-    assert {"level": 0.95, "resamples": 1000, "seed": 12345}.items() <= found.items()
-    assert all(math.isfinite(found[name]["mean"]) for name in METRICS)
-
-
-@pytest.mark.parametrize("baseline", [GOOD[1:], [*GOOD, ""]])
-def test_a_baseline_of_other_lines_is_refused(baseline):
-    with pytest.raises(DataError, match=f"{len(baseline)} and 43"):
-        paired_test(GOOD, REFERENCES, baseline=baseline)
-    with pytest.raises(DataError, match=f"{len(baseline)} and 43"):
-        significance.bootstrap_intervals(baseline, REFERENCES)

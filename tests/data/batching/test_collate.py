@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from t2t_jax.data.batching.collate import collate
 from t2t_jax.data.batching.planner import PlannedBatch
@@ -63,18 +62,3 @@ def test_only_the_rows_that_are_wanted_are_made():
         assert part.rows.tolist() == list(range(6))[rows]
         for mine, all_of_it in zip(part, whole, strict=True):
             assert mine.tolist() == all_of_it[rows].tolist()
-
-
-def test_a_plan_that_does_not_fit_is_refused():
-    cache = hand_made(([11, 2], [21, 22, 2]), ([12, 2], [24, 25, 2]))
-    planned = PlannedBatch(pairs=np.array([0, 1]), rows=np.array([0, 1]), shape=(1, 7))
-    with pytest.raises(ValueError, match=r"shape=\(1, 7\) must have .* plan's 2 rows"):
-        collate(cache, planned)
-    together = planned._replace(rows=np.array([0, 0]), shape=(1, 5))
-    with pytest.raises(ValueError, match=r"shape=\(1, 5\) must hold .* up to 6"):
-        collate(cache, together)
-
-
-def test_unequal_shares_are_refused():
-    with pytest.raises(ValueError, match="rows=4 must be divisible by the 3"):
-        BatchShard(index=0, count=3).rows_of(4)

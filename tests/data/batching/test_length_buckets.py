@@ -58,25 +58,6 @@ def test_buckets_as_drawn_by_hand():
     assert choose_bucket_lengths(lengths[6:], slots=20) == [10]
 
 
-def test_a_bucket_that_spares_less_than_1_percent_is_not_worth_it():
-    lengths = np.repeat([99, 100], [5, 1000])
-    assert choose_bucket_lengths(lengths, slots=100) == [100]
-    lengths = np.repeat([50, 100], [50, 1000])
-    assert choose_bucket_lengths(lengths, slots=100) == [50, 100]
-
-
-def test_no_pairs_need_no_buckets():
-    nothing = np.zeros(0, np.int32)
-    assert choose_bucket_lengths(nothing, slots=20) == []
-    dealt = bucket_batches(nothing, nothing, shapes=[], rng=None)
-    assert list(dealt) == []
-
-
-def test_a_pair_longer_than_a_batch_is_refused():
-    with pytest.raises(ValueError, match=r"A pair of 21 tokens must fit .* 20 slots"):
-        choose_bucket_lengths(np.array([3, 21]), slots=20)
-
-
 def test_each_bucket_takes_its_pairs_in_order_and_batches_are_shuffled():
     lengths = np.random.default_rng(0).integers(1, 14, 997)
     order = np.random.default_rng(1).permutation(997)

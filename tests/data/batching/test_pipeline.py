@@ -1,6 +1,4 @@
 import dataclasses
-import subprocess
-import sys
 import threading
 import time
 from itertools import count, islice
@@ -140,12 +138,6 @@ def test_a_resumed_stream_goes_on_with_the_same_batches(cache, config):
                 assert equal(batch, expected[1])
 
 
-def test_the_end_of_an_epoch_may_be_written_as_its_last_batch(cache):
-    start = DataPosition(0, _batches_of_an_epoch(cache))
-    with train_stream(cache, CONFIG, seed=5, start=start) as batches:
-        assert next(batches)[0] == DataPosition(1, 1)
-
-
 def test_a_position_past_the_epoch_is_reported_to_the_consumer(cache):
     start = DataPosition(0, 99)
     with train_stream(cache, CONFIG, seed=5, start=start) as batches:
@@ -161,17 +153,6 @@ def test_no_batch_shares_memory_with_another(cache):
         arrays = [array for _, batch in islice(batches, 3) for array in batch]
     for number, array in enumerate(arrays):
         assert not any(np.shares_memory(array, other) for other in arrays[:number])
-
-
-def test_data_need_no_jax():
-    program = (
-        "import sys\n"
-        "from t2t_jax.data.batching import pipeline\n"
-        "from t2t_jax.data.corpora import open\n"
-        "from t2t_jax.data.vocabulary import vocabulary\n"
-        "sys.exit('jax' in sys.modules)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @CONFIGS

@@ -146,11 +146,6 @@ def test_an_epoch_holds_the_pairs_of_a_part_by_its_weight(kind):
     assert seen.tolist() == [1] * 11 + [3] * 5 + [0] * 13
 
 
-def test_parts_of_another_corpus_are_refused():
-    with pytest.raises(ValueError, match=r"part_pairs=\(3, 4\) must add up to the 8"):
-        plan(np.full((2, 8), 5), part_pairs=(3, 4), weights=(1.0, 1.0))
-
-
 @EACH_KIND
 def test_pairs_come_from_everywhere_and_batches_are_not_sorted_by_length(
     full_windows, kind
@@ -200,42 +195,6 @@ def test_ten_length_buckets_are_80_to_83_percent_real(spread, real):
     assert real < lengths.sum() / slots < real + 0.02
 
 
-def test_shapes_without_lengths_are_those_of_the_longest_rows():
-    keys = {"tokens_per_batch": 61, "row_length": 17, "max_length": 13}
-    assert batch_shapes(DataConfig(**keys)) == [(3, 17)]
-    assert batch_shapes(DataConfig(**keys, layout="length_buckets")) == [(4, 13)]
-    keys |= {"row_length": 16, "packed_row_lengths": 3}
-    assert batch_shapes(DataConfig(**keys)) == [(15, 4), (7, 8), (3, 16)]
-
-
-def test_the_plan_begins_before_the_epoch_is_planned(monkeypatch):
-    calls = []
-    pack = packing.pack
-
-    def counted(*lengths, **keys):
-        calls.append(len(lengths[0]))
-        return pack(*lengths, **keys)
-
-    monkeypatch.setattr(packing, "pack", counted)
-    next(plan(np.full((2, 1000), 5)))
-    assert calls == [31]
-
-
-def test_pairs_of_awkward_length_do_not_pile_up(monkeypatch):
-    waiting = []
-    pack = packing.pack
-
-    def watched(*lengths, **keys):
-        waiting.append(len(lengths[0]) - 31)
-        return pack(*lengths, **keys)
-
-    monkeypatch.setattr(packing, "pack", watched)
-    # 7 of 13 slots: one pair a row, though the tokens would fill half as many rows
-    batches = list(plan(np.full((2, 3100), 7)))
-    assert sum(batch.num_rows for batch in batches) == 3100
-    assert max(waiting) < 2 * 31
-
-
 def seen(part_pairs, weights, *, seed):
     order = epoch_order(part_pairs, weights, rng=np.random.default_rng(seed))
     assert order.dtype == np.int32
@@ -248,20 +207,8 @@ def test_a_weight_of_1_is_a_permutation_that_consumes_no_other_randomness():
     assert order.tolist() == chance.permutation(np.arange(11, dtype=np.int32)).tolist()
 
 
-def test_integer_weights_repeat_and_a_remainder_is_sampled():
-    times = seen((7, 20, 5), (2.0, 1.25, 0.0), seed=3)
-    assert times[:7].tolist() == [2] * 7
-    assert sorted(times[7:27]) == [1] * 15 + [2] * 5
-    assert times[27:].tolist() == [0] * 5
-
-
 def test_in_the_long_run_each_pair_is_seen_as_often_as_its_weight():
     total = sum(seen((3, 1, 7), (1.5, 0.25, 2.1), seed=seed) for seed in range(3000))
     wanted = np.repeat([1.5, 0.25, 2.1], [3, 1, 7])
     # a mean of 3,000 coins: standard deviation 0.009 at most
     np.testing.assert_allclose(total / 3000, wanted, atol=0.04)
-
-
-def test_weights_and_parts_come_in_pairs():
-    with pytest.raises(ValueError, match=r"weights=\(1.0,\) .* of 2 parts"):
-        epoch_order((3, 4), (1.0,), rng=np.random.default_rng(0))

@@ -6,10 +6,7 @@ with shapes of the sampled lengths, with the next epoch taken for this one.
 
 import dataclasses
 import hashlib
-import re
 import threading
-import time
-from concurrent.futures import CancelledError
 from itertools import islice
 
 import numpy as np
@@ -90,13 +87,6 @@ def test_both_sides_of_a_pair_are_sampled_apart(make, cache):
     epochs._cache = twins
     sampled = epochs.sample(0)
     assert not np.array_equal(sampled.source.tokens, sampled.target.tokens)
-
-
-def test_a_side_without_dropout_is_the_cache_itself(make, cache):
-    config = dataclasses.replace(CONFIG, source_bpe_dropout=0.0)
-    sampled = make(config=config).sample(0)
-    assert sampled.source is cache.source
-    assert sampled.target is not cache.target
 
 
 def test_threads_sample_what_one_does(make):
@@ -184,61 +174,3 @@ def test_a_batch_is_found_with_its_tokens(make, cache):
             assert position._replace(batch=0) <= after
             if number >= 3:
                 break
-
-
-def test_waiting_for_an_epoch_is_reported_once(make, monkeypatch):
-    lines, slow = [], threading.Event()
-    epochs = make(log=lines.append)
-    sample = epochs.sample
-
-    def wait_and_sample(epoch):
-        if epoch:
-            slow.wait(120)
-        return sample(epoch)
-
-    monkeypatch.setattr(epochs, "sample", wait_and_sample)
-    monkeypatch.setattr(sampled_epochs, "_SLOW_SECONDS", 0.01)
-    epochs.open(0)
-    assert len(lines) == 2
-    assert lines[0].startswith("BPE-dropout of source (0.3) and target (0.1): sampling")
-    threading.Timer(0.2, slow.set).start()
-    epochs.open(1)
-    assert lines[2] == "Waiting for the sampled subwords of epoch 1 …"
-    assert re.match(r"Waited \d+\.", lines[3])
-    epochs.open(2)
-    assert len(lines) <= 6
-
-
-def test_closing_the_stream_ends_sampling(make, cache, monkeypatch):
-    epochs, began = make(), threading.Event()
-
-    def endless(*args, **keys):
-        began.set()
-        time.sleep(0.3)
-        return args[0], np.diff(cache.source.offsets[:2])
-
-    monkeypatch.setattr(sampled_epochs, "CHUNK_PAIRS", 1)
-    monkeypatch.setattr(sampled_epochs, "sample_segmentations", endless)
-    stream = train_stream(cache, CONFIG, seed=5, tokens=epochs)
-    assert began.wait(120)
-    before = time.monotonic()
-    stream.close()
-    assert time.monotonic() - before < 30  # of the minute that it would take
-    with pytest.raises(CancelledError):
-        epochs.sample(0)
-
-
-def test_an_error_of_sampling_reaches_the_loop(make, cache, monkeypatch):
-    epochs, sample = make(), SampledEpochs.sample
-
-    def fail_later(epoch):
-        if epoch:
-            raise MemoryError("no more of it")
-        return sample(epochs, epoch)
-
-    monkeypatch.setattr(epochs, "sample", fail_later)
-    with (
-        pytest.raises(MemoryError, match="no more"),
-        train_stream(cache, CONFIG, seed=5, tokens=epochs) as batches,
-    ):
-        list(islice(batches, 60))

@@ -27,17 +27,6 @@ def test_what_is_wrong_with_the_text_of_all_parts_comes_together(two):
     assert "b:2: holds a NUL byte" in second
 
 
-def test_problems_that_are_not_listed_are_counted(two):
-    # Each line has another number of columns, and so a message of its own.
-    lines = [b"\t".join([b"x"] * n) + b"\n" for n in range(1, 24)]
-    spec = two(b"".join(lines), b"".join(lines)).replace("++", "#30,29++") + "#30,29"
-    corpus = open_corpus(spec)
-    with pytest.raises(DataError) as caught:
-        list(corpus)
-    assert len(caught.value.problems) == 20
-    assert caught.value.unlisted == 26
-
-
 def test_the_fingerprint_is_of_the_pairs_and_their_order_and_of_no_weight(two):
     def fingerprint(*written):
         return open_corpus(two(*written)).fingerprint()
@@ -59,13 +48,6 @@ def test_a_slice_of_several_files_goes_over_all_of_them(two):
     first, second = two(b"a\tb\nc\td\n", b"e\tf\n").split("++tsv:")
     corpus = open_corpus(f"{first}+{second}[1:]")
     assert list(corpus) == [("c", "d"), ("e", "f")]
-
-
-def test_a_slice_that_begins_after_the_end_reports_how_long_the_corpus_is():
-    corpus = open_corpus("phrasebook:dev:7[9:]")
-    assert corpus.num_pairs() == 0
-    with pytest.raises(DataError, match="begins after the last of 7 pairs"):
-        list(corpus)
 
 
 @pytest.mark.parametrize("part", ["[:3]", "[1:3]", "[2:]"])

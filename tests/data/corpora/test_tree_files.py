@@ -25,14 +25,6 @@ def test_words_are_parts_of_speech_or_numbers_where_asked_for():
     assert len({corpus.fingerprint() for corpus in corpora}) == len(ends)
 
 
-def test_a_file_may_have_a_number_sign_in_its_name(tmp_path):
-    file = tmp_path / "a#1.mrg"
-    file.write_bytes(SAMPLE.read_bytes())
-    assert len(list(open_corpus(f"trees:{file}#tags"))) == len(
-        list(open_corpus(f"trees:{file}"))
-    )
-
-
 def test_files_are_plain_or_compressed_and_several(tmp_path):
     packed = tmp_path / "a.mrg.gz"
     packed.write_bytes(gzip.compress(SAMPLE.read_bytes()))
@@ -54,20 +46,6 @@ def test_malformed_trees_are_named_by_line_and_counted(tmp_path):
         f"{file}:2: the tree that begins here is not in Penn brackets: the bracket (NP "
         "is empty; the same fault in 2 more lines (5, 6). Fix or remove it."
     )
-
-
-def test_a_tree_of_traces_is_no_pair(tmp_path):
-    file = tmp_path / "a.mrg"
-    file.write_text("(S (NP (-NONE- *)))\n(S (NN a))\n")
-    corpus = open_corpus(f"trees:{file}")
-    assert corpus.num_pairs() == 1 == len(list(corpus))
-
-
-@pytest.mark.parametrize("content", ["", "\n \n", "(S (-NONE- *))"])
-def test_a_file_without_trees_is_refused(tmp_path, content):
-    (tmp_path / "a.mrg").write_text(content)
-    with pytest.raises(DataError, match="has no trees"):
-        list(open_corpus(f"trees:{tmp_path}/a.mrg"))
 
 
 def test_a_wrong_spec_is_refused():

@@ -7,10 +7,3 @@ def test_what_is_written_reads_as_the_corpus_it_came_from(tmp_path):
     assert main(["phrasebook:test:7", str(source), str(target)]) == 0
     again = list(open_corpus(f"text:{source},{target}"))
     assert again == list(open_corpus("phrasebook:test:7"))
-
-
-def test_a_wrong_corpus_or_usage_states_what_is_right(tmp_path, capsys):
-    assert main(["phrasebook:test:7"]) == 64
-    assert "CORPUS SOURCE_FILE TARGET_FILE" in capsys.readouterr().err
-    assert main(["phrase:test:7", str(tmp_path / "a"), str(tmp_path / "b")]) == 78
-    assert "phrasebook:" in capsys.readouterr().err

@@ -1,5 +1,4 @@
 import hashlib
-import json
 import os
 import threading
 import time
@@ -7,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.files import file_digests
-from t2t_jax.data.files.file_digests import cached_fact, digest
+from t2t_jax.data.files.file_digests import digest
 
 ONE, TWO = b"one\n" * 300_000, b"two\n" * 300_000
 
@@ -79,15 +77,6 @@ def test_as_many_bytes_with_the_old_time_are_read_again(text, readings, settle):
     assert digest(text) == hashlib.sha256(TWO).digest()
 
 
-def test_another_file_renamed_to_the_path_is_read(text, tmp_path, settle):
-    digest(text)
-    other = tmp_path / "other"
-    other.write_bytes(TWO)
-    os.replace(other, text)
-    settle(3)
-    assert digest(text) == hashlib.sha256(TWO).digest()
-
-
 @pytest.mark.parametrize("newest", ["mtime", "ctime"])
 def test_what_has_just_been_changed_is_not_remembered(
     tmp_path, readings, memory, newest
@@ -99,14 +88,6 @@ def test_what_has_just_been_changed_is_not_remembered(
     digest(path)
     digest(path)
     assert len(readings) == 2
-    assert not memory.exists()
-
-
-def test_small_files_are_not_worth_remembering(tmp_path, settle, memory):
-    path = tmp_path / "small"
-    path.write_bytes(b"one\n")
-    settle(3)
-    digest(path)
     assert not memory.exists()
 
 
@@ -143,48 +124,6 @@ def test_a_home_that_cannot_be_written_is_not_an_error(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert digest(text) == hashlib.sha256(ONE).digest()
-
-
-def test_facts_of_files_that_are_gone_go_too(text, tmp_path, settle, memory):
-    other = tmp_path / "b.en"
-    other.write_bytes(TWO)
-    settle(3)
-    digest(other)
-    other.unlink()
-    digest(text)
-    known = json.loads(memory.read_text().partition("\n")[2])
-    assert list(known) == [str(text)]
-
-
-def test_of_many_files_the_last_are_remembered(
-    text, tmp_path, settle, memory, monkeypatch
-):
-    monkeypatch.setattr(file_digests, "_MAX_FILES", 2)
-    paths = [text, tmp_path / "b", tmp_path / "c"]
-    for path in paths:
-        path.write_bytes(ONE)
-    settle(3)
-    for path in paths:
-        digest(path)
-    known = json.loads(memory.read_text().partition("\n")[2])
-    assert list(known) == [str(path) for path in paths[1:]]
-
-
-def test_a_file_has_several_facts(text, readings):
-    assert cached_fact(text, "lines", lambda path: 7) == 7
-    digest(text)
-    assert cached_fact(text, "lines", lambda path: 8) == 7
-    digest(text)
-    assert len(readings) == 1
-
-
-def test_what_finding_raises_is_raised_and_not_remembered(text):
-    def find(path: Path) -> int:
-        raise KeyError(path.name)
-
-    with pytest.raises(KeyError, match=r"a\.en"):
-        cached_fact(text, "lines", find)
-    assert cached_fact(text, "lines", lambda path: 7) == 7
 
 
 def test_concurrent_writers_do_no_harm(tmp_path, settle):

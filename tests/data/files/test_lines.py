@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from t2t_jax.data.files.lines import MAX_LINE_BYTES, LineProblems, read_lines
+from t2t_jax.data.files.lines import MAX_LINE_BYTES, read_lines
 from t2t_jax.errors import DataError, InputMissingError
 
 
@@ -58,20 +58,6 @@ def test_equal_faults_of_a_file_are_one_message(tmp_path):
     assert caught.value.unlisted == 0
 
 
-def test_twenty_messages_are_listed_and_the_other_faults_counted():
-    problems = LineProblems()
-    for number in range(1, 8):
-        problems.add_line("a", number, "is odd.")
-    for number in range(1, 24):
-        problems.add_line(f"file {number}", 1, "is odd.")
-    problems.add_line("a", 99, "is odd.")
-    with pytest.raises(DataError) as caught:
-        problems.raise_if_any()
-    assert len(caught.value.problems) == 20
-    assert caught.value.unlisted == 4
-    assert problems.count == 31
-
-
 @pytest.mark.parametrize("ending", ["", ".gz"])
 @pytest.mark.parametrize(
     ("encoding", "name"),
@@ -92,12 +78,6 @@ def test_text_in_utf_16_is_recognized_by_name(tmp_path, encoding, name, ending):
         f"{path}: is {name} and not UTF-8. Convert it to UTF-8: "
         f"iconv -f {name} -t UTF-8 {path} > NEW",
     )
-
-
-def test_gzip_of_another_name_is_recognized(tmp_path):
-    (tmp_path / "news").write_bytes(gzip.compress(b"a\nb\n"))
-    with pytest.raises(DataError, match=r"news: is gzip .* Rename it to end in \.gz"):
-        list(read_lines(tmp_path / "news"))
 
 
 @pytest.mark.parametrize(
@@ -159,16 +139,6 @@ def test_a_line_of_exactly_the_limit_is_read(tmp_path, end):
     else:
         with pytest.raises(DataError, match="news:1: has over"):
             list(read_lines(tmp_path / "news"))
-
-
-def test_a_file_that_fails_while_it_is_read_is_reported(tmp_path, monkeypatch):
-    def fail(path):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("t2t_jax.data.files.lines.open_bytes", fail)
-    (tmp_path / "news").write_text("a\n")
-    with pytest.raises(InputMissingError, match=r"news:1: .*Input/output error"):
-        list(read_lines(tmp_path / "news"))
 
 
 def test_standard_input_stops_at_the_first_broken_line():

@@ -32,20 +32,6 @@ def test_on_a_pipe_there_is_a_line_at_times(clock):
     assert said == ["encoded 640/1,000 pairs (64 %)  20 pairs/s  ETA 0:00:18"]
 
 
-def test_the_first_units_which_include_compilation_give_no_eta(clock):
-    said = []
-    progress = ProgressBar(said.append, every_seconds=0.1, stream=io.StringIO())
-    with progress.start(total=1_000, done=400):
-        clock[0] += 100
-        progress.advance(10)
-        clock[0] += 1
-        progress.advance(10)
-    assert said == [
-        "encoded 410/1,000 pairs (41 %)",
-        "encoded 420/1,000 pairs (42 %)  10 pairs/s  ETA 0:00:58",
-    ]
-
-
 def test_on_a_terminal_there_is_a_bar_and_no_line():
     said, screen = [], Terminal()
     with ProgressBar(said.append, every_seconds=0.1, stream=screen).start(
@@ -90,13 +76,6 @@ def test_results_are_never_printed_to_stderr(monkeypatch, is_terminal):
     assert ("a result" in out.getvalue()) != is_terminal
 
 
-def test_a_process_that_ends_at_once_leaves_the_cursor_visible():
-    screen = Terminal()
-    with ProgressBar(print_line, stream=screen).start(total=10):
-        hidden, shown = (screen.getvalue().rfind(f"\x1b[?25{c}") for c in "lh")
-        assert shown > hidden
-
-
 def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     screen = Terminal()
@@ -110,49 +89,6 @@ def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch)
     assert "step 50,001/100,000" in last
     assert "50 %  loss" in last
     assert "… ETA 0:00:10" in last
-
-
-def test_without_a_log_nothing_is_written(clock):
-    screen = Terminal()
-    progress = ProgressBar(stream=screen)
-    assert not progress.is_enabled
-    with progress.start(total=10):
-        clock[0] += 100
-        progress.advance(5)
-    progress.log("something")
-    assert screen.getvalue() == ""
-
-
-def test_of_an_unknown_number_there_is_no_eta(clock):
-    assert lines_of(clock, None, 1, 6) == [
-        "encoded 1 pair",
-        "encoded 7 pairs  6.0 pairs/s",
-    ]
-
-
-def test_one_unit_and_more_than_were_counted(clock):
-    line, more = lines_of(clock, 1, 1, 2)
-    assert line == "encoded 1/1 pair (100 %)  ETA 0:00:00"
-    assert more.endswith("ETA 0:00:00")
-
-
-def test_before_the_first_unit_there_is_no_eta(clock):
-    said = []
-    progress = ProgressBar(said.append, stream=io.StringIO()).start(total=9, done=2)
-    clock[0] += 5
-    progress.show("loading")
-    assert said == ["encoded 2/9 pairs (22 %)  loading"]
-
-
-def lines_of(clock, total, *numbers):
-    """The lines of a bar that is advanced by each of the numbers, a second apart."""
-    said = []
-    with ProgressBar(said.append, every_seconds=0.1, stream=io.StringIO()) as progress:
-        progress.start(total=total)
-        for number in numbers:
-            clock[0] += 1
-            progress.advance(number)
-    return said
 
 
 def test_an_estimated_number_is_marked_and_never_exceeded(clock):
@@ -198,13 +134,4 @@ def test_an_interval_of_0_seconds_is_for_no_lines():
         for _ in range(9):
             progress.advance(1)
             time.sleep(0.01)
-    assert said == []
-
-
-def test_short_work_is_not_logged(clock):
-    said = []
-    with ProgressBar(said.append, every_seconds=10).heartbeat("Learning"):
-        pass
-    with ProgressBar().heartbeat("Learning"):
-        pass
     assert said == []

@@ -13,7 +13,6 @@ from t2t_jax.data.report.leakage import (
     open_held_out,
 )
 from t2t_jax.data.token_cache.token_cache import build_or_open
-from t2t_jax.errors import ConfigError, InputMissingError
 
 TRAIN = [
     ("the cat", "der Kater"),
@@ -65,18 +64,6 @@ def test_each_side_and_both_are_counted(find):
     assert (example["line"], example["train"]["line"]) == (1, 3)
 
 
-def test_without_a_whole_pair_lines_are_the_examples(find):
-    found = find([("a", "der Baum"), ("b", "Hund"), ("c", "ein Hund")])
-    assert (found["source"], found["target"], found["both"]) == (0, 2, 0)
-    lines = [(pair["line"], pair["train"]["line"]) for pair in found["examples"]]
-    assert lines == [(1, 4), (3, 2)]
-    assert found["examples"][0]["target"] == "der Baum"
-
-
-def test_empty_lines_are_not_a_leak(find):
-    assert find([("", ""), (" ", "der Kater")])["target"] == 0
-
-
 def test_it_is_what_sets_say_of_many_lines(monkeypatch):
     monkeypatch.setattr(leakage, "_BLOCK", 13)
     chance = np.random.default_rng(3)
@@ -97,19 +84,6 @@ def test_no_leak_is_no_warning_and_any_is_one(find):
         "warning: 4 of the 5 pairs of tsv:b are in the training text. Scores on it "
         "measure memory, too."
     )
-
-
-def test_sources_only_are_a_warning_where_they_are_many(find):
-    new = [(f"new {number}", f"neu {number}") for number in range(8)]
-    assert leak_warnings({"a": find([("the cat", "neu"), *new])}) == []
-    some = find([("the cat", "x"), ("a dog", "y"), ("old tree", "z"), *new[:7]])
-    (warning,) = leak_warnings({"a": some})
-    assert "3 of the 10 sources of a (30%) are in the training text, with other tr" in (
-        warning
-    )
-    targets = find([("x", "der Kater"), ("y", "Kater")])
-    (warning,) = leak_warnings({"a": targets})
-    assert "2 of the 2 targets of a (100%)" in warning
 
 
 def test_copies_are_counted_and_a_third_is_a_warning(
@@ -174,10 +148,3 @@ def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_logged(
         "tfds:wmt14_translate/de-en:test:en-de is not prepared: it is not checked "
         "against the training text."
     ]
-
-
-def test_files_that_are_not_there_and_names_that_are_none_are_reported():
-    with pytest.raises(InputMissingError, match=r"Change config\.data\.held_out"):
-        open_held_out("tsv:/absent/a.tsv", log=print)
-    with pytest.raises(ConfigError, match=r"data\.held_out='cvs:x' must begin"):
-        open_held_out("cvs:x", log=print)

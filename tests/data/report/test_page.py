@@ -41,17 +41,6 @@ def test_the_page_has_all_sections(page, cache, text_corpus):
     assert max(map(len, told.splitlines())) < 400
 
 
-def test_the_page_states_that_bpe_dropout_is_not_counted(vocabularies, cache):
-    for dropout, line in ((0.0, ""), (0.1, "  tokens are counted without BPE-dropout")):
-        config = DataConfig(target_bpe_dropout=dropout)
-        report = describe_data(
-            vocabularies, config=config, train=cache, dev=cache, leaks={}
-        )
-        told = report_text({**report, "leaks": find_all_leaks(cache, [])})
-        assert told.count("BPE-dropout") == bool(line)
-        assert f"{line} (source 0, target 0.1)\n" in told or not line
-
-
 def test_the_page_quotes_what_was_dropped_and_what_is_known(page, text_corpus):
     train = text_corpus(["a", "", "the cat"], ["ein", "leer", "Kater"]).spec
     dev = text_corpus(["x", "the cat"], ["y", "Kater"], suffix=".dev").spec

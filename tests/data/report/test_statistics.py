@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +8,7 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.report.statistics import (
     describe_data,
     drop_warnings,
-    histogram,
     min_batches,
-    summary_line,
 )
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -51,14 +48,6 @@ def test_a_histogram_counts_every_sentence_once(told, cache):
     assert len(bins["source"]) <= 16
 
 
-@pytest.mark.parametrize("longest", [1, 15, 16, 17, 256, 1000])
-def test_there_are_never_more_than_sixteen_bins(longest):
-    bins = histogram({"source": [0] * longest + [1], "target": [0, 3]})
-    assert len(bins["source"]) == len(bins["target"]) <= 16
-    assert sum(bins["source"]) == 1
-    assert bins["target"][0] == 3
-
-
 def test_the_parts_of_a_mixture_are_described_with_their_weights(
     vocabularies, vocabulary, tmp_path
 ):
@@ -88,17 +77,6 @@ def test_the_parts_of_a_mixture_are_described_with_their_weights(
         for side in ("source", "target")
     )
     assert min_batches(cache, config) == -(-most // 64)
-
-
-def test_a_summary_states_what_was_dropped_and_why(text_corpus, vocabularies, tmp_path):
-    corpus = text_corpus(["a", "", "the cat"], ["ein", "leer", "Kater"])
-    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
-    cache = build_or_open(corpus, vocabularies, config=config)
-    assert "3 pairs read, 2 kept, 1 empty, 0 longer than 61 subwords" in summary_line(
-        cache
-    )
-    many = replace(cache, meta=cache.meta | {"spec": "x" * 999})
-    assert len(summary_line(many).partition(":")[0]) == 300
 
 
 @pytest.mark.parametrize(

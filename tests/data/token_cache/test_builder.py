@@ -183,15 +183,6 @@ def test_parts_are_counted_apart_and_their_lines_too(
     assert np.array_equal(again.hashes, cache.hashes)
 
 
-def test_what_is_wrong_with_all_parts_is_reported_at_once(vocabularies, tmp_path):
-    first, second = mixture(tmp_path, (["a", "\xff"], ["b", "c"]), (["a"], ["\xfe"]))
-    corpus = open_corpus(f"{first}++{second}")
-    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
-    with pytest.raises(DataError, match=r"0\.en:2: invalid(.|\n)*1\.de:1: invalid"):
-        build_or_open(corpus, vocabularies, config=config)
-    assert list((tmp_path / "caches").iterdir()) == []
-
-
 def test_parts_of_which_nothing_is_left_are_reported_by_name(vocabularies, tmp_path):
     first, second, third = mixture(
         tmp_path,
@@ -211,15 +202,3 @@ def test_parts_of_which_nothing_is_left_are_reported_by_name(vocabularies, tmp_p
     ]
     assert "2 are dropped by" in caught.value.problems[1]
     assert list((tmp_path / "caches").iterdir()) == []
-
-
-def test_a_part_of_nothing_but_duplicates_is_not_an_error(vocabularies, tmp_path):
-    pairs = (["a", "cat"], ["ein", "Kater"])
-    first, second = mixture(tmp_path, pairs, pairs)
-    config = DataConfig(
-        max_length=61, cache_dir=str(tmp_path / "caches"), drop_duplicates=True
-    )
-    cache = build_or_open(
-        open_corpus(f"{first}++{second}"), vocabularies, config=config
-    )
-    assert cache.part_pairs == (2, 0)

@@ -3,13 +3,10 @@ import pytest
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.token_cache import builder
-from t2t_jax.data.token_cache import encoder as encoding
 from t2t_jax.data.token_cache.encoder import PairEncoder
-from t2t_jax.data.token_cache.filters import KEPT, REASONS
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError
 from t2t_jax.types import EOS, UNK
 
 
@@ -93,43 +90,10 @@ def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):
     assert longest == 64 * 61 + 1  # no more of it is even held
 
 
-def test_a_hopeless_line_is_too_long_without_being_cut(vocabulary, monkeypatch):
-    encoder = PairEncoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
-    monkeypatch.setattr(encoding, "_CHARACTERS_PER_SUBWORD", 0)
-    reasons, source, *_ = encoder.encode(["a cat", ""], ["ein Kater", "der"])
-    assert [REASONS[reason] for reason in reasons] == ["too_long", "empty"]
-    assert len(source.tokens) == 0
-
-
-def test_pairs_may_be_dropped_afterwards(vocabulary):
-    encoder = PairEncoder((vocabulary.model,) * 2, DataConfig(max_length=61), "<u2")
-    encoded = encoder.encode(["a", "", "the cat"], ["ein", "der", "der Kater"])
-    reasons = encoded.reasons.copy()
-    reasons[0] = 4
-    rest = encoded.with_reasons(reasons)
-    assert rest.reasons.tolist() == [4, 0, KEPT]
-    (alone,) = vocabulary.encode(["the cat"])
-    assert rest.source.tokens.tolist() == [*alone, EOS]
-    assert rest.target.lengths.tolist() == [encoded.target.lengths[1]]
-    assert encoded.with_reasons(encoded.reasons) is encoded
-
-
 def test_unknown_pieces_are_counted_on_each_side(encode):
     cache = encode(["the Ω cat", "a Ω Ω"], ["der", "ein Ψ"])
     assert cache.meta["unknown"] == {"source": 3, "target": 1}
     assert np.count_nonzero(cache.source.tokens == UNK) == 3
-
-
-def test_a_corpus_of_which_nothing_is_left_is_reported(encode):
-    with pytest.raises(
-        DataError, match="no pair is left of 2: 1 have an empty side, 1"
-    ):
-        encode(["", "the cat sees"], ["ein", "der"], max_length=2)
-
-
-def test_large_vocabularies_take_four_bytes(encode, monkeypatch, vocabulary):
-    monkeypatch.setattr(vocabulary, "size", 65_537)
-    assert encode(["a"], ["ein"]).source.tokens.dtype == np.uint32
 
 
 def test_each_side_is_cut_by_its_own_vocabulary(text_corpus, vocabulary, tmp_path):

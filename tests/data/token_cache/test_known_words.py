@@ -6,14 +6,12 @@ folding of case or the composition of accents, and with digits taken for words.
 
 import pickle
 
-import numpy as np
 import pytest
 
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import (
     KnownWords,
     distinct_hashes,
-    merge_hashes,
     words_of,
 )
 
@@ -44,18 +42,6 @@ def test_words_are_runs_of_letters_or_letters_where_no_spaces_are(text, words):
     assert words_of(text) == words
 
 
-@pytest.mark.parametrize(
-    ("training", "line"),
-    [
-        (["我们在北京看书。", "他不去上海"], "他在上海看书"),
-        (["私は本を読みます", "猫がいる"], "猫は本を読みます"),
-        (["ฉันอ่านหนังสือ", "แมวดำ"], "ฉันมีแมว"),
-    ],
-)
-def test_a_new_sentence_of_a_script_without_spaces_is_no_false_alarm(training, line):
-    assert shares(training, [line])[0] <= 1 / 3
-
-
 def test_shares_count_words_as_often_as_they_come():
     found = shares(
         ["The OLD man"], ["the man", "the dog dog", "a dog", "7 !", "an old"]
@@ -63,15 +49,6 @@ def test_shares_count_words_as_often_as_they_come():
     assert found == [0.0, 2 / 3, 1.0, 0.0, 0.5]
     assert shares(["the man"], ["the man dog"]) == [1 / 3]
     assert shares([], ["the"]) == [1.0]
-
-
-def test_so_many_words_are_kept_and_no_more():
-    parts = [distinct_hashes([f"a{letter} b{letter}"]) for letter in "xyz"]
-    assert len(merge_hashes(parts)) == 6
-    kept = merge_hashes(parts, most=3)
-    assert len(kept) == 3
-    assert np.isin(parts[0], kept).all()
-    assert (np.diff(kept.astype(object)) > 0).all()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from t2t_jax.data.token_cache.shards import (
     is_valid,
     join_shards,
     shard_path,
-    statistics_of,
     write_shard,
 )
 from t2t_jax.data.token_cache.statistics import examples_of
@@ -39,30 +38,6 @@ def shards(tmp_path):
         write_shard(shard_path(tmp_path, number), some)
         for number, some in enumerate(pieces)
     ]
-
-
-def test_shards_are_found_as_they_were_written(shards, tmp_path):
-    assert find_shards(tmp_path) == shards
-    assert [shard.reasons for shard in shards] == [
-        [3, 0, 0, 0, 0, 3],
-        [0] * 6,
-        [2, 0, 0, 0, 0, 2],
-    ]
-    assert shards[0].array("target.hashes", np.uint64).tolist() == [1, 2, 5]
-
-
-def test_statistics_are_of_all_pairs_of_the_shards(shards):
-    found = statistics_of(shards, "<u2")
-    dropped = {"empty": 5, "too_long": 0, "ratio": 0, "copies": 0, "duplicates": 0}
-    assert found["counts"] == {"read": 10, "kept": 5, **dropped}
-    assert found["lengths"]["source"] == [0, 0, 2, 1, 0, 1, 0, 1]
-    assert found["unknown"] == {"source": 0, "target": 0}
-    assert [pair["line"] for pair in found["examples"]["empty"]] == [2, 4, 6]
-    unknown = shards[0].array("source.tokens", "<u2")
-    unknown[1:3] = 3
-    unknown.tofile(shards[0].path / "source.tokens")
-    assert statistics_of(shards, "<u2")["unknown"] == {"source": 2, "target": 0}
-    assert statistics_of([], "<u2")["lengths"] == {"source": [], "target": []}
 
 
 def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):

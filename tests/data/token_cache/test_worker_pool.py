@@ -132,15 +132,6 @@ def test_processes_are_deaf_to_what_a_terminal_sends_and_the_parent_is_not(encod
         assert not deaf(os.getpid())
 
 
-def test_nought_workers_are_the_cores_that_this_process_may_use(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2, 3, 5}, raising=False)
-    assert num_workers(0) == 3
-    assert num_workers(7) == 7
-    monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr(os, "cpu_count", lambda: 11)
-    assert num_workers(0) == 11
-
-
 def test_nought_workers_are_16_at_most_and_a_number_is_taken_at_its_word(monkeypatch):
     cores = set(range(96))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores, raising=False)

@@ -2,7 +2,6 @@ import itertools
 import re
 
 from t2t_jax.data.trees.drawing import draw_tree, lay_out
-from t2t_jax.data.trees.tree import read_tree
 from tests.data.trees.sample import GOLD
 
 
@@ -26,8 +25,3 @@ def test_words_stand_side_by_side_and_labels_over_their_words():
             assert parent.level < node.level
             assert parent.start <= node.start < node.end <= parent.end
             assert words[node.start].x <= node.x <= words[node.end - 1].x
-
-
-def test_a_tree_of_one_word():
-    assert draw_tree(read_tree("(UH Well)")) == "UH Well"
-    assert [node.text for node in lay_out(read_tree("(UH Well)"))] == ["UH", "Well"]

@@ -12,7 +12,7 @@ from t2t_jax.data.trees.linearization import (
     read_parse,
     repair,
 )
-from t2t_jax.data.trees.tree import MAX_DEPTH, normalize, read_tree, with_words
+from t2t_jax.data.trees.tree import MAX_DEPTH, read_tree, with_words
 from t2t_jax.evaluation.bracketing.parameters import Parameters
 from t2t_jax.evaluation.bracketing.spans import read_spans
 from tests.data.trees.sample import GOLD, SAMPLE
@@ -42,14 +42,6 @@ def test_every_tree_comes_back_as_it_was(name, symbols):
         assert delinearize(target.split(), source.split()) == expected
         assert read_parse(source, target) == (expected, False)
         assert read_tree(str(expected)) == expected
-
-
-def test_tags_stand_for_words():
-    tree = read_tree("(S (NP (PRP We)) (VP (VBP sleep)) (. .))")
-    found = " ".join(linearize(tree, words="tags"))
-    assert found == "(S (NP PRP )NP (VP VBP )VP . )S"
-    with pytest.raises(ValueError, match="must not begin with a bracket"):
-        linearize(normalize(read_tree("(S (NN a))"))._replace(children=(bracket(),)))
 
 
 def test_numbers_stand_for_words_and_any_is_read_as_the_next_word():
@@ -129,13 +121,6 @@ def test_whatever_the_symbols_it_is_one_tree_over_the_words(symbols, count):
     assert read_tree(str(tree)) == tree
     assert repair(list(symbols), tuple(words)) == (tree, was_mended)
     assert was_mended == (linearize(tree, words="tags") != symbols)
-
-
-@given(st.lists(SYMBOLS, max_size=40), st.integers(min_value=1, max_value=9))
-def test_constituents_that_are_opened_last_without_words_are_left_out(symbols, count):
-    words = [f"w{number}" for number in range(count)]
-    tree, _ = repair(symbols, words)
-    assert repair([*symbols, "(NP", "(VP"], words) == (tree, True)
 
 
 def constituents(tree):

@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.data.trees.tree import Tree, TreeReader, normalize, read_tree, with_words
+from t2t_jax.data.trees.tree import Tree, TreeReader, normalize, read_tree
 from tests.data.trees.sample import sample_trees
 
 
@@ -26,10 +26,6 @@ def test_trees_of_several_lines_and_of_one_are_read():
 )
 def test_what_parsers_do_not_predict_is_removed(raw, kept):
     assert str(normalize(read_tree(raw))) == kept
-
-
-def test_a_tree_of_traces_only_is_none():
-    assert normalize(read_tree("(S (NP (-NONE- *)) (VP (-NONE- *?*)))")) is None
 
 
 @pytest.mark.parametrize(
@@ -59,11 +55,3 @@ def test_after_a_fault_the_next_line_is_read_again():
         list(reader.read(2, "(NP))"))
     assert list(reader.read(3, "(A b)")) == [Tree("A", ("b",))]
     assert reader.begin == 0
-
-
-def test_words_and_tags_are_replaced_in_order():
-    tree = read_tree("(S (NP (DT the) (NN cat)) (VB runs))")
-    found = with_words(tree, ["a", "dog", "ran"], ["X", "Y", "Z"])
-    assert str(found) == "(S (NP (X a) (Y dog)) (Z ran))"
-    with pytest.raises(ValueError, match=r"zip\(\)"):
-        with_words(tree, ["a"], ["X", "Y"])

@@ -6,13 +6,10 @@ key of a word without its number; with one draw for all merges of a word; with p
 that the vocabulary lacks; with codes merged at one place.
 """
 
-import gzip
 import hashlib
 import io
-import os
 from collections import Counter
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -351,21 +348,3 @@ def test_segmentations_are_those_that_were_recorded(kind, dropout, sha256):
     )
     written = np.concatenate([sampled, lengths]).astype("<i8").tobytes()
     assert hashlib.sha256(written).hexdigest().startswith(sha256)
-
-
-DATA = os.environ.get("T2T_JAX_TEST_DATA")
-
-
-@pytest.mark.skipif(not DATA, reason="T2T_JAX_TEST_DATA is not set")
-@pytest.mark.parametrize("corpus", ["multi30k/val", "tatoeba/dev", "debian/dev"])
-def test_without_dropout_real_text_is_encoded_as_by_sentencepiece(corpus):
-    lines = []
-    for side in ("en", "de"):
-        path = Path(DATA or "") / f"{corpus}.{side}.gz"
-        if not path.exists():
-            pytest.skip(f"T2T_JAX_TEST_DATA has no {corpus}")
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            lines += file.read().split("\n")[:1500]
-    options = {"character_coverage": 0.999, "byte_fallback": True, "size": 2000}
-    usual, again = sample(trained(lines, **options), lines, 0.0)
-    assert again == usual

@@ -66,38 +66,6 @@ def test_words_are_split(merges, text, pieces):
     assert BytePairEncoder(merges).split(text) == pieces.split()
 
 
-def by_definition(merges, word):
-    """Applies each merge in the order in which it was learned."""
-    pieces = [*word[:-1], word[-1] + "</w>"]
-    for a, b in merges:
-        k = 0
-        while k < len(pieces) - 1:
-            if (pieces[k], pieces[k + 1]) == (a, b):
-                pieces[k : k + 2] = [a + b]
-            k += 1
-    return pieces
-
-
-LETTERS = "abc"
-
-
-@given(st.text(LETTERS, min_size=1, max_size=12), st.text(LETTERS, min_size=3))
-def test_learned_merges_give_what_they_gave_when_they_were_learned(word, learned_on):
-    merges, pieces = [], [*learned_on]
-    for _ in range(5):
-        if len(pieces) < 2:
-            break
-        merges.append((pieces[0], pieces[1]))
-        pieces = [
-            piece.removesuffix("</w>") for piece in by_definition(merges, learned_on)
-        ]
-    found = BytePairEncoder(merges).split(word)
-    expected = by_definition(merges, word)
-    assert [piece.removesuffix("@@") for piece in found] == [
-        piece.removesuffix("</w>") for piece in expected
-    ]
-
-
 @given(st.lists(st.text("abü,.", min_size=1)))
 def test_split_words_are_joined_again(words):
     encoder = BytePairEncoder([("a", "b"), ("ab", "ü</w>")])

@@ -1,14 +1,11 @@
 import dataclasses
 import re
-import time
 
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
 PAIRS = list(
@@ -59,12 +56,6 @@ def test_what_is_saved_is_what_is_loaded(tmp_path, sizes):
     assert [v.size for v in loaded] == [v.size for v in found]
 
 
-def test_the_fingerprint_of_two_depends_on_both_and_their_order():
-    one, other = find(size=71, source_size=53), find(size=71, source_size=59)
-    swapped = VocabularyPair(one.target, one.source)
-    assert len({v.fingerprint for v in (one, other, swapped)}) == 3
-
-
 def test_files_are_loaded_instead_of_learning(tmp_path):
     find(size=71, source_size=53).save(tmp_path)
     files = {
@@ -105,25 +96,6 @@ def test_a_run_is_not_advised_to_change_the_size_that_it_was_begun_with(tmp_path
         VocabularyPair.load(tmp_path, config=VocabularyConfig(size=72))
 
 
-def test_a_size_that_is_not_the_configured_one_names_its_key():
-    found = find(size=71, source_size=53)
-    found.check(VocabularyConfig(size=71, source_size=53), name="w")
-    with pytest.raises(DataError, match=r"w has 53 .*Set config.*\.source_size=53"):
-        found.check(VocabularyConfig(size=71, source_size=54), name="w")
-    with pytest.raises(DataError, match=r"w has 71 .*vocabulary\.size=72"):
-        found.check(VocabularyConfig(size=72, source_size=53), name="w")
-
-
-def test_a_source_too_small_for_its_size_names_its_key():
-    with pytest.raises(DataError, match=r"\.source_size=5000 must be at most"):
-        find(size=71, source_size=5000)
-
-
-def test_a_directory_without_a_vocabulary_is_missing(tmp_path):
-    with pytest.raises(InputMissingError):
-        VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71))
-
-
 def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
     two = find(size=71, source_size=53)
     two.save(tmp_path)
@@ -133,43 +105,6 @@ def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
         with pytest.raises(DataError, match="is never replaced"):
             other.save(tmp_path)
         assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
-
-
-def test_the_files_of_vocabularies_are_those_that_are_saved(tmp_path):
-    for name, found in (("one", find(size=71)), ("two", find(size=71, source_size=53))):
-        found.save(tmp_path / name)
-        models = {p.name: p.read_bytes() for p in (tmp_path / name).glob("*.model")}
-        assert found.files == models
-
-
-def test_the_configuration_decides_whether_the_source_has_its_own(tmp_path):
-    find(size=71, source_size=53).save(tmp_path)
-    loaded = VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71))
-    assert loaded.shared
-    with pytest.raises(DataError, match=r"has 53 .*vocabulary\.source_size=54"):
-        VocabularyPair.load(tmp_path, config=VocabularyConfig(size=71, source_size=54))
-
-
-def test_while_a_vocabulary_is_learnt_it_is_logged(monkeypatch):
-    learn, every = Vocabulary.train, ProgressBar.heartbeat
-    started = []
-
-    def slow(lines, **keys):
-        time.sleep(0.2)
-        return learn(lines, **keys)
-
-    def often(progress, what):
-        started.append(what)
-        progress._every_seconds = 0.02
-        return every(progress, what)
-
-    monkeypatch.setattr(Vocabulary, "train", slow)
-    monkeypatch.setattr(ProgressBar, "heartbeat", often)
-    said = []
-    find(said, size=89)
-    assert started == ["Training the vocabulary"]
-    assert said[1:-1]
-    assert set(said[1:-1]) == {"Training the vocabulary: 0:00:00 so far …"}
 
 
 @pytest.mark.parametrize("unit", ["subwords", "words"])

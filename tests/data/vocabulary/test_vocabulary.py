@@ -11,7 +11,7 @@ import sentencepiece
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.errors import DataError
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
 WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -79,11 +79,6 @@ def test_a_translation_is_one_line_whatever_its_pieces():
         assert line == "a b"
 
 
-def test_unknown_characters_are_unk_or_bytes():
-    assert UNK in train(19).encode(["ß"])[0]
-    assert UNK not in train(277, byte_fallback=True).encode(["ß"])[0]
-
-
 def test_training_is_a_function_of_text_and_seed():
     lines = [f"word{number} cat{number % 7}" for number in range(200)]
     sampled = {"sample_sentences": 50}
@@ -140,16 +135,6 @@ def test_a_text_too_small_for_the_size_is_reported_with_both_numbers():
     assert train(largest).size == largest
 
 
-def test_a_size_too_small_to_spell_the_text_is_reported():
-    with pytest.raises(DataError, match=r"vocabulary\.size=9 must be at least 15"):
-        train(9)
-
-
-def test_no_text_is_reported():
-    with pytest.raises(DataError, match="Cannot train the vocabulary"):
-        train(19, ["", " "])
-
-
 def test_a_saved_vocabulary_is_the_same_when_loaded(tmp_path, vocabulary):
     vocabulary.save(tmp_path / "run")
     loaded = Vocabulary.load(tmp_path / "run" / "vocab.model")
@@ -161,21 +146,10 @@ def test_a_saved_vocabulary_is_the_same_when_loaded(tmp_path, vocabulary):
     assert sorted(os.listdir(tmp_path / "run")) == ["vocab.json", "vocab.model"]
 
 
-def test_a_vocabulary_that_cannot_be_written_is_reported(tmp_path, vocabulary):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be written"):
-        vocabulary.save(tmp_path / "file")
-
-
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\0" * 99])
 def test_garbage_is_not_a_vocabulary(tmp_path, content):
     (tmp_path / "vocab.model").write_bytes(content)
     with pytest.raises(DataError, match=r"vocab\.model: is not a SentencePiece model"):
-        Vocabulary.load(tmp_path / "vocab.model")
-
-
-def test_a_vocabulary_that_is_not_there_is_reported(tmp_path):
-    with pytest.raises(InputMissingError, match="no such file"):
         Vocabulary.load(tmp_path / "vocab.model")
 
 

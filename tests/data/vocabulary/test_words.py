@@ -1,15 +1,11 @@
-import json
-
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.trees.linearization import linearize
-from t2t_jax.data.vocabulary.merge_table import load_merges
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import word_table
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.data.vocabulary.words import learn_words, word_classes
-from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.types import UNK
 from tests.data.trees.sample import GOLD
 
@@ -34,12 +30,6 @@ def test_one_symbol_is_one_token_and_all_come_back(both):
     assert [len(ids) for ids in encoded] == [len(line.split()) for line in targets]
     assert all(UNK not in ids for ids in encoded)
     assert both.target.decode(encoded) == targets
-
-
-def test_the_sizes_are_the_configured_ones_whatever_the_text(both):
-    assert (both.source.size, both.target.size) == (150, 100)
-    both.check(CONFIG, name="the pair")
-    assert both.target.pieces([99]) == ["<unused_99>"]
 
 
 def test_a_word_is_one_token_known_or_not(both):
@@ -86,27 +76,3 @@ def test_an_unused_piece_is_decoded_as_an_unknown_word(both):
     (tag,) = both.target.encode(["NN"])[0]
     assert both.target.decode([[tag, 99, tag]]) == ["NN <unk> NN"]
     assert all(" " not in piece for piece in both.target.pieces(range(100)))
-
-
-def test_a_saved_vocabulary_is_loaded(both, tmp_path):
-    both.save(tmp_path)
-    loaded = VocabularyPair.load(tmp_path, config=CONFIG)
-    assert loaded.fingerprint == both.fingerprint
-    assert json.loads((tmp_path / "vocab.json").read_text())["size"] == 100
-
-
-def test_words_have_no_merges_to_drop(both):
-    with pytest.raises((ConfigError, DataError), match="kind 'words'"):
-        load_merges(both.target.model, key="data.target_bpe_dropout")
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"unit": "letters"}, "unit='letters' is not known; known are 'subwords', "),
-        ({"source_unit": "words"}, "requires a separate source vocabulary"),
-    ],
-)
-def test_a_wrong_unit_is_refused(changed, message):
-    with pytest.raises(ConfigError, match=message):
-        VocabularyConfig(**changed)

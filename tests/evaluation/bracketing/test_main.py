@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from t2t_jax.errors import OutputError
 from t2t_jax.evaluation.bracketing.__main__ import main
 
 GOLD = "(S (NP (DT the) (NN cat)) (VP (VBZ eats)))"
@@ -30,23 +29,6 @@ def test_one_json_object_is_printed(files, capsys, tmp_path):
     header, _, second = columns.read_text().splitlines()
     row = dict(zip(header.split("\t"), second.split("\t"), strict=True))
     assert (row["sentence"], row["crossing"], row["recall"]) == ("2", "1", "0.00")
-
-
-def test_columns_in_a_folder_that_is_missing_are_a_clear_error(files, capsys, tmp_path):
-    missing = tmp_path / "none" / "columns.tsv"
-    assert main([*files, f"--sentences={missing}"]) == OutputError.exit_code
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err == (
-        f"error: {missing}: the columns of the sentences cannot be written (No such "
-        "file or directory). Choose another file.\n"
-    )
-
-
-def test_without_parameters_all_brackets_count(files, capsys):
-    assert main(files) == 0
-    assert json.loads(capsys.readouterr().out)["gold_brackets"] == 6
-    assert main([*files, "--parameters=standard"]) == 0
 
 
 @pytest.mark.parametrize(

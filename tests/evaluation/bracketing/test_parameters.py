@@ -1,6 +1,4 @@
-import pytest
 
-from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing.parameters import Parameters, read_parameters
 
 
@@ -20,19 +18,3 @@ def test_a_parameter_file_is_read(tmp_path):
         equal_labels=(("ADVP", "PRT"),),
         equal_words=(("a", "b"),),
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("DELET_LABEL X", r"line 2: unknown parameter 'DELET_LABEL'. Use one of"),
-        ("EQ_LABEL A", "EQ_LABEL takes two values, found 1"),
-        ("CUTOFF_LEN x", "CUTOFF_LEN takes a number, found 'x'"),
-        ("DELETE_LABEL", "DELETE_LABEL has no value"),
-    ],
-)
-def test_a_wrong_line_is_named(tmp_path, line, message):
-    file = tmp_path / "a.prm"
-    file.write_text(f"LABELED 1\n{line}\n")
-    with pytest.raises(DataError, match=message):
-        read_parameters(file)

@@ -3,8 +3,6 @@ import math
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.errors import UserError
-from t2t_jax.evaluation.plots import figure as canvas
 from t2t_jax.evaluation.plots.curves import plot_positions, plot_schedule
 from t2t_jax.evaluation.plots.figure import render_png
 
@@ -37,26 +35,6 @@ def test_of_equally_good_means_the_newest_is_marked_with_its_bleu():
     assert [text.get_text() for text in figure.axes[0].texts] == ["13.50"]
 
 
-def test_the_axes_say_what_they_are():
-    (axes,) = drawn(*STEPS).axes
-    assert "optimizer step" in axes.get_xlabel()
-    assert axes.get_ylabel() == "BLEU"
-    names = {text.get_text() for text in axes.get_legend().get_texts()}
-    assert names == {"mean of 3", "newest checkpoint", "best mean"}
-
-
-def test_a_single_window_can_be_plotted():
-    assert canvas.render_png(drawn(70)).startswith(b"\x89PNG")
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    from t2t_jax.evaluation.plots.curves import plot_averages
-
-    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 't2t-jax\[plots\]'"):
-        plot_averages([1], averages=[2.0], singles=[3.0], last=5)
-
-
 def test_the_schedule_s_curves_are_equation_3():
     figure = plot_schedule(9_000)
     curves = {}
@@ -82,13 +60,6 @@ def test_the_schedule_s_curves_are_equation_3():
             assert_allclose(rates[step - 1], rate, rtol=1e-6)  # float32
 
 
-def test_the_base_model_s_curve_is_in_both_panels():
-    left, right = plot_schedule(50).axes
-    base = "d_model 512, warm-up 4,000"
-    assert base in [line.get_label() for line in left.lines]
-    assert base in [line.get_label() for line in right.lines]
-
-
 def test_positions_are_plotted_as_the_paper_writes_them():
     figure = plot_positions(length=11, d_model=34)
     whole, pairs, _ = figure.axes
@@ -101,16 +72,6 @@ def test_positions_are_plotted_as_the_paper_writes_them():
         drawn = image.get_array()[dimension, position]
         assert_allclose(drawn, wave(angle), atol=1e-6)
     assert (whole.get_ylabel(), pairs.get_xlabel()) == ("dimension", "position")
-
-
-def test_each_pair_of_curves_is_labelled_with_its_dimensions_and_period():
-    figure = plot_positions(length=13, d_model=32)
-    sine, cosine = figure.axes[1].lines[:2]
-    period = 2 * math.pi * 10_000 ** (4 / 32)
-    assert sine.get_label() == f"dimensions 4 and 5: period {period:.0f}"
-    angles = [2 * math.pi * position / period for position in range(13)]
-    assert_allclose(sine.get_ydata(), [math.sin(a) for a in angles], atol=1e-6)
-    assert_allclose(cosine.get_ydata(), [math.cos(a) for a in angles], atol=1e-6)
 
 
 @pytest.mark.parametrize("draw", [plot_schedule, plot_positions])

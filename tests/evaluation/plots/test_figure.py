@@ -1,4 +1,3 @@
-import logging
 import struct
 import subprocess
 import sys
@@ -49,27 +48,3 @@ def test_a_picture_has_the_size_of_its_content():
     width, height = size_of(canvas.render_png(figure))
     assert 250 <= width <= 350  # 2 inches of 150 dots, and a margin
     assert 400 <= height <= 500
-
-
-def test_nothing_is_cut_off_at_the_edge():
-    pytest.importorskip("matplotlib")
-    figure = canvas.new_figure(1.0, 1.0)
-    figure.text(0.5, 0.5, "a" * 99)
-    assert size_of(canvas.render_png(figure))[0] > 500
-
-
-def test_a_character_that_the_font_lacks_is_reported_once(caplog):
-    pytest.importorskip("matplotlib")
-    figure = canvas.new_figure(1.0, 1.0)
-    figure.text(0.1, 0.1, "\ue123")
-    figure.text(0.1, 0.5, "\ue123")
-    with caplog.at_level(logging.WARNING, logger="t2t_jax.evaluation.plots.figure"):
-        size_of(canvas.render_png(figure))
-    assert [record.getMessage()[:11] for record in caplog.records] == ["Glyph 57635"]
-
-
-def test_the_shared_colours_get_lighter():
-    pytest.importorskip("matplotlib")
-    brightness = [sum(canvas.shade(share)[:3]) for share in (0.0, 0.5, 1.0)]
-    assert brightness == sorted(brightness)
-    assert canvas.shade(0.3)[3] == 1.0
