@@ -1,10 +1,7 @@
 import json
-import re
 
 import pytest
 
-from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.cli.flags.key_docs import key_docs
 from t2t_jax.config import Config, default, keys, parse, to_dict
 from t2t_jax.errors import ConfigError
 from t2t_jax.training.config import LoggingConfig
@@ -152,16 +149,3 @@ OTHERWISE_AT_0 = {
     "optimizer.adam_learning_rate": "0 for the same",
     "training.micro_batches": "0 (`auto`",
 }
-
-
-@pytest.mark.parametrize("key", [*OFF_AT_0, *OTHERWISE_AT_0])
-def test_keys_say_what_0_means(key):
-    section, _, name = key.rpartition(".")
-    parse({section: {name: 0}})
-    text = key_docs()[key].meaning
-    off = r"\b0 (for (none|never|no \w+|a shared)|turns \w+ off|keeps all|to apply all)"
-    if key in OTHERWISE_AT_0:
-        assert OTHERWISE_AT_0[key] in text
-    elif not re.search(off, text):  # said once of all three
-        assert key.startswith("checkpoint.")
-        assert "0 turns one off" in (CheckpointConfig.__doc__ or "")

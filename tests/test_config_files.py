@@ -45,19 +45,6 @@ def test_an_unknown_name_lists_the_shipped_ones():
         assert name in problem
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        ("wmt_en_de.py", "wmt_en_de"),
-        ("configs/table3.py:C_N2", "table3:C_N2"),
-    ],
-)
-def test_a_path_of_the_clone_is_answered_with_the_name(given, name):
-    problem = problems_of(f"--config={given}", error=InputMissingError)
-    assert "there is no such file in" in problem
-    assert problem.endswith(f"pass --config={name}.")
-
-
 START = """from t2t_jax.config import default
 def get_config():
     config = default()
@@ -101,15 +88,3 @@ def test_python_reads_of_names_and_not_of_flags(name):
     with pytest.raises(UserError) as info:
         load_config(name)
     assert "--config" not in str(info.value)
-
-
-@pytest.mark.parametrize("given", ["corpus.txt", "./config.json"])
-def test_a_file_that_is_not_python_is_named_as_such(tmp_path, given):
-    (tmp_path / "corpus.txt").write_text("A dog barks.\n")
-    (tmp_path / "config.json").write_text('{"steps": 7, "a": true}')
-    problem = problems_of(f"--config={given}", error=ConfigError)
-    assert problem.startswith(f"--config={given}: not a Python file")
-    assert "--config=own_text:small" in problem
-    with pytest.raises(ConfigError) as info:
-        load_config(given)
-    assert "--" not in str(info.value)

@@ -72,15 +72,6 @@ def test_a_file_system_without_links_keeps_the_rule(tmp_path, monkeypatch, numbe
     test_a_file_written_once_is_never_replaced(tmp_path)
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda p: p.symlink_to("no")])
-def test_a_path_of_another_kind_is_not_replaced(tmp_path, make):
-    path = tmp_path / "config.json"
-    make(path)
-    with pytest.raises(DataError, match="it exists with other content"):
-        write_once(path, "{}", advice="Leave it.")
-    assert os.path.lexists(path)
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -143,16 +134,3 @@ def test_a_lock_file_that_its_owner_has_removed_locks_nothing(tmp_path):
     threading.Timer(0.2, remove).start()
     with locked(path, wait=60) as file:
         assert os.path.samestat(os.fstat(file), path.stat())
-
-
-def test_only_files_are_locked(tmp_path):
-    (tmp_path / "link").symlink_to("nowhere")
-    (tmp_path / "folder").mkdir()
-    for name in ("link", "absent/lock", "folder"):
-        with pytest.raises(OSError, match=name), locked(tmp_path / name):
-            pass
-    with pytest.raises(FileNotFoundError), locked(tmp_path / "a", is_shared=True):
-        pass
-    with locked(tmp_path / "folder", is_directory=True):
-        pass
-    assert {path.name for path in tmp_path.iterdir()} == {"folder", "link"}

@@ -82,14 +82,6 @@ def test_an_error_about_an_argument_names_the_flag_that_gave_it(fake_mode, capsy
     ]
 
 
-def test_a_hundred_problems_are_not_all_shown_but_counted(fake_mode, capsys):
-    problems = ["the same", "the same", *(f"line {n}" for n in range(100))]
-    fake_mode(raising(errors.DataError(problems)))
-    assert main([]) == 65
-    first, *_, last = capsys.readouterr().err.splitlines()
-    assert (first, last) == ("error: the same (2 times)", "error: and 81 more.")
-
-
 def test_a_full_disk_is_74_and_no_traceback(fake_mode, capsys):
     fake_mode(raising(OSError(errno.ENOSPC, "No space left on device", "out.txt")))
     assert main([]) == 74
@@ -121,12 +113,6 @@ def test_a_signal_that_an_extension_makes_an_import_error_of_is_a_stop(
     fake_mode(run)
     assert main([]) == 75
     assert capsys.readouterr().err.startswith("error: Stopped by SIGTERM.")
-
-
-def test_a_signal_before_training_is_a_stop_that_names_it(fake_mode, capsys):
-    fake_mode(lambda options: signal.raise_signal(signal.SIGUSR1))
-    assert main([]) == 75
-    assert "Stopped by SIGUSR1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

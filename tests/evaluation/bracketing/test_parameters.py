@@ -1,4 +1,3 @@
-
 from t2t_jax.evaluation.bracketing.parameters import Parameters, read_parameters
 
 
