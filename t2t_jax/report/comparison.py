@@ -1,22 +1,25 @@
-"""Compares several runs: settings, scores, curves and translations, as tables."""
+"""Compares several runs: settings, scores, curves and translations, as a page too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.description.table3 import ROWS, closest_row
 from t2t_jax.errors import DataError, ErrorCollector
+from t2t_jax.evaluation.bleu import corpus_scores
+from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration
-from t2t_jax.report.curves import number, steps_of
-from t2t_jax.report.page import Table
+from t2t_jax.report.curves import MAX_POINTS, curves, number, spread, steps_of
+from t2t_jax.report.page import Block, Section, Table, render
+from t2t_jax.report.run_page import curves_part, page_data
 from t2t_jax.report.samples import read_samples
-from t2t_jax.report.scores import best_output, compare_outputs
-from t2t_jax.report.standing import Standing, standing
-from t2t_jax.run.dev_outputs import DevOutput
+from t2t_jax.report.standing import standing
+from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record, format_perplexity
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -26,6 +29,7 @@ NONE = "\N{EM DASH}"
 _MAX_SENTENCES = 10
 _MAX_EVALUATIONS = 12
 _MAX_LETTERS = 300
+_MIN_POINTS = 150
 
 
 class Run(NamedTuple):
@@ -40,7 +44,7 @@ class Run(NamedTuple):
     workdir: Workdir
     config: Config
     records: Sequence[Record]
-    stands: Standing
+    stands: Mapping[str, Any]
     output: DevOutput | None
 
 
@@ -66,7 +70,7 @@ def _open_run(path: Path, *, name: str) -> Run:
     config = workdir.read_config()
     records = steps_of(read_metrics(path / "metrics.jsonl"))
     stands = standing(workdir, config, records)
-    output = best_output(workdir, stands.best)
+    output = best_output(workdir, stands["best"])
     return Run(name, workdir, config, records, stands, output)
 
 
@@ -84,31 +88,23 @@ def compare(runs: Sequence[Run], *, log: Callable[[str], None]) -> list[Table]:
 
 
 def _standings(runs: Sequence[Run]) -> Table:
-    def figure(run: Run, name: str) -> str:
-        value = number(run.stands.best or run.stands.last or {}, name)
-        if value is None:
-            return NONE
-        if name == "perplexity":
-            return format_perplexity(value, digits=3)
-        return f"{value:.2f}"
-
-    rows = [
-        (
-            run.name,
-            run.stands.state,
-            _steps(run.stands),
-            format_duration(run.stands.minutes * 60) if run.records else NONE,
-            f"{count_parameters(run.config.network).total / 1e6:.4g}M",
-            figure(run, "bleu"),
-            figure(run, "perplexity"),
-            f"{run.stands.best['step']:,}" if run.stands.best else NONE,
+    rows = []
+    for run in runs:
+        stands, best = run.stands, run.stands["best"]
+        scored = best or stands["evaluation"] or {}
+        bleu, perplexity = (number(scored, name) for name in ("bleu", "perplexity"))
+        of_all = f" of {stands['steps']:,}" if stands["step"] != stands["steps"] else ""
+        rows.append(
+            (
+                *(run.name, stands["state"], f"{stands['step']:,}{of_all}"),
+                format_duration(stands["minutes"] * 60) if run.records else NONE,
+                f"{count_parameters(run.config.network).total / 1e6:.4g}M",
+                NONE if bleu is None else f"{bleu:.2f}",
+                NONE if perplexity is None else format_perplexity(perplexity, digits=3),
+                f"{best['step']:,}" if best else NONE,
+            )
         )
-        for run in runs
-    ]
-    header = (
-        *("run", "state", "steps", "time", "size"),
-        *("BLEU", "ppl", "at step"),
-    )
+    header = ("run", "state", "steps", "time", "size", "BLEU", "ppl", "at step")
     notes = [
         "size: parameters; ppl: perplexity per subword. Scores are those of the "
         "development set, at the step of the best BLEU; of equal ones, of the lowest "
@@ -119,11 +115,6 @@ def _standings(runs: Sequence[Run]) -> Table:
     return Table("Runs", header, rows, range(2, 8), notes)
 
 
-def _steps(stands: Standing) -> str:
-    of_all = "" if stands.step == stands.steps else f" of {stands.steps:,}"
-    return f"{stands.step:,}{of_all}"
-
-
 def _paper(runs: Sequence[Run]) -> Iterator[Table]:
     """Yields the numbers that the paper prints for the rows of Table 3, beside ours."""
     rows = []
@@ -131,22 +122,16 @@ def _paper(runs: Sequence[Run]) -> Iterator[Table]:
         name = closest_row(run.config)
         if not name:
             continue
-        printed, best = ROWS[name], run.stands.best or {}
+        printed, best = ROWS[name], run.stands["best"] or {}
         millions = count_parameters(run.config.network).total / 1e6
-        ours = [number(best, "perplexity"), number(best, "bleu"), millions]
-        theirs = [printed.perplexity, printed.dev_bleu, printed.millions]
-        cells = [
-            NONE if value is None else f"{value:.{digits}f}"
-            for pair, digits in zip(
-                zip(ours, theirs, strict=True), (2, 1, 0), strict=True
-            )
-            for value in pair
-        ]
+        numbers = (
+            *((number(best, "perplexity"), 2), (printed.perplexity, 2)),
+            *((number(best, "bleu"), 1), (printed.dev_bleu, 1)),
+            *((millions, 0), (printed.millions, 0)),
+        )
+        cells = (NONE if n is None else f"{n:.{digits}f}" for n, digits in numbers)
         rows.append((run.name, name, *cells))
-    header = (
-        *("run", "row", "ppl", "printed", "BLEU", "printed"),
-        *("size/M", "printed"),
-    )
+    header = "run row ppl printed BLEU printed size/M printed".split()
     notes = [
         "What the paper prints is of newstest2013: tokenised, compound-split BLEU, and "
         "perplexity of its own subwords; ours is of data.dev, sacreBLEU on raw text. "
@@ -175,68 +160,65 @@ def _evaluations(runs: Sequence[Run]) -> Iterator[Table]:
     """Yields the development BLEU of all runs along the steps."""
     scores = [
         {
-            record["step"]: value
+            record["step"]: f"{value:.2f}"
             for record in run.records
             if record["kind"] == "eval"
             and (value := number(record, "bleu")) is not None
         }
         for run in runs
     ]
-    steps = sorted(set().union(*scores))
-    if not steps:
-        return
-    last = len(steps) - 1
-    count = min(len(steps), _MAX_EVALUATIONS)
-    shown = sorted({steps[round(n * last / max(count - 1, 1))] for n in range(count)})
-    rows = [
-        (f"{step:,}", *(f"{s[step]:.2f}" if step in s else NONE for s in scores))
-        for step in shown
-    ]
+    steps = spread(sorted(set().union(*scores)), _MAX_EVALUATIONS)
+    rows = [(f"{step:,}", *(one.get(step, NONE) for one in scores)) for step in steps]
     header = ("step", *(run.name for run in runs))
-    yield Table("Development BLEU", header, rows, range(len(header)))
+    if rows:
+        yield Table("Development BLEU", header, rows, range(len(header)))
 
 
 def _tests(runs: Sequence[Run]) -> Table:
     """Tests the differences to the first run that has translations."""
-    results = compare_outputs([run.output for run in runs])
-    base = next(n for n, run in enumerate(runs) if run.output)
-    rows = [
-        (run.name, *_test_cells(result))
-        for run, result in zip(runs, results, strict=True)
-    ]
-    first = next(result["scores"] for result in results if "scores" in result)
+    name, base = next((run.name, run.output) for run in runs if run.output)
+    rows, missing = [], []
+    first: dict[str, Any] = {}
+    for run in runs:
+        output, reason = run.output, ""
+        if output is None:
+            reason = "no translations of its development set are saved"
+        elif output.references != base.references:
+            reason = "its development set is another one"
+        if output is None or reason:
+            rows.append((run.name, *[NONE] * 8))
+            missing.append(f"{run.name}: not tested, as {reason}.")
+            continue
+        scores, test = scores_of(output), None
+        first = first or scores
+        if output is not base:
+            lines = output.hypotheses, output.references
+            test = paired_test(*lines, baseline=base.hypotheses)
+        rows.append((run.name, *_test_cells(scores, test)))
     interval = first["intervals"]
     header = ("run", *("BLEU", "±", "gain", "p"), *("chrF", "±", "gain", "p"))
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
-        f"{runs[base].name} with {interval['resamples']:,} bootstrap samples. "
+        f"{name} with {interval['resamples']:,} bootstrap samples. "
         "p is the chance of so large a difference between equally good systems.",
         f"{first['bleu_signature']}; {first['chrf_signature']}",
-        *(
-            f"{run.name}: not tested, as {result['missing']}."
-            for run, result in zip(runs, results, strict=True)
-            if "missing" in result
-        ),
+        *missing,
     ]
     return Table("Paired tests", header, rows, range(1, 9), notes)
 
 
-def _test_cells(result: dict[str, Any]) -> list[str]:
-    if "missing" in result:
-        return [NONE] * 8
-    scores, test = result["scores"], result["test"]
-    cells = []
+def _test_cells(
+    scores: Mapping[str, Any], test: Mapping[str, Any] | None
+) -> Iterator[str]:
     for name in ("bleu", "chrf"):
-        width = scores["intervals"][name]["half_width"]
-        cells += [f"{scores[name]:.2f}", f"{width:.2f}"]
+        yield f"{scores[name]:.2f}"
+        yield f"{scores['intervals'][name]['half_width']:.2f}"
         if test is None:
-            cells += [NONE, NONE]
+            yield from (NONE, NONE)
             continue
-        gain = test[name]["system"] - test[name]["baseline"]
         p_value = test[name]["p_value"]
-        cells.append(f"{gain:+.2f}")
-        cells.append(NONE if p_value is None else f"{p_value:.3f}")
-    return cells
+        yield f"{test[name]['system'] - test[name]['baseline']:+.2f}"
+        yield NONE if p_value is None else f"{p_value:.3f}"
 
 
 def _translations(runs: Sequence[Run]) -> Iterator[Table]:
@@ -291,3 +273,59 @@ def require_several(directories: Sequence[str]) -> None:
             "A comparison needs at least two different runs, and got "
             f"{', '.join(directories)}. Pass their directories, separated by commas."
         )
+
+
+def best_output(workdir: Workdir, best: Record | None) -> DevOutput | None:
+    """Reads the translations of the best evaluation; None if there are none.
+
+    Args:
+      best: the record of that evaluation.
+
+    Raises:
+      DataError: a file is too large.
+    """
+    return None if best is None else DevOutputs(workdir.path).read(best["step"])
+
+
+def scores_of(output: DevOutput) -> dict[str, Any]:
+    """Scores translations, with intervals by bootstrap resampling.
+
+    Returns:
+      What `corpus_scores` returns; `intervals`, from `bootstrap_intervals`; `step`
+      and the number of `sentences`.
+    """
+    lines = output.hypotheses, output.references
+    return {
+        "step": output.step,
+        "sentences": len(output.references),
+        **corpus_scores(*lines),
+        "intervals": bootstrap_intervals(*lines),
+    }
+
+
+def compare_page(runs: Sequence[Run], tables: Sequence[Table]) -> str:
+    """Returns the page of a comparison.
+
+    Args:
+      tables: from `comparison.compare`.
+    """
+    limit = min(max(_MIN_POINTS, 3 * MAX_POINTS // len(runs)), MAX_POINTS)
+    drawn = [curves(run.records, limit=limit) for run in runs]
+    first, *others = [
+        Section(re.sub(r"\W+", "-", one.title.lower()), one.title, [one])
+        for one in tables
+    ]
+    chart = curves_part(
+        {key: True for one in drawn for key in one["curves"]},
+        any(one["thinned"] for one in drawn),
+    )
+    names = [run.name for run in runs]
+    return render(
+        title=" · ".join(names),
+        header=Block(
+            "names_header.html",
+            {"about": f"Comparison of {len(names)} runs", "names": names},
+        ),
+        sections=[first, Section("curves", "Curves", [chart]), *others],
+        data=page_data(zip(names, drawn, strict=True)),
+    )

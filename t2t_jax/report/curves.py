@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from t2t_jax.training.progress import Record
+
+T = TypeVar("T")
 
 MAX_POINTS = 1_200
 """Of one curve, after thinning."""
@@ -31,22 +33,16 @@ class Chart(NamedTuple):
     scale: float = 1.0
 
 
+_BOTH, _TRAIN, _EVAL = ("train", "eval"), ("train",), ("eval",)
 CHARTS = (
-    Chart(
-        "loss", "Loss", "nats per target token, with label smoothing", ("train", "eval")
-    ),
-    Chart("nll", "NLL", "nats per target token, not smoothed", ("train", "eval")),
-    Chart("bleu", "Development BLEU", "percent", ("eval",)),
-    Chart("chrf", "Development chrF", "percent", ("eval",)),
-    Chart("learning_rate", "Learning rate", "of the last update", ("train",)),
-    Chart("gradient_norm", "Gradient norm", "L2, of the last update", ("train",)),
-    Chart(
-        "target_tokens_per_second",
-        "Speed",
-        "real target tokens a second",
-        ("train",),
-    ),
-    Chart("padding_fraction", "Padding", "percent of token slots", ("train",), 100.0),
+    Chart("loss", "Loss", "nats per target token, with label smoothing", _BOTH),
+    Chart("nll", "NLL", "nats per target token, not smoothed", _BOTH),
+    Chart("bleu", "Development BLEU", "percent", _EVAL),
+    Chart("chrf", "Development chrF", "percent", _EVAL),
+    Chart("learning_rate", "Learning rate", "of the last update", _TRAIN),
+    Chart("gradient_norm", "Gradient norm", "L2, of the last update", _TRAIN),
+    Chart("target_tokens_per_second", "Speed", "real target tokens a second", _TRAIN),
+    Chart("padding_fraction", "Padding", "percent of token slots", _TRAIN, 100.0),
 )
 
 
@@ -102,7 +98,7 @@ def curves(records: Sequence[Record], *, limit: int = MAX_POINTS) -> dict[str, A
     return {
         "curves": found,
         "axes": _axes(records),
-        "skipped": _spread(skipped, _MAX_MARKS),
+        "skipped": spread(skipped, _MAX_MARKS),
         "thinned": thinned,
     }
 
@@ -155,7 +151,7 @@ def _axes(records: Sequence[Record]) -> dict[str, list[float]]:
             tokens += number(record, "target_tokens") or 0.0
             seconds += training_seconds(record)
             knots.append((record["step"], tokens, seconds / 60))
-    knots = _spread(knots, _MAX_KNOTS)
+    knots = spread(knots, _MAX_KNOTS)
     names = ("step", "tokens", "minutes")
     return {
         name: [rounded(knot[n]) if n else knot[n] for knot in knots]
@@ -163,7 +159,7 @@ def _axes(records: Sequence[Record]) -> dict[str, list[float]]:
     }
 
 
-def _spread(values: list[Any], limit: int) -> list[Any]:
+def spread(values: list[T], limit: int) -> list[T]:
     """Returns at most `limit` values, evenly spread, the first and last among them."""
     if len(values) <= limit:
         return values

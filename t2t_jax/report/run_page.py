@@ -14,9 +14,8 @@ from t2t_jax.quantities import format_duration
 from t2t_jax.report import setup_sections
 from t2t_jax.report.curves import CHARTS, curves, number, steps_of
 from t2t_jax.report.page import Block, Note, Part, Section, Table, render
-from t2t_jax.report.samples import read_samples
-from t2t_jax.report.standing import Standing, standing
-from t2t_jax.report.trees import sample_trees
+from t2t_jax.report.samples import newest_translation, read_samples, sample_trees
+from t2t_jax.report.standing import standing
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record, best_by, format_perplexity
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -48,29 +47,31 @@ def run_page(
     config = workdir.read_config()
     records = steps_of(read_metrics(workdir.path / "metrics.jsonl"))
     stands = standing(workdir, config, records, is_over=is_over)
-    samples = read_samples(workdir, keep=[stands.best["step"]] if stands.best else [])
+    samples = read_samples(
+        workdir, keep=[stands["best"]["step"]] if stands["best"] else []
+    )
     drawn = curves(records)
     name = workdir.path.resolve().name
-    trees = Section("trees", "Trees", _read(lambda: sample_trees(samples)))
-    sections = [
-        Section("curves", "Curves", [curves_part(drawn["curves"], drawn["thinned"])]),
-        Section("samples", "Samples", [_samples(samples)]),
-        *[trees] * reads_trees(config.data.train),
-        Section("attention", "Attention", [_attention(config, attention)]),
-        Section("scores", "Scores", list(_scores(records, stands, scores))),
-        Section("setup", "Setup", _read(lambda: setup_sections.setup(config))),
-        Section("data", "Data", _read(lambda: setup_sections.data(workdir))),
-        Section(
-            "environment",
-            "Environment",
-            _read(lambda: setup_sections.environment(workdir)),
-        ),
-        Section("files", "Files", _read(lambda: setup_sections.files(workdir))),
-    ]
+    sections: dict[str, Callable[[], Iterable[Part]]] = {
+        "curves": lambda: [curves_part(drawn["curves"], drawn["thinned"])],
+        "samples": lambda: [_samples(samples)],
+        "trees": lambda: sample_trees(samples),
+        "attention": lambda: [_attention(config, attention)],
+        "scores": lambda: _scores(records, stands, scores),
+        "setup": lambda: setup_sections.setup(config),
+        "data": lambda: setup_sections.data(workdir),
+        "environment": lambda: setup_sections.environment(workdir),
+        "files": lambda: setup_sections.files(workdir),
+    }
+    if not reads_trees(config.data.train):
+        del sections["trees"]
     return render(
         title=name,
         header=_header(config, stands),
-        sections=sections,
+        sections=[
+            Section(name, name.capitalize(), _read(parts))
+            for name, parts in sections.items()
+        ],
         data=page_data([(name, drawn)], samples=samples, attention=list(attention)),
     )
 
@@ -112,33 +113,33 @@ def _read(parts: Callable[[], Iterable[Part]]) -> list[Part]:
         return [Note(f"Not shown, as it cannot be read: {reason}", "warning")]
 
 
-def _header(config: Config, stands: Standing) -> Block:
+def _header(config: Config, stands: Mapping[str, Any]) -> Block:
     parameters = count_parameters(config.network).total
+    shown = {name: stands[name] for name in ("state", "reason", "step")}
     return Block(
         "run_header.html",
         {
+            **shown,
             "model": f"{config.architecture.capitalize()} · {parameters:,} parameters",
             "corpus": short_name(config.data.train),
-            "state": stands.state,
-            "reason": stands.reason,
-            "step": stands.step,
-            "steps": max(stands.steps, 1),
+            "steps": max(stands["steps"], 1),
             "figures": _figures(stands),
         },
     )
 
 
-def _figures(stands: Standing) -> list[tuple[str, str, str]]:
+def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Returns name, value and note of the figures at the head of a page."""
-    best = stands.best
+    best, last = stands["best"], stands["evaluation"] or {}
     left = "without evaluations"
-    if stands.seconds_left is not None and stands.done_at:
-        until = stands.done_at[5:16].replace("T", " ")
-        left = f"about {format_duration(stands.seconds_left)} left, until {until} UTC"
-    perplexity = number(stands.last or {}, "perplexity")
-    scored_at = f", step {stands.last['step']:,}" if stands.last else ""
+    if stands["seconds_left"] is not None:
+        until = stands["done_at"][5:16].replace("T", " ")
+        duration = format_duration(stands["seconds_left"])
+        left = f"about {duration} left, until {until} UTC"
+    perplexity = number(last, "perplexity")
+    scored_at = f", step {last['step']:,}" if last else ""
     return [
-        ("step", f"{stands.step:,}", f"of {stands.steps:,}"),
+        ("step", f"{stands['step']:,}", f"of {stands['steps']:,}"),
         (
             f"best development {'F1' if best and 'f1' in best else 'BLEU'}",
             f"{best_by(best).score:.2f}" if best else _NONE,
@@ -149,7 +150,7 @@ def _figures(stands: Standing) -> list[tuple[str, str, str]]:
             _NONE if perplexity is None else format_perplexity(perplexity),
             f"per subword, not smoothed{scored_at}",
         ),
-        ("training time", format_duration(stands.minutes * 60), left),
+        ("training time", format_duration(stands["minutes"] * 60), left),
     ]
 
 
@@ -157,19 +158,12 @@ def _samples(samples: Mapping[str, Any]) -> Part:
     if not samples["sentences"]:
         return Note("No evaluation has written samples yet.")
     rows = [
-        (
-            one["source"],
-            one["reference"],
-            next((t for t in reversed(one["translations"]) if t is not None), ""),
-        )
+        (one["source"], one["reference"], newest_translation(one))
         for one in samples["sentences"]
     ]
-    table = Table(
-        "Samples of the newest evaluation",
-        ("source", "reference", "newest translation"),
-        rows,
-        text=(0, 1, 2),
-    )
+    header = ("source", "reference", "newest translation")
+    title = "Samples of the newest evaluation"
+    table = Table(title, header, rows, text=(0, 1, 2))
     return Block("samples.html", {"left_out": samples["left_out"], "table": table})
 
 
@@ -187,14 +181,16 @@ def _attention(config: Config, attention: Sequence[Mapping[str, Any]]) -> Part:
 
 
 def _scores(
-    records: Sequence[Record], stands: Standing, scores: Mapping[str, Any] | None
+    records: Sequence[Record],
+    stands: Mapping[str, Any],
+    scores: Mapping[str, Any] | None,
 ) -> Iterator[Part]:
-    if stands.last is None:
+    if stands["evaluation"] is None:
         yield Note("No evaluation has been made yet.")
         return
     if scores:
         yield from _intervals(scores)
-    elif stands.best:
+    elif stands["best"]:
         yield Note(
             "Intervals are not computed during training; --mode=report adds them."
         )

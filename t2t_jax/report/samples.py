@@ -1,14 +1,22 @@
-"""Sample translations of a run through time, from `samples/<step>.txt`."""
+"""Sample translations of a run through time, from `samples/<step>.txt`.
+
+Of a parser they are trees, drawn as pictures: the gold tree, and the newest parse.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from t2t_jax.data.trees.drawing import Node, lay_out
+from t2t_jax.data.trees.linearization import delinearize, read_parse
+from t2t_jax.data.trees.tree import Tree
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_limited
+from t2t_jax.report.curves import spread
+from t2t_jax.report.page import Block, Note, Part
 from t2t_jax.run.workdir import Workdir
 
 MAX_STEPS = 60
@@ -19,6 +27,8 @@ _MAX_BYTES = 4 << 20
 _MAX_LETTERS = 1_000
 _STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
 _NAMES = ("source", "reference", "translation")
+_MOST_TREES = 5  # sentences
+_LETTER, _LEVEL, _MARGIN = 8.0, 34.0, 20.0  # pixels
 
 
 class Sample(NamedTuple):
@@ -65,13 +75,16 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
       translations, one for each step (None where that step has none); `left_out`, the
       number of evaluations that are not shown.
     """
-    steps = _steps(workdir)
-    shown = _spread(steps, keep)
+    names = (_STEP.fullmatch(path.name) for path in workdir.path.glob("samples/*"))
+    steps = sorted(int(name[1]) for name in names if name)
+    kept = set(keep) & set(steps)
+    even = spread(steps, max(2, MAX_STEPS - len(kept)))
+    shown = steps if len(steps) <= MAX_STEPS else sorted(kept | set(even))
     sentences: dict[tuple[str, str], dict[int, str]] = {}
     for step in shown:
         for sample in _read(workdir, step)[:_MAX_SENTENCES]:
-            pair = (_cut(sample.source), _cut(sample.reference))
-            sentences.setdefault(pair, {})[step] = _cut(sample.translation)
+            source, reference, translation = map(_cut, sample)
+            sentences.setdefault((source, reference), {})[step] = translation
     return {
         "steps": shown,
         "sentences": [
@@ -86,25 +99,6 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
     }
 
 
-def _steps(workdir: Workdir) -> list[int]:
-    folder = workdir.path / "samples"
-    if not folder.is_dir():
-        return []
-    names = (_STEP.fullmatch(path.name) for path in folder.iterdir())
-    return sorted(int(name[1]) for name in names if name)
-
-
-def _spread(steps: list[int], keep: Collection[int]) -> list[int]:
-    """Selects evenly spread steps, the first, the last and those to keep."""
-    if len(steps) <= MAX_STEPS:
-        return steps
-    kept = set(keep) & set(steps)
-    room = max(2, MAX_STEPS - len(kept))
-    last = len(steps) - 1
-    kept |= {steps[round(n * last / (room - 1))] for n in range(room)}
-    return sorted(kept)
-
-
 def _read(workdir: Workdir, step: int) -> list[Sample]:
     path = workdir.path / "samples" / f"{step}.txt"
     with suppress(OSError, UserError):
@@ -115,3 +109,62 @@ def _read(workdir: Workdir, step: int) -> list[Sample]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]}…"
+
+
+def sample_trees(samples: Mapping[str, Any]) -> Iterator[Part]:
+    """Yields pictures of samples, with the brackets that the gold tree lacks marked.
+
+    Args:
+      samples: from `samples.read_samples`. Those that are no trees are left out: their
+        text was too long to be kept whole.
+    """
+    drawn: list[Part] = []
+    for one in samples["sentences"]:
+        with suppress(ValueError):
+            gold = delinearize(one["reference"].split(), one["source"].split())
+            parse, repaired = read_parse(one["source"], newest_translation(one))
+            right = {(node.text, node.start, node.end) for node in lay_out(gold)}
+            pictures = {"gold": _picture(gold, right), "parse": _picture(parse, right)}
+            about = {"source": one["source"], "repaired": repaired}
+            drawn.append(Block("trees.html", about | pictures))
+    if drawn:
+        yield Note("Constituents that the gold tree lacks have another colour.")
+    yield from drawn[:_MOST_TREES] or [Note("No evaluation has written trees yet.")]
+
+
+def newest_translation(sentence: Mapping[str, Any]) -> str:
+    """Returns the last translation of a sentence of `read_samples`."""
+    return next((t for t in reversed(sentence["translations"]) if t is not None), "")
+
+
+def _picture(tree: Tree, right: Collection[tuple[str, int, int]]) -> dict[str, Any]:
+    """Returns the lines and labels of a tree, in pixels.
+
+    Args:
+      right: label, first word and end of each constituent that is not marked as wrong.
+    """
+    nodes = lay_out(tree)
+    width = _MARGIN + _LETTER * max(n.x + len(n.text) / 2 for n in nodes)
+    height = _MARGIN * 2 + _LEVEL * max(node.level for node in nodes)
+    lines = []
+    for node in nodes[1:]:
+        (x1, y1), (x2, y2) = _at(nodes[node.parent]), _at(node)
+        lines.append((x1, y1 + 5, x2, y2 - 14))
+    return {
+        "width": round(width),
+        "height": round(height),
+        "brackets": str(tree),
+        "lines": lines,
+        "labels": [_label(node, right) for node in nodes],
+    }
+
+
+def _at(node: Node) -> tuple[float, float]:
+    x, y = _MARGIN / 2 + _LETTER * node.x, _MARGIN + _LEVEL * node.level
+    return round(x, 1), round(y, 1)
+
+
+def _label(node: Node, right: Collection[tuple[str, int, int]]) -> dict[str, Any]:
+    is_right = (node.text, node.start, node.end) in right
+    kind = "word" if node.is_word else "" if is_right else "wrong"
+    return dict(zip("xy", _at(node), strict=True), text=node.text, kind=kind)

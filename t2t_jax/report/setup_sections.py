@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
@@ -12,15 +16,18 @@ from t2t_jax.data.token_cache.statistics import SIDES, short_name
 from t2t_jax.description.departures import departures, matches
 from t2t_jax.description.parsing import is_parser, paper_model
 from t2t_jax.description.table3 import paper_result, table3_row
+from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_bytes
-from t2t_jax.report.environment import files_of, read_environment
 from t2t_jax.report.page import Block, Note, Part, Table
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
 
 _MAX_EXAMPLES = 3
+_MAX_HASHED = 256 << 20  # bytes: half a second
+# These change while the page is written, or say nothing about the run.
+_UNLISTED = ("lock", "report.html")
 
 
 def setup(config: Config) -> Iterator[Part]:
@@ -79,15 +86,12 @@ def data(workdir: Workdir) -> Iterator[Part]:
     report = read_json_object(workdir.path / "data.json", advice="")
     names = {"train": "training", "dev": "development"}
     corpora: dict[str, Any] = {name: report[name] for name in names if name in report}
-    rows = [
-        ("text", *(short_name(corpus["spec"]) for corpus in corpora.values())),
-        ("pairs read", *(f"{c['counts']['read']:,}" for c in corpora.values())),
-        ("kept", *(f"{c['counts']['kept']:,}" for c in corpora.values())),
-    ]
-    for reason, words in DROP_REASONS.items():
-        counts = [corpus["counts"].get(reason, 0) for corpus in corpora.values()]
-        if any(counts):
-            rows.append((f"dropped: {words}", *(f"{count:,}" for count in counts)))
+    rows = [("text", *(short_name(corpus["spec"]) for corpus in corpora.values()))]
+    dropped = {reason: f"dropped: {words}" for reason, words in DROP_REASONS.items()}
+    for name, words in {"read": "pairs read", "kept": "kept", **dropped}.items():
+        counts = [corpus["counts"].get(name, 0) for corpus in corpora.values()]
+        if any(counts) or name not in dropped:
+            rows.append((words, *(f"{count:,}" for count in counts)))
     for label, key, form in (
         ("tokens", "tokens", "{:,}"),
         ("mean length", "mean_length", "{:.2f}"),
@@ -168,36 +172,46 @@ def _fingerprints(report: Mapping[str, Any], corpora: Mapping[str, Any]) -> Part
 
 def environment(workdir: Workdir) -> Iterator[Part]:
     """Yields the machine and the packages that a run was trained with."""
-    recorded = read_environment(workdir)
+    recorded: dict[str, Any] = {}
+    with suppress(OSError, UserError):
+        recorded = read_json_object(workdir.path / "environment.json", advice="")
     if not recorded:
         yield Note("The training did not record its environment.", "")
         return
     packages = recorded.pop("packages", {})
-    rows = [
-        *recorded.items(),
-        *(packages.items() if isinstance(packages, dict) else ()),
-    ]
-    yield Table(
-        "Environment of the training",
-        (),
-        [(name.replace("_", " "), str(value)) for name, value in rows],
-    )
+    recorded |= packages if isinstance(packages, dict) else {}
+    rows = [(name.replace("_", " "), str(value)) for name, value in recorded.items()]
+    yield Table("Environment of the training", (), rows)
 
 
 def files(workdir: Workdir) -> Iterator[Part]:
-    """Yields the files of a run with their sizes and hashes.
+    """Yields the files of a run with their sizes and hashes, its folders with sizes.
 
     Raises:
       OSError: the directory cannot be read.
     """
-    yield Table(
-        "Files of the run",
-        ("file", "size", "SHA-256 now"),
-        [
-            (one.name, format_bytes(one.size), one.sha256 or "")
-            for one in files_of(workdir)
-        ],
-        numbers=(1,),
-        text=(0,),
-        code=(2,),
-    )
+    rows = []
+    for path in sorted(workdir.path.iterdir()):
+        if path.name in _UNLISTED or path.name.startswith("."):
+            continue
+        with suppress(OSError):
+            if path.is_dir() and not path.is_symlink():
+                rows.append((f"{path.name}/", format_bytes(sum(_sizes(path))), ""))
+            elif path.is_file():
+                size = path.stat().st_size
+                digest = _sha256(path) if size <= _MAX_HASHED else ""
+                rows.append((path.name, format_bytes(size), digest))
+    header = ("file", "size", "SHA-256 now")
+    yield Table("Files of the run", header, rows, numbers=(1,), text=(0,), code=(2,))
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                yield os.lstat(os.path.join(directory, name)).st_size
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

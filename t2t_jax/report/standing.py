@@ -1,40 +1,15 @@
-"""Where a run stands: its status, and the records of its best and newest evaluation."""
+"""Where a run stands, for its page and for comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.report.curves import number, training_seconds
+from t2t_jax.report.curves import training_seconds
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record, best_by
-
-
-class Standing(NamedTuple):
-    """Where a run stands.
-
-    Attributes:
-      state: a word, as in `run.status.read_status`.
-      reason: a sentence.
-      steps: of the whole run.
-      seconds_left: estimated; None unless it is running.
-      done_at: UTC, when it will be done; None unless it is running.
-      minutes: of training so far.
-      best: the record of the best evaluation.
-      last: the record of the newest evaluation.
-    """
-
-    state: str
-    reason: str
-    step: int
-    steps: int
-    seconds_left: float | None
-    done_at: str | None
-    minutes: float
-    best: Record | None
-    last: Record | None
+from t2t_jax.training.progress import Record
 
 
 def standing(
@@ -43,7 +18,7 @@ def standing(
     records: Sequence[Record],
     *,
     is_over: bool = False,
-) -> Standing:
+) -> dict[str, Any]:
     """Finds out where a run stands.
 
     Args:
@@ -51,39 +26,37 @@ def standing(
       is_over: whether the training of this process has ended, though it still holds
         the lock.
 
+    Returns:
+      What `run.status.read_status` returns, with `minutes` of training so far, `step`
+      and `steps` also of a model, and `state` and `reason` in words and as a sentence.
+
     Raises:
       UserError: not a run, or its configuration is damaged.
     """
-    status = read_status(workdir)
-    evaluations = [record for record in records if record["kind"] == "eval"]
-    scored = [r for r in evaluations if number(r, "bleu") is not None]
-    state, reason = status["state"], status["reason"]
-    step = max([status["step"] or 0, *(record["step"] for record in records)])
-    if is_over and state == "running":
-        state, reason = _end(config, records, step=step)
-    is_running = state == "running"
-    train = [record for record in records if record["kind"] == "train"]
-    return Standing(
-        state=state.replace("_", " "),
-        reason=f"{reason[:1].upper()}{reason[1:]}.",
-        step=step,
-        steps=config.steps,
-        seconds_left=status["seconds_left"] if is_running else None,
-        done_at=status["done_at"] if is_running else None,
-        minutes=sum(map(training_seconds, train)) / 60,
-        # The lowest loss of equal ones, as checkpoints are kept.
-        best=max(scored, key=best_by, default=None),
-        last=evaluations[-1] if evaluations else None,
-    )
+    found = read_status(workdir)
+    step = max([found["step"] or 0, *(record["step"] for record in records)])
+    found |= {"step": step, "steps": config.steps}
+    if is_over and found["state"] == "running":
+        found |= {"seconds_left": None, "done_at": None} | _end(config, records, found)
+    seconds = (training_seconds(one) for one in records if one["kind"] == "train")
+    return found | {
+        "state": found["state"].replace("_", " "),
+        "reason": f"{found['reason'][:1].upper()}{found['reason'][1:]}.",
+        "minutes": sum(seconds) / 60,
+    }
 
 
-def _end(config: Config, records: Sequence[Record], *, step: int) -> tuple[str, str]:
+def _end(
+    config: Config, records: Sequence[Record], found: dict[str, Any]
+) -> dict[str, str]:
     """Returns state and reason at the end of a training that did not fail."""
     if not any(record["kind"] == "final" for record in records):
-        return "stopped", f"by a signal, after step {step:,}, which is saved"
-    if step >= config.steps:
-        return "complete", "done"
-    return "complete", (
-        f"ended early: {config.evaluation.patience:,} evaluations in a row were not "
-        "better (evaluation.patience)"
-    )
+        reason = f"by a signal, after step {found['step']:,}, which is saved"
+        return {"state": "stopped", "reason": reason}
+    reason = "done"
+    if found["step"] < config.steps:
+        reason = (
+            f"ended early: {config.evaluation.patience:,} evaluations in a row were "
+            "not better (evaluation.patience)"
+        )
+    return {"state": "complete", "reason": reason}

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import atomic_write
-from t2t_jax.report.environment import ENVIRONMENT, describe_environment
 from t2t_jax.report.run_page import run_page
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.version import __version__
 
-REPORT = "report.html"
+REPORT, ENVIRONMENT = "report.html", "environment.json"
+
+_PACKAGES = (
+    *("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy"),
+    *("sentencepiece", "sacrebleu"),
+)
 
 MAX_SHARE = 0.01
 """Of the time that pages may take, but for the last one, which is always written."""
@@ -75,3 +85,37 @@ class ReportWriter:
             found = describe_environment(processes=self._processes)
             self._workdir.write_json(ENVIRONMENT, found)
             self._has_environment = True
+
+
+def describe_environment(*, processes: int = 1) -> dict[str, Any]:
+    """Describes this machine, its devices, and the packages that matter.
+
+    Imports JAX, and initializes its devices.
+
+    Args:
+      processes: of the run.
+    """
+    import jax
+
+    devices = jax.devices()
+    affinity = getattr(os, "sched_getaffinity", None)
+    return {
+        "t2t_jax": __version__,
+        "python": platform.python_version(),
+        "packages": installed_versions(_PACKAGES),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "devices": f"{len(devices)} x {devices[0].device_kind}",
+        "platform": devices[0].platform,
+        "processes": processes,
+    }
+
+
+def _processor() -> str:
+    """Returns the name of the CPU, as far as the system has one."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -8,7 +8,6 @@ from t2t_jax.run.dev_outputs import DevOutputs
 from t2t_jax.run.workdir import Workdir
 
 HOSTILE = "<script>alert(1)</script><!-- \u2028 </style> \u202e ' \" & \x00 \ud800 ]]>"
-SAFE = HOSTILE.replace("\x00", "").replace("\ud800", "").strip()
 SOURCES = ["Ein Hund bellt.", HOSTILE, "Zwei Katzen schlafen gern sehr lange."]
 REFERENCES = ["A dog barks.", HOSTILE, "Two cats like to sleep for very long."]
 

@@ -4,8 +4,7 @@ import pytest
 
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.report.compare_page import compare_page
-from t2t_jax.report.comparison import compare, open_runs, require_several
+from t2t_jax.report.comparison import compare, compare_page, open_runs, require_several
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import HOSTILE, write_run
 from tests.report.test_page import read
@@ -24,12 +23,8 @@ def directories(tmp_path):
     """Two runs of different lengths with outputs, and one without an evaluation."""
     write_run(tmp_path / "a")
     other = ["A dog barked.", HOSTILE, "Two cats are sleeping."]
-    write_run(
-        tmp_path / "b",
-        steps=60,
-        config=make_config(model__dropout=0.3),
-        hypotheses=other,
-    )
+    config = make_config(model__dropout=0.3)
+    write_run(tmp_path / "b", steps=60, config=config, hypotheses=other)
     short = Workdir(tmp_path / "c")
     short.path.mkdir()
     short.write_config(Config(steps=7))
@@ -56,31 +51,23 @@ def test_a_run_without_evaluations_stands_beside_the_others(directories):
     assert [row[1] for row in rows] == ["complete", "complete", "not started"]
     assert rows[0][5:] == ("17.50", "7.389", "100")
     assert set(rows[2][5:]) == {"\N{EM DASH}"}
-    assert tables["Development BLEU"].rows[0] == (
-        "30",
-        "\N{EM DASH}",
-        "11.25",
-        "\N{EM DASH}",
-    )
+    none = "\N{EM DASH}"
+    assert tables["Development BLEU"].rows[0] == ("30", none, "11.25", none)
 
 
-def test_outputs_are_tested_in_pairs(directories):
+def test_outputs_are_tested_in_pairs(directories, tmp_path):
     _, tables = tables_of(directories)
     first, second, third = tables["Paired tests"].rows
     assert first[3:5] == ("\N{EM DASH}", "\N{EM DASH}")
     assert float(second[3]) < 0  # worse than a
     assert 0 <= float(second[4]) <= 1
     assert set(third[1:]) == {"\N{EM DASH}"}
-    assert "c: not tested, as no translations" in " ".join(tables["Paired tests"].notes)
-
-
-def test_outputs_of_another_set_are_not_tested(directories, tmp_path):
+    # Neither are outputs of another development set.
     (tmp_path / "b" / "dev_outputs" / "reference.txt").write_text("x\ny\nz\n")
     _, tables = tables_of(directories)
     assert set(tables["Paired tests"].rows[1][1:]) == {"\N{EM DASH}"}
-    assert "b: not tested, as its development set is another" in " ".join(
-        tables["Paired tests"].notes
-    )
+    notes = " ".join(tables["Paired tests"].notes)
+    assert all(f"{name}: not tested" in notes for name in "bc")
 
 
 def test_translations_that_differ_stand_side_by_side(directories):
@@ -93,7 +80,6 @@ def test_translations_that_differ_stand_side_by_side(directories):
         ("b", "A dog barked."),
     ]
     assert "Of 3 development sentences" in table.notes[0]
-    assert "1 have the same" in table.notes[0]  # the hostile one
 
 
 def test_the_paper_s_numbers_stand_beside_those_of_its_rows(directories):
@@ -115,21 +101,10 @@ def test_the_page_has_all_curves_and_is_harmless(directories):
         assert title in page
 
 
-def test_names_that_are_the_same_become_paths(tmp_path):
-    directories = []
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        write_run(tmp_path / folder / "run")
-        directories.append(str(tmp_path / folder / "run"))
-    assert [run.name for run in open_runs(directories)] == directories
-
-
 def test_all_directories_that_are_no_runs_are_named(tmp_path):
     with pytest.raises(InputMissingError) as caught:
         open_runs([str(tmp_path), str(tmp_path / "none")])
-    first, second = caught.value.problems
-    assert "config.json is missing" in first
-    assert "no such directory" in second
+    assert len(caught.value.problems) == 2
 
 
 @pytest.mark.parametrize("given", [["a"], ["a", "a"], ["a", "b/../a"], []])

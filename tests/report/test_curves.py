@@ -33,12 +33,6 @@ def test_a_spike_survives_thinning():
     assert list(kept) == sorted(kept)
 
 
-def test_short_curves_are_not_thinned():
-    assert not curves(steps_of(records()))["thinned"]
-    points = [(1, 1.0), (2, 2.0)]
-    assert thin(points, 2) is points
-
-
 def test_a_run_of_100_000_records_makes_a_small_page():
     steps = range(1, 100_001)
     many = [{"step": n, "kind": "train", "loss": n % 97, "nll": 1 / n} for n in steps]
@@ -46,12 +40,9 @@ def test_a_run_of_100_000_records_makes_a_small_page():
     many += [{"step": s, "kind": "skipped", "loss": None} for s in range(3, 99_999, 7)]
     made = curves(steps_of(many))
     assert made["thinned"]
-    assert (
-        max(len(c["train"][0]) for c in made["curves"].values() if "train" in c) > 900
-    )
-    assert all(
-        len(c[0]) <= MAX_POINTS + 2 for k in made["curves"].values() for c in k.values()
-    )
+    assert made["skipped"][0] == 3
+    sizes = [len(c[0]) for kinds in made["curves"].values() for c in kinds.values()]
+    assert 900 < max(sizes) <= MAX_POINTS + 2
     assert len(json.dumps(made)) < 250_000
 
 
@@ -67,12 +58,3 @@ def test_what_is_not_a_finite_number_is_left_out():
     ]
     assert curves(steps_of(odd))["curves"]["loss"]["train"] == [[5], [2.5]]
     assert number({}, "loss") is None
-
-
-def test_skipped_updates_are_marked():
-    skipped = {"step": 15, "kind": "skipped", "loss": None, "in_a_row": 1}
-    assert curves(steps_of([*records(), skipped]))["skipped"] == [15]
-
-
-def test_nothing_makes_no_curve():
-    assert curves([])["curves"] == {}

@@ -4,8 +4,6 @@ import html.parser
 import json
 import re
 
-import pytest
-
 from t2t_jax.report.page import Block, Note, Section, Table, render
 from tests.report.made_up_run import HOSTILE
 
@@ -57,14 +55,6 @@ def make_page(text=HOSTILE, *, data=None):
     )
 
 
-def test_text_is_never_markup():
-    page = make_page()
-    assert "<script>alert" not in page
-    assert "\x00" not in page
-    assert page.encode()  # no lone surrogates
-    assert json.loads(read(page).scripts[0]) == {"text": HOSTILE}
-
-
 def test_a_table_is_named_and_can_be_scrolled_by_keyboard():
     table = Table("Numbers", ("a", "b"), [("<x>", "3")], numbers=(1,))
     made = render(
@@ -83,19 +73,14 @@ def test_json_ends_no_script():
         assert danger not in written
 
 
-def test_json_that_browsers_refuse_is_refused():
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        make_page(data={"loss": float("nan")})
-
-
 def test_hostile_text_adds_no_element_and_no_script():
-    hostile, calm = read(make_page()), read(make_page("x"))
+    page = make_page()
+    hostile, calm = read(page), read(make_page("x {{ script }}"))
     assert [name for name, _ in hostile.tags] == [name for name, _ in calm.tags]
     assert len(hostile.scripts) == 2
-
-
-def test_text_that_looks_like_a_template_is_text():
-    assert '<p class="muted">{{ script }}</p>' in make_page("{{ script }}")
+    assert json.loads(hostile.scripts[0]) == {"text": HOSTILE}
+    assert "\x00" not in page
+    assert page.encode()  # no lone surrogates
 
 
 def test_the_policy_allows_exactly_the_style_and_the_script_inside():

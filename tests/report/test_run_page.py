@@ -3,19 +3,12 @@ import json
 import pytest
 
 from t2t_jax.config import Config
-from t2t_jax.errors import UserError
 from t2t_jax.evaluation.significance import RESAMPLES
+from t2t_jax.report.comparison import best_output, scores_of
 from t2t_jax.report.run_page import run_page
-from t2t_jax.report.scores import best_output, scores_of
 from t2t_jax.report.writer import ReportWriter
 from t2t_jax.run.workdir import Workdir
-from tests.report.made_up_run import (
-    SAFE,
-    eval_record,
-    train_record,
-    write_records,
-    write_run,
-)
+from tests.report.made_up_run import eval_record, train_record, write_records, write_run
 from tests.report.test_page import read
 
 
@@ -49,9 +42,7 @@ def test_a_hostile_corpus_is_harmless(workdir):
     texts = [one["source"] for one in data_of(page)["samples"]["sentences"]]
     assert any("<script>alert(1)</script>" in text for text in texts)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert SAFE[:8] not in page.replace("<script type", "").replace(
-        "<script>(() =>", ""
-    )
+    assert "<script>alert" not in page
 
 
 def test_intervals_and_signatures_are_shown(workdir):
@@ -108,11 +99,6 @@ def test_without_evaluations_it_says_so(tmp_path):
     page = run_page(workdir)
     for part in ("not started", "No evaluation has been made yet", "No step has been"):
         assert part in page
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(UserError, match="is not a run or a model"):
-        run_page(Workdir(tmp_path))
 
 
 def test_a_writer_writes_page_and_environment(workdir):

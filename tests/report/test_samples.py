@@ -50,7 +50,3 @@ def test_of_many_evaluations_the_ends_and_the_best_are_kept(tmp_path):
     assert len(found["steps"]) == MAX_STEPS
     assert {1, 123, 300} <= set(found["steps"])
     assert found["left_out"] == 300 - MAX_STEPS
-
-
-def test_without_samples_there_are_none(tmp_path):
-    assert read_samples(Workdir(tmp_path))["sentences"] == []

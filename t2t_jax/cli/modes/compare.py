@@ -28,7 +28,7 @@ def run(options: CompareOptions) -> int:
     ]
     show(sections, file=sys.stdout)
     if to is not None:
-        from t2t_jax.report.compare_page import compare_page
+        from t2t_jax.report.comparison import compare_page
 
         to.write(compare_page(runs, tables))
     return 0

@@ -51,8 +51,8 @@ def run(options: ReportOptions) -> int:
 
 def _best_output(workdir: Workdir) -> DevOutput | None:
     """Reads the translations of the best evaluation; of the newest without scores."""
+    from t2t_jax.report.comparison import best_output
     from t2t_jax.report.curves import steps_of
-    from t2t_jax.report.scores import best_output
     from t2t_jax.report.standing import standing
     from t2t_jax.training.reporting.metrics_writer import read_metrics
 
@@ -60,7 +60,7 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
     stands = standing(workdir, workdir.read_config(), records)
     outputs = DevOutputs(workdir.path)
     newest = outputs.steps()[-1:]
-    return best_output(workdir, stands.best) or (
+    return best_output(workdir, stands["best"]) or (
         outputs.read(newest[0]) if newest else None
     )
 
@@ -68,7 +68,7 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
 def _scores(output: DevOutput | None) -> dict[str, Any] | None:
     if output is None or not output.references:
         return None
-    from t2t_jax.report.scores import scores_of
+    from t2t_jax.report.comparison import scores_of
 
     log("Computing the intervals of the scores …")
     return scores_of(output)
